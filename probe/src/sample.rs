@@ -1,0 +1,118 @@
+//! What leaves the probe: samples, and the processes and modules they speak of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use probe_ebpf::Ending;
+
+/// A file or region that holds code, numbered in the order of first sight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+impl ModuleId {
+    /// The kernel, its modules and BPF programs: one address space.
+    pub const KERNEL: ModuleId = ModuleId(0);
+}
+
+/// One life of a process; a pid that is used again gets another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u32);
+
+/// One place on a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    pub module: ModuleId,
+    /// File offset, or the address itself for modules that are no files. A
+    /// return address has already been moved back by one.
+    pub address: u64,
+}
+
+/// One tick of the clock that found a thread on a CPU.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub process: ProcessId,
+    pub tid: u32,
+    /// The thread's name when the sample was taken.
+    pub comm: Arc<str>,
+    pub cgroup_id: u64,
+    /// Innermost first: kernel frames, then user frames.
+    pub frames: Vec<Frame>,
+    /// How many of `frames` are kernel frames.
+    pub kernel_frames: usize,
+    pub ending: Ending,
+    /// Where the walk stopped; 0 at the root.
+    pub stopped_at: u64,
+}
+
+/// What a module is.
+#[derive(Debug, Clone)]
+pub enum ModuleKind {
+    Kernel,
+    /// A mapped file. `opener` is a process that had it mapped, for finding the
+    /// file again; the process may be gone.
+    File {
+        path: PathBuf,
+        opener_pid: u32,
+        build_id: Option<Vec<u8>>,
+        device: (u32, u32),
+        inode: u64,
+        /// A descriptor taken while the process was alive, if that came first.
+        file: Option<Arc<std::os::fd::OwnedFd>>,
+    },
+    Vdso,
+    Vsyscall,
+    /// Executable memory without a file: code made at run time, of one process.
+    Anonymous {
+        process: ProcessId,
+    },
+    /// No mapping is known for these addresses of one process.
+    Unmapped {
+        process: ProcessId,
+    },
+}
+
+/// A module and what it is, told once, before the first sample that uses it.
+#[derive(Debug, Clone)]
+pub struct Module {
+    pub id: ModuleId,
+    pub kind: ModuleKind,
+}
+
+/// A process, told once before its first sample and again when it changes.
+#[derive(Debug, Clone)]
+pub struct ProcessInfo {
+    pub id: ProcessId,
+    pub pid: u32,
+    pub comm: Arc<str>,
+    pub exited: bool,
+}
+
+/// What happened since the last batch, in order of time.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    pub modules: Vec<Module>,
+    pub processes: Vec<ProcessInfo>,
+    pub samples: Vec<Sample>,
+    /// Totals of this run.
+    pub counters: Counters,
+    /// Samples up to here are in this batch or an earlier one.
+    pub complete_until_ns: u64,
+}
+
+/// Exact counts since the start of the run, from both sides of the ring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Samples that the kernel side wrote.
+    pub taken: u64,
+    /// Samples that found the ring buffer full.
+    pub lost: u64,
+    /// Ticks that the target filter dropped.
+    pub filtered: u64,
+    /// Side-band records (mmap, exec, fork, exit) the kernel could not deliver.
+    pub events_lost: u64,
+    /// Nanoseconds spent in the BPF program.
+    pub kernel_ns: u64,
+}

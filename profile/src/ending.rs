@@ -1,0 +1,80 @@
+//! How the walk of a stack ended: at the thread's root, or short of it and why.
+
+/// How the walk of one user stack ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Ending {
+    /// The thread's first function.
+    Root,
+    /// A kernel thread, or a sample taken where no user stack exists. Not a
+    /// user stack at all: counted apart.
+    NoUserStack,
+    /// The sampled function keeps no frame pointer, and nothing else is known
+    /// of how to leave it.
+    NoFramePointer,
+    /// A frame pointer led somewhere no frame can be: not upwards, or not
+    /// aligned.
+    BrokenChain,
+    /// The stack's memory could not be read at that address.
+    ReadFault,
+    /// More frames than the limit.
+    TooDeep,
+    /// No mapping of the process holds that address.
+    NoMapping,
+    /// A 32-bit task: not supported.
+    Compat32,
+}
+
+impl Ending {
+    pub const ALL: [Ending; 8] = [
+        Ending::Root,
+        Ending::NoUserStack,
+        Ending::NoFramePointer,
+        Ending::BrokenChain,
+        Ending::ReadFault,
+        Ending::TooDeep,
+        Ending::NoMapping,
+        Ending::Compat32,
+    ];
+
+    /// The word that scripts see; part of the JSON schema.
+    pub fn label(self) -> &'static str {
+        match self {
+            Ending::Root => "root",
+            Ending::NoUserStack => "no_user_stack",
+            Ending::NoFramePointer => "no_frame_pointer",
+            Ending::BrokenChain => "broken_chain",
+            Ending::ReadFault => "read_fault",
+            Ending::TooDeep => "too_deep",
+            Ending::NoMapping => "no_mapping",
+            Ending::Compat32 => "compat_32_bit",
+        }
+    }
+
+    /// One sentence for a person.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Ending::Root => "the walk reached the thread's first function",
+            Ending::NoUserStack => "a kernel thread has no user stack",
+            Ending::NoFramePointer => {
+                "the sampled function keeps no frame pointer, so its caller is not known"
+            }
+            Ending::BrokenChain => {
+                "the chain of frame pointers left the stack: a caller keeps no frame pointer"
+            }
+            Ending::ReadFault => "the stack's memory could not be read at that address",
+            Ending::TooDeep => "the stack has more frames than --max-depth",
+            Ending::NoMapping => "no mapping of the process holds the address",
+            Ending::Compat32 => "32-bit programs are not supported",
+        }
+    }
+
+    /// Whether the sample had a user stack to walk.
+    pub fn is_user_stack(self) -> bool {
+        self != Ending::NoUserStack
+    }
+
+    pub fn is_whole(self) -> bool {
+        self == Ending::Root
+    }
+}

@@ -1,0 +1,49 @@
+//! A *frame* is one place in a program that was found on a stack: a module and
+//! an address inside it. Its name is no part of it; names come later.
+
+use std::sync::Arc;
+
+/// A file, or something like a file, that holds code: numbered by whoever feeds
+/// the profile. Two modules with equal numbers are the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// One life of a process: a pid that is used again gets another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u32);
+
+/// The number of an interned [`Frame`]. It never changes when a name arrives,
+/// so a selection can be held by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// Which side of the kernel boundary a frame is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameKind {
+    User,
+    Kernel,
+    /// Code made at run time: an anonymous executable mapping.
+    Jit,
+}
+
+/// One place on a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    pub module: ModuleId,
+    /// Where in the module, ready for a look-up: a return address has already
+    /// been moved back by one, so that it lies inside the call.
+    pub address: u64,
+    pub kind: FrameKind,
+}
+
+/// What is known of a frame's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameState {
+    /// Not asked yet, or the answer is on its way.
+    Pending,
+    /// As a person would write it: demangled and safe to print.
+    Named(Arc<str>),
+    /// There is none, and this is why: one of a few fixed words, such as
+    /// `stripped` or `file gone`, so that they can be counted.
+    Unnamed(&'static str),
+}

@@ -1,0 +1,154 @@
+//! A *report* is the answer to "what burned the CPUs in this window?": plain
+//! rows, computed once and never changed, for the screen, batch output and
+//! files alike.
+
+use crate::{Ending, FrameId, FrameKind, ProcessId};
+use std::sync::Arc;
+
+/// The seconds of trend kept per row.
+pub const TREND_LEN: usize = 10;
+
+/// A function in this profile: every frame with the same module and name, or
+/// one frame that has no name. It is called by one of its frames.
+///
+/// When a name arrives, frames join a function; whoever holds a function by a
+/// frame finds it again with [`Report::find_function`].
+pub type FunctionId = FrameId;
+
+/// The time that a report covers, on the clock of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Window {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Window {
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+}
+
+/// Everything one query found.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Counts up by one with each report of a run.
+    pub generation: u64,
+    pub window: Window,
+    /// Samples in the window: the base of every percentage here.
+    pub samples: u64,
+    /// Samples ever taken in this run, and the seconds of history kept.
+    pub samples_kept: u64,
+    pub kept_seconds: f64,
+    pub completeness: Completeness,
+    /// By self samples, falling; ties by total, then name.
+    pub functions: Vec<FunctionRow>,
+    /// The function of each frame, by frame number.
+    pub owners: Arc<Vec<FunctionId>>,
+    /// By samples, falling.
+    pub processes: Vec<ProcessRow>,
+    /// By samples, falling.
+    pub threads: Vec<ThreadRow>,
+}
+
+/// What the window's stacks and names lack.
+#[derive(Debug, Clone, Default)]
+pub struct Completeness {
+    /// Samples that had a user stack to walk.
+    pub user_stacks: u64,
+    /// Those that reached the thread's root.
+    pub whole: u64,
+    /// Samples by how their walk ended; only what occurred.
+    pub endings: Vec<(Ending, u64)>,
+    /// Frames of all samples in the window, each occurrence counted.
+    pub frames: u64,
+    pub named: u64,
+    /// Frames whose name is on its way.
+    pub pending: u64,
+    /// Frames without a name, by reason, falling.
+    pub unnamed: Vec<(&'static str, u64)>,
+}
+
+/// One function.
+#[derive(Debug, Clone)]
+pub struct FunctionRow {
+    pub id: FunctionId,
+    /// Its name, or `module+0xoffset` while it has none.
+    pub name: Arc<str>,
+    /// Short: the file's last path part, `[kernel]`, `[vdso]`.
+    pub module: Arc<str>,
+    /// Long: the whole path where there is one.
+    pub module_path: Arc<str>,
+    pub kind: FrameKind,
+    /// An address of it that was sampled, inside the module.
+    pub address: u64,
+    pub name_state: RowName,
+    /// Samples with it on top of the stack.
+    pub self_samples: u64,
+    /// Samples with it anywhere on the stack; recursion counts once.
+    pub total_samples: u64,
+    /// Self samples of the window's last ten seconds, oldest first.
+    pub trend: [u32; TREND_LEN],
+}
+
+/// Whether a row's name is final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowName {
+    Named,
+    /// On its way.
+    Pending,
+    /// There is none, and why.
+    Unnamed(&'static str),
+}
+
+/// One process.
+#[derive(Debug, Clone)]
+pub struct ProcessRow {
+    pub id: ProcessId,
+    pub pid: u32,
+    pub comm: Arc<str>,
+    pub samples: u64,
+    /// Samples that hit while it was in the kernel.
+    pub kernel_samples: u64,
+    /// Threads with at least one sample.
+    pub threads: u32,
+    /// Self samples of the function that burned most here.
+    pub top_function: Option<Arc<str>>,
+    pub exited: bool,
+    pub trend: [u32; TREND_LEN],
+}
+
+/// One thread.
+#[derive(Debug, Clone)]
+pub struct ThreadRow {
+    pub process: ProcessId,
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: Arc<str>,
+    pub samples: u64,
+    pub kernel_samples: u64,
+    pub top_function: Option<Arc<str>>,
+    pub trend: [u32; TREND_LEN],
+}
+
+/// What the sampler says of itself; the profile only carries it.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    /// Samples lost in the window because a buffer was full.
+    pub lost: u64,
+    /// Samples taken in this run so far, and lost in this run so far.
+    pub taken_run: u64,
+    pub lost_run: u64,
+    /// Percent of one CPU that proftop itself costs, kernel part included.
+    pub own_cpu_percent: f64,
+    pub own_rss_bytes: u64,
+    /// Sentences: what this source cannot give, what was degraded and why.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// The row of the function that `frame` belongs to by now.
+    pub fn find_function(&self, frame: FrameId) -> Option<usize> {
+        let owner = self.owners.get(frame.0 as usize).copied().unwrap_or(frame);
+        self.functions.iter().position(|row| row.id == owner)
+    }
+}

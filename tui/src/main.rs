@@ -1,0 +1,5 @@
+//! proftop: top for code.
+
+mod snapshot;
+
+fn main() {}

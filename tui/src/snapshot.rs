@@ -1,0 +1,64 @@
+//! A *snapshot* is all that one frame of the screen, or one report of batch
+//! output, is made from. It is published whole and never changes; pausing the
+//! view is only not taking the next one.
+
+use profile::{Health, Report};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The machine that is being looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    pub name: String,
+    /// As in `6.18.44`.
+    pub kernel: String,
+    /// As in `x86-64`.
+    pub arch: String,
+    /// CPUs online.
+    pub cpus: u32,
+}
+
+/// Whether there is still something to sample.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TargetState {
+    /// The engine is loading; nothing is sampled yet.
+    #[default]
+    Starting,
+    Running,
+    /// The target is gone. Data is kept. The text says who, when and how:
+    /// `postgres[4121] ended 14:05:10, killed by SIGSEGV`.
+    Exited(String),
+    /// The engine stopped with an error; the text is the whole sentence.
+    Failed(String),
+}
+
+/// A file whose symbols are being read.
+#[derive(Debug, Clone)]
+pub struct Loading {
+    pub module: Arc<str>,
+    /// 0 to 100, where it is known.
+    pub percent: Option<u8>,
+    pub what: &'static str,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Counts up with every snapshot.
+    pub generation: u64,
+    pub report: Arc<Report>,
+    pub health: Health,
+    pub host: Arc<Host>,
+    /// CPUs that were busy in the last second, of all of `host.cpus`.
+    pub busy_cpus: f64,
+    /// Since sampling began.
+    pub elapsed: Duration,
+    pub rate_hz: u32,
+    /// What is sampled: `system`, `postgres[4121]`, `3 processes`.
+    pub scope: Arc<str>,
+    /// The span the report asks for; at the start it holds less.
+    pub window_seconds: u32,
+    pub target: TargetState,
+    pub loading: Vec<Loading>,
+    /// The last lines that the started command printed, if one was started.
+    pub command_output: Arc<[String]>,
+}
