@@ -3,7 +3,8 @@
 /// Why an address has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// The file has no symbol table at all.
+    /// The file has no full symbol table, and what it exports (`.dynsym`), if
+    /// anything, does not cover this address.
     Stripped,
     /// The file has symbols, and none covers this address.
     NotCovered,
@@ -23,9 +24,29 @@ pub enum Reason {
     Unmapped,
     /// The kernel hides its symbols (kptr_restrict, no CAP_SYSLOG).
     KernelHidden,
+    /// A whole ELF file, of a class or byte order that is not read here.
+    Unsupported,
+    /// On a network or FUSE filesystem, which could stall the reader for ever.
+    Remote,
 }
 
 impl Reason {
+    /// Every reason, in the order of the enum.
+    pub const ALL: [Reason; 12] = [
+        Reason::Stripped,
+        Reason::NotCovered,
+        Reason::FileGone,
+        Reason::ChangedOnDisk,
+        Reason::Refused,
+        Reason::Damaged,
+        Reason::NoPermission,
+        Reason::Jit,
+        Reason::Unmapped,
+        Reason::KernelHidden,
+        Reason::Unsupported,
+        Reason::Remote,
+    ];
+
     /// The word that scripts see.
     pub fn label(self) -> &'static str {
         match self {
@@ -39,6 +60,64 @@ impl Reason {
             Reason::Jit => "jit",
             Reason::Unmapped => "unmapped",
             Reason::KernelHidden => "kernel_hidden",
+            Reason::Unsupported => "unsupported",
+            Reason::Remote => "remote",
+        }
+    }
+
+    /// What happened, in a sentence for the user.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Reason::Stripped => "The file was stripped: it names only what it exports.",
+            Reason::NotCovered => "The file has symbols, but none covers this address.",
+            Reason::FileGone => "The file cannot be opened any more.",
+            Reason::ChangedOnDisk => "The file at that path is no longer the one that runs.",
+            Reason::Refused => "Not a regular file, or larger than the limits allow.",
+            Reason::Damaged => "Not an ELF file, or a damaged one.",
+            Reason::NoPermission => "No right to read the file.",
+            Reason::Jit => "Code made at run time, and no map of it was left.",
+            Reason::Unmapped => "No mapping of the process holds this address.",
+            Reason::KernelHidden => "The kernel hides the addresses of its symbols.",
+            Reason::Unsupported => "A 32-bit or big-endian ELF file, which is not read.",
+            Reason::Remote => "The file is on a network or FUSE filesystem, which could stall us.",
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Reason::Stripped => "Install the package's debug symbols, or build without `-s`.",
+            Reason::NotCovered => "Often assembly or padding; debug information may name it.",
+            Reason::FileGone => "Profile while the process is alive, or keep the file.",
+            Reason::ChangedOnDisk => "Restart the process after an upgrade.",
+            Reason::Refused => "Nothing to do, unless the file should be an ordinary one.",
+            Reason::Damaged => "Check the file with `readelf -a`.",
+            Reason::NoPermission => "Run as root, or as the owner of the process.",
+            Reason::Jit => "Start the runtime with perf maps, e.g. `node --perf-basic-prof`.",
+            Reason::Unmapped => "Usually code unmapped since, or a stack that was misread.",
+            Reason::KernelHidden => "Run as root, or set `sysctl kernel.kptr_restrict=0`.",
+            Reason::Unsupported => "Nothing yet: only 64-bit little-endian files are read.",
+            Reason::Remote => "Copy the file to a local disk, or allow remote files.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn all_holds_every_reason_in_order_with_its_own_words() {
+        assert!(Reason::ALL.is_sorted());
+        let last = *Reason::ALL.last().unwrap();
+        assert_eq!(last as usize + 1, Reason::ALL.len());
+
+        let labels: HashSet<_> = Reason::ALL.iter().map(|r| r.label()).collect();
+        assert_eq!(labels.len(), Reason::ALL.len());
+        for reason in Reason::ALL {
+            assert!(reason.explain().ends_with('.'), "{reason:?}");
+            assert!(reason.remedy().ends_with('.'), "{reason:?}");
         }
     }
 }

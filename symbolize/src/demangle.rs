@@ -1,0 +1,110 @@
+//! Names as compilers mangle them, made readable.
+//!
+//! | starts with | is |
+//! |---|---|
+//! | `_R` | Rust, v0 |
+//! | `_ZN` and ends with a hash | Rust, legacy |
+//! | `_Z` | C++ (Itanium ABI) |
+//!
+//! All others stay as they are. What compilers append (`.cold`, `.part.0`) is
+//! taken off before and put back behind.
+
+mod capped;
+mod cpp;
+mod rust;
+mod suffix;
+
+use std::borrow::Cow;
+
+use crate::sanitize::sanitize;
+
+pub use suffix::has_clone_suffix;
+
+/// Longer names are shown raw: demangling them is not worth the time, and a
+/// hostile one of this length is slow enough.
+const MANGLED_BYTES_MAX: usize = 8 << 10;
+
+/// How a name was mangled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    Rust,
+    Cpp,
+    /// Not at all, or in a way not known here.
+    Raw,
+}
+
+/// A readable name, in two lengths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demangled<'n> {
+    scheme: Scheme,
+    name: &'n [u8],
+    /// What is demangled: `name` without suffixes.
+    mangled: &'n str,
+    suffix: &'n [u8],
+}
+
+/// Recognises how `name` is mangled. The work is done by [`Demangled::short`]
+/// and [`Demangled::full`], each time.
+///
+/// Demangling recurses, within limits: see [`STACK_BYTES`].
+pub fn demangle(name: &[u8]) -> Demangled<'_> {
+    let (stem, suffix) = suffix::split(name);
+    let (scheme, mangled) = match std::str::from_utf8(stem) {
+        Ok(stem) if stem.len() <= MANGLED_BYTES_MAX => (scheme_of(stem), stem),
+        _ => (Scheme::Raw, ""),
+    };
+    Demangled {
+        scheme,
+        name,
+        mangled,
+        suffix,
+    }
+}
+
+impl<'n> Demangled<'n> {
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Without parameters, return type and hashes.
+    pub fn short(&self) -> Cow<'n, str> {
+        let suffix = suffix::without_hashes(self.suffix);
+        match self.scheme {
+            Scheme::Rust => self.finish(rust::demangle(self.mangled), &suffix),
+            Scheme::Cpp => self.finish(cpp::short(self.mangled), &suffix),
+            Scheme::Raw => sanitize(self.name),
+        }
+    }
+
+    /// All that the name tells, apart from Rust's hashes.
+    pub fn full(&self) -> Cow<'n, str> {
+        match self.scheme {
+            Scheme::Rust => self.finish(rust::demangle(self.mangled), self.suffix),
+            Scheme::Cpp => self.finish(cpp::full(self.mangled), self.suffix),
+            Scheme::Raw => sanitize(self.name),
+        }
+    }
+
+    fn finish(&self, demangled: Option<String>, suffix: &[u8]) -> Cow<'n, str> {
+        match demangled.filter(|demangled| !demangled.is_empty()) {
+            Some(mut demangled) => {
+                demangled.push_str(&sanitize(suffix));
+                Cow::Owned(demangled)
+            }
+            None => sanitize(self.name),
+        }
+    }
+}
+
+fn scheme_of(stem: &str) -> Scheme {
+    if stem.starts_with("_R") || rust::is_legacy(stem) {
+        Scheme::Rust
+    } else if stem.starts_with("_Z") || stem.starts_with("_GLOBAL__") {
+        Scheme::Cpp
+    } else {
+        Scheme::Raw
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Function names of an ELF file, from its symbol tables.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `tables` | where the symbol tables are, with or without section headers |
+//! | `dynamic` | the same from the dynamic segment |
+//! | `candidates` | which symbols are functions at all |
+//! | `alias` | which of several names for one function is shown |
+//! | `plt` | names for the stubs that call into other files |
+//! | `flatten` | functions, possibly nested, as ranges that are not |
+//! | `strings` | string tables, read as far as names are asked for |
+
+mod alias;
+mod candidates;
+mod dynamic;
+mod flatten;
+mod plt;
+mod strings;
+mod tables;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use crate::address::Segments;
+use crate::file_id::FileId;
+use crate::object::Object;
+use crate::source::Source;
+use crate::{FileOffset, LinkAddr, OpenError, Reason};
+
+use flatten::Range;
+use strings::Names;
+
+/// A function, as the symbol table has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'s> {
+    /// As the compiler wrote it: not demangled, not safe to display.
+    pub name: &'s [u8],
+    pub start: LinkAddr,
+    /// 0 where the table says nothing.
+    pub size: u64,
+    /// The table gives no size: the name is that of the nearest label.
+    pub inexact: bool,
+    /// How many other names the same code has (identical code folding, or
+    /// deliberate aliases).
+    pub aliases: u32,
+}
+
+/// The functions of one file. What is kept are 24 bytes per function, and the
+/// names that were asked for.
+#[derive(Debug)]
+pub struct ElfSymbols {
+    id: FileId,
+    segments: Segments,
+    ranges: Vec<Range>,
+    names: Names,
+    stripped: bool,
+}
+
+impl ElfSymbols {
+    /// Reads the symbol tables. The file stays open: names are read from it
+    /// when they are asked for.
+    pub fn read(file: &File) -> Result<ElfSymbols, OpenError> {
+        ElfSymbols::from_object(Object::read(file)?)
+    }
+
+    /// The same for a file in memory, such as the vDSO.
+    pub fn from_bytes(bytes: Box<[u8]>) -> Result<ElfSymbols, OpenError> {
+        ElfSymbols::from_object(Object::from_source(Source::Memory(bytes))?)
+    }
+
+    pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
+        let id = object.file_id()?;
+        let tables = tables::find(&object);
+        let stripped = tables.full.is_none();
+        let mut functions = Vec::new();
+        let mut stubs = plt::Stubs::default();
+        let loaded = tables::load(&object, &tables)?;
+
+        // Names are touched while building, to compare aliases. They are read
+        // again when asked for: most never are.
+        let object = Arc::new(object);
+        let mut names = Names::new(&object, &tables);
+        candidates::collect(&object, &loaded, &names, &mut functions)?;
+        functions.sort_unstable_by_key(candidates::Candidate::order);
+        stubs.find(&object, &loaded, &names, &functions)?;
+        names.set_stubs(stubs.take_names());
+        functions.extend(stubs.into_candidates());
+        functions.sort_by_key(candidates::Candidate::order);
+        let functions = alias::choose(&object, &functions, &names, stripped)?;
+        let ranges = flatten::flatten(&functions);
+        names.forget();
+
+        Ok(ElfSymbols {
+            id,
+            segments: object.segments().clone(),
+            ranges,
+            names,
+            stripped,
+        })
+    }
+
+    /// The function at `offset`, or why there is none.
+    pub fn find(&self, offset: FileOffset) -> Result<Symbol<'_>, Reason> {
+        let addr = self.segments.to_link(offset);
+        self.find_link(addr.ok_or(Reason::NotCovered)?)
+    }
+
+    /// The same for an address as the linker wrote it.
+    pub fn find_link(&self, addr: LinkAddr) -> Result<Symbol<'_>, Reason> {
+        let none = match self.stripped {
+            true => Reason::Stripped,
+            false => Reason::NotCovered,
+        };
+        let behind = self.ranges.partition_point(|range| range.start <= addr.0);
+        let range = behind.checked_sub(1).map(|index| &self.ranges[index]);
+        let range = range.filter(|range| addr.0 < range.end()).ok_or(none)?;
+        self.symbol(range)
+    }
+
+    /// Every function once, by address. Reads all names.
+    pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
+        let first_parts = self.ranges.iter().filter(|range| range.is_first());
+        first_parts.filter_map(|range| self.symbol(range).ok())
+    }
+
+    pub fn id(&self) -> &FileId {
+        &self.id
+    }
+
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Whether the file lost its full symbol table.
+    pub fn is_stripped(&self) -> bool {
+        self.stripped
+    }
+
+    /// Bytes of heap in use, the names read so far included.
+    pub fn heap_bytes(&self) -> usize {
+        self.ranges.capacity() * size_of::<Range>() + self.names.heap_bytes()
+    }
+
+    fn symbol(&self, range: &Range) -> Result<Symbol<'_>, Reason> {
+        let name = self.names.get(range.name()).map_err(|e| e.reason())?;
+        if name.is_empty() {
+            return Err(Reason::NotCovered);
+        }
+        Ok(Symbol {
+            name,
+            start: LinkAddr(range.function_start()),
+            size: range.size(),
+            inexact: range.inexact(),
+            aliases: range.aliases(),
+        })
+    }
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<ElfSymbols>();
+};

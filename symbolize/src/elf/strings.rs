@@ -1,0 +1,191 @@
+//! String tables, read in chunks when a name is asked for.
+//!
+//! A large library has 15 MB of names, of which a profile shows some hundreds.
+
+use std::sync::{Arc, OnceLock};
+
+use super::tables::{Place, Tables};
+use crate::OpenError;
+use crate::object::Object;
+
+/// Read at once: a `pread` of 64 KiB costs about 10 µs.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// Read beyond a chunk at first, for the name that crosses its end.
+const OVERLAP_BYTES: u64 = 4 << 10;
+
+/// Longer names are cut. Compilers write names of some 10 KiB at times; the
+/// demangler does not take more than 8 KiB anyway.
+const NAME_BYTES_MAX: usize = 64 << 10;
+
+/// A name in one of a file's string tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    pub table: Table,
+    pub offset: u32,
+}
+
+/// Which string table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Table {
+    /// That of `.symtab`.
+    Full,
+    /// That of `.dynsym`.
+    Dynamic,
+    /// Ours, for stubs.
+    Stub,
+}
+
+/// All names of one file.
+#[derive(Debug)]
+pub struct Names {
+    full: StringTable,
+    dynamic: StringTable,
+    stubs: Box<[u8]>,
+}
+
+impl Names {
+    pub fn new(object: &Arc<Object>, tables: &Tables) -> Names {
+        let strings = |place: Option<Place>| StringTable::new(object, place.unwrap_or_default());
+        Names {
+            full: strings(tables.full.map(|table| table.strings)),
+            dynamic: strings(tables.dynamic.map(|table| table.strings)),
+            stubs: Box::default(),
+        }
+    }
+
+    /// Names of our own making, each ended by a NUL.
+    pub fn set_stubs(&mut self, names: Vec<u8>) {
+        self.stubs = names.into();
+    }
+
+    /// The name without its version, empty where there is none.
+    pub fn get(&self, name: Name) -> Result<&[u8], OpenError> {
+        Ok(match name.table {
+            Table::Full => without_version(self.full.get(name.offset)?).0,
+            Table::Dynamic => self.dynamic.get(name.offset)?,
+            Table::Stub => until_nul(self.stubs.get(name.offset as usize..).unwrap_or_default()),
+        })
+    }
+
+    /// Whether the linker's `.symtab` says that this is an old version of the
+    /// function, kept for programs linked against it: `name@VERSION`.
+    pub fn is_old_version(&self, name: Name) -> Result<bool, OpenError> {
+        Ok(match name.table {
+            Table::Full => without_version(self.full.get(name.offset)?).1,
+            Table::Dynamic | Table::Stub => false,
+        })
+    }
+
+    /// Drops what was read so far.
+    pub fn forget(&mut self) {
+        self.full.chunks.fill_with(OnceLock::new);
+        self.dynamic.chunks.fill_with(OnceLock::new);
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let source = self.full.object.source().heap_bytes();
+        source + self.stubs.len() + self.full.heap_bytes() + self.dynamic.heap_bytes()
+    }
+}
+
+#[derive(Debug)]
+struct StringTable {
+    object: Arc<Object>,
+    place: Place,
+    chunks: Box<[OnceLock<Box<[u8]>>]>,
+}
+
+impl StringTable {
+    fn new(object: &Arc<Object>, place: Place) -> StringTable {
+        let chunks = place.size.div_ceil(CHUNK_BYTES);
+        StringTable {
+            object: Arc::clone(object),
+            place,
+            chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    fn get(&self, offset: u32) -> Result<&[u8], OpenError> {
+        let index = u64::from(offset) / CHUNK_BYTES;
+        let Some(chunk) = self.chunks.get(index as usize) else {
+            return Ok(&[]);
+        };
+        let bytes = match chunk.get() {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = self.read(index * CHUNK_BYTES)?;
+                chunk.get_or_init(|| bytes)
+            }
+        };
+        let within = (u64::from(offset) % CHUNK_BYTES) as usize;
+        Ok(until_nul(bytes.get(within..).unwrap_or_default()))
+    }
+
+    fn read(&self, start: u64) -> Result<Box<[u8]>, OpenError> {
+        let rest = self.place.size - start;
+        let mut overlap = OVERLAP_BYTES;
+        loop {
+            let len = (CHUNK_BYTES + overlap).min(rest);
+            let source = self.object.source();
+            let bytes = source.read(self.place.offset + start, len, "symbol names")?;
+            let beyond = bytes.get(CHUNK_BYTES as usize..).unwrap_or_default();
+            let whole = len == rest || memchr::memchr(0, beyond).is_some();
+            if whole || overlap >= NAME_BYTES_MAX as u64 {
+                return Ok(bytes.into());
+            }
+            overlap = NAME_BYTES_MAX as u64;
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let read = self.chunks.iter().filter_map(OnceLock::get);
+        let read: usize = read.map(|bytes| bytes.len()).sum();
+        read + size_of_val::<[_]>(&self.chunks)
+    }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    let bytes = &bytes[..bytes.len().min(NAME_BYTES_MAX)];
+    &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
+}
+
+/// GNU ld writes versions into `.symtab`: `name@@VERSION` for the one that new
+/// programs link to, `name@VERSION` for older ones. Gives the name, and
+/// whether it is an older one.
+fn without_version(name: &[u8]) -> (&[u8], bool) {
+    let Some(at) = memchr::memchr(b'@', name).filter(|&at| at > 0) else {
+        return (name, false);
+    };
+    let (base, version) = (&name[..at], &name[at + 1..]);
+    let (version, old) = match version.strip_prefix(b"@") {
+        Some(version) => (version, false),
+        None => (version, true),
+    };
+    // Other languages have the sign in their names.
+    let is_version = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+".contains(byte);
+    match version.iter().all(is_version) {
+        true => (base, old),
+        false => (name, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_cut() {
+        let cases: [(&[u8], &[u8], bool); 5] = [
+            (b"memcpy", b"memcpy", false),
+            (b"memcpy@@GLIBC_2.14", b"memcpy", false),
+            (b"memcpy@GLIBC_2.2.5", b"memcpy", true),
+            (b"std.@\"a b\"", b"std.@\"a b\"", false),
+            (b"@odd", b"@odd", false),
+        ];
+        for (name, base, old) in cases {
+            assert_eq!(without_version(name), (base, old));
+        }
+    }
+}

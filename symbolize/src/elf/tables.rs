@@ -1,0 +1,106 @@
+//! Where a file's symbol tables are.
+
+use object::elf;
+
+use super::dynamic;
+use crate::object::{Object, Section};
+use crate::{LinkAddr, OpenError};
+
+pub const SYMBOL_BYTES: usize = 24;
+
+/// 11 million symbols. The largest browsers have 2 million.
+pub const SYMBOLS_BYTES_MAX: u64 = 256 << 20;
+
+/// A part of the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    pub offset: u64,
+    pub size: u64,
+}
+
+impl From<&Section> for Place {
+    fn from(section: &Section) -> Place {
+        Place {
+            offset: section.offset,
+            size: section.size,
+        }
+    }
+}
+
+/// A symbol table and the string table that belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TablePlace {
+    pub symbols: Place,
+    pub strings: Place,
+    /// `.gnu.version`: for each symbol which version it is.
+    pub versions: Option<Place>,
+}
+
+/// The symbol tables of a file.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// `.symtab`, absent from stripped files.
+    pub full: Option<TablePlace>,
+    /// `.dynsym`, what the file imports and exports.
+    pub dynamic: Option<TablePlace>,
+}
+
+pub fn find(object: &Object) -> Tables {
+    let by_section = |kind| {
+        let section = object.sections().iter().find(|s| s.is_kind(kind))?;
+        let strings = object.sections().get(section.link as usize)?;
+        let whole = section.has_data() && strings.is_kind(elf::SHT_STRTAB);
+        whole.then(|| TablePlace {
+            symbols: section.into(),
+            strings: within_file(object, strings.into()),
+            versions: None,
+        })
+    };
+    let versions = object.sections().iter();
+    let versions = versions.into_iter().find(|s| s.is_kind(elf::SHT_GNU_VERSYM));
+    let dynamic = by_section(elf::SHT_DYNSYM).map(|table| TablePlace {
+        versions: versions.map(Place::from),
+        ..table
+    });
+    Tables {
+        full: by_section(elf::SHT_SYMTAB).filter(|table| table.symbols.size != 0),
+        dynamic: dynamic.or_else(|| dynamic::symbols(object)),
+    }
+}
+
+/// A string table can be read in part, so its size need not be believed.
+pub fn within_file(object: &Object, place: Place) -> Place {
+    let rest = object.source().len().saturating_sub(place.offset);
+    // Names have 32-bit offsets.
+    let size = place.size.min(rest).min(u64::from(u32::MAX));
+    Place { size, ..place }
+}
+
+/// The raw symbols of a file.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub full: Vec<u8>,
+    pub dynamic: Vec<u8>,
+    /// `.gnu.version`, as long as `dynamic` has symbols or empty.
+    pub versions: Vec<u8>,
+}
+
+pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
+    let read = |place: Option<Place>, what| match place {
+        Some(place) if place.size > SYMBOLS_BYTES_MAX => Err(OpenError::Refused(what)),
+        Some(place) => object.source().read(place.offset, place.size, what),
+        None => Ok(Vec::new()),
+    };
+    let versions = tables.dynamic.and_then(|table| table.versions);
+    Ok(Loaded {
+        full: read(tables.full.map(|t| t.symbols), "symbol table")?,
+        dynamic: read(tables.dynamic.map(|t| t.symbols), "dynamic symbol table")?,
+        versions: read(versions, "symbol versions").unwrap_or_default(),
+    })
+}
+
+/// The place of `size` bytes at a link address.
+pub fn place_at(object: &Object, addr: u64, size: u64) -> Option<Place> {
+    let offset = object.segments().to_file(LinkAddr(addr))?.0;
+    Some(Place { offset, size })
+}

@@ -1,0 +1,46 @@
+//! What was attempted on a file, and how it failed.
+
+use std::io;
+
+use crate::Reason;
+
+/// A file could not be opened or read as an object.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("failed to read {what}")]
+    Read {
+        what: &'static str,
+        #[source]
+        source: io::Error,
+    },
+    #[error("not an ELF file")]
+    NotElf,
+    #[error("neither 64-bit nor little-endian: this kind of ELF file is not read")]
+    Unsupported,
+    #[error("damaged ELF file: {0}")]
+    Damaged(&'static str),
+    #[error("refused: {0}")]
+    Refused(&'static str),
+}
+
+impl OpenError {
+    /// The same, as the answer that a missing name carries.
+    pub fn reason(&self) -> Reason {
+        match self {
+            OpenError::Read { source, .. } => io_reason(source),
+            OpenError::NotElf | OpenError::Damaged(_) => Reason::Damaged,
+            OpenError::Unsupported => Reason::Unsupported,
+            OpenError::Refused(_) => Reason::Refused,
+        }
+    }
+}
+
+/// The answer that an I/O error amounts to.
+pub(crate) fn io_reason(error: &io::Error) -> Reason {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Reason::NoPermission,
+        // The file became shorter while it was read.
+        io::ErrorKind::UnexpectedEof => Reason::ChangedOnDisk,
+        _ => Reason::FileGone,
+    }
+}

@@ -1,0 +1,5 @@
+//! Names of kernel code.
+
+mod kallsyms;
+
+pub use kallsyms::{KernelSymbol, KernelSymbols};

@@ -1,0 +1,282 @@
+//! `/proc/kallsyms`: the kernel's functions, those of modules and BPF programs
+//! included, with their addresses and without their sizes.
+
+mod line;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+
+use crate::Reason;
+use line::Line;
+
+/// A kernel built with everything (allyesconfig) has about 60 MB; ordinary
+/// ones have 5 to 15.
+const KALLSYMS_BYTES_MAX: u64 = 256 << 20;
+
+/// How far a function extends when another one of the same module follows.
+/// The largest function of the kernel is far smaller; what is larger are holes
+/// that were not marked.
+const FUNCTION_BYTES_MAX: u64 = 64 << 10;
+
+/// The same for the last function before another module, or of all: nothing
+/// tells where its module ends, so no name is given to what is more than a
+/// few pages behind.
+const LAST_FUNCTION_BYTES_MAX: u64 = 16 << 10;
+
+/// A function of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSymbol<'k> {
+    /// Of a BPF program the name alone, without its prefix and tag.
+    pub name: &'k str,
+    /// `bpf` for BPF programs and their trampolines.
+    pub module: Option<&'k str>,
+    pub start: u64,
+    /// Of the address looked up, from `start`.
+    pub offset: u64,
+    /// Whether it is code that BPF made.
+    pub bpf: bool,
+}
+
+/// The kernel's functions at one time. Later modules and BPF programs are not
+/// in it: load it again.
+#[derive(Debug)]
+pub struct KernelSymbols {
+    entries: Vec<Entry>,
+    names: String,
+    modules: Vec<Box<str>>,
+    hidden: bool,
+}
+
+/// An address from which on a function, or none, has the code.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    /// Where in the arena the name is, [`HOLE`] for none.
+    name: u32,
+    /// One more than the index of the module; 0 is the kernel itself.
+    module: u16,
+    name_len: u16,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+const HOLE: u32 = u32::MAX;
+
+impl KernelSymbols {
+    /// Reads `/proc/kallsyms`. What cannot be read is as good as hidden.
+    pub fn load() -> KernelSymbols {
+        let mut text = Vec::new();
+        let read = File::open("/proc/kallsyms")
+            .and_then(|file| file.take(KALLSYMS_BYTES_MAX).read_to_end(&mut text));
+        match read {
+            Ok(_) => KernelSymbols::parse(&text),
+            Err(_) => KernelSymbols::parse(b""),
+        }
+    }
+
+    /// From the text of `/proc/kallsyms`. Lines that are none are skipped.
+    pub fn parse(text: &[u8]) -> KernelSymbols {
+        let mut builder = Builder::default();
+        for line in Lines(text) {
+            if let Some(line) = Line::parse(line) {
+                builder.add(&line);
+            }
+        }
+        builder.finish()
+    }
+
+    /// The function at `addr`, or why there is none.
+    pub fn find(&self, addr: u64) -> Result<KernelSymbol<'_>, Reason> {
+        if self.hidden {
+            return Err(Reason::KernelHidden);
+        }
+        let behind = self.entries.partition_point(|entry| entry.start <= addr);
+        let entry = self.entries[..behind].last().ok_or(Reason::NotCovered)?;
+        if entry.name == HOLE {
+            return Err(Reason::NotCovered);
+        }
+        let module = usize::from(entry.module).checked_sub(1);
+        let module = module.map(|index| &*self.modules[index]);
+        Ok(KernelSymbol {
+            name: entry.name(&self.names),
+            module,
+            start: entry.start,
+            offset: addr - entry.start,
+            bpf: module == Some("bpf"),
+        })
+    }
+
+    /// Whether the kernel keeps the addresses to itself.
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// The number of functions.
+    pub fn len(&self) -> usize {
+        self.entries.iter().filter(|e| e.name != HOLE).count()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let modules: usize = self.modules.iter().map(|name| name.len() + 16).sum();
+        self.entries.capacity() * size_of::<Entry>() + self.names.capacity() + modules
+    }
+}
+
+impl Entry {
+    fn name<'k>(&self, names: &'k str) -> &'k str {
+        let start = self.name as usize;
+        &names[start..start + usize::from(self.name_len)]
+    }
+
+    fn hole(start: u64) -> Entry {
+        Entry {
+            start,
+            name: HOLE,
+            module: 0,
+            name_len: 0,
+        }
+    }
+}
+
+/// Lines by memchr, which is several times faster than `split`.
+struct Lines<'t>(&'t [u8]);
+
+impl<'t> Iterator for Lines<'t> {
+    type Item = &'t [u8];
+
+    fn next(&mut self) -> Option<&'t [u8]> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr(b'\n', self.0).unwrap_or(self.0.len());
+        let line = &self.0[..end];
+        self.0 = self.0.get(end + 1..).unwrap_or_default();
+        Some(line)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Builder {
+    entries: Vec<Ranked>,
+    names: String,
+    modules: Vec<Box<str>>,
+    module_numbers: HashMap<Box<str>, u16>,
+    last_module: u16,
+    /// Whether any address was not zero.
+    addresses: bool,
+}
+
+/// An entry and how much its name is preferred to others at the same address.
+#[derive(Debug, Clone, Copy)]
+struct Ranked {
+    entry: Entry,
+    rank: u8,
+}
+
+impl Builder {
+    fn add(&mut self, line: &Line<'_>) {
+        self.addresses |= line.addr != 0;
+        if line.addr == 0 {
+            return;
+        }
+        let rank = line.rank();
+        let entry = match (rank, u32::try_from(self.names.len())) {
+            (0, _) | (_, Err(_)) => Entry::hole(line.addr),
+            (_, Ok(offset)) => {
+                self.names.push_str(line.name);
+                Entry {
+                    start: line.addr,
+                    name: offset,
+                    module: self.module_number(line.module),
+                    // The kernel's own limit is 512 (KSYM_NAME_LEN).
+                    name_len: line.name.len() as u16,
+                }
+            }
+        };
+        self.entries.push(Ranked { entry, rank });
+    }
+
+    fn module_number(&mut self, module: Option<&str>) -> u16 {
+        let Some(module) = module else {
+            return 0;
+        };
+        // The lines of a module follow one another.
+        let last = usize::from(self.last_module).checked_sub(1);
+        if last.is_some_and(|index| &*self.modules[index] == module) {
+            return self.last_module;
+        }
+        let next = u16::try_from(self.modules.len() + 1).unwrap_or(0);
+        let number = *self.module_numbers.entry(module.into()).or_insert(next);
+        if number == next && next != 0 {
+            self.modules.push(module.into());
+        }
+        self.last_module = number;
+        number
+    }
+
+    fn finish(mut self) -> KernelSymbols {
+        let names = &self.names;
+        // Stable and quick on what is sorted, which most of the text is.
+        self.entries.sort_by_key(|ranked| ranked.entry.start);
+        let mut entries: Vec<Entry> = Vec::with_capacity(self.entries.len());
+        let same_start = |a: &Ranked, b: &Ranked| a.entry.start == b.entry.start;
+        for group in self.entries.chunk_by(same_start) {
+            let best = group.iter().max_by(|a, b| a.order(b, names));
+            let best = best.expect("a group is never empty").entry;
+            if let Some(hole) = hole_between(entries.last(), &best) {
+                entries.push(hole);
+            }
+            // One hole is as good as several.
+            if best.name != HOLE || entries.last().is_some_and(|last| last.name != HOLE) {
+                entries.push(best);
+            }
+        }
+        let end = Entry::hole(u64::MAX);
+        entries.extend(hole_between(entries.last(), &end));
+        entries.shrink_to_fit();
+        self.names.shrink_to_fit();
+        KernelSymbols {
+            entries,
+            names: self.names,
+            modules: self.modules,
+            hidden: !self.addresses,
+        }
+    }
+}
+
+impl Ranked {
+    /// By rank, then fewer underscores, the longer, the alphabet.
+    fn order(&self, other: &Ranked, names: &str) -> std::cmp::Ordering {
+        let key = |ranked: &Ranked| {
+            let name = match ranked.entry.name {
+                HOLE => "",
+                _ => ranked.entry.name(names),
+            };
+            let underscores = name.bytes().take_while(|&b| b == b'_').count();
+            let fewer = std::cmp::Reverse(underscores);
+            (ranked.rank, fewer, name.len(), std::cmp::Reverse(name))
+        };
+        // Borrowed keys cannot leave the closure's lifetime through `Ord` alone.
+        key(self).cmp(&key(other))
+    }
+}
+
+/// Where `last` ends if it cannot extend to `next`.
+fn hole_between(last: Option<&Entry>, next: &Entry) -> Option<Entry> {
+    let last = last.filter(|last| last.name != HOLE)?;
+    let bounded = next.name == HOLE && next.start != u64::MAX || next.module == last.module;
+    let max = match bounded && next.start != u64::MAX {
+        true => FUNCTION_BYTES_MAX,
+        false => LAST_FUNCTION_BYTES_MAX,
+    };
+    let end = last.start.saturating_add(max);
+    (end < next.start).then(|| Entry::hole(end))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! One line: `ffffffffc0211000 t name	[module]`.
+
+/// As in the kernel (KSYM_NAME_LEN), which cuts longer names itself.
+const NAME_BYTES_MAX: usize = 512;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line<'t> {
+    pub addr: u64,
+    pub kind: u8,
+    pub name: &'t str,
+    pub module: Option<&'t str>,
+}
+
+impl<'t> Line<'t> {
+    /// `None` for what is not such a line, and for names that say nothing:
+    /// `__pfx_` marks the padding before a function, and a `$` the labels of
+    /// the ARM ABIs.
+    pub fn parse(line: &'t [u8]) -> Option<Line<'t>> {
+        let (addr, rest) = hexadecimal(line)?;
+        let [b' ', kind, b' ', rest @ ..] = rest else {
+            return None;
+        };
+        let space = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let end = rest.iter().position(space).unwrap_or(rest.len());
+        let (name, module) = rest.split_at(end);
+        if name.starts_with(b"__pfx_") || memchr::memchr(b'$', name).is_some() {
+            return None;
+        }
+        let module = module.trim_ascii();
+        let module = module.strip_prefix(b"[").and_then(|m| m.strip_suffix(b"]"));
+        let module = module.and_then(|module| std::str::from_utf8(module).ok());
+        let name = std::str::from_utf8(&name[..name.len().min(NAME_BYTES_MAX)]).ok()?;
+        Some(Line {
+            addr,
+            kind: *kind,
+            name: match module {
+                Some("bpf") => bpf_name(name),
+                _ => name,
+            },
+            module,
+        })
+    }
+
+    /// How good the name is for its address, 0 if it names no function: data,
+    /// and the marks that the linker script puts around parts of the text.
+    pub fn rank(&self) -> u8 {
+        match self.kind {
+            _ if self.name.is_empty() || is_mark(self.name) => 0,
+            b'T' => 3,
+            b'W' => 2,
+            b't' | b'w' => 1,
+            _ => 0,
+        }
+    }
+}
+
+fn is_mark(name: &str) -> bool {
+    matches!(
+        name,
+        "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext"
+    ) || name.starts_with("__") && (name.ends_with("_text_start") || name.ends_with("_text_end"))
+}
+
+/// The number at the start of `line` and what follows it.
+fn hexadecimal(line: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit())?;
+    if digits == 0 || digits > 16 {
+        return None;
+    }
+    let (digits, rest) = line.split_at(digits);
+    let number = digits.iter().fold(0, |number, &digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            _ => (digit | 0x20) - b'a' + 10,
+        };
+        number << 4 | u64::from(value)
+    });
+    Some((number, rest))
+}
+
+/// `bpf_prog_<tag>_<name>` as its name. Programs may have none; then all of it
+/// stays.
+fn bpf_name(symbol: &str) -> &str {
+    const TAG: usize = 16;
+    let name = symbol
+        .strip_prefix("bpf_prog_")
+        .filter(|rest| rest.bytes().take(TAG).all(|b| b.is_ascii_hexdigit()))
+        .and_then(|rest| rest.get(TAG..)?.strip_prefix('_'));
+    name.filter(|name| !name.is_empty()).unwrap_or(symbol)
+}

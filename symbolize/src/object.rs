@@ -1,0 +1,148 @@
+//! An opened ELF file: its headers, and its sections on request.
+//!
+//! Only the headers are read on opening. Everything in them is untrusted;
+//! each table has a limit and each range is checked against the file's size.
+
+mod build_id;
+mod headers;
+
+use std::fs::File;
+
+use crate::OpenError;
+use crate::address::{Segment, Segments};
+use crate::file_id::FileId;
+use crate::source::Source;
+
+pub use headers::{ProgramHeader, Section};
+
+/// Real files have about ten of each kind of segment; the lookup is linear.
+const LOADS_MAX: usize = 256;
+
+/// Section names: real tables have a few hundred bytes.
+const SECTION_NAMES_BYTES_MAX: u64 = 16 << 20;
+
+/// An opened ELF file, 64-bit and little-endian.
+#[derive(Debug)]
+pub struct Object {
+    source: Source,
+    machine: u16,
+    program_headers: Vec<ProgramHeader>,
+    segments: Segments,
+    sections: Vec<Section>,
+    section_names: Vec<u8>,
+}
+
+impl Object {
+    pub fn read(file: &File) -> Result<Object, OpenError> {
+        Object::from_source(Source::file(file)?)
+    }
+
+    pub fn from_source(source: Source) -> Result<Object, OpenError> {
+        let header = headers::FileHeader::read(&source)?;
+        let program_headers = header.program_headers(&source)?;
+        // Damaged or cut-off section headers are as good as none: the segments
+        // are what the process runs by.
+        let sections = header.sections(&source).unwrap_or_default();
+        let section_names = sections
+            .get(usize::from(header.names_section))
+            .filter(|names| names.size <= SECTION_NAMES_BYTES_MAX)
+            .and_then(|names| source.read(names.offset, names.size, "section names").ok())
+            .unwrap_or_default();
+        Ok(Object {
+            machine: header.machine,
+            segments: loads(&program_headers)?,
+            program_headers,
+            sections,
+            section_names,
+            source,
+        })
+    }
+
+    /// `e_machine`.
+    pub fn machine(&self) -> u16 {
+        self.machine
+    }
+
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    pub fn program_headers(&self) -> &[ProgramHeader] {
+        &self.program_headers
+    }
+
+    /// Empty for a file without section headers.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    pub fn section_name(&self, section: &Section) -> &[u8] {
+        let rest = self.section_names.get(section.name as usize..);
+        let rest = rest.unwrap_or_default();
+        let end = memchr::memchr(0, rest).unwrap_or(rest.len());
+        &rest[..end]
+    }
+
+    pub fn section_by_name(&self, name: &[u8]) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| self.section_name(section) == name)
+    }
+
+    /// The bytes of a section as they are in the file, if no more than `max`.
+    pub fn section_data(
+        &self,
+        section: &Section,
+        max: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, OpenError> {
+        if !section.has_data() {
+            return Ok(Vec::new());
+        }
+        if section.size > max {
+            return Err(OpenError::Refused(what));
+        }
+        self.source.read(section.offset, section.size, what)
+    }
+
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    pub fn into_source(self) -> Source {
+        self.source
+    }
+
+    /// The GNU build-id, as the linker wrote it.
+    pub fn build_id(&self) -> Option<Vec<u8>> {
+        build_id::gnu(self)
+    }
+
+    /// What names this file's content wherever it lies.
+    pub fn file_id(&self) -> Result<FileId, OpenError> {
+        if let Some(id) = self.build_id() {
+            return Ok(FileId::gnu(&id));
+        }
+        match build_id::go(self) {
+            Some(id) => Ok(FileId::go(&id)),
+            None => FileId::of_content(&self.source),
+        }
+    }
+}
+
+fn loads(program_headers: &[ProgramHeader]) -> Result<Segments, OpenError> {
+    let loads: Vec<Segment> = program_headers
+        .iter()
+        .filter(|header| header.is_load())
+        .map(|header| Segment {
+            offset: header.offset,
+            vaddr: header.vaddr,
+            filesz: header.filesz,
+            executable: header.is_executable(),
+        })
+        .collect();
+    if loads.len() > LOADS_MAX {
+        return Err(OpenError::Refused("too many segments"));
+    }
+    Ok(Segments::new(loads))
+}

@@ -1,0 +1,104 @@
+//! Build-ids: notes in which a tool-chain names what it built.
+
+use object::elf;
+
+use super::Object;
+use crate::bytes::u32_in;
+
+/// Notes are some hundred bytes; a kernel's are some kilobytes.
+const NOTES_BYTES_MAX: u64 = 1 << 20;
+
+/// `NT_GNU_BUILD_ID`, owner `GNU`.
+const GNU_BUILD_ID: u32 = 3;
+
+/// The linker of Go writes its build-id as type 4, owner `Go`.
+const GO_BUILD_ID: u32 = 4;
+
+/// What the linker wrote because of `--build-id`.
+pub(super) fn gnu(object: &Object) -> Option<Vec<u8>> {
+    find(object, b"GNU", GNU_BUILD_ID)
+}
+
+/// `go tool buildid`: action and content hashes, text.
+pub(super) fn go(object: &Object) -> Option<Vec<u8>> {
+    find(object, b"Go", GO_BUILD_ID)
+}
+
+/// Segments first: they are what the process has in memory, so the answer is
+/// the one that the kernel reports for a mapping.
+fn find(object: &Object, owner: &[u8], kind: u32) -> Option<Vec<u8>> {
+    let segments = object.program_headers().iter().filter(|h| h.is_note());
+    let sections = object.sections().iter();
+    let sections = sections.filter(|s| s.is_kind(elf::SHT_NOTE));
+    segments
+        .map(|header| (header.offset, header.filesz))
+        .chain(sections.map(|section| (section.offset, section.size)))
+        .filter(|&(_, size)| size <= NOTES_BYTES_MAX)
+        .find_map(|(offset, size)| {
+            let notes = object.source().read(offset, size, "notes").ok()?;
+            find_note(&notes, owner, kind).map(<[u8]>::to_vec)
+        })
+        .filter(|id| !id.is_empty())
+}
+
+/// A note is three words (owner's length, description's length, type), the
+/// owner and the description, both padded to 4 bytes. (Those padded to 8, the
+/// GNU properties, are in a segment of their own.)
+fn find_note<'n>(mut notes: &'n [u8], owner: &[u8], kind: u32) -> Option<&'n [u8]> {
+    loop {
+        let owner_len = u32_in(notes, 0)? as usize;
+        let len = u32_in(notes, 4)? as usize;
+        let note_kind = u32_in(notes, 8)?;
+        let start = 12usize.checked_add(owner_len.checked_next_multiple_of(4)?)?;
+        let end = start.checked_add(len)?;
+        let note_owner = notes.get(12..12usize.checked_add(owner_len)?)?;
+        // Go pads its name with a second NUL that the length counts.
+        let note_owner = note_owner.split(|&byte| byte == 0).next()?;
+        if note_kind == kind && note_owner == owner {
+            return notes.get(start..end);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(owner: &[u8], kind: u32, description: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        note.extend((owner.len() as u32).to_le_bytes());
+        note.extend((description.len() as u32).to_le_bytes());
+        note.extend(kind.to_le_bytes());
+        note.extend(owner);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note.extend(description);
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    }
+
+    #[test]
+    fn finds_the_note_behind_others() {
+        let mut notes = note(b"GNU\0", 1, &[0; 16]);
+        notes.extend(note(b"Go\0\0", 4, b"abc/def"));
+        notes.extend(note(b"GNU\0", 3, b"\x01\x02\x03\x04\x05"));
+        assert_eq!(
+            find_note(&notes, b"GNU", 3),
+            Some(&b"\x01\x02\x03\x04\x05"[..])
+        );
+        assert_eq!(find_note(&notes, b"Go", 4), Some(&b"abc/def"[..]));
+        assert_eq!(find_note(&notes, b"GNU", 4), None);
+    }
+
+    #[test]
+    fn hostile_lengths_end_the_search() {
+        for (owner_len, len) in [(u32::MAX, 0), (4, u32::MAX), (u32::MAX, u32::MAX), (0, 0)] {
+            let mut notes = Vec::new();
+            notes.extend(owner_len.to_le_bytes());
+            notes.extend(len.to_le_bytes());
+            notes.extend(3u32.to_le_bytes());
+            notes.extend(b"GNU\0");
+            assert_eq!(find_note(&notes, b"GNU", 3), None);
+        }
+    }
+}

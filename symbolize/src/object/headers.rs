@@ -1,0 +1,170 @@
+//! The three tables of headers of an ELF file (gABI chapters 4 and 5),
+//! decoded from bytes of any alignment.
+
+use object::elf;
+
+use crate::OpenError;
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::source::Source;
+
+const FILE_HEADER_BYTES: usize = 64;
+const PROGRAM_HEADER_BYTES: usize = 56;
+const SECTION_HEADER_BYTES: usize = 64;
+
+/// Executables have some dozens of sections; only object files that were never
+/// linked have as many as the 16-bit count allows. 4 MiB of headers.
+const SECTIONS_MAX: u64 = 1 << 16;
+
+/// What is needed of the file header.
+#[derive(Debug)]
+pub struct FileHeader {
+    pub machine: u16,
+    pub names_section: u16,
+    phoff: u64,
+    phnum: u16,
+    shoff: u64,
+    shnum: u16,
+}
+
+impl FileHeader {
+    pub fn read(source: &Source) -> Result<FileHeader, OpenError> {
+        let have = source.len().min(FILE_HEADER_BYTES as u64);
+        let bytes = source.read(0, have, "file header")?;
+        if bytes.get(..4) != Some(&elf::ELFMAG) {
+            return Err(OpenError::NotElf);
+        }
+        let bytes: &[u8; FILE_HEADER_BYTES] = bytes
+            .as_slice()
+            .try_into()
+            .map_err(|_| OpenError::Damaged("file header"))?;
+        if bytes[4] != elf::ELFCLASS64.0 || bytes[5] != elf::ELFDATA2LSB.0 {
+            return Err(OpenError::Unsupported);
+        }
+        let header = FileHeader {
+            machine: u16_at(bytes, 18),
+            phoff: u64_at(bytes, 32),
+            shoff: u64_at(bytes, 40),
+            phnum: u16_at(bytes, 56),
+            shnum: u16_at(bytes, 60),
+            names_section: u16_at(bytes, 62),
+        };
+        if header.phnum != 0 && usize::from(u16_at(bytes, 54)) != PROGRAM_HEADER_BYTES {
+            return Err(OpenError::Damaged("program header size"));
+        }
+        Ok(header)
+    }
+
+    pub fn program_headers(&self, source: &Source) -> Result<Vec<ProgramHeader>, OpenError> {
+        let len = u64::from(self.phnum) * PROGRAM_HEADER_BYTES as u64;
+        let bytes = source.read(self.phoff, len, "program headers")?;
+        let (headers, _) = bytes.as_chunks::<PROGRAM_HEADER_BYTES>();
+        Ok(headers.iter().map(ProgramHeader::decode).collect())
+    }
+
+    pub fn sections(&self, source: &Source) -> Result<Vec<Section>, OpenError> {
+        if self.shoff == 0 {
+            return Ok(Vec::new());
+        }
+        let count = match self.shnum {
+            // With 0xff00 sections and more the count is in the first one.
+            0 => self.read_sections(source, 1)?.first().map_or(0, |s| s.size),
+            count => u64::from(count),
+        };
+        if count > SECTIONS_MAX {
+            return Err(OpenError::Refused("too many sections"));
+        }
+        self.read_sections(source, count)
+    }
+
+    fn read_sections(&self, source: &Source, count: u64) -> Result<Vec<Section>, OpenError> {
+        let len = count * SECTION_HEADER_BYTES as u64;
+        let bytes = source.read(self.shoff, len, "section headers")?;
+        let (headers, _) = bytes.as_chunks::<SECTION_HEADER_BYTES>();
+        Ok(headers.iter().map(Section::decode).collect())
+    }
+}
+
+/// One entry of the program header table.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    pub offset: u64,
+    pub vaddr: u64,
+    pub filesz: u64,
+}
+
+impl ProgramHeader {
+    fn decode(bytes: &[u8; PROGRAM_HEADER_BYTES]) -> ProgramHeader {
+        ProgramHeader {
+            kind: u32_at(bytes, 0),
+            flags: u32_at(bytes, 4),
+            offset: u64_at(bytes, 8),
+            vaddr: u64_at(bytes, 16),
+            filesz: u64_at(bytes, 32),
+        }
+    }
+
+    pub fn is_load(&self) -> bool {
+        self.kind == elf::PT_LOAD.0
+    }
+
+    pub fn is_note(&self) -> bool {
+        self.kind == elf::PT_NOTE.0
+    }
+
+    pub fn is_dynamic(&self) -> bool {
+        self.kind == elf::PT_DYNAMIC.0
+    }
+
+    pub fn is_executable(&self) -> bool {
+        self.flags & elf::PF_X.0 != 0
+    }
+}
+
+/// One entry of the section header table.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    pub(super) name: u32,
+    kind: u32,
+    flags: u64,
+    pub addr: u64,
+    pub offset: u64,
+    pub size: u64,
+    pub link: u32,
+    pub entry_size: u64,
+}
+
+impl Section {
+    fn decode(bytes: &[u8; SECTION_HEADER_BYTES]) -> Section {
+        Section {
+            name: u32_at(bytes, 0),
+            kind: u32_at(bytes, 4),
+            flags: u64_at(bytes, 8),
+            addr: u64_at(bytes, 16),
+            offset: u64_at(bytes, 24),
+            size: u64_at(bytes, 32),
+            link: u32_at(bytes, 40),
+            entry_size: u64_at(bytes, 56),
+        }
+    }
+
+    pub fn is_kind(&self, kind: elf::SectionType) -> bool {
+        self.kind == kind.0
+    }
+
+    pub fn is_executable(&self) -> bool {
+        self.flags & elf::SHF_EXECINSTR.0 != 0
+    }
+
+    /// Whether the section has bytes in this file; those of `.bss`, and all of
+    /// a separate debug file's loaded ones, have not.
+    pub fn has_data(&self) -> bool {
+        !self.is_kind(elf::SHT_NOBITS) && !self.is_kind(elf::SHT_NULL)
+    }
+
+    /// The link address behind the last byte.
+    pub fn end(&self) -> u64 {
+        self.addr.saturating_add(self.size)
+    }
+}

@@ -1,0 +1,107 @@
+//! Where an object's bytes come from: a file, read piece by piece, or memory.
+//!
+//! Files are never mapped into memory: whoever owns a file can truncate it,
+//! and touching a mapped page behind the end raises SIGBUS.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::OpenError;
+
+/// The largest file that is looked at. The largest executables with debug
+/// information known to us are below 8 GiB.
+pub const FILE_BYTES_MAX: u64 = 16 << 30;
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub enum Source {
+    File { file: File, len: u64 },
+    Memory(Box<[u8]>),
+}
+
+impl Source {
+    /// A file, through a descriptor of its own.
+    pub fn file(file: &File) -> Result<Source, OpenError> {
+        let read = |source| OpenError::Read {
+            what: "the file's size",
+            source,
+        };
+        let metadata = file.metadata().map_err(read)?;
+        if !metadata.is_file() {
+            return Err(OpenError::Refused("not a regular file"));
+        }
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(OpenError::Refused("the file is too large"));
+        }
+        Ok(Source::File {
+            file: file.try_clone().map_err(read)?,
+            len: metadata.len(),
+        })
+    }
+
+    pub fn len(&self) -> u64 {
+        match self {
+            Source::File { len, .. } => *len,
+            Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads `len` bytes at `offset`. A range that is not in the file fails
+    /// before anything is allocated; `what` names it in the error.
+    pub fn read(&self, offset: u64, len: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
+        let end = offset.checked_add(len);
+        if end.is_none_or(|end| end > self.len()) {
+            return Err(OpenError::Damaged(what));
+        }
+        let size = usize::try_from(len).map_err(|_| OpenError::Refused(what))?;
+        match self {
+            Source::File { file, .. } => {
+                let mut bytes = vec![0; size];
+                file.read_exact_at(&mut bytes, offset)
+                    .map_err(|source: io::Error| OpenError::Read { what, source })?;
+                Ok(bytes)
+            }
+            Source::Memory(bytes) => {
+                // In range: checked against the length above.
+                let start = offset as usize;
+                Ok(bytes[start..start + size].to_vec())
+            }
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Source::File { .. } => 0,
+            Source::Memory(bytes) => bytes.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_outside_of_the_bytes_fail_before_allocating() {
+        let source = Source::Memory(Box::from(*b"0123456789"));
+        assert_eq!(source.read(8, 2, "tail").unwrap(), b"89");
+        for (offset, len) in [(8, 3), (11, 0), (0, u64::MAX), (u64::MAX, u64::MAX)] {
+            let error = source.read(offset, len, "tail").unwrap_err();
+            assert!(matches!(error, OpenError::Damaged("tail")), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_regular_files() {
+        let directory = File::open("/").unwrap();
+        assert!(matches!(
+            Source::file(&directory),
+            Err(OpenError::Refused(_))
+        ));
+    }
+}
