@@ -85,6 +85,13 @@ impl BuildId {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
+
+    /// Whether the kernel's report of a mapping means this one. Some of its
+    /// interfaces pad shorter ids with zeros.
+    pub fn is_reported_as(&self, reported: &[u8]) -> bool {
+        let padding = reported.strip_prefix(self.as_bytes());
+        padding.is_some_and(|padding| padding.iter().all(|&byte| byte == 0))
+    }
 }
 
 impl fmt::Display for BuildId {
@@ -156,5 +163,18 @@ mod tests {
     #[test]
     fn longer_build_ids_are_cut_as_the_kernel_cuts_them() {
         assert_eq!(FileId::gnu(&[7; 32]), FileId::gnu(&[7; 20]));
+    }
+
+    #[test]
+    fn reports_may_be_padded() {
+        let id = BuildId::new(&[1, 2]);
+        for (reported, same) in [
+            (&[1, 2][..], true),
+            (&[1, 2, 0, 0], true),
+            (&[1, 2, 3], false),
+            (&[1], false),
+        ] {
+            assert_eq!(id.is_reported_as(reported), same, "{reported:?}");
+        }
     }
 }

@@ -95,6 +95,9 @@ mod tests {
     fn hashes_go() {
         assert_eq!(&*without_hashes(b".cold"), b".cold");
         assert_eq!(&*without_hashes(b".llvm.123"), b"");
-        assert_eq!(&*without_hashes(b".part.1.llvm.9.cold@plt"), b".part.1.cold@plt");
+        assert_eq!(
+            &*without_hashes(b".part.1.llvm.9.cold@plt"),
+            b".part.1.cold@plt"
+        );
     }
 }

@@ -37,7 +37,14 @@ fn suffixes_are_put_back() {
 
 #[test]
 fn what_cannot_be_demangled_stays() {
-    for name in ["_Z", "_R", "_ZN", "_RNvC", "_ZN17h0123456789abcdefE", "$s4main"] {
+    for name in [
+        "_Z",
+        "_R",
+        "_ZN",
+        "_RNvC",
+        "_ZN17h0123456789abcdefE",
+        "$s4main",
+    ] {
         check(name, name, name);
     }
     assert_eq!(demangle(b"_Z1f\xff").short(), "_Z1f\\xff");

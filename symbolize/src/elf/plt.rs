@@ -136,14 +136,18 @@ fn decode_all(object: &Object) -> Vec<Stub> {
             _ => 16,
         };
         let addrs = (section.addr..=u64::MAX).step_by(size);
-        stubs.extend(addrs.zip(code.chunks_exact(size)).filter_map(|(addr, code)| {
-            Some(Stub {
-                addr,
-                size: size as u64,
-                section: index,
-                target: decode(code, addr)?,
-            })
-        }));
+        stubs.extend(
+            addrs
+                .zip(code.chunks_exact(size))
+                .filter_map(|(addr, code)| {
+                    Some(Stub {
+                        addr,
+                        size: size as u64,
+                        section: index,
+                        target: decode(code, addr)?,
+                    })
+                }),
+        );
     }
     stubs
 }
@@ -167,7 +171,9 @@ fn decode(code: &[u8], addr: u64) -> Option<Target> {
     };
     let displacement = u32_in(rest, 0)? as i32;
     let next = addr.wrapping_add((code.len() - rest.len() + 4) as u64);
-    Some(Target::Got(next.wrapping_add_signed(i64::from(displacement))))
+    Some(Target::Got(
+        next.wrapping_add_signed(i64::from(displacement)),
+    ))
 }
 
 /// Finds the relocations that fill the slots. Most are in `.rela.plt`; the

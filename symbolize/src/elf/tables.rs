@@ -57,7 +57,9 @@ pub fn find(object: &Object) -> Tables {
         })
     };
     let versions = object.sections().iter();
-    let versions = versions.into_iter().find(|s| s.is_kind(elf::SHT_GNU_VERSYM));
+    let versions = versions
+        .into_iter()
+        .find(|s| s.is_kind(elf::SHT_GNU_VERSYM));
     let dynamic = by_section(elf::SHT_DYNSYM).map(|table| TablePlace {
         versions: versions.map(Place::from),
         ..table

@@ -62,7 +62,10 @@ fn bpf_programs_show_as_their_names() {
     let nameless = symbols.find(0xffffffffc0002100).unwrap();
     assert_eq!(nameless.name, "bpf_prog_6deef7357e7b4530");
     let trampoline = symbols.find(0xffffffffc0002210).unwrap();
-    assert_eq!((trampoline.name, trampoline.bpf), ("bpf_trampoline_6442", true));
+    assert_eq!(
+        (trampoline.name, trampoline.bpf),
+        ("bpf_trampoline_6442", true)
+    );
     assert!(!symbols.find(0xffffffff81000000).unwrap().bpf);
 }
 
@@ -100,7 +103,10 @@ fn this_kernel() {
     let addr = line.and_then(|line| line.split(' ').next()).unwrap();
     let addr = u64::from_str_radix(addr, 16).unwrap();
     let found = symbols.find(addr + 3).unwrap();
-    assert_eq!((found.name, found.start, found.offset), ("vfs_read", addr, 3));
+    assert_eq!(
+        (found.name, found.start, found.offset),
+        ("vfs_read", addr, 3)
+    );
 }
 
 proptest! {

@@ -1,0 +1,95 @@
+//! The places where a mapped file may be found.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::local::{open_beneath, reopen};
+use super::{FileSource, RemoteFiles};
+use crate::Reason;
+use crate::error::io_reason;
+
+/// What the kernel appends to the path of an unlinked file.
+const DELETED: &[u8] = b" (deleted)";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidate {
+    /// The descriptor that the caller has.
+    Given,
+    /// The link that names the mapping itself.
+    Mapping,
+    /// The path below the process's root.
+    Root,
+    /// The path below our own root.
+    Host,
+}
+
+/// Those that apply, best first.
+pub fn of(source: &FileSource<'_>) -> impl Iterator<Item = Candidate> {
+    let pid = source.pid.is_some();
+    [
+        (source.file.is_some(), Candidate::Given),
+        (pid && source.range.is_some(), Candidate::Mapping),
+        (pid, Candidate::Root),
+        (true, Candidate::Host),
+    ]
+    .into_iter()
+    .filter_map(|(applies, candidate)| applies.then_some(candidate))
+}
+
+/// Whether paths can be looked up as the process itself would.
+pub fn has_usable_root(source: &FileSource<'_>) -> bool {
+    let root = source
+        .pid
+        .map(|pid| open_root(&format!("/proc/{pid}/root")));
+    root.is_some_and(|root| root.is_ok())
+}
+
+fn open_root(path: &str) -> Result<OwnedFd, Reason> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))
+}
+
+impl Candidate {
+    pub fn open(self, source: &FileSource<'_>, remote: RemoteFiles) -> Result<File, Reason> {
+        let failed = |error: rustix::io::Errno| io_reason(&error.into());
+        let proc = |rest: &str| format!("/proc/{}/{rest}", source.pid.unwrap_or_default());
+        match self {
+            Candidate::Given => {
+                let file = source.file.ok_or(Reason::FileGone)?;
+                reopen(file, remote)
+            }
+            Candidate::Mapping => {
+                let (start, end) = source.range.ok_or(Reason::FileGone)?;
+                let path = proc(&format!("map_files/{start:x}-{end:x}"));
+                // A link that the kernel made: it leads to the file mapped,
+                // whatever has become of its path.
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let file = open(path, flags, Mode::empty()).map_err(failed)?;
+                reopen(&file, remote)
+            }
+            Candidate::Root => open_path(&proc("root"), source.path, remote),
+            Candidate::Host => open_path("/", source.path, remote),
+        }
+    }
+}
+
+/// The path as it is, then without the kernel's mark: a file's name may well
+/// end like the mark.
+fn open_path(root: &str, path: &Path, remote: RemoteFiles) -> Result<File, Reason> {
+    let root = open_root(root)?;
+    let literal = open_beneath(&root, path, remote);
+    match (literal, without_mark(path)) {
+        (Err(Reason::FileGone), Some(path)) => open_beneath(&root, path, remote),
+        (result, _) => result,
+    }
+}
+
+fn without_mark(path: &Path) -> Option<&Path> {
+    let bytes = path.as_os_str().as_bytes().strip_suffix(DELETED)?;
+    Some(Path::new(OsStr::from_bytes(bytes)))
+}

@@ -1,0 +1,50 @@
+//! Is what was opened what was mapped?
+
+use std::fs::File;
+
+use rustix::fs::{fstat, fstatfs, major, minor};
+
+use super::FileSource;
+use super::candidates::Candidate;
+use crate::error::io_reason;
+use crate::object::Object;
+use crate::{BuildId, Reason};
+
+/// Filesystems on which stat tells another device than `/proc/PID/maps`: each
+/// subvolume, or layer, has its own.
+const OWN_DEVICE_NUMBERS: [i64; 3] = [
+    OVERLAYFS,
+    0x9123_683e, // btrfs
+    0xca45_1a4e, // bcachefs
+];
+
+const OVERLAYFS: i64 = 0x794c_7630;
+
+pub fn same_file(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<(), Reason> {
+    let same = match (source.build_id, source.inode) {
+        (Some(wanted), _) => has_build_id(file, wanted),
+        (None, 0) => candidate != Candidate::Host,
+        (None, _) => candidate == Candidate::Given || has_inode(file, source, candidate)?,
+    };
+    same.then_some(()).ok_or(Reason::ChangedOnDisk)
+}
+
+fn has_build_id(file: &File, wanted: &[u8]) -> bool {
+    let id = Object::read(file).ok().and_then(|object| object.build_id());
+    id.is_some_and(|id| BuildId::new(&id).is_reported_as(wanted))
+}
+
+/// Even a link in map_files is checked: other things may have been mapped at
+/// the same addresses since.
+fn has_inode(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<bool, Reason> {
+    let failed = |error: rustix::io::Errno| io_reason(&error.into());
+    let stat = fstat(file).map_err(failed)?;
+    let kind = fstatfs(file).map_err(failed)?.f_type as i64 & 0xffff_ffff;
+    let device = (major(stat.st_dev), minor(stat.st_dev));
+    let same_device = device == source.device || OWN_DEVICE_NUMBERS.contains(&kind);
+    let same_inode = stat.st_ino == source.inode;
+    // Before Linux 6.8 a mapping shows the inode of the layer below overlayfs,
+    // which no open reveals.
+    let unknowable = candidate == Candidate::Mapping && kind == OVERLAYFS;
+    Ok(same_device && (same_inode || unknowable))
+}

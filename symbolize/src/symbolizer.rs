@@ -1,0 +1,99 @@
+//! The front door for worker threads: files opened and parsed once, the
+//! kernel's symbols read once. It starts no thread and has no global state.
+
+mod cache;
+
+use std::fs::File;
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::fstat;
+
+use crate::error::io_reason;
+use crate::opener::{self, FileSource, RemoteFiles};
+use crate::{BuildId, ElfSymbols, KernelSymbols, Reason};
+
+use cache::Cache;
+
+/// What identifies a file to the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    BuildId(BuildId),
+    /// Without a build-id: this version of this file.
+    File {
+        device: u64,
+        inode: u64,
+        size: i64,
+        modified: (i64, i64),
+    },
+}
+
+/// Opens files and keeps their symbols.
+#[derive(Debug, Default)]
+pub struct Symbolizer {
+    remote: RemoteFiles,
+    files: Cache<Key, Result<Arc<ElfSymbols>, Reason>>,
+    kernel: OnceLock<KernelSymbols>,
+}
+
+impl Symbolizer {
+    pub fn new() -> Symbolizer {
+        Symbolizer::default()
+    }
+
+    /// Whether to open files on network and FUSE filesystems too.
+    pub fn with_remote_files(self, remote: RemoteFiles) -> Symbolizer {
+        Symbolizer { remote, ..self }
+    }
+
+    /// The symbols of a file, from the cache or read now.
+    ///
+    /// Of what failed only that is remembered which will fail again: a
+    /// damaged file, but not one that this process could not open.
+    pub fn open(&self, source: FileSource<'_>) -> Result<Arc<ElfSymbols>, Reason> {
+        let by_id = source.build_id.map(BuildId::new).map(Key::BuildId);
+        if let Some(known) = by_id.as_ref().and_then(|key| self.files.get(key)) {
+            return known;
+        }
+        let file = opener::open(&source, self.remote)?;
+        let key = by_id.map_or_else(|| key_of(&file), Ok)?;
+        let slot = self.files.slot(key);
+        let symbols = slot.get_or_init(|| {
+            let symbols = ElfSymbols::read(&file).map_err(|error| error.reason());
+            symbols.map(Arc::new)
+        });
+        self.files
+            .trim(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
+        symbols.clone()
+    }
+
+    /// The kernel's symbols, read at the first call.
+    pub fn kernel(&self) -> &KernelSymbols {
+        self.kernel.get_or_init(KernelSymbols::load)
+    }
+
+    /// Bytes of heap held by the symbols that are kept.
+    pub fn heap_bytes(&self) -> usize {
+        let files = self
+            .files
+            .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
+        files + self.kernel.get().map_or(0, KernelSymbols::heap_bytes)
+    }
+}
+
+fn key_of(file: &File) -> Result<Key, Reason> {
+    let stat = fstat(file).map_err(|error| io_reason(&error.into()))?;
+    Ok(Key::File {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        size: stat.st_size,
+        modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+    })
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<Symbolizer>();
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! A cache that forgets what was used least recently.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Each has a descriptor open, of which a process has 1024 by default.
+const ENTRIES_MAX: usize = 256;
+
+/// The symbols of everything that runs on a desktop are about half of it.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Values by key, each computed once. While one is computed the others are
+/// not held up.
+#[derive(Debug)]
+pub struct Cache<K, V>(Mutex<State<K, V>>);
+
+#[derive(Debug)]
+struct State<K, V> {
+    entries: HashMap<K, Entry<V>>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    slot: Arc<OnceLock<V>>,
+    used: u64,
+}
+
+impl<K, V> Default for Cache<K, V> {
+    fn default() -> Cache<K, V> {
+        Cache(Mutex::new(State {
+            entries: HashMap::new(),
+            clock: 0,
+        }))
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
+    /// The value, if it is there already.
+    pub fn get(&self, key: &K) -> Option<V> {
+        let mut state = self.state();
+        let now = state.tick();
+        let entry = state.entries.get_mut(key)?;
+        entry.used = now;
+        entry.slot.get().cloned()
+    }
+
+    /// The place of a value, for the caller to fill.
+    pub fn slot(&self, key: K) -> Arc<OnceLock<V>> {
+        let mut state = self.state();
+        let used = state.tick();
+        let entry = state.entries.entry(key).or_insert_with(|| Entry {
+            slot: Arc::default(),
+            used,
+        });
+        entry.used = used;
+        Arc::clone(&entry.slot)
+    }
+
+    /// Forgets the least recently used values that are too many, or too large
+    /// together. The latest one stays in any case.
+    pub fn trim(&self, size: impl Fn(&V) -> usize) {
+        let mut state = self.state();
+        let mut bytes = state.bytes(&size);
+        while state.entries.len() > 1 && (state.entries.len() > ENTRIES_MAX || bytes > BYTES_MAX) {
+            let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
+                return;
+            };
+            let entry = state.entries.remove(&key);
+            let value = entry.as_ref().and_then(|entry| entry.slot.get());
+            bytes -= value.map_or(0, &size).min(bytes);
+        }
+    }
+
+    /// The size of all values together.
+    pub fn bytes(&self, size: impl Fn(&V) -> usize) -> usize {
+        self.state().bytes(&size)
+    }
+
+    /// No code panics while it holds the lock, and every state is consistent.
+    fn state(&self) -> MutexGuard<'_, State<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K, V> State<K, V> {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn bytes(&self, size: &impl Fn(&V) -> usize) -> usize {
+        let values = self.entries.values().filter_map(|entry| entry.slot.get());
+        values.map(size).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_leaves() {
+        let cache = Cache::<usize, usize>::default();
+        for key in 0..ENTRIES_MAX + 10 {
+            cache.slot(key).set(key).unwrap();
+            cache.trim(|_| 1);
+            assert_eq!(cache.get(&0), Some(0), "used again and again");
+        }
+        assert_eq!(cache.bytes(|_| 1), ENTRIES_MAX);
+        assert_eq!(cache.get(&1), None);
+    }
+
+    #[test]
+    fn large_values_leave_too() {
+        let cache = Cache::<usize, usize>::default();
+        for key in 0..10 {
+            cache.slot(key).set(BYTES_MAX / 3).unwrap();
+            cache.trim(|&size| size);
+        }
+        assert_eq!(cache.bytes(|_| 1), 3);
+        cache.slot(10).set(BYTES_MAX * 2).unwrap();
+        cache.trim(|&size| size);
+        assert_eq!(cache.get(&10), Some(BYTES_MAX * 2));
+        assert_eq!(cache.bytes(|_| 1), 1);
+    }
+}
