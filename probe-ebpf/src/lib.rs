@@ -1,9 +1,15 @@
 //! What the kernel side and the user side of proftop share: the records in the
 //! ring buffer, the limits, and the step from one stack frame to its caller.
 //!
-//! This crate builds for the host, where all of it is tested, and for BPF.
-#![cfg_attr(target_arch = "bpf", no_std)]
+//! This crate builds for the host, where all of it is tested, and for BPF,
+//! where `main.rs` adds the programs. Nothing in here allocates, panics or
+//! knows which side it is on.
+#![no_std]
 
+pub mod frame_pointer;
+pub mod limits;
 pub mod record;
+pub mod settings;
 
-pub use record::Ending;
+pub use frame_pointer::{Memory, Registers, Step};
+pub use record::{Ending, SampleHeader, UserFrame};

@@ -1,5 +1,10 @@
-//! The BPF programs.
+//! The BPF programs: entry points only. What they do is in the modules.
 #![cfg_attr(target_arch = "bpf", no_std, no_main)]
 
+#[cfg(target_arch = "bpf")]
+mod bpf;
+
 #[cfg(not(target_arch = "bpf"))]
-fn main() {}
+fn main() {
+    eprintln!("this binary is for bpfel-unknown-none: build it with `cargo xtask ebpf`");
+}

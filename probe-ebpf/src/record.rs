@@ -1,16 +1,148 @@
-//! Records in the ring buffer.
+//! The record of one sample in the ring buffer: a header, then kernel frames,
+//! then user frames, one word each, innermost first.
 
-/// How the walk of a user stack ended. One byte in the record; `profile` has
-/// the words for it.
+/// Length of a thread's name in the kernel, with its final zero.
+pub const COMM_LEN: usize = 16;
+
+/// What precedes the frames. No padding: every byte is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct SampleHeader {
+    /// `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    pub cgroup_id: u64,
+    /// Where the walk of the user stack stopped; 0 at the root.
+    pub stopped_at: u64,
+    pub tgid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    pub kernel_frames: u16,
+    pub user_frames: u16,
+    /// An [`Ending`].
+    pub ending: u8,
+    pub reserved: [u8; 7],
+    pub comm: [u8; COMM_LEN],
+}
+
+const _: () = {
+    assert!(size_of::<SampleHeader>() == 64);
+    assert!(align_of::<SampleHeader>() == 8);
+    assert!(core::mem::offset_of!(SampleHeader, time_ns) == 0);
+    assert!(core::mem::offset_of!(SampleHeader, cgroup_id) == 8);
+    assert!(core::mem::offset_of!(SampleHeader, stopped_at) == 16);
+    assert!(core::mem::offset_of!(SampleHeader, tgid) == 24);
+    assert!(core::mem::offset_of!(SampleHeader, tid) == 28);
+    assert!(core::mem::offset_of!(SampleHeader, cpu) == 32);
+    assert!(core::mem::offset_of!(SampleHeader, kernel_frames) == 36);
+    assert!(core::mem::offset_of!(SampleHeader, user_frames) == 38);
+    assert!(core::mem::offset_of!(SampleHeader, ending) == 40);
+    assert!(core::mem::offset_of!(SampleHeader, reserved) == 41);
+    assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
+};
+
+/// A user frame as one word: what kind of address it is, and the address.
+///
+/// User addresses need 56 bits at most, so the top four hold the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct UserFrame(pub u64);
+
+impl UserFrame {
+    const KIND_SHIFT: u32 = 60;
+    const EXACT: u64 = 1 << Self::KIND_SHIFT;
+
+    /// The instruction that was interrupted.
+    #[inline(always)]
+    pub const fn exact(address: u64) -> Self {
+        Self(address | Self::EXACT)
+    }
+
+    /// Where a call returns to: it lies behind the call instruction.
+    #[inline(always)]
+    pub const fn return_address(address: u64) -> Self {
+        Self(address)
+    }
+
+    pub const fn is_exact(self) -> bool {
+        self.0 & Self::EXACT != 0
+    }
+
+    pub const fn address(self) -> u64 {
+        self.0 & !(0xf << Self::KIND_SHIFT)
+    }
+
+    /// An address inside the instruction that was running or calling.
+    pub const fn address_for_lookup(self) -> u64 {
+        if self.is_exact() {
+            self.address()
+        } else {
+            self.address().wrapping_sub(1)
+        }
+    }
+}
+
+/// How the walk of a user stack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ending {
+    /// The chain of frames ended as it should: at the thread's first frame.
     Root = 0,
+    /// A kernel thread, or a task that has no user registers.
     NoUserStack = 1,
+    /// The interrupted code keeps no frame pointer.
     NoFramePointer = 2,
+    /// A frame pointer that points nowhere a frame can be.
     BrokenChain = 3,
+    /// The stack's memory could not be read.
     ReadFault = 4,
+    /// More frames than the limit.
     TooDeep = 5,
+    /// An address outside all executable mappings.
     NoMapping = 6,
+    /// A 32-bit task.
     Compat32 = 7,
+}
+
+impl Ending {
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::Root,
+            1 => Self::NoUserStack,
+            2 => Self::NoFramePointer,
+            3 => Self::BrokenChain,
+            4 => Self::ReadFault,
+            5 => Self::TooDeep,
+            6 => Self::NoMapping,
+            7 => Self::Compat32,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_return_address_is_looked_up_inside_its_call() {
+        assert_eq!(
+            UserFrame::return_address(0x1000).address_for_lookup(),
+            0xfff
+        );
+        assert_eq!(UserFrame::exact(0x1000).address_for_lookup(), 0x1000);
+        assert_eq!(
+            UserFrame::exact(0x7fff_ffff_f000).address(),
+            0x7fff_ffff_f000
+        );
+    }
+
+    #[test]
+    fn every_ending_survives_its_byte() {
+        for byte in 0..=u8::MAX {
+            if let Some(ending) = Ending::from_byte(byte) {
+                assert_eq!(ending as u8, byte);
+            }
+        }
+        assert_eq!(Ending::from_byte(8), None);
+    }
 }

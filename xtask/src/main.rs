@@ -1,1 +1,22 @@
-fn main() {}
+//! Chores of the workspace: `cargo xtask ebpf [--check]`.
+
+mod ebpf;
+mod fingerprint;
+mod strip;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "usage: cargo xtask ebpf [--check]
+
+  ebpf           build the BPF object and put it, with the hash of its sources
+                 and the versions of its toolchain, under assets/
+  ebpf --check   build it elsewhere and compare every byte with assets/";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["ebpf"] => ebpf::build_into_assets(),
+        ["ebpf", "--check"] => ebpf::check(),
+        _ => bail!("{USAGE}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Every map and every global, each with its reason.
+//!
+//! Two rules that cost hours when broken: a `Global` starts with a value that
+//! is nowhere else in the program, because equal constants share one word and
+//! the loader overwrites it; and a key is a local variable, never `&0`.
+
+use aya_ebpf::Global;
+use aya_ebpf::btf_maps::{HashMap, LruHashMap, PerCpuArray, RingBuf};
+use aya_ebpf::macros::btf_map;
+use probe_ebpf::limits::{COMMS_MAX, FRAMES_MAX, RING_BYTES, TARGETS_MAX};
+use probe_ebpf::record::COMM_LEN;
+use probe_ebpf::settings::counter;
+use probe_ebpf::{Registers, SampleHeader};
+
+/// One record under construction, and the state of the walk. All of it lives in
+/// a map: values loaded from there are unknown to the verifier, so that it
+/// checks the loop's body once.
+#[repr(C)]
+pub struct Scratch {
+    pub walk: Walk,
+    pub header: SampleHeader,
+    pub frames: [u64; FRAMES_MAX],
+}
+
+#[repr(C)]
+pub struct Walk {
+    pub registers: Registers,
+    /// Where the next frame goes.
+    pub position: u32,
+    pub user_frames: u32,
+    /// A `Step`.
+    pub last_step: u32,
+    pub reserved: u32,
+}
+
+#[btf_map]
+pub static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+
+#[btf_map]
+pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();
+
+#[btf_map]
+pub static COUNTERS: PerCpuArray<u64, { counter::COUNT as usize }> = PerCpuArray::new();
+
+#[btf_map]
+pub static TARGET_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
+
+#[btf_map]
+pub static TARGET_TIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
+
+/// Processes whose own name fits `--comm`, whatever their threads are called.
+#[btf_map]
+pub static COMM_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
+
+/// Names that `--comm` has been asked about. A name that is not in here passes;
+/// user space judges it and remembers the verdict.
+#[btf_map]
+pub static COMM_VERDICTS: LruHashMap<[u8; COMM_LEN], u8, COMMS_MAX> = LruHashMap::new();
+
+#[unsafe(no_mangle)]
+pub static FILTER: Global<u32> = Global::new(0xfeed_0001);
+#[unsafe(no_mangle)]
+pub static MAX_USER_FRAMES: Global<u32> = Global::new(0xfeed_0002);
+#[unsafe(no_mangle)]
+pub static CGROUP_LEVEL: Global<u32> = Global::new(0xfeed_0003);
+#[unsafe(no_mangle)]
+pub static CGROUP_ID: Global<u64> = Global::new(0xfeed_0004_feed_0004);
+/// Bytes waiting in the ring buffer from which on the reader is woken up.
+#[unsafe(no_mangle)]
+pub static WAKE_BYTES: Global<u64> = Global::new(0xfeed_0005_feed_0005);
+/// Offset of `tgid` in this kernel's `task_struct`.
+#[unsafe(no_mangle)]
+pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
+
+#[inline(always)]
+pub fn count(slot: u32, amount: u64) {
+    if let Some(value) = COUNTERS.get_ptr_mut(slot) {
+        // SAFETY: a per-CPU value, and programs on one CPU do not interrupt
+        // each other: the clock's interrupt runs with interrupts off.
+        unsafe { *value = (*value).wrapping_add(amount) };
+    }
+}

@@ -1,0 +1,235 @@
+//! One step from a frame to its caller along the chain of frame pointers.
+//!
+//! Code that keeps frame pointers begins with `push %rbp; mov %rsp,%rbp`: then
+//! `*rbp` is the caller's rbp and `*(rbp + 8)` the return address. Code that
+//! does not keep them uses rbp for anything, so every value is checked for being
+//! plausible, and an implausible one ends the walk with its cause.
+
+use crate::limits::{FRAME_BYTES_MAX, LOWEST_ADDRESS, USER_SPACE_END};
+
+/// The registers that a walk needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Registers {
+    pub ip: u64,
+    pub sp: u64,
+    pub bp: u64,
+}
+
+/// The memory of the thread whose stack is walked.
+pub trait Memory {
+    /// The two words at `address`, or nothing if they cannot be read.
+    fn read_pair(&mut self, address: u64) -> Option<(u64, u64)>;
+}
+
+/// What one step found.
+///
+/// Plain numbers without data: an enum with data costs the verifier more than
+/// all the rest of the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Step {
+    /// The registers are those of the caller now.
+    Caller,
+    /// The frame pointer is zero: the first frame of the thread, if the frames
+    /// before it kept frame pointers.
+    ChainEnd,
+    /// The frame pointer points where no frame can be.
+    Implausible,
+    ReadFault,
+}
+
+/// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
+#[inline(always)]
+pub fn step<M: Memory>(registers: &mut Registers, memory: &mut M) -> Step {
+    let bp = registers.bp;
+    if bp == 0 {
+        return Step::ChainEnd;
+    }
+    if bp & 7 != 0 || bp < registers.sp || bp.wrapping_sub(registers.sp) > FRAME_BYTES_MAX {
+        return Step::Implausible;
+    }
+    let Some((caller_bp, return_address)) = memory.read_pair(bp) else {
+        return Step::ReadFault;
+    };
+    if return_address == 0 {
+        return Step::ChainEnd;
+    }
+    if !(LOWEST_ADDRESS..USER_SPACE_END).contains(&return_address) {
+        return Step::Implausible;
+    }
+    registers.ip = return_address;
+    registers.sp = bp.wrapping_add(16);
+    registers.bp = caller_bp;
+    Step::Caller
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stack of words from `base` upwards.
+    struct Stack<'a> {
+        base: u64,
+        words: &'a [u64],
+    }
+
+    impl Memory for Stack<'_> {
+        fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {
+            let index = (address.checked_sub(self.base)? / 8) as usize;
+            Some((*self.words.get(index)?, *self.words.get(index + 1)?))
+        }
+    }
+
+    fn check(words: &[u64], registers: Registers, expected: Step) -> Registers {
+        let mut after = registers;
+        assert_eq!(
+            step(
+                &mut after,
+                &mut Stack {
+                    base: 0x7000,
+                    words
+                }
+            ),
+            expected
+        );
+        if expected != Step::Caller {
+            assert_eq!(after, registers, "a failed step changes nothing");
+        }
+        after
+    }
+
+    #[test]
+    fn a_frame_leads_to_its_caller() {
+        // sp -> local, local, saved rbp, return address, caller's locals
+        let words = [1, 2, 0x7030, 0x40_1234, 3, 4, 0, 0];
+        let after = check(
+            &words,
+            Registers {
+                ip: 0x40_1000,
+                sp: 0x7000,
+                bp: 0x7010,
+            },
+            Step::Caller,
+        );
+        assert_eq!(
+            after,
+            Registers {
+                ip: 0x40_1234,
+                sp: 0x7020,
+                bp: 0x7030
+            }
+        );
+    }
+
+    #[test]
+    fn zero_ends_the_chain() {
+        check(
+            &[0; 4],
+            Registers {
+                ip: 1,
+                sp: 0x7000,
+                bp: 0,
+            },
+            Step::ChainEnd,
+        );
+        // main was entered with rbp = 0, and nothing returns to address 0.
+        check(
+            &[0; 4],
+            Registers {
+                ip: 1,
+                sp: 0x7000,
+                bp: 0x7000,
+            },
+            Step::ChainEnd,
+        );
+    }
+
+    #[test]
+    fn a_pointer_below_the_stack_pointer_is_refused() {
+        check(
+            &[0x7030, 0x40_1234],
+            Registers {
+                ip: 1,
+                sp: 0x7010,
+                bp: 0x7000,
+            },
+            Step::Implausible,
+        );
+    }
+
+    #[test]
+    fn an_odd_pointer_is_refused() {
+        check(
+            &[0; 4],
+            Registers {
+                ip: 1,
+                sp: 0x7000,
+                bp: 0x7004,
+            },
+            Step::Implausible,
+        );
+    }
+
+    #[test]
+    fn a_pointer_far_away_is_refused() {
+        let bp = 0x7000 + FRAME_BYTES_MAX + 8;
+        check(
+            &[0; 4],
+            Registers {
+                ip: 1,
+                sp: 0x7000,
+                bp,
+            },
+            Step::Implausible,
+        );
+    }
+
+    #[test]
+    fn a_return_address_that_is_data_is_refused() {
+        for address in [1, 0xfff, USER_SPACE_END, u64::MAX] {
+            check(
+                &[0x7030, address],
+                Registers {
+                    ip: 1,
+                    sp: 0x7000,
+                    bp: 0x7000,
+                },
+                Step::Implausible,
+            );
+        }
+    }
+
+    #[test]
+    fn unreadable_memory_is_a_fault() {
+        check(
+            &[],
+            Registers {
+                ip: 1,
+                sp: 0x7000,
+                bp: 0x7000,
+            },
+            Step::ReadFault,
+        );
+    }
+
+    #[test]
+    fn every_step_moves_up_so_that_a_loop_is_impossible() {
+        // A stack in which every word is its own address.
+        let words: [u64; 64] = core::array::from_fn(|i| 0x7000 + 8 * i as u64);
+        let mut registers = Registers {
+            ip: 0x40_0000,
+            sp: 0x7000,
+            bp: 0x7000,
+        };
+        let mut memory = Stack {
+            base: 0x7000,
+            words: &words,
+        };
+        let mut steps = 0;
+        while step(&mut registers, &mut memory) == Step::Caller {
+            steps += 1;
+            assert!(steps <= words.len());
+        }
+    }
+}

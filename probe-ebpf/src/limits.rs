@@ -1,0 +1,37 @@
+//! Every bound of the kernel side, each with its reason.
+
+/// Kernel frames in a sample. The kernel itself stops there by default
+/// (`kernel.perf_event_max_stack`).
+pub const KERNEL_FRAMES_MAX: usize = 127;
+
+/// User frames in a sample: what `--max-depth` may ask for. A frame costs 10 to
+/// 100 ns with interrupts off, so that this is at most 0.1 ms.
+pub const USER_FRAMES_MAX: usize = 1024;
+
+/// Words behind the header of one record.
+pub const FRAMES_MAX: usize = KERNEL_FRAMES_MAX + USER_FRAMES_MAX;
+
+/// Bytes of the ring buffer unless the loader says otherwise: five seconds of
+/// two CPUs at 10 kHz with 30 frames a sample. A power of two.
+pub const RING_BYTES: usize = 8 << 20;
+
+/// Pids, and tids, that one run can be aimed at, their children included.
+pub const TARGETS_MAX: usize = 16_384;
+
+/// Thread names whose answer to `--comm` is remembered.
+pub const COMMS_MAX: usize = 16_384;
+
+/// The longest distance from the stack pointer to a frame pointer that is
+/// believed: the default stack limit of Linux. Code with a larger frame exists,
+/// but a wild pointer that far away is much more likely.
+pub const FRAME_BYTES_MAX: u64 = 8 << 20;
+
+/// Below this address nothing is mapped (`vm.mmap_min_addr`).
+pub const LOWEST_ADDRESS: u64 = 4096;
+
+/// The first address that is not user space, with five-level page tables.
+pub const USER_SPACE_END: u64 = 1 << 56;
+
+// The record must fit what one per-CPU map value may hold (32 KiB).
+const _: () = assert!(FRAMES_MAX * 8 + size_of::<crate::SampleHeader>() < 32 << 10);
+const _: () = assert!(RING_BYTES.is_power_of_two());

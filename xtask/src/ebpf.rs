@@ -1,0 +1,144 @@
+//! Builds the BPF object so that everybody gets the same bytes.
+//!
+//! It takes a compiler that has a `core` for bpfel-unknown-none and accepts
+//! unstable flags, and bpf-linker. Users of proftop need none of it: the object
+//! is committed.
+
+use crate::{fingerprint, strip};
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The object, and what it was made of and with.
+pub const OBJECT: &str = "assets/proftop.bpf.o";
+pub const RECEIPT: &str = "assets/proftop.bpf.receipt";
+
+const TARGET: &str = "bpfel-unknown-none";
+/// v3 has 32-bit compare instructions: without them a checked index is a copy
+/// in the verifier's eyes.
+const RUSTFLAGS: &str = "-C linker=bpf-linker -C link-arg=--btf -C target-cpu=v3";
+
+pub fn build_into_assets() -> Result<()> {
+    let object = build()?;
+    let receipt = format!(
+        "# What {OBJECT} was made of and with; written by `cargo xtask ebpf`.\n\
+         sources_sha256 = {}\nobject_sha256 = {}\nrustc = {}\nlinker = {}\n",
+        fingerprint::of_sources()?,
+        fingerprint::of_bytes(&object),
+        version_of(&compiler(), "--version")?,
+        version_of("bpf-linker", "--version")?,
+    );
+    let root = fingerprint::workspace();
+    fs::create_dir_all(root.join("assets"))?;
+    fs::write(root.join(OBJECT), &object)?;
+    fs::write(root.join(RECEIPT), receipt)?;
+    println!("{OBJECT}: {} bytes", object.len());
+    Ok(())
+}
+
+pub fn check() -> Result<()> {
+    let committed = fs::read(fingerprint::workspace().join(OBJECT))
+        .with_context(|| format!("cannot read {OBJECT}"))?;
+    let built = build()?;
+    if built != committed {
+        let receipt = fs::read_to_string(fingerprint::workspace().join(RECEIPT))?;
+        bail!(
+            "{OBJECT} is not what its sources give: {} bytes committed, {} built\n\
+             committed with: {} / {}\nbuilt with:     {} / {}",
+            committed.len(),
+            built.len(),
+            receipt_field(&receipt, "rustc").unwrap_or("?"),
+            receipt_field(&receipt, "linker").unwrap_or("?"),
+            version_of(&compiler(), "--version")?,
+            version_of("bpf-linker", "--version")?,
+        );
+    }
+    println!("{OBJECT}: the same {} bytes", built.len());
+    Ok(())
+}
+
+/// The value of `name = value` in a receipt.
+pub fn receipt_field<'a>(receipt: &'a str, name: &str) -> Option<&'a str> {
+    receipt.lines().find_map(|line| {
+        let (key, value) = line.split_once(" = ")?;
+        (key == name).then_some(value)
+    })
+}
+
+/// The compiler that can build for BPF: `PROFTOP_BPF_RUSTC`, or the system's.
+fn compiler() -> String {
+    std::env::var("PROFTOP_BPF_RUSTC").unwrap_or_else(|_| "/usr/bin/rustc".into())
+}
+
+fn cargo() -> String {
+    std::env::var("PROFTOP_BPF_CARGO").unwrap_or_else(|_| "/usr/bin/cargo".into())
+}
+
+fn build() -> Result<Vec<u8>> {
+    let root = fingerprint::workspace();
+    let output = build_folder(root);
+    let mut command = Command::new(cargo());
+    command
+        .current_dir(root)
+        .args(["build", "--locked", "--quiet", "--package", "probe-ebpf"])
+        .args(["--bin", "proftop-ebpf", "--features", "bpf"])
+        .args(["--profile", "bpf", "--target", TARGET])
+        .args([
+            "-Z",
+            "trim-paths",
+            "--config",
+            "profile.bpf.trim-paths=\"all\"",
+        ])
+        .arg("--target-dir")
+        .arg(&output)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTC", compiler())
+        // Whoever calls us may build with flags and a toolchain of their own.
+        .env_remove("RUSTC_WRAPPER")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO")
+        .env("RUSTFLAGS", RUSTFLAGS);
+    if !has_core(&compiler()) {
+        command.args(["-Z", "build-std=core"]);
+    }
+    let status = command.status().with_context(|| {
+        format!(
+            "cannot run {}: it takes a cargo and rustc that can build for {TARGET}",
+            cargo()
+        )
+    })?;
+    if !status.success() {
+        bail!("the BPF build failed ({status})");
+    }
+    let linked = output.join(TARGET).join("bpf/proftop-ebpf");
+    let linked = fs::read(&linked).with_context(|| format!("cannot read {}", linked.display()))?;
+    strip::debug_sections(&linked)
+}
+
+fn build_folder(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), PathBuf::from)
+        .join("ebpf")
+}
+
+/// Whether the compiler comes with a ready-made `core` for BPF.
+fn has_core(compiler: &str) -> bool {
+    let Ok(output) = Command::new(compiler).args(["--print", "sysroot"]).output() else {
+        return false;
+    };
+    let sysroot = String::from_utf8_lossy(&output.stdout);
+    Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(TARGET)
+        .join("lib")
+        .is_dir()
+}
+
+fn version_of(program: &str, flag: &str) -> Result<String> {
+    let output = Command::new(program)
+        .arg(flag)
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}

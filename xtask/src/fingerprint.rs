@@ -1,0 +1,83 @@
+//! The fingerprint of the BPF object's sources: what tells a stale object.
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The workspace that this xtask belongs to.
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+}
+
+/// SHA-256 over the path and content of every file that the object is made of,
+/// in the order of their paths.
+pub fn of_sources() -> Result<String> {
+    let mut files = vec![PathBuf::from("probe-ebpf/Cargo.toml")];
+    collect(Path::new("probe-ebpf/src"), &mut files)?;
+    files.sort();
+    let mut hash = Sha256::new();
+    for file in files {
+        let path = workspace().join(&file);
+        let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        hash.update(file.to_string_lossy().as_bytes());
+        hash.update([0]);
+        hash.update((content.len() as u64).to_le_bytes());
+        hash.update(content);
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let path = workspace().join(folder);
+    for entry in fs::read_dir(&path).with_context(|| format!("cannot list {}", path.display()))? {
+        let entry = entry?;
+        let inside = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            collect(&inside, files)?;
+        } else if inside
+            .extension()
+            .is_some_and(|extension| extension == "rs")
+        {
+            files.push(inside);
+        }
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ebpf::{OBJECT, RECEIPT, receipt_field};
+
+    /// Fails when somebody changed the BPF sources and did not build them.
+    #[test]
+    fn the_committed_object_is_of_these_sources() {
+        let receipt = fs::read_to_string(workspace().join(RECEIPT)).unwrap();
+        assert_eq!(
+            receipt_field(&receipt, "sources_sha256"),
+            Some(of_sources().unwrap().as_str()),
+            "probe-ebpf/ has changed since the object was built: run `cargo xtask ebpf`"
+        );
+    }
+
+    #[test]
+    fn the_committed_object_is_the_one_in_its_receipt() {
+        let receipt = fs::read_to_string(workspace().join(RECEIPT)).unwrap();
+        let object = fs::read(workspace().join(OBJECT)).unwrap();
+        assert_eq!(
+            receipt_field(&receipt, "object_sha256"),
+            Some(of_bytes(&object).as_str())
+        );
+    }
+}
