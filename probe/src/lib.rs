@@ -4,11 +4,36 @@
 //! whose user addresses have already become `(module, file offset)` by the
 //! mappings that the process had at that moment, so that they can be named
 //! after it is gone.
+//!
+//! The life of a sample in this crate: a clock of [`clocks`] ticks and runs the
+//! program of `probe-ebpf`, which [`loader`] has loaded; [`decode`] reads its
+//! record from the ring; [`process`] knows, from the [`sideband`], what was
+//! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
 
+pub mod bpf;
+mod btf;
+mod clocks;
+mod cpus;
+mod decode;
+mod error;
+mod loader;
+mod mappings;
+mod modules;
+mod perf_event;
+mod proc_maps;
+mod process;
+mod resolve;
 pub mod sample;
+mod sideband;
 pub mod source;
+mod startup;
+pub mod target;
+mod targets;
 
+pub use bpf::{BpfSource, Config, now_ns};
+pub use error::Error;
 pub use sample::{
-    Batch, Counters, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
+    Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
 };
 pub use source::{Source, SourceError, SourceInfo};
+pub use target::{CgroupTarget, Target};

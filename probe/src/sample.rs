@@ -1,5 +1,6 @@
 //! What leaves the probe: samples, and the processes and modules they speak of.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,16 +52,15 @@ pub struct Sample {
 #[derive(Debug, Clone)]
 pub enum ModuleKind {
     Kernel,
-    /// A mapped file. `opener` is a process that had it mapped, for finding the
-    /// file again; the process may be gone.
+    /// A mapped file.
     File {
+        /// As the process sees it: inside its own root.
         path: PathBuf,
-        opener_pid: u32,
         build_id: Option<Vec<u8>>,
-        device: (u32, u32),
-        inode: u64,
-        /// A descriptor taken while the process was alive, if that came first.
-        file: Option<Arc<std::os::fd::OwnedFd>>,
+        /// Opened while the process was alive.
+        file: Option<Arc<OwnedFd>>,
+        /// Why it could not be opened.
+        unreadable: Option<symbolize::Reason>,
     },
     Vdso,
     Vsyscall,
@@ -100,6 +100,9 @@ pub struct Batch {
     pub counters: Counters,
     /// Samples up to here are in this batch or an earlier one.
     pub complete_until_ns: u64,
+    /// Of the processes and threads that were named as targets, and the
+    /// children of those: how many are left. Nothing where none was named.
+    pub targets_alive: Option<usize>,
 }
 
 /// Exact counts since the start of the run, from both sides of the ring.

@@ -1,0 +1,127 @@
+//! One sampling clock and one side band per online CPU; CPUs may come and go.
+
+use crate::cpus;
+use crate::error::Error;
+use crate::perf_event::{Attributes, PerfEvent, flags, kind};
+use crate::sideband::SideBand;
+use crate::sideband::record::Event;
+use aya::programs::ProgramFd;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// What runs on one CPU. Closing it detaches it.
+#[derive(Debug)]
+struct Cpu {
+    _clock: PerfEvent,
+    sideband: SideBand,
+}
+
+/// What runs on all CPUs.
+#[derive(Debug)]
+pub struct Clocks {
+    cpus: BTreeMap<u32, Cpu>,
+    rate_hz: u32,
+    program: ProgramFd,
+    /// Records of CPUs that went away, not read yet.
+    left_behind: Vec<Event>,
+}
+
+impl Clocks {
+    /// Opens the side bands first, so that no process is missed.
+    pub fn start(program: ProgramFd, rate_hz: u32) -> Result<Self, Error> {
+        let mut clocks = Self {
+            cpus: BTreeMap::new(),
+            rate_hz,
+            program,
+            left_behind: Vec::new(),
+        };
+        let online = cpus::online().map_err(Error::Cpus)?;
+        for cpu in online {
+            match clocks.open(cpu) {
+                // It went offline between our reading the list and now.
+                Err(Error::PerfEvent { source, .. })
+                    if source.raw_os_error() == Some(libc::ENODEV) => {}
+                result => result?,
+            }
+        }
+        if clocks.cpus.is_empty() {
+            return Err(Error::NoCpu);
+        }
+        Ok(clocks)
+    }
+
+    /// Follows CPUs that came or went. Failing to open one is no reason to stop
+    /// the others; it is tried again at the next call.
+    pub fn follow_hotplug(&mut self) -> Vec<String> {
+        let Ok(online) = cpus::online() else {
+            return Vec::new();
+        };
+        let gone: Vec<u32> = self
+            .cpus
+            .keys()
+            .filter(|cpu| !online.contains(cpu))
+            .copied()
+            .collect();
+        for cpu in gone {
+            if let Some(mut closed) = self.cpus.remove(&cpu) {
+                closed.sideband.drain(&mut self.left_behind);
+            }
+        }
+        let new: Vec<u32> = online
+            .iter()
+            .filter(|cpu| !self.cpus.contains_key(cpu))
+            .copied()
+            .collect();
+        new.into_iter()
+            .filter_map(|cpu| self.open(cpu).err())
+            .map(|e| e.to_string())
+            .collect()
+    }
+
+    /// Every record of the side band that has come, in no order.
+    pub fn drain(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.left_behind);
+        for cpu in self.cpus.values_mut() {
+            cpu.sideband.drain(events);
+        }
+    }
+
+    pub fn sidebands(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.cpus.values().map(|cpu| cpu.sideband.as_fd())
+    }
+
+    pub fn len(&self) -> usize {
+        self.cpus.len()
+    }
+
+    pub fn has_build_ids(&self) -> bool {
+        self.cpus.values().all(|cpu| cpu.sideband.build_ids)
+    }
+
+    fn open(&mut self, cpu: u32) -> Result<(), Error> {
+        let failed = |source: io::Error| Error::PerfEvent { cpu, source };
+        let sideband = SideBand::open(cpu).map_err(failed)?;
+        let clock = PerfEvent::open(
+            Attributes {
+                kind: kind::SOFTWARE,
+                config: kind::SOFTWARE_CPU_CLOCK,
+                period: 1_000_000_000 / u64::from(self.rate_hz.max(1)),
+                flags: flags::DISABLED | flags::EXCLUDE_IDLE,
+                ..Attributes::default()
+            },
+            cpu,
+        )
+        .map_err(failed)?;
+        clock.attach(self.program.as_fd()).map_err(failed)?;
+        clock.enable().map_err(failed)?;
+        self.cpus.insert(
+            cpu,
+            Cpu {
+                _clock: clock,
+                sideband,
+            },
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Which CPUs are online.
+
+use std::collections::BTreeSet;
+use std::{fs, io};
+
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// The numbers of the CPUs that are online now.
+pub fn online() -> io::Result<BTreeSet<u32>> {
+    let text = fs::read_to_string(ONLINE)?;
+    parse_list(text.trim()).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{ONLINE} says {:?}", text.trim()),
+        )
+    })
+}
+
+/// Reads a list as the kernel writes it: `0-3,5,8-9`.
+fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        // More CPUs than any kernel is built for: not such a list.
+        if last < first || last - first > 1 << 16 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&[u32]>) {
+        let expected = expected.map(|cpus| cpus.iter().copied().collect());
+        assert_eq!(parse_list(text), expected, "{text}");
+    }
+
+    #[test]
+    fn lists_of_the_kernel() {
+        check("0", Some(&[0]));
+        check("0-3", Some(&[0, 1, 2, 3]));
+        check("0,2-3,8", Some(&[0, 2, 3, 8]));
+    }
+
+    #[test]
+    fn what_is_no_list() {
+        check("", None);
+        check("a", None);
+        check("3-1", None);
+        check("0-4294967295", None);
+    }
+
+    #[test]
+    fn this_machine_has_one() {
+        assert!(!online().unwrap().is_empty());
+    }
+}

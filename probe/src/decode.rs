@@ -1,0 +1,175 @@
+//! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
+//! cannot panic.
+
+use probe_ebpf::limits::{KERNEL_FRAMES_MAX, USER_FRAMES_MAX};
+use probe_ebpf::record::COMM_LEN;
+use probe_ebpf::{Ending, SampleHeader, UserFrame};
+
+/// A sample as the kernel side wrote it: addresses of a process, not of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawSample {
+    pub time_ns: u64,
+    pub cgroup_id: u64,
+    pub stopped_at: u64,
+    pub tgid: u32,
+    pub tid: u32,
+    pub cpu: u32,
+    pub ending: Ending,
+    pub comm: [u8; COMM_LEN],
+    /// Innermost first.
+    pub kernel: Vec<u64>,
+    pub user: Vec<UserFrame>,
+}
+
+/// Why a record was not understood. It never happens with an object that
+/// belongs to this build; counted all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("a record of {0} bytes is shorter than it says")]
+    Short(usize),
+    #[error("a record says its stack ended in way {0}")]
+    Ending(u8),
+    #[error("a record says it has {kernel} kernel and {user} user frames")]
+    Frames { kernel: u16, user: u16 },
+}
+
+/// Reads one record.
+pub fn decode(bytes: &[u8]) -> Result<RawSample, DecodeError> {
+    let short = DecodeError::Short(bytes.len());
+    let field = Fields(bytes);
+    let kernel = u16::from_le_bytes(field.at(36).ok_or(short)?);
+    let user = u16::from_le_bytes(field.at(38).ok_or(short)?);
+    let [ending] = field.at(40).ok_or(short)?;
+    let comm = field.at(48).ok_or(short)?;
+    if usize::from(kernel) > KERNEL_FRAMES_MAX || usize::from(user) > USER_FRAMES_MAX {
+        return Err(DecodeError::Frames { kernel, user });
+    }
+    let frames_start = size_of::<SampleHeader>();
+    let kernel_end = frames_start + 8 * usize::from(kernel);
+    let user_end = kernel_end + 8 * usize::from(user);
+    let words = |range| {
+        bytes
+            .get(range)
+            .map(|bytes: &[u8]| bytes.chunks_exact(8).map(word))
+    };
+    Ok(RawSample {
+        time_ns: u64::from_le_bytes(field.at(0).ok_or(short)?),
+        cgroup_id: u64::from_le_bytes(field.at(8).ok_or(short)?),
+        stopped_at: u64::from_le_bytes(field.at(16).ok_or(short)?),
+        tgid: u32::from_le_bytes(field.at(24).ok_or(short)?),
+        tid: u32::from_le_bytes(field.at(28).ok_or(short)?),
+        cpu: u32::from_le_bytes(field.at(32).ok_or(short)?),
+        ending: Ending::from_byte(ending).ok_or(DecodeError::Ending(ending))?,
+        comm,
+        kernel: words(frames_start..kernel_end).ok_or(short)?.collect(),
+        user: words(kernel_end..user_end)
+            .ok_or(short)?
+            .map(UserFrame)
+            .collect(),
+    })
+}
+
+/// The name in a `comm` field, without the zeros behind it.
+pub fn comm_bytes(comm: &[u8; COMM_LEN]) -> &[u8] {
+    let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM_LEN);
+    &comm[..end]
+}
+
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..offset + N)?.try_into().ok()
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::mem::offset_of;
+
+    /// A record as the kernel side lays it out, field by field.
+    fn record(kernel: &[u64], user: &[u64], ending: u8) -> Vec<u8> {
+        let mut bytes = vec![0; size_of::<SampleHeader>()];
+        let mut put = |offset: usize, value: &[u8]| {
+            bytes[offset..offset + value.len()].copy_from_slice(value);
+        };
+        put(offset_of!(SampleHeader, time_ns), &11u64.to_le_bytes());
+        put(offset_of!(SampleHeader, cgroup_id), &12u64.to_le_bytes());
+        put(offset_of!(SampleHeader, stopped_at), &13u64.to_le_bytes());
+        put(offset_of!(SampleHeader, tgid), &14u32.to_le_bytes());
+        put(offset_of!(SampleHeader, tid), &15u32.to_le_bytes());
+        put(offset_of!(SampleHeader, cpu), &16u32.to_le_bytes());
+        put(
+            offset_of!(SampleHeader, kernel_frames),
+            &(kernel.len() as u16).to_le_bytes(),
+        );
+        put(
+            offset_of!(SampleHeader, user_frames),
+            &(user.len() as u16).to_le_bytes(),
+        );
+        put(offset_of!(SampleHeader, ending), &[ending]);
+        put(offset_of!(SampleHeader, comm), b"postgres\0\0\0\0\0\0\0\0");
+        for frame in kernel.iter().chain(user) {
+            bytes.extend(frame.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_field_arrives() {
+        let user = [
+            UserFrame::exact(0x1000).0,
+            UserFrame::return_address(0x2000).0,
+        ];
+        let sample = decode(&record(&[0xffff_8000_0000_1000], &user, 3)).unwrap();
+        assert_eq!(
+            sample,
+            RawSample {
+                time_ns: 11,
+                cgroup_id: 12,
+                stopped_at: 13,
+                tgid: 14,
+                tid: 15,
+                cpu: 16,
+                ending: Ending::BrokenChain,
+                comm: *b"postgres\0\0\0\0\0\0\0\0",
+                kernel: vec![0xffff_8000_0000_1000],
+                user: vec![UserFrame::exact(0x1000), UserFrame::return_address(0x2000)],
+            }
+        );
+        assert_eq!(comm_bytes(&sample.comm), b"postgres");
+    }
+
+    #[test]
+    fn a_record_that_lies_is_refused() {
+        let whole = record(&[1], &[2, 3], 0);
+        for length in 0..whole.len() {
+            assert_eq!(decode(&whole[..length]), Err(DecodeError::Short(length)));
+        }
+        assert_eq!(decode(&record(&[], &[], 99)), Err(DecodeError::Ending(99)));
+        let many = decode(&record(&[0; 200], &[], 0));
+        assert_eq!(
+            many,
+            Err(DecodeError::Frames {
+                kernel: 200,
+                user: 0
+            })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Loads the BPF object: sizes its maps, sets its globals, and gives the
+//! programs and maps by name.
+
+use crate::btf;
+use crate::error::Error;
+use crate::target::Target;
+use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, ProgramFd};
+use aya::{Btf, Ebpf, EbpfLoader};
+use probe_ebpf::settings::filter;
+
+/// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.bpf.o");
+
+/// What the programs are told before they are loaded.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub max_user_frames: u32,
+    /// A power of two.
+    pub ring_bytes: u32,
+}
+
+/// The loaded object.
+///
+/// Dropping it, or dying, takes everything out of the kernel again.
+pub struct Loaded {
+    pub sampler: ProgramFd,
+    pub samples: RingBuf<MapData>,
+    pub counters: PerCpuArray<MapData, u64>,
+    pub target_pids: HashMap<MapData, u32, u8>,
+    pub target_tids: HashMap<MapData, u32, u8>,
+    pub comm_pids: HashMap<MapData, u32, u8>,
+    pub comm_verdicts: HashMap<MapData, [u8; 16], u8>,
+    /// What could not be had, in words.
+    pub notes: Vec<String>,
+    /// Instructions the verifier looked at, by program.
+    pub verified: Vec<(&'static str, u32)>,
+    pub object: Object,
+}
+
+/// Keeps the programs that are attached.
+pub struct Object(#[expect(dead_code, reason = "held for its Drop")] Ebpf);
+
+/// Loads everything; nothing is sampled yet.
+pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
+    let follow = target.children && !target.pids.is_empty();
+    let conditions = conditions(target);
+    let cgroup = target
+        .cgroup
+        .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
+    let wake_bytes = u64::from(settings.ring_bytes / 4);
+    let mut notes = Vec::new();
+    let tgid_offset = match follow.then(|| btf::kernel_offset("task_struct", "tgid")) {
+        Some(Ok(offset)) => offset,
+        Some(Err(error)) => {
+            notes.push(format!("children of the targets are found late: {error}"));
+            0
+        }
+        None => 0,
+    };
+    let mut loader = EbpfLoader::new();
+    // Nothing in the sampler is relocated by BTF; reading the kernel's takes
+    // longer than all the rest.
+    loader
+        .btf(None)
+        .override_global("FILTER", &conditions, true)
+        .override_global("MAX_USER_FRAMES", &settings.max_user_frames, true)
+        .override_global("CGROUP_ID", &cgroup.0, true)
+        .override_global("CGROUP_LEVEL", &cgroup.1, true)
+        .override_global("WAKE_BYTES", &wake_bytes, true)
+        .override_global("TASK_TGID_OFFSET", &tgid_offset, true)
+        .map_max_entries("SAMPLES", settings.ring_bytes);
+    let mut object = loader.load(OBJECT).map_err(Error::Load)?;
+    let sampler = load_sampler(&mut object)?;
+    let mut verified = vec![("sample", verified_instructions(&object, "sample"))];
+    if follow && tgid_offset != 0 {
+        match attach_follow_fork(&mut object) {
+            Ok(()) => verified.push(("follow_fork", verified_instructions(&object, "follow_fork"))),
+            Err(error) => {
+                notes.push(format!("children of the targets are found late: {error}"));
+            }
+        }
+    }
+    Ok(Loaded {
+        sampler,
+        samples: take(&mut object, "SAMPLES")?,
+        counters: take(&mut object, "COUNTERS")?,
+        target_pids: take(&mut object, "TARGET_PIDS")?,
+        target_tids: take(&mut object, "TARGET_TIDS")?,
+        comm_pids: take(&mut object, "COMM_PIDS")?,
+        comm_verdicts: take(&mut object, "COMM_VERDICTS")?,
+        notes,
+        verified,
+        object: Object(object),
+    })
+}
+
+fn conditions(target: &Target) -> u32 {
+    let bit = |set: bool, bit: u32| if set { bit } else { 0 };
+    bit(!target.pids.is_empty(), filter::PIDS)
+        | bit(!target.tids.is_empty(), filter::TIDS)
+        | bit(target.comm.is_some(), filter::COMM)
+        | bit(target.cgroup.is_some(), filter::CGROUP)
+        | bit(target.children, filter::CHILDREN)
+}
+
+fn load_sampler(object: &mut Ebpf) -> Result<ProgramFd, Error> {
+    let program: &mut PerfEvent = object
+        .program_mut("sample")
+        .and_then(|program| program.try_into().ok())
+        .ok_or(Error::Foreign("program `sample`"))?;
+    let refused = |error| Error::Refused {
+        program: "sample",
+        reason: last_word(&error),
+    };
+    program.load().map_err(refused)?;
+    program
+        .fd()
+        .and_then(|fd| Ok(fd.try_clone()?))
+        .map_err(refused)
+}
+
+fn attach_follow_fork(object: &mut Ebpf) -> Result<(), Error> {
+    let refused = |reason| Error::Refused {
+        program: "follow_fork",
+        reason,
+    };
+    let program: &mut BtfTracePoint = object
+        .program_mut("follow_fork")
+        .and_then(|program| program.try_into().ok())
+        .ok_or(Error::Foreign("program `follow_fork`"))?;
+    let btf = Btf::from_sys_fs().map_err(|error| refused(error.to_string()))?;
+    program
+        .load("sched_process_fork", &btf)
+        .map_err(|error| refused(last_word(&error)))?;
+    program
+        .attach()
+        .map_err(|error| refused(last_word(&error)))?;
+    Ok(())
+}
+
+/// What the verifier said last is its reason; the rest is how it got there.
+fn last_word(error: &ProgramError) -> String {
+    let ProgramError::LoadError {
+        io_error,
+        verifier_log,
+    } = error
+    else {
+        return error.to_string();
+    };
+    let log = verifier_log.to_string();
+    let said = |line: &&str| !line.trim().is_empty() && !line.starts_with("processed ");
+    match log.lines().rev().find(said) {
+        Some(line) => format!("{line} ({io_error})"),
+        None => io_error.to_string(),
+    }
+}
+
+fn verified_instructions(object: &Ebpf, name: &str) -> u32 {
+    object
+        .program(name)
+        .and_then(|program| program.info().ok())
+        .and_then(|info| info.verified_instruction_count())
+        .unwrap_or(0)
+}
+
+fn take<M>(object: &mut Ebpf, name: &'static str) -> Result<M, Error>
+where
+    M: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
+{
+    let map = object.take_map(name).ok_or(Error::Foreign(name))?;
+    M::try_from(map).map_err(|source| Error::Map { name, source })
+}

@@ -1,0 +1,255 @@
+//! Which file, or what else, a mapping is of: modules, each numbered once.
+
+use crate::mappings::Backing;
+use crate::sample::{Module, ModuleId, ModuleKind, ProcessId};
+use crate::sideband::record::Identity;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use symbolize::object::Object;
+use symbolize::{FileSource, RemoteFiles, opener};
+
+/// All modules of a run.
+#[derive(Debug)]
+pub struct Modules {
+    by_build_id: HashMap<Vec<u8>, ModuleId>,
+    by_inode: HashMap<InodeKey, ModuleId>,
+    anonymous: HashMap<ProcessId, ModuleId>,
+    unmapped: HashMap<ProcessId, ModuleId>,
+    vdso: Option<ModuleId>,
+    vsyscall: Option<ModuleId>,
+    next: u32,
+    /// Not told yet.
+    fresh: Vec<Module>,
+}
+
+/// A file as a mapping names it. The path is part of it because an inode
+/// number is used again after an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct InodeKey {
+    device: (u32, u32),
+    inode: u64,
+    path: Vec<u8>,
+}
+
+/// A mapping as the kernel tells of it.
+#[derive(Debug, Clone)]
+pub struct Seen<'a> {
+    pub pid: u32,
+    pub start: u64,
+    pub end: u64,
+    pub path: &'a [u8],
+    pub identity: &'a Identity,
+}
+
+impl Modules {
+    pub fn new() -> Self {
+        let kernel = Module {
+            id: ModuleId::KERNEL,
+            kind: ModuleKind::Kernel,
+        };
+        Self {
+            by_build_id: HashMap::new(),
+            by_inode: HashMap::new(),
+            anonymous: HashMap::new(),
+            unmapped: HashMap::new(),
+            vdso: None,
+            vsyscall: None,
+            next: ModuleId::KERNEL.0 + 1,
+            fresh: vec![kernel],
+        }
+    }
+
+    /// The modules that are new since the last call.
+    pub fn take_fresh(&mut self) -> Vec<Module> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// What a mapping is of.
+    pub fn backing(&mut self, seen: &Seen<'_>) -> Backing {
+        match seen.path {
+            b"[vdso]" => Backing::Module(self.vdso()),
+            b"[vsyscall]" => Backing::Module(self.vsyscall()),
+            path if is_file(path) => Backing::Module(self.file(seen)),
+            _ => Backing::Anonymous,
+        }
+    }
+
+    /// Executable memory of a process that is of no file.
+    pub fn anonymous(&mut self, process: ProcessId) -> ModuleId {
+        if let Some(id) = self.anonymous.get(&process) {
+            return *id;
+        }
+        let id = self.add(ModuleKind::Anonymous { process });
+        self.anonymous.insert(process, id);
+        id
+    }
+
+    /// Addresses of a process that no known mapping holds.
+    pub fn unmapped(&mut self, process: ProcessId) -> ModuleId {
+        if let Some(id) = self.unmapped.get(&process) {
+            return *id;
+        }
+        let id = self.add(ModuleKind::Unmapped { process });
+        self.unmapped.insert(process, id);
+        id
+    }
+
+    /// A process is gone; so is the memory that only it had.
+    pub fn forget_process(&mut self, process: ProcessId) {
+        self.anonymous.remove(&process);
+        self.unmapped.remove(&process);
+    }
+
+    fn vdso(&mut self) -> ModuleId {
+        if let Some(id) = self.vdso {
+            return id;
+        }
+        *self.vdso.insert(Self::numbered(
+            &mut self.next,
+            &mut self.fresh,
+            ModuleKind::Vdso,
+        ))
+    }
+
+    fn vsyscall(&mut self) -> ModuleId {
+        if let Some(id) = self.vsyscall {
+            return id;
+        }
+        *self.vsyscall.insert(Self::numbered(
+            &mut self.next,
+            &mut self.fresh,
+            ModuleKind::Vsyscall,
+        ))
+    }
+
+    fn file(&mut self, seen: &Seen<'_>) -> ModuleId {
+        match seen.identity {
+            Identity::BuildId(build_id) => match self.by_build_id.get(build_id) {
+                Some(id) => *id,
+                None => self.add_file(seen, Some(build_id)),
+            },
+            Identity::Inode { device, inode } => {
+                let key = InodeKey {
+                    device: *device,
+                    inode: *inode,
+                    path: seen.path.to_vec(),
+                };
+                if let Some(id) = self.by_inode.get(&key) {
+                    return *id;
+                }
+                let id = self.add_file(seen, None);
+                self.by_inode.insert(key, id);
+                id
+            }
+        }
+    }
+
+    /// Opens the file now, while the process that maps it is most likely alive,
+    /// so that it can be named when the process is gone.
+    fn add_file(&mut self, seen: &Seen<'_>, build_id: Option<&[u8]>) -> ModuleId {
+        let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
+        let (device, inode) = match seen.identity {
+            Identity::Inode { device, inode } => (*device, *inode),
+            Identity::BuildId(_) => ((0, 0), 0),
+        };
+        let source = FileSource {
+            pid: Some(seen.pid),
+            range: Some((seen.start, seen.end)),
+            build_id,
+            device,
+            inode,
+            ..FileSource::new(&path)
+        };
+        let (file, unreadable) = match opener::open(&source, RemoteFiles::Skip) {
+            Ok(file) => (Some(file), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let build_id = build_id.map(<[u8]>::to_vec).or_else(|| {
+            let object = Object::read(file.as_ref()?).ok()?;
+            object.build_id()
+        });
+        // The same file may be known by a mapping that told its build-id.
+        if let Some(known) = build_id.as_ref().and_then(|id| self.by_build_id.get(id)) {
+            return *known;
+        }
+        let id = self.add(ModuleKind::File {
+            path,
+            build_id: build_id.clone(),
+            file: file.map(|file| Arc::new(OwnedFd::from(file))),
+            unreadable,
+        });
+        if let Some(build_id) = build_id {
+            self.by_build_id.insert(build_id, id);
+        }
+        id
+    }
+
+    fn add(&mut self, kind: ModuleKind) -> ModuleId {
+        Self::numbered(&mut self.next, &mut self.fresh, kind)
+    }
+
+    fn numbered(next: &mut u32, fresh: &mut Vec<Module>, kind: ModuleKind) -> ModuleId {
+        let id = ModuleId(*next);
+        *next += 1;
+        fresh.push(Module { id, kind });
+        id
+    }
+}
+
+/// Whether a mapping's path is that of a file. Shared memory and descriptors
+/// without a name hold code that was made at run time.
+fn is_file(path: &[u8]) -> bool {
+    const NO_FILES: [&[u8]; 4] = [b"//anon", b"/dev/zero", b"/SYSV", b"/memfd:"];
+    path.starts_with(b"/") && !NO_FILES.iter().any(|prefix| path.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen<'a>(path: &'a [u8], identity: &'a Identity) -> Seen<'a> {
+        Seen {
+            pid: std::process::id(),
+            start: 0x1000,
+            end: 0x2000,
+            path,
+            identity,
+        }
+    }
+
+    #[test]
+    fn what_is_a_file() {
+        for (path, expected) in [
+            (&b"/usr/bin/x"[..], true),
+            (b"//anon", false),
+            (b"/memfd:jit (deleted)", false),
+            (b"/dev/zero (deleted)", false),
+            (b"[heap]", false),
+            (b"", false),
+            (b"anon_inode:[perf]", false),
+        ] {
+            assert_eq!(is_file(path), expected, "{}", String::from_utf8_lossy(path));
+        }
+    }
+
+    #[test]
+    fn a_build_id_is_one_module_whatever_its_path() {
+        let mut modules = Modules::new();
+        let identity = Identity::BuildId(vec![1; 20]);
+        let first = modules.backing(&seen(b"/nowhere/a", &identity));
+        assert_eq!(first, modules.backing(&seen(b"/nowhere/b", &identity)));
+        assert_eq!(modules.take_fresh().len(), 2, "the kernel and the file");
+        assert!(modules.take_fresh().is_empty());
+    }
+
+    #[test]
+    fn anonymous_memory_belongs_to_its_process() {
+        let mut modules = Modules::new();
+        let (one, two) = (ProcessId(1), ProcessId(2));
+        assert_ne!(modules.anonymous(one), modules.anonymous(two));
+        assert_eq!(modules.anonymous(one), modules.anonymous(one));
+    }
+}

@@ -1,0 +1,133 @@
+//! `perf_event_open`: the one call, its attributes, and a descriptor that
+//! closes (and with it detaches everything) when dropped.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// `struct perf_event_attr` up to its fifth version (Linux 4.8), which has all
+/// that is used here.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Attributes {
+    pub kind: u32,
+    /// Filled in by [`PerfEvent::open`].
+    pub size: u32,
+    pub config: u64,
+    /// Nanoseconds between two ticks of a clock.
+    pub period: u64,
+    pub sample_type: u64,
+    pub read_format: u64,
+    pub flags: u64,
+    /// Bytes with the flag [`flags::WATERMARK`], else events.
+    pub wakeup: u32,
+    pub breakpoint_kind: u32,
+    pub config1: u64,
+    pub config2: u64,
+    pub branch_sample_type: u64,
+    pub user_registers: u64,
+    pub user_stack: u32,
+    pub clock: i32,
+    pub interrupt_registers: u64,
+    pub aux_watermark: u32,
+    pub stack_max: u16,
+    pub reserved: u16,
+}
+
+const ATTRIBUTES_SIZE: usize = 112;
+const _: () = {
+    assert!(size_of::<Attributes>() == ATTRIBUTES_SIZE);
+    assert!(std::mem::offset_of!(Attributes, flags) == 40);
+    assert!(std::mem::offset_of!(Attributes, wakeup) == 48);
+    assert!(std::mem::offset_of!(Attributes, clock) == 92);
+};
+
+/// Values of [`Attributes::kind`] and [`Attributes::config`].
+pub mod kind {
+    pub const SOFTWARE: u32 = 1;
+    pub const SOFTWARE_CPU_CLOCK: u64 = 0;
+    /// Counts nothing; carries the side band.
+    pub const SOFTWARE_DUMMY: u64 = 9;
+}
+
+/// Bits of [`Attributes::flags`].
+pub mod flags {
+    pub const DISABLED: u64 = 1 << 0;
+    pub const EXCLUDE_IDLE: u64 = 1 << 7;
+    pub const MMAP: u64 = 1 << 8;
+    pub const COMM: u64 = 1 << 9;
+    pub const TASK: u64 = 1 << 13;
+    pub const WATERMARK: u64 = 1 << 14;
+    pub const SAMPLE_ID_ALL: u64 = 1 << 18;
+    pub const MMAP2: u64 = 1 << 23;
+    pub const COMM_EXEC: u64 = 1 << 24;
+    pub const USE_CLOCK: u64 = 1 << 25;
+    /// Linux 5.12.
+    pub const BUILD_ID: u64 = 1 << 34;
+}
+
+/// Bits of [`Attributes::sample_type`].
+pub mod sample_type {
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const CPU: u64 = 1 << 7;
+}
+
+const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+
+/// An open event of all processes on one CPU.
+#[derive(Debug)]
+pub struct PerfEvent {
+    fd: OwnedFd,
+}
+
+impl PerfEvent {
+    pub fn open(mut attributes: Attributes, cpu: u32) -> io::Result<Self> {
+        attributes.size = ATTRIBUTES_SIZE as u32;
+        let every_process: libc::pid_t = -1;
+        let no_group: libc::c_int = -1;
+        // SAFETY: the attributes outlive the call and their size is in them.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                every_process,
+                cpu as libc::c_int,
+                no_group,
+                FLAG_FD_CLOEXEC,
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel just gave us this descriptor.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        Ok(Self { fd })
+    }
+
+    /// Runs `program` at each overflow. It detaches when the event is closed.
+    pub fn attach(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        self.ioctl(IOC_SET_BPF, program.as_raw_fd() as libc::c_ulong)
+    }
+
+    pub fn enable(&self) -> io::Result<()> {
+        self.ioctl(IOC_ENABLE, 0)
+    }
+
+    fn ioctl(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
+        // SAFETY: both requests take a number, no pointer.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, argument) };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl AsFd for PerfEvent {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

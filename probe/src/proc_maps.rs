@@ -1,0 +1,153 @@
+//! `/proc/PID/maps`: the executable mappings of a process, as the kernel tells
+//! them now. What has come before is only in the side band.
+
+use std::{fs, io};
+
+/// One executable mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapsLine {
+    pub start: u64,
+    pub end: u64,
+    pub file_offset: u64,
+    pub device: (u32, u32),
+    pub inode: u64,
+    /// Raw: may be no UTF-8, may end in ` (deleted)`.
+    pub path: Vec<u8>,
+}
+
+/// The executable mappings of a process, in order of address.
+pub fn read(pid: u32) -> io::Result<Vec<MapsLine>> {
+    Ok(parse(&fs::read(format!("/proc/{pid}/maps"))?))
+}
+
+/// Lines that are no mapping are left out.
+pub fn parse(text: &[u8]) -> Vec<MapsLine> {
+    text.split(|byte| *byte == b'\n')
+        .filter_map(parse_line)
+        .collect()
+}
+
+/// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/x.so`
+fn parse_line(line: &[u8]) -> Option<MapsLine> {
+    let mut rest = line;
+    let (start, end) = split_once(next_field(&mut rest)?, b'-')?;
+    if next_field(&mut rest)?.get(2) != Some(&b'x') {
+        return None;
+    }
+    let file_offset = hexadecimal(next_field(&mut rest)?)?;
+    let (major, minor) = split_once(next_field(&mut rest)?, b':')?;
+    let inode = std::str::from_utf8(next_field(&mut rest)?)
+        .ok()?
+        .parse()
+        .ok()?;
+    Some(MapsLine {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        file_offset,
+        device: (hexadecimal(major)? as u32, hexadecimal(minor)? as u32),
+        inode,
+        path: unescape(rest.trim_ascii_start()),
+    })
+}
+
+/// Takes the first field off, and the space behind it.
+fn next_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest
+        .iter()
+        .position(|byte| *byte == b' ')
+        .unwrap_or(rest.len());
+    let field = &rest[..end];
+    *rest = rest.get(end + 1..).unwrap_or_default();
+    (!field.is_empty()).then_some(field)
+}
+
+fn split_once(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|byte| *byte == separator)?;
+    Some((&bytes[..at], &bytes[at + 1..]))
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The kernel writes a newline in a path as `\012` and nothing else so.
+fn unescape(path: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, after)) = rest.split_first() {
+        match rest.strip_prefix(b"\\012") {
+            Some(after) => {
+                plain.push(b'\n');
+                rest = after;
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(line: &str, expected: Option<(u64, u64, u64, u64, &str)>) {
+        let found = parse(line.as_bytes());
+        let found = found.first().map(|line| {
+            let path = String::from_utf8_lossy(&line.path).into_owned();
+            (line.start, line.end, line.file_offset, line.inode, path)
+        });
+        let expected = expected.map(|(a, b, c, d, path)| (a, b, c, d, path.to_string()));
+        assert_eq!(found, expected, "{line}");
+    }
+
+    #[test]
+    fn lines_of_the_kernel() {
+        check(
+            "55d0c0a00000-55d0c0b00000 r-xp 00026000 fe:01 1835 /usr/bin/a b (deleted)",
+            Some((
+                0x55d0_c0a0_0000,
+                0x55d0_c0b0_0000,
+                0x26000,
+                1835,
+                "/usr/bin/a b (deleted)",
+            )),
+        );
+        check(
+            "7f0000000000-7f0000001000 rwxp 00000000 00:00 0 ",
+            Some((0x7f00_0000_0000, 0x7f00_0000_1000, 0, 0, "")),
+        );
+        check(
+            "7ffe3d5f6000-7ffe3d5f8000 r-xp 00000000 00:00 0                          [vdso]",
+            Some((0x7ffe_3d5f_6000, 0x7ffe_3d5f_8000, 0, 0, "[vdso]")),
+        );
+        check(
+            "1000-2000 r-xp 0 fe:01 5 /a\\012b",
+            Some((0x1000, 0x2000, 0, 5, "/a\nb")),
+        );
+    }
+
+    #[test]
+    fn what_is_not_executable_is_left_out() {
+        check("1000-2000 rw-p 0 fe:01 5 /a", None);
+        check("", None);
+        check("1000 r-xp", None);
+    }
+
+    #[test]
+    fn our_own() {
+        let own = read(std::process::id()).unwrap();
+        let here = our_own as fn() as usize as u64;
+        assert!(own.iter().any(|line| line.start <= here && here < line.end));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

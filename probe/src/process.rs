@@ -1,0 +1,417 @@
+//! The processes of the machine and their mappings, kept current from the side
+//! band, so that an address is looked up in the mappings as they were.
+
+use crate::mappings::{Backing, Mapping, Mappings};
+use crate::modules::{Modules, Seen};
+use crate::proc_maps;
+use crate::sample::{ProcessId, ProcessInfo};
+use crate::sideband::record::{Event, Identity, Map, What};
+use std::collections::HashMap;
+use std::sync::Arc;
+use symbolize::sanitize;
+
+/// How long a process is remembered after its exit: its last samples may still
+/// be on their way, and exec of the same pid looks like it for a moment.
+const REMEMBERED_NS: u64 = 10_000_000_000;
+
+/// How often the mappings of one process are read again when an address is in
+/// none of them.
+const RESCAN_NS: u64 = 1_000_000_000;
+
+/// All processes that are known.
+#[derive(Debug)]
+pub struct ProcessTable {
+    by_pid: HashMap<u32, Process>,
+    next_id: u32,
+    /// What the engine has not been told yet.
+    changes: Vec<ProcessInfo>,
+    pub modules: Modules,
+}
+
+/// One life of a process.
+#[derive(Debug, Clone)]
+pub struct Process {
+    pub id: ProcessId,
+    pub comm: Arc<str>,
+    pub mappings: Arc<Mappings>,
+    exited_ns: Option<u64>,
+    /// When /proc was read: events before that are in it already.
+    scanned_ns: u64,
+    /// Somebody above has heard of it, and must hear of changes.
+    announced: bool,
+}
+
+impl ProcessTable {
+    pub fn new() -> Self {
+        Self {
+            by_pid: HashMap::new(),
+            next_id: 0,
+            changes: Vec::new(),
+            modules: Modules::new(),
+        }
+    }
+
+    /// Takes note of an event. Events must come in the order of their times.
+    pub fn apply(&mut self, event: &Event) {
+        match &event.what {
+            What::Fork { pid, parent_pid } => self.fork(*pid, *parent_pid, event.time_ns),
+            What::Exit { pid, tid } if pid == tid => self.exit(*pid, event.time_ns),
+            What::Comm {
+                pid,
+                tid,
+                comm,
+                exec,
+            } if pid == tid => {
+                self.rename(*pid, comm, *exec, event.time_ns);
+            }
+            What::Map(map) => self.map(map, event.time_ns),
+            What::Comm { .. } | What::Exit { .. } | What::Lost(_) => {}
+        }
+    }
+
+    /// The process that `pid` was at `time_ns`. One that is not known yet is
+    /// read from /proc, as far as it is still there.
+    pub fn at(&mut self, pid: u32, comm: &[u8], time_ns: u64, now_ns: u64) -> &mut Process {
+        if !self.by_pid.contains_key(&pid) {
+            self.scan(pid, now_ns);
+        }
+        let next_id = &mut self.next_id;
+        let process = self
+            .by_pid
+            .entry(pid)
+            .or_insert_with(|| Process::new(next_id, comm));
+        // The leader of a thread group may end before its other threads.
+        if process
+            .exited_ns
+            .is_some_and(|exited_ns| exited_ns < time_ns)
+        {
+            process.exited_ns = None;
+            process.tell(pid, &mut self.changes);
+        }
+        if !process.announced {
+            process.announced = true;
+            process.tell(pid, &mut self.changes);
+        }
+        process
+    }
+
+    /// Reads the mappings again, if that was not done just before. True if it
+    /// was done.
+    pub fn rescan(&mut self, pid: u32, now_ns: u64) -> bool {
+        let recently = |process: &Process| now_ns.saturating_sub(process.scanned_ns) < RESCAN_NS;
+        if self.by_pid.get(&pid).is_some_and(recently) {
+            return false;
+        }
+        self.scan(pid, now_ns);
+        true
+    }
+
+    /// Reads a process from /proc. What cannot be read leaves what was known.
+    pub fn scan(&mut self, pid: u32, now_ns: u64) {
+        let lines = proc_maps::read(pid);
+        let comm = std::fs::read(format!("/proc/{pid}/comm"));
+        if lines.is_err() && comm.is_err() {
+            return;
+        }
+        let mut mappings = Mappings::default();
+        for line in lines.unwrap_or_default() {
+            let identity = Identity::Inode {
+                device: line.device,
+                inode: line.inode,
+            };
+            let backing = self.modules.backing(&Seen {
+                pid,
+                start: line.start,
+                end: line.end,
+                path: &line.path,
+                identity: &identity,
+            });
+            mappings.insert(mapping(line.start, line.end, line.file_offset, backing));
+        }
+        let comm = comm.unwrap_or_default();
+        let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+        let next_id = &mut self.next_id;
+        let process = self
+            .by_pid
+            .entry(pid)
+            .or_insert_with(|| Process::new(next_id, comm));
+        process.mappings = Arc::new(mappings);
+        process.scanned_ns = now_ns;
+    }
+
+    pub fn is_known(&self, pid: u32) -> bool {
+        self.by_pid.contains_key(&pid)
+    }
+
+    /// The processes that were told of, and have changed since the last call.
+    pub fn take_changes(&mut self) -> Vec<ProcessInfo> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Forgets processes that ended long ago.
+    pub fn sweep(&mut self, now_ns: u64) {
+        let modules = &mut self.modules;
+        self.by_pid.retain(|_, process| {
+            let long_gone = process
+                .exited_ns
+                .is_some_and(|exited_ns| now_ns.saturating_sub(exited_ns) > REMEMBERED_NS);
+            if long_gone {
+                modules.forget_process(process.id);
+            }
+            !long_gone
+        });
+    }
+
+    pub fn comm_of(&self, pid: u32) -> Option<Arc<str>> {
+        self.by_pid.get(&pid).map(|process| process.comm.clone())
+    }
+
+    fn fork(&mut self, pid: u32, parent_pid: u32, time_ns: u64) {
+        // /proc has told of this child already.
+        if self
+            .by_pid
+            .get(&pid)
+            .is_some_and(|known| known.scanned_ns > time_ns)
+        {
+            return;
+        }
+        let parent = self.by_pid.get(&parent_pid);
+        let mut child = Process::new(&mut self.next_id, b"");
+        if let Some(parent) = parent {
+            child.comm = parent.comm.clone();
+            child.mappings = parent.mappings.clone();
+        }
+        if let Some(before) = self.by_pid.insert(pid, child) {
+            self.modules.forget_process(before.id);
+        }
+    }
+
+    fn exit(&mut self, pid: u32, time_ns: u64) {
+        let Some(process) = self.by_pid.get_mut(&pid) else {
+            return;
+        };
+        process.exited_ns = Some(time_ns);
+        if process.announced {
+            process.tell(pid, &mut self.changes);
+        }
+    }
+
+    fn rename(&mut self, pid: u32, comm: &[u8], exec: bool, time_ns: u64) {
+        let next_id = &mut self.next_id;
+        let process = self
+            .by_pid
+            .entry(pid)
+            .or_insert_with(|| Process::new(next_id, comm));
+        if process.scanned_ns > time_ns {
+            return;
+        }
+        if exec {
+            process.mappings = Arc::default();
+        }
+        process.comm = sanitize(comm).into();
+        if process.announced {
+            process.tell(pid, &mut self.changes);
+        }
+    }
+
+    fn map(&mut self, map: &Map, time_ns: u64) {
+        let known_from_proc = self
+            .by_pid
+            .get(&map.pid)
+            .is_some_and(|process| process.scanned_ns > time_ns);
+        if known_from_proc {
+            return;
+        }
+        let end = map.start.saturating_add(map.length);
+        let backing = self.modules.backing(&Seen {
+            pid: map.pid,
+            start: map.start,
+            end,
+            path: &map.path,
+            identity: &map.identity,
+        });
+        let next_id = &mut self.next_id;
+        let process = self
+            .by_pid
+            .entry(map.pid)
+            .or_insert_with(|| Process::new(next_id, b""));
+        let new = mapping(map.start, end, map.file_offset, backing);
+        Arc::make_mut(&mut process.mappings).insert(new);
+    }
+}
+
+impl Process {
+    fn new(next_id: &mut u32, comm: &[u8]) -> Self {
+        let id = ProcessId(*next_id);
+        *next_id += 1;
+        Self {
+            id,
+            comm: sanitize(comm).into(),
+            mappings: Arc::default(),
+            exited_ns: None,
+            scanned_ns: 0,
+            announced: false,
+        }
+    }
+
+    fn tell(&self, pid: u32, changes: &mut Vec<ProcessInfo>) {
+        changes.push(ProcessInfo {
+            id: self.id,
+            pid,
+            comm: self.comm.clone(),
+            exited: self.exited_ns.is_some(),
+        });
+    }
+}
+
+/// Positions in anonymous memory are addresses; so are those in the vDSO from
+/// its start, which is what its symbols count from.
+fn mapping(start: u64, end: u64, file_offset: u64, backing: Backing) -> Mapping {
+    let file_offset = match backing {
+        Backing::Anonymous => start,
+        Backing::Module(_) => file_offset,
+    };
+    Mapping {
+        start,
+        end,
+        file_offset,
+        backing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time_ns: u64, what: What) -> Event {
+        Event { time_ns, what }
+    }
+
+    fn exec(pid: u32, comm: &str) -> What {
+        What::Comm {
+            pid,
+            tid: pid,
+            comm: comm.as_bytes().to_vec(),
+            exec: true,
+        }
+    }
+
+    fn map(pid: u32, start: u64, build_id: u8) -> What {
+        What::Map(Map {
+            pid,
+            start,
+            length: 0x1000,
+            file_offset: 0x5000,
+            path: b"/nowhere/lib.so".to_vec(),
+            identity: Identity::BuildId(vec![build_id; 20]),
+        })
+    }
+
+    /// A pid that no process of this machine has.
+    const PID: u32 = 0x7fff_0001;
+    const CHILD: u32 = 0x7fff_0002;
+
+    fn backing_at(table: &mut ProcessTable, pid: u32, address: u64) -> Option<Backing> {
+        table
+            .at(pid, b"", 0, 0)
+            .mappings
+            .find(address)
+            .map(|mapping| mapping.backing)
+    }
+
+    #[test]
+    fn exec_forgets_the_old_program() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "sh")));
+        table.apply(&event(2, map(PID, 0x1000, 1)));
+        assert!(backing_at(&mut table, PID, 0x1000).is_some());
+        table.apply(&event(3, exec(PID, "make")));
+        assert_eq!(backing_at(&mut table, PID, 0x1000), None);
+        assert_eq!(&*table.at(PID, b"", 3, 3).comm, "make");
+    }
+
+    #[test]
+    fn a_child_has_its_parents_mappings_and_then_its_own() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "sh")));
+        table.apply(&event(2, map(PID, 0x1000, 1)));
+        table.apply(&event(
+            3,
+            What::Fork {
+                pid: CHILD,
+                parent_pid: PID,
+            },
+        ));
+        assert_eq!(
+            backing_at(&mut table, CHILD, 0x1000),
+            backing_at(&mut table, PID, 0x1000)
+        );
+        table.apply(&event(4, map(CHILD, 0x1000, 2)));
+        assert_ne!(
+            backing_at(&mut table, CHILD, 0x1000),
+            backing_at(&mut table, PID, 0x1000)
+        );
+    }
+
+    #[test]
+    fn a_pid_that_is_used_again_is_another_process() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(
+            1,
+            What::Fork {
+                pid: CHILD,
+                parent_pid: PID,
+            },
+        ));
+        let first = table.at(CHILD, b"", 1, 1).id;
+        table.apply(&event(
+            2,
+            What::Exit {
+                pid: CHILD,
+                tid: CHILD,
+            },
+        ));
+        table.apply(&event(
+            3,
+            What::Fork {
+                pid: CHILD,
+                parent_pid: PID,
+            },
+        ));
+        assert_ne!(table.at(CHILD, b"", 3, 3).id, first);
+    }
+
+    #[test]
+    fn changes_are_told_of_those_who_were_sampled() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "quiet")));
+        assert!(table.take_changes().is_empty());
+        table.at(PID, b"", 1, 1);
+        assert_eq!(table.take_changes().len(), 1);
+        table.apply(&event(2, What::Exit { pid: PID, tid: PID }));
+        let changes = table.take_changes();
+        assert!(changes.len() == 1 && changes[0].exited);
+    }
+
+    #[test]
+    fn the_dead_are_forgotten_after_a_while() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "x")));
+        table.apply(&event(2, What::Exit { pid: PID, tid: PID }));
+        table.sweep(3);
+        assert_eq!(table.by_pid.len(), 1);
+        table.sweep(3 + REMEMBERED_NS);
+        assert_eq!(table.by_pid.len(), 0);
+    }
+
+    #[test]
+    fn our_own_process_is_read_from_proc() {
+        let mut table = ProcessTable::new();
+        let here = our_own_process_is_read_from_proc as fn() as usize as u64;
+        let own = std::process::id();
+        assert!(matches!(
+            backing_at(&mut table, own, here),
+            Some(Backing::Module(_))
+        ));
+    }
+}

@@ -1,0 +1,117 @@
+//! Addresses of a process become places in modules, by the mappings that the
+//! process had when the sample was taken.
+
+use crate::decode::{RawSample, comm_bytes};
+use crate::mappings::{Backing, Mapping};
+use crate::process::ProcessTable;
+use crate::sample::{Ending, Frame, ModuleId, ProcessId, Sample};
+use std::collections::HashMap;
+use std::sync::Arc;
+use symbolize::sanitize;
+
+/// Thread names that are kept as one string each; beyond, all start anew.
+const COMMS_MAX: usize = 65_536;
+
+/// Turns raw samples into samples.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    comms: HashMap<[u8; 16], Arc<str>>,
+}
+
+impl Resolver {
+    pub fn resolve(
+        &mut self,
+        raw: &RawSample,
+        processes: &mut ProcessTable,
+        now_ns: u64,
+    ) -> Sample {
+        let comm = self.comm(&raw.comm);
+        let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
+        let process = processes.at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns);
+        let id = process.id;
+        let mut mappings = process.mappings.clone();
+        // The interrupted address must be mapped: if it is not here, something
+        // was missed, and /proc still knows it if the process lives.
+        if leaf.is_some_and(|leaf| mappings.find(leaf).is_none())
+            && processes.rescan(raw.tgid, now_ns)
+        {
+            mappings = processes
+                .at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns)
+                .mappings
+                .clone();
+        }
+        let mut frames = kernel_frames(&raw.kernel);
+        let kernel_frames = frames.len();
+        let (mut ending, mut stopped_at) = (raw.ending, raw.stopped_at);
+        for (index, frame) in raw.user.iter().enumerate() {
+            let address = frame.address_for_lookup();
+            match mappings.find(address) {
+                Some(mapping) => frames.push(place(mapping, address, id, processes)),
+                None if index == 0 => {
+                    frames.push(Frame {
+                        module: processes.modules.unmapped(id),
+                        address,
+                    });
+                    (ending, stopped_at) = (Ending::NoMapping, address);
+                    break;
+                }
+                // No code there: what looked like a chain of frames was none.
+                None => {
+                    (ending, stopped_at) = (Ending::BrokenChain, frame.address());
+                    break;
+                }
+            }
+        }
+        Sample {
+            time_ns: raw.time_ns,
+            cpu: raw.cpu,
+            process: id,
+            tid: raw.tid,
+            comm,
+            cgroup_id: raw.cgroup_id,
+            frames,
+            kernel_frames,
+            ending,
+            stopped_at,
+        }
+    }
+
+    fn comm(&mut self, bytes: &[u8; 16]) -> Arc<str> {
+        if let Some(comm) = self.comms.get(bytes) {
+            return comm.clone();
+        }
+        if self.comms.len() >= COMMS_MAX {
+            self.comms.clear();
+        }
+        let comm: Arc<str> = sanitize(comm_bytes(bytes)).into();
+        self.comms.insert(*bytes, comm.clone());
+        comm
+    }
+}
+
+/// The first is where the CPU was; the others are return addresses.
+fn kernel_frames(addresses: &[u64]) -> Vec<Frame> {
+    addresses
+        .iter()
+        .enumerate()
+        .map(|(index, address)| Frame {
+            module: ModuleId::KERNEL,
+            address: if index == 0 {
+                *address
+            } else {
+                address.wrapping_sub(1)
+            },
+        })
+        .collect()
+}
+
+fn place(mapping: &Mapping, address: u64, id: ProcessId, processes: &mut ProcessTable) -> Frame {
+    let module = match mapping.backing {
+        Backing::Module(module) => module,
+        Backing::Anonymous => processes.modules.anonymous(id),
+    };
+    Frame {
+        module,
+        address: mapping.offset_of(address),
+    }
+}

@@ -1,0 +1,272 @@
+//! One record of the side band: bytes in, an event out. Pure, and cannot panic.
+
+/// A process or thread changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub time_ns: u64,
+    pub what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A task got a name; with `exec` it has become another program.
+    Comm {
+        pid: u32,
+        tid: u32,
+        comm: Vec<u8>,
+        exec: bool,
+    },
+    /// Executable memory was mapped.
+    Map(Map),
+    Fork {
+        pid: u32,
+        parent_pid: u32,
+    },
+    Exit {
+        pid: u32,
+        tid: u32,
+    },
+    /// So many records did not fit.
+    Lost(u64),
+}
+
+/// A new executable mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    pub pid: u32,
+    pub start: u64,
+    pub length: u64,
+    pub file_offset: u64,
+    pub path: Vec<u8>,
+    pub identity: Identity,
+}
+
+/// What the kernel says of the mapped file: one or the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    BuildId(Vec<u8>),
+    Inode { device: (u32, u32), inode: u64 },
+}
+
+// Values of `perf_event_header.type`.
+const LOST: u32 = 2;
+const COMM: u32 = 3;
+const EXIT: u32 = 4;
+const FORK: u32 = 7;
+const MMAP2: u32 = 10;
+
+const MISC_COMM_EXEC: u16 = 1 << 13;
+const MISC_BUILD_ID: u16 = 1 << 14;
+
+const PROT_EXEC: u32 = 4;
+
+/// `{ u32 pid, tid; u64 time; u32 cpu, reserved }` behind each record.
+const TRAILER: usize = 24;
+const TRAILER_TIME: usize = 8;
+
+/// Reads one record, header included. Nothing for one that is of no interest or
+/// makes no sense.
+pub fn parse(bytes: &[u8]) -> Option<Event> {
+    let kind = u32_at(bytes, 0)?;
+    let misc = u16_at(bytes, 4)?;
+    let body_end = bytes.len().checked_sub(TRAILER)?;
+    let time_ns = u64_at(bytes, body_end + TRAILER_TIME)?;
+    let body = bytes.get(8..body_end)?;
+    let what = match kind {
+        COMM => What::Comm {
+            pid: u32_at(body, 0)?,
+            tid: u32_at(body, 4)?,
+            comm: until_zero(body.get(8..)?).to_vec(),
+            exec: misc & MISC_COMM_EXEC != 0,
+        },
+        MMAP2 => What::Map(parse_map(body, misc)?),
+        FORK => {
+            let (pid, parent_pid) = (u32_at(body, 0)?, u32_at(body, 4)?);
+            if pid == parent_pid {
+                return None; // A thread of a known process.
+            }
+            What::Fork { pid, parent_pid }
+        }
+        EXIT => What::Exit {
+            pid: u32_at(body, 0)?,
+            tid: u32_at(body, 8)?,
+        },
+        LOST => What::Lost(u64_at(body, 8)?),
+        _ => return None,
+    };
+    Some(Event { time_ns, what })
+}
+
+fn parse_map(body: &[u8], misc: u16) -> Option<Map> {
+    if u32_at(body, 56)? & PROT_EXEC == 0 {
+        return None;
+    }
+    let identity = if misc & MISC_BUILD_ID != 0 {
+        let length = usize::from(*body.get(32)?).min(20);
+        Identity::BuildId(body.get(36..36 + length)?.to_vec())
+    } else {
+        Identity::Inode {
+            device: (u32_at(body, 32)?, u32_at(body, 36)?),
+            inode: u64_at(body, 40)?,
+        }
+    };
+    Some(Map {
+        pid: u32_at(body, 0)?,
+        start: u64_at(body, 8)?,
+        length: u64_at(body, 16)?,
+        file_offset: u64_at(body, 24)?,
+        path: until_zero(body.get(64..)?).to_vec(),
+        identity,
+    })
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    &bytes[..end]
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(
+        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
+    ))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(misc.to_le_bytes());
+        bytes.extend(((8 + body.len() + TRAILER) as u16).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend([7u32.to_le_bytes(), 8u32.to_le_bytes()].concat());
+        bytes.extend(123_456u64.to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes
+    }
+
+    fn words(values: &[u64]) -> Vec<u8> {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    }
+
+    fn map_body(identity: [u64; 3], protection: u32, path: &[u8]) -> Vec<u8> {
+        let mut body = words(&[42 | 43 << 32, 0x1000, 0x2000, 0x3000]);
+        body.extend(words(&identity));
+        body.extend([protection.to_le_bytes(), 2u32.to_le_bytes()].concat());
+        body.extend(path);
+        body
+    }
+
+    #[test]
+    fn an_exec() {
+        let body = [
+            words(&[42 | 42 << 32]),
+            b"postgres\0\0\0\0\0\0\0\0".to_vec(),
+        ]
+        .concat();
+        let event = parse(&record(COMM, MISC_COMM_EXEC, &body)).unwrap();
+        assert_eq!(event.time_ns, 123_456);
+        let what = What::Comm {
+            pid: 42,
+            tid: 42,
+            comm: b"postgres".to_vec(),
+            exec: true,
+        };
+        assert_eq!(event.what, what);
+    }
+
+    #[test]
+    fn a_mapping_by_inode() {
+        let body = map_body([8 | 1 << 32, 99, 0], 5, b"/lib/x.so\0\0\0\0\0\0\0");
+        let Some(Event {
+            what: What::Map(map),
+            ..
+        }) = parse(&record(MMAP2, 2, &body))
+        else {
+            panic!("no mapping");
+        };
+        assert_eq!(map.path, b"/lib/x.so");
+        assert_eq!(
+            (map.pid, map.start, map.length, map.file_offset),
+            (42, 0x1000, 0x2000, 0x3000)
+        );
+        assert_eq!(
+            map.identity,
+            Identity::Inode {
+                device: (8, 1),
+                inode: 99
+            }
+        );
+    }
+
+    #[test]
+    fn a_mapping_by_build_id() {
+        let mut body = map_body([0, 0, 0], 5, b"/lib/x.so\0\0\0\0\0\0\0");
+        body[32] = 20;
+        body[36..56].copy_from_slice(&[0xab; 20]);
+        let Some(Event {
+            what: What::Map(map),
+            ..
+        }) = parse(&record(MMAP2, MISC_BUILD_ID, &body))
+        else {
+            panic!("no mapping");
+        };
+        assert_eq!(map.identity, Identity::BuildId(vec![0xab; 20]));
+    }
+
+    #[test]
+    fn data_is_of_no_interest() {
+        let body = map_body([0, 0, 0], 1, b"/lib/x.so\0\0\0\0\0\0\0");
+        assert_eq!(parse(&record(MMAP2, 0, &body)), None);
+    }
+
+    #[test]
+    fn a_new_thread_is_no_new_process() {
+        let body = words(&[42 | 42 << 32, 50 | 42 << 32, 0]);
+        assert_eq!(parse(&record(FORK, 0, &body)), None);
+        let body = words(&[50 | 42 << 32, 50 | 42 << 32, 0]);
+        let event = parse(&record(FORK, 0, &body)).unwrap();
+        assert_eq!(
+            event.what,
+            What::Fork {
+                pid: 50,
+                parent_pid: 42
+            }
+        );
+    }
+
+    #[test]
+    fn losses_are_counted() {
+        let event = parse(&record(LOST, 0, &words(&[1, 17]))).unwrap();
+        assert_eq!(event.what, What::Lost(17));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u32..12) {
+            let _ = parse(&bytes);
+            let _ = parse(&record(kind, u16::from_le_bytes([0, 0x60]), &bytes));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The ring that a perf event writes and we read: a header page with two
+//! positions, then a power of two of bytes.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PAGE: usize = 4096;
+/// Offsets in `struct perf_event_mmap_page`, fixed since Linux 2.6.
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+/// Longest record: its length is 16 bits.
+const RECORD_MAX: usize = u16::MAX as usize;
+
+/// A mapped ring.
+#[derive(Debug)]
+pub struct Ring {
+    base: NonNull<u8>,
+    data_bytes: usize,
+    /// A record that goes around the end is put together here.
+    scratch: Vec<u8>,
+}
+
+// SAFETY: the mapping belongs to this value alone and may be used from any
+// thread, one at a time.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    pub fn map(event: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
+        assert!(data_bytes.is_power_of_two() && data_bytes >= PAGE);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                PAGE + data_bytes,
+                rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
+                rustix::mm::MapFlags::SHARED,
+                event,
+                0,
+            )?
+        };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            base,
+            data_bytes,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Hands every complete record, header included, to `each`, and makes room.
+    pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        let head = self.position(HEAD).load(Ordering::Acquire);
+        let mut tail = self.position(TAIL).load(Ordering::Relaxed);
+        while tail < head {
+            let header = self.bytes_at(tail, 8);
+            let length = usize::from(u16::from_le_bytes([header[6], header[7]]));
+            // A length that cannot be: nothing behind it can be trusted.
+            if length < 8 || length as u64 > head - tail {
+                tail = head;
+                break;
+            }
+            each(self.bytes_at(tail, length));
+            tail += length as u64;
+        }
+        self.position(TAIL).store(tail, Ordering::Release);
+    }
+
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: inside the header page, aligned, and the kernel uses it
+        // atomically as well.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
+    /// `length` bytes at a position that only grows; the kernel does not touch
+    /// them before the tail has passed them.
+    fn bytes_at(&mut self, position: u64, length: usize) -> &[u8] {
+        debug_assert!(length <= RECORD_MAX);
+        let start = position as usize & (self.data_bytes - 1);
+        let first = length.min(self.data_bytes - start);
+        // SAFETY: `start + first` lies inside the mapped data.
+        let one = unsafe { self.data_slice(start, first) };
+        if first == length {
+            return one;
+        }
+        let mut whole = std::mem::take(&mut self.scratch);
+        whole.clear();
+        whole.extend_from_slice(one);
+        // SAFETY: the rest begins at the start of the data and is shorter.
+        whole.extend_from_slice(unsafe { self.data_slice(0, length - first) });
+        self.scratch = whole;
+        &self.scratch
+    }
+
+    /// # Safety
+    /// The range must lie inside the data, and in front of the kernel's head.
+    unsafe fn data_slice<'a>(&self, start: usize, length: usize) -> &'a [u8] {
+        // SAFETY: the caller's promise; the mapping lives as long as `self`,
+        // and the slices are used before the tail moves.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(PAGE + start), length) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, of this length; nothing refers to it.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), PAGE + self.data_bytes) };
+    }
+}

@@ -1,0 +1,26 @@
+//! What is to be sampled.
+
+use regex::bytes::Regex;
+
+/// A cgroup of the unified hierarchy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CgroupTarget {
+    pub id: u64,
+    /// Depth below the root of the hierarchy, which is 0.
+    pub level: u32,
+}
+
+/// The tasks to sample: those that meet every condition that is set.
+#[derive(Debug, Clone, Default)]
+pub struct Target {
+    /// Any of these processes.
+    pub pids: Vec<u32>,
+    /// Any of these threads.
+    pub tids: Vec<u32>,
+    /// The thread's name, or its process's name, matches.
+    pub comm: Option<Regex>,
+    /// In this cgroup or below it.
+    pub cgroup: Option<CgroupTarget>,
+    /// Children of `pids` that start later are targets as well.
+    pub children: bool,
+}
