@@ -1,0 +1,113 @@
+//! Damaged files: no panic, no hang, no more memory than the file deserves.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Random, compile};
+use symbolize::object::Object;
+use symbolize::source::Source;
+use symbolize::{ElfSymbols, FileOffset};
+
+/// All that can be asked of a file, asked of bytes that may be one.
+fn exercise(bytes: Vec<u8>) {
+    let len = bytes.len() as u64;
+    let Ok(object) = Object::from_source(Source::Memory(bytes.into())) else {
+        return;
+    };
+    let _ = object.file_id();
+    let Ok(symbols) = ElfSymbols::from_object(object) else {
+        return;
+    };
+    for step in 0..64 {
+        let _ = symbols.find(FileOffset(len / 64 * step));
+    }
+    let functions = symbols.functions().count() as u64;
+    assert!(functions <= len, "more functions than bytes");
+}
+
+/// Flips bytes and bits, overwrites words with extremes, cuts. Half of the
+/// damage is done to the headers, where it does most.
+fn damage(original: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..=random.below(4) {
+        let headers = 64 + 56 * 13;
+        let at = match random.below(4) {
+            0 => random.below(64),
+            1 => random.below(headers.min(bytes.len())),
+            2 => bytes.len() - 1 - random.below((64 * 40).min(bytes.len())),
+            _ => random.below(bytes.len()),
+        }
+        .min(bytes.len() - 1);
+        match random.below(4) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.below(256) as u8,
+            2 => {
+                let extremes = [0, u64::MAX, 1 << 63, 1 << 32, 0xfff, u64::MAX - 0xfff];
+                let extreme = extremes[random.below(extremes.len())].to_le_bytes();
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].copy_from_slice(&extreme[..end - at]);
+            }
+            _ if random.below(8) == 0 => bytes.truncate(at.max(1)),
+            _ => bytes[at] = 0xff,
+        }
+    }
+    bytes
+}
+
+fn survives_damage(original: &[u8], rounds: usize) {
+    let mut random = Random(0x5eed);
+    for _ in 0..rounds {
+        exercise(damage(original, &mut random));
+    }
+}
+
+#[test]
+fn damaged_fixtures() {
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [&["-rdynamic"][..], &["-s", "-rdynamic"]] {
+        let Some(path) = compile(directory.path(), "names.c", "victim", flags) else {
+            return;
+        };
+        let mut bytes = fs::read(&path).unwrap();
+        survives_damage(&bytes, 1000);
+        bytes[40..48].fill(0);
+        bytes[60..64].fill(0);
+        survives_damage(&bytes, 1000);
+    }
+}
+
+#[test]
+fn damaged_files_of_this_machine() {
+    for path in ["/bin/true", "/lib64/ld-linux-x86-64.so.2", "/bin/ls"] {
+        match fs::read(Path::new(path)) {
+            Ok(bytes) => survives_damage(&bytes, 1000),
+            Err(error) => eprintln!("skipped: {path}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn cut_at_every_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "names.c", "victim", &[]) else {
+        return;
+    };
+    let bytes = fs::read(&path).unwrap();
+    for len in (0..bytes.len()).step_by(37).chain(0..200) {
+        exercise(bytes[..len].to_vec());
+    }
+}
+
+#[test]
+fn random_bytes_behind_a_header() {
+    let mut random = Random(7);
+    for _ in 0..1000 {
+        let mut bytes: Vec<u8> = (0..2000).map(|_| random.below(256) as u8).collect();
+        bytes[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+        bytes[32..40].copy_from_slice(&64u64.to_le_bytes());
+        bytes[54..58].copy_from_slice(&[56, 0, 4, 0]);
+        exercise(bytes);
+    }
+}

@@ -1,0 +1,220 @@
+//! Symbols of real programs: compiled for the test, and those of the machine.
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use support::{Listed, compile, nm};
+use symbolize::{ElfSymbols, FileId, LinkAddr, Reason, demangle};
+
+fn read(path: &Path) -> ElfSymbols {
+    ElfSymbols::read(&File::open(path).unwrap()).unwrap()
+}
+
+fn named<'l>(listed: &'l [Listed], name: &str) -> &'l Listed {
+    let found = listed.iter().find(|function| function.name == name);
+    found.unwrap_or_else(|| panic!("nm does not list {name}"))
+}
+
+#[track_caller]
+fn name_at(symbols: &ElfSymbols, addr: u64) -> Result<String, Reason> {
+    let found = symbols.find_link(LinkAddr(addr))?;
+    Ok(String::from_utf8_lossy(found.name).into_owned())
+}
+
+/// Every sized function of `nm`'s is found at its start, its end and not
+/// behind, under one of the names that it has there.
+#[track_caller]
+fn agrees_with_nm(path: &Path, flags: &[&str]) {
+    let Some(listed) = nm(path, flags) else {
+        return;
+    };
+    let symbols = read(path);
+    let unversioned = |name: &str| name.split('@').next().unwrap().to_string();
+    let mut checked = 0;
+    for function in listed.iter().filter(|f| f.size != 0) {
+        let Ok(found) = symbols.find_link(LinkAddr(function.addr)) else {
+            // Data in a section that is not code: `nm` calls weak objects `W`.
+            let text = symbols.segments().is_executable(LinkAddr(function.addr));
+            assert!(!text || function.kind == 'u', "{path:?}: {function:?}");
+            continue;
+        };
+        let found_name = String::from_utf8_lossy(found.name);
+        let known = listed
+            .iter()
+            .filter(|f| f.addr == function.addr)
+            .any(|f| unversioned(&f.name) == found_name);
+        assert!(known, "{path:?}: {function:?} found as {found_name}");
+        checked += 1;
+    }
+    assert_ne!(checked, 0, "{path:?}");
+    eprintln!("{path:?}: {checked} functions agree");
+}
+
+#[test]
+fn a_whole_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "names.c", "whole", &["-rdynamic"]) else {
+        return;
+    };
+    agrees_with_nm(&path, &[]);
+    let Some(listed) = nm(&path, &[]) else {
+        return;
+    };
+    let symbols = read(&path);
+    assert!(!symbols.is_stripped());
+
+    let one = named(&listed, "exported_one");
+    let found = symbols.find_link(LinkAddr(one.addr + 1)).unwrap();
+    assert_eq!(found.name, b"exported_alias", "the longer of two");
+    assert_eq!(
+        (found.aliases, found.size, found.inexact),
+        (1, one.size, false)
+    );
+
+    let local = named(&listed, "local_one");
+    assert_eq!(name_at(&symbols, local.addr).unwrap(), "local_one");
+
+    let sizeless = named(&listed, "sizeless").addr;
+    let found = symbols.find_link(LinkAddr(sizeless + 5)).unwrap();
+    assert_eq!((found.name, found.inexact), (&b"sizeless"[..], true));
+
+    let outer = named(&listed, "outer").addr;
+    let names = ["outer", "inner", "inner", "outer"];
+    for (offset, expected) in [0, 4, 5, 6].into_iter().zip(names) {
+        assert_eq!(name_at(&symbols, outer + offset).unwrap(), expected);
+    }
+    let resumed = symbols.find_link(LinkAddr(outer + 7)).unwrap();
+    assert_eq!(resumed.start, LinkAddr(outer));
+
+    let entry = named(&listed, "_start").addr;
+    assert_eq!(name_at(&symbols, entry).unwrap(), "_start");
+}
+
+#[test]
+fn a_stripped_program_names_what_it_exports() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-rdynamic", "-Wl,--build-id=sha1"];
+    let Some(whole) = compile(directory.path(), "names.c", "whole", &flags) else {
+        return;
+    };
+    let Some(listed) = nm(&whole, &[]) else {
+        return;
+    };
+    let flags = ["-rdynamic", "-Wl,--build-id=sha1", "-s"];
+    let stripped = compile(directory.path(), "names.c", "stripped", &flags).unwrap();
+    let bare = without_section_headers(&stripped);
+    for path in [&stripped, &bare] {
+        let symbols = read(path);
+        assert!(symbols.is_stripped());
+        let one = named(&listed, "exported_one").addr;
+        assert_eq!(name_at(&symbols, one + 1).unwrap(), "exported_alias");
+        let local = named(&listed, "local_one").addr;
+        assert_eq!(name_at(&symbols, local), Err(Reason::Stripped));
+        // Of unknown size: known at its start and nowhere else.
+        let sizeless = named(&listed, "sizeless").addr;
+        assert_eq!(name_at(&symbols, sizeless).unwrap(), "sizeless");
+        assert_eq!(name_at(&symbols, sizeless + 1), Err(Reason::Stripped));
+        assert!(matches!(symbols.id(), FileId::Gnu(_)));
+    }
+    assert_eq!(read(&stripped).id(), read(&bare).id());
+}
+
+/// As `strip --strip-section-headers` of newer binutils does.
+fn without_section_headers(path: &Path) -> std::path::PathBuf {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[40..48].fill(0); // e_shoff
+    bytes[60..64].fill(0); // e_shnum, e_shstrndx
+    let bare = path.with_extension("bare");
+    fs::write(&bare, bytes).unwrap();
+    bare
+}
+
+#[test]
+fn without_any_symbols() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = ["-static-pie", "-s", "-Wl,--build-id=none"];
+    let Some(path) = compile(directory.path(), "names.c", "bare", &flags) else {
+        return;
+    };
+    let symbols = read(&path);
+    let code = symbols.segments().iter().find(|s| s.executable).unwrap();
+    assert_eq!(name_at(&symbols, code.vaddr + 64), Err(Reason::Stripped));
+    assert!(matches!(symbols.id(), FileId::Content { .. }));
+}
+
+#[test]
+fn static_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    for flags in [&["-static-pie"][..], &["-static"], &["-static", "-no-pie"]] {
+        if let Some(path) = compile(directory.path(), "names.c", "static", flags) {
+            agrees_with_nm(&path, &[]);
+        }
+    }
+}
+
+#[test]
+fn stubs_are_named_after_what_they_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases: [&[&str]; 4] = [
+        &[],
+        &["-Wl,-z,now"],
+        &["-fcf-protection=full", "-Wl,-z,ibtplt"],
+        &["-Wl,-z,lazy", "-fcf-protection=full", "-Wl,-z,ibtplt"],
+    ];
+    for flags in cases {
+        let Some(path) = compile(directory.path(), "names.c", "plt", flags) else {
+            return;
+        };
+        let symbols = read(&path);
+        let names: Vec<_> = symbols.functions().map(|s| s.name.to_vec()).collect();
+        for expected in [&b"strdup@plt"[..], b"free@plt", b"printf@plt"] {
+            assert!(
+                names.iter().any(|name| name == expected),
+                "{flags:?}: no {}",
+                String::from_utf8_lossy(expected)
+            );
+        }
+    }
+}
+
+#[test]
+fn mangled_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "names.cpp", "mangled", &[]) else {
+        return;
+    };
+    agrees_with_nm(&path, &[]);
+    let symbols = read(&path);
+    let names: Vec<_> = symbols
+        .functions()
+        .map(|s| (demangle(s.name).short(), demangle(s.name).full()))
+        .collect();
+    let has = |short: &str, full: &str| names.iter().any(|(s, f)| s == short && f == full);
+    assert!(has(
+        "shop::Box<long>::take",
+        "shop::Box<long>::take(int, char const*) const"
+    ));
+}
+
+#[test]
+fn files_of_this_machine() {
+    let own = std::env::current_exe().unwrap();
+    agrees_with_nm(&own, &[]);
+    let candidates = [
+        "/lib/x86_64-linux-gnu/libc.so.6",
+        "/usr/lib64/libc.so.6",
+        "/usr/bin/python3",
+        "/lib/x86_64-linux-gnu/libcrypto.so.3",
+        "/lib/x86_64-linux-gnu/libstdc++.so.6",
+        "/bin/bash",
+    ];
+    for path in candidates.map(Path::new) {
+        if path.exists() {
+            agrees_with_nm(path, &["-D"]);
+        } else {
+            eprintln!("skipped: no {path:?}");
+        }
+    }
+}
