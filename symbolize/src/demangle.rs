@@ -45,8 +45,6 @@ pub struct Demangled<'n> {
 
 /// Recognises how `name` is mangled. The work is done by [`Demangled::short`]
 /// and [`Demangled::full`], each time.
-///
-/// Demangling recurses, within limits: see [`STACK_BYTES`].
 pub fn demangle(name: &[u8]) -> Demangled<'_> {
     let (stem, suffix) = suffix::split(name);
     let (scheme, mangled) = match std::str::from_utf8(stem) {

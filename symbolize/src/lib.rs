@@ -1,4 +1,28 @@
-//! Bytes in, names out.
+//! Bytes in, names out: what profilers need to name an address.
+//!
+//! You give a file that a process has mapped and an offset in it, or an
+//! address in the kernel; you get the function's name, or the [`Reason`] why
+//! there is none. Files, names and symbol tables come from strangers: nothing
+//! in them makes this crate panic, hang, open another file, or use more memory
+//! than its limits say.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use symbolize::{FileOffset, FileSource, Symbolizer, demangle};
+//!
+//! let symbolizer = Symbolizer::new();
+//! let source = FileSource {
+//!     pid: Some(1),
+//!     ..FileSource::new(Path::new("/usr/lib/systemd/systemd"))
+//! };
+//! let symbols = symbolizer.open(source)?;
+//! let symbol = symbols.find(FileOffset(0x1234))?;
+//! println!("{}", symbolize::sanitize(demangle(symbol.name).short().as_bytes()));
+//! # Ok::<(), symbolize::Reason>(())
+//! ```
+//!
+//! It is not a debugger's library: no types, no variables. It has no global
+//! state, and no thread of it outlives a call.
 
 #![forbid(unsafe_code)]
 

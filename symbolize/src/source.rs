@@ -5,7 +5,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, pread};
 
 use crate::OpenError;
 
@@ -61,10 +63,7 @@ impl Source {
         let size = usize::try_from(len).map_err(|_| OpenError::Refused(what))?;
         match self {
             Source::File { file, .. } => {
-                let mut bytes = vec![0; size];
-                file.read_exact_at(&mut bytes, offset)
-                    .map_err(|source: io::Error| OpenError::Read { what, source })?;
-                Ok(bytes)
+                read_at(file, offset, size).map_err(|source| OpenError::Read { what, source })
             }
             Source::Memory(bytes) => {
                 // In range: checked against the length above.
@@ -80,6 +79,22 @@ impl Source {
             Source::Memory(bytes) => bytes.len(),
         }
     }
+}
+
+/// Into memory that is not zeroed before, which would cost as much again.
+fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size);
+    while bytes.len() < size {
+        let at = offset + bytes.len() as u64;
+        match pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // The allocator may have given, and the kernel filled, more.
+    bytes.truncate(size);
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -8,20 +8,29 @@ const DEMANGLED_BYTES_MAX: usize = 64 << 10;
 /// A string with at most [`DEMANGLED_BYTES_MAX`]: writing more fails, which
 /// ends the demangling.
 #[derive(Debug, Default)]
-pub struct Capped(String);
+pub struct Capped {
+    text: String,
+    full: bool,
+}
 
 impl Capped {
     pub fn into_string(self) -> String {
-        self.0
+        self.text
+    }
+
+    /// Whether something did not fit.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 }
 
 impl fmt::Write for Capped {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > DEMANGLED_BYTES_MAX {
+        self.full |= self.text.len() + text.len() > DEMANGLED_BYTES_MAX;
+        if self.full {
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
 }

@@ -62,19 +62,19 @@ impl Names {
 
     /// The name without its version, empty where there is none.
     pub fn get(&self, name: Name) -> Result<&[u8], OpenError> {
-        Ok(match name.table {
-            Table::Full => without_version(self.full.get(name.offset)?).0,
-            Table::Dynamic => self.dynamic.get(name.offset)?,
-            Table::Stub => until_nul(self.stubs.get(name.offset as usize..).unwrap_or_default()),
-        })
+        Ok(self.get_versioned(name)?.0)
     }
 
-    /// Whether the linker's `.symtab` says that this is an old version of the
-    /// function, kept for programs linked against it: `name@VERSION`.
-    pub fn is_old_version(&self, name: Name) -> Result<bool, OpenError> {
+    /// The same, and whether the linker's `.symtab` says that this is an old
+    /// version of the function, kept for programs linked against it.
+    pub fn get_versioned(&self, name: Name) -> Result<(&[u8], bool), OpenError> {
         Ok(match name.table {
-            Table::Full => without_version(self.full.get(name.offset)?).1,
-            Table::Dynamic | Table::Stub => false,
+            Table::Full => without_version(self.full.get(name.offset)?),
+            Table::Dynamic => (self.dynamic.get(name.offset)?, false),
+            Table::Stub => {
+                let rest = self.stubs.get(name.offset as usize..);
+                (until_nul(rest.unwrap_or_default()), false)
+            }
         })
     }
 

@@ -14,9 +14,12 @@ use line::Line;
 /// ones have 5 to 15.
 const KALLSYMS_BYTES_MAX: u64 = 256 << 20;
 
+/// Room for an ordinary one, so that reading does not grow it step by step.
+const KALLSYMS_BYTES_USUAL: usize = 8 << 20;
+
 /// How far a function extends when another one of the same module follows.
-/// The largest function of the kernel is far smaller; what is larger are holes
-/// that were not marked.
+/// The largest of a Debian kernel has 21 KB (`hidinput_connect`); what is
+/// larger are holes without a mark.
 const FUNCTION_BYTES_MAX: u64 = 64 << 10;
 
 /// The same for the last function before another module, or of all: nothing
@@ -66,7 +69,7 @@ const HOLE: u32 = u32::MAX;
 impl KernelSymbols {
     /// Reads `/proc/kallsyms`. What cannot be read is as good as hidden.
     pub fn load() -> KernelSymbols {
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(KALLSYMS_BYTES_USUAL);
         let read = File::open("/proc/kallsyms")
             .and_then(|file| file.take(KALLSYMS_BYTES_MAX).read_to_end(&mut text));
         match read {
@@ -261,7 +264,6 @@ impl Ranked {
             let fewer = std::cmp::Reverse(underscores);
             (ranked.rank, fewer, name.len(), std::cmp::Reverse(name))
         };
-        // Borrowed keys cannot leave the closure's lifetime through `Ord` alone.
         key(self).cmp(&key(other))
     }
 }
@@ -269,8 +271,9 @@ impl Ranked {
 /// Where `last` ends if it cannot extend to `next`.
 fn hole_between(last: Option<&Entry>, next: &Entry) -> Option<Entry> {
     let last = last.filter(|last| last.name != HOLE)?;
-    let bounded = next.name == HOLE && next.start != u64::MAX || next.module == last.module;
-    let max = match bounded && next.start != u64::MAX {
+    let is_end = next.start == u64::MAX;
+    let same_module = next.name == HOLE || next.module == last.module;
+    let max = match same_module && !is_end {
         true => FUNCTION_BYTES_MAX,
         false => LAST_FUNCTION_BYTES_MAX,
     };

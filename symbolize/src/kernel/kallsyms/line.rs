@@ -1,4 +1,4 @@
-//! One line: `ffffffffc0211000 t name	[module]`.
+//! One line: `ffffffffc0211000 t name [module]`.
 
 /// As in the kernel (KSYM_NAME_LEN), which cuts longer names itself.
 const NAME_BYTES_MAX: usize = 512;
@@ -63,19 +63,23 @@ fn is_mark(name: &str) -> bool {
 
 /// The number at the start of `line` and what follows it.
 fn hexadecimal(line: &[u8]) -> Option<(u64, &[u8])> {
-    let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit())?;
-    if digits == 0 || digits > 16 {
-        return None;
+    let mut number = 0;
+    let mut digits = 0;
+    while let Some(digit) = line.get(digits).and_then(|&byte| digit(byte)) {
+        number = number << 4 | digit;
+        digits += 1;
     }
-    let (digits, rest) = line.split_at(digits);
-    let number = digits.iter().fold(0, |number, &digit| {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            _ => (digit | 0x20) - b'a' + 10,
-        };
-        number << 4 | u64::from(value)
-    });
-    Some((number, rest))
+    (1..=16)
+        .contains(&digits)
+        .then(|| (number, &line[digits..]))
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    match byte {
+        b'0'..=b'9' => Some(u64::from(byte - b'0')),
+        b'a'..=b'f' => Some(u64::from(byte - b'a' + 10)),
+        _ => None,
+    }
 }
 
 /// `bpf_prog_<tag>_<name>` as its name. Programs may have none; then all of it
