@@ -179,6 +179,24 @@ fn stubs_are_named_after_what_they_call() {
     }
 }
 
+/// A static program jumps to what a resolver chose: named after the resolver.
+#[test]
+fn stubs_of_static_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "names.c", "static", &["-static"]) else {
+        return;
+    };
+    let Some(listed) = nm(&path, &[]) else {
+        return;
+    };
+    if !listed.iter().any(|f| f.name == "memmove" && f.kind == 'i') {
+        eprintln!("skipped: this C library chooses no memmove at run time");
+        return;
+    }
+    let symbols = read(&path);
+    assert!(symbols.functions().any(|s| s.name == b"memmove@plt"));
+}
+
 #[test]
 fn mangled_names() {
     let directory = tempfile::tempdir().unwrap();

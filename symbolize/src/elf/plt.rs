@@ -6,6 +6,7 @@
 //! slot of the GOT it jumps through; counting stubs goes wrong with linkers
 //! that reorder or pad them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use object::elf;
@@ -27,6 +28,9 @@ const RELOCATIONS_BYTES_MAX: u64 = 128 << 20;
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
 const RELOCATION_BYTES: usize = 24;
+
+/// Names of one resolver that are looked at. They have two or three.
+const ALIASES_MAX: usize = 16;
 
 /// Where a stub gets the address from that it jumps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,7 +77,7 @@ impl Stubs {
             };
             let name = match *function {
                 Function::Symbol(index) => symbol_name(loaded, index),
-                Function::Resolver(addr) => name_at(functions, addr),
+                Function::Resolver(addr) => name_at(functions, names, addr),
             };
             if let Some(name) = name {
                 self.add(stub, names.get(name)?);
@@ -229,10 +233,18 @@ fn symbol_name(loaded: &Loaded, index: u32) -> Option<Name> {
     })
 }
 
-fn name_at(functions: &[Candidate], addr: u64) -> Option<Name> {
+/// The resolver's most public name: `memmove`, not `__libc_memmove_ifunc`.
+fn name_at(functions: &[Candidate], names: &Names, addr: u64) -> Option<Name> {
     let index = functions.partition_point(|function| function.start < addr);
-    let function = functions.get(index).filter(|f| f.start == addr)?;
-    Some(function.name)
+    let at_addr = functions[index..].iter().take_while(|f| f.start == addr);
+    let underscores = |name| {
+        let name = names.get(name).unwrap_or_default();
+        name.iter().take_while(|&&byte| byte == b'_').count()
+    };
+    at_addr
+        .take(ALIASES_MAX)
+        .max_by_key(|f| (f.binding, Reverse(underscores(f.name))))
+        .map(|f| f.name)
 }
 
 #[cfg(test)]
