@@ -10,13 +10,22 @@
 //! The crate knows no kernel, no ELF and no terminal: what goes in are numbers
 //! and strings, what comes out are numbers and strings.
 
+pub mod band;
 pub mod ending;
 pub mod frame;
+mod hash;
+mod index;
+mod intern;
+mod names;
+mod query;
 pub mod report;
+pub mod store;
 
+pub use band::{band_points, percent, percent_digits};
 pub use ending::Ending;
 pub use frame::{Frame, FrameId, FrameKind, ModuleId, NameState, ProcessId};
 pub use report::{
     Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, RowName, TREND_LEN,
     ThreadRow, Window,
 };
+pub use store::{Limits, NewSample, STACK_DEPTH_MAX, Store, StoreStats};

@@ -1,0 +1,136 @@
+//! How fast samples go in and how long a report takes, at the size that the
+//! store is designed for: a million samples, a hundred thousand stacks of 10 to
+//! 49 frames, eight thousand functions.
+//!
+//! Prints figures and asserts none: run it alone on a quiet machine with
+//! `cargo bench -p profile --bench store`.
+
+use profile::{Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
+use std::time::{Duration, Instant};
+
+const SAMPLES: u64 = 1_000_000;
+const STACKS: usize = 100_000;
+const FUNCTIONS: u64 = 8_000;
+/// Addresses per function at which a sample may find it.
+const CALL_SITES: u64 = 4;
+const MODULES: u64 = 40;
+const THREADS: u64 = 64;
+const SECONDS: u64 = 100;
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn main() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let stacks: Vec<Vec<Frame>> = (0..STACKS).map(|_| stack(&mut random)).collect();
+    // Each stack at least once, in an order that a cache does not foresee.
+    let order: Vec<usize> = (0..SAMPLES as usize)
+        .map(|i| match i < STACKS {
+            true => i,
+            false => random.below(STACKS as u64) as usize,
+        })
+        .collect();
+
+    let mut store = Store::new(Limits {
+        memory_bytes: 1 << 30,
+        ..Limits::default()
+    });
+    let took = time(|| {
+        for (i, at) in (0..).zip(&order) {
+            store.add_sample(sample(i, &stacks[*at]));
+        }
+    });
+    let rate = SAMPLES as f64 / took.as_secs_f64() / 1e6;
+    println!("ingest, all new stacks first    {rate:8.2} M samples/s");
+    let before = store.memory_bytes();
+
+    let again = time(|| {
+        for (i, at) in (0..).zip(&order) {
+            store.add_sample(sample(SAMPLES + i, &stacks[*at]));
+        }
+    });
+    let rate = SAMPLES as f64 / again.as_secs_f64() / 1e6;
+    println!("ingest, stacks seen before      {rate:8.2} M samples/s");
+    let added = store.memory_bytes() - before;
+    let each = added as f64 / SAMPLES as f64;
+    println!("memory per sample, columns      {each:8.2} B");
+    let all = store.memory_bytes() as f64 / (2 * SAMPLES) as f64;
+    println!("memory per sample, all included {all:8.2} B");
+
+    let mut asked = Vec::new();
+    let took = time(|| asked = store.frames_to_name(usize::MAX));
+    println!("frames to name, all {:10}  {}", asked.len(), ms(took));
+    let took = time(|| {
+        for id in &asked {
+            let frame = store.frame(*id).expect("asked for");
+            let name = format!("function_{:05}", frame.address / 64);
+            store.set_name(*id, NameState::Named(name.into()));
+        }
+    });
+    println!("set all names                   {}", ms(took));
+
+    for seconds in [1, SECONDS / 10, SECONDS, 2 * SECONDS] {
+        let now_ns = 2 * SECONDS * SECOND_NS;
+        let window = Duration::from_secs(seconds);
+        let mut rows = (0, 0);
+        let took = (0..5).map(|_| {
+            time(|| {
+                let report = store.report(window, now_ns);
+                rows = (report.samples, report.functions.len());
+            })
+        });
+        let best = ms(took.min().unwrap_or_default());
+        println!(
+            "report, {:8} samples, {:5} functions {best}",
+            rows.0, rows.1
+        );
+    }
+}
+
+fn sample(i: u64, frames: &[Frame]) -> NewSample<'_> {
+    let thread = i % THREADS;
+    NewSample {
+        time_ns: i * SECONDS * SECOND_NS / SAMPLES,
+        cpu: (i % 16) as u16,
+        process: ProcessId(thread as u32 / 4),
+        tid: thread as u32,
+        comm: "worker",
+        frames,
+        kernel_frames: 0,
+        ending: Ending::Root,
+    }
+}
+
+fn stack(random: &mut Random) -> Vec<Frame> {
+    let depth = 10 + random.below(40);
+    (0..depth).map(|_| frame(random)).collect()
+}
+
+fn frame(random: &mut Random) -> Frame {
+    let function = random.below(FUNCTIONS);
+    Frame {
+        module: ModuleId((function % MODULES) as u32),
+        address: function * 64 + random.below(CALL_SITES) * 8,
+        kind: FrameKind::User,
+    }
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:8.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// xorshift64*: the same numbers on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
+    }
+}

@@ -1,0 +1,189 @@
+//! The table of frames.
+//!
+//! A frame's number is held outside: by the selection on the screen, by a
+//! request for its name that is under way. So numbers are not given to another
+//! frame while there is room: a frame that nothing uses any more is *released*,
+//! which means that it can no longer be found by its address, and its number is
+//! put at the end of a queue. Only when the table has reached its share of the
+//! memory is the number at the front of the queue used again, which is the one
+//! released longest ago. At the default of 256 MB that is after more than a
+//! million distinct places; most runs never see it.
+
+use crate::hash::Seed;
+use crate::index::Index;
+use crate::{Frame, FrameId, FrameKind, ModuleId};
+use std::collections::{HashSet, VecDeque};
+
+/// The frame that stands for "this sample has no frame at all".
+pub(crate) const NO_STACK: FrameId = FrameId(0);
+
+/// What one frame costs here, in the index and in the table of names.
+pub(crate) const BYTES_PER_FRAME: usize = 56;
+
+/// Below this, saving is not worth the trouble.
+const FRAMES_MIN: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Frames {
+    seed: Seed,
+    index: Index,
+    frames: Vec<Frame>,
+    /// Numbers that may be used again, the longest released first.
+    released: VecDeque<FrameId>,
+    /// How many frames there may be before numbers are used again.
+    wanted_max: usize,
+}
+
+/// What interning a frame came to.
+pub(crate) struct Interned {
+    pub(crate) id: FrameId,
+    /// Whether it was not there before.
+    pub(crate) is_new: bool,
+}
+
+impl Frames {
+    /// A table that starts to use numbers again at `budget_bytes`.
+    pub(crate) fn new(seed: Seed, budget_bytes: usize) -> Self {
+        let no_stack = Frame {
+            module: ModuleId(u32::MAX),
+            address: 0,
+            kind: FrameKind::User,
+        };
+        Self {
+            seed,
+            index: Index::new(),
+            // Not in the index: no sample can name it.
+            frames: vec![no_stack],
+            released: VecDeque::new(),
+            wanted_max: (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Those that are not released, [`NO_STACK`] among them.
+    pub(crate) fn used(&self) -> usize {
+        self.frames.len() - self.released.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: FrameId) -> Option<Frame> {
+        self.frames.get(id.0 as usize).copied()
+    }
+
+    pub(crate) fn intern(&mut self, frame: &Frame) -> Interned {
+        let hash = self.seed.hash_frame(frame);
+        let frames = &self.frames;
+        if let Some(id) = self.index.find(hash, |id| frames[id as usize] == *frame) {
+            return Interned {
+                id: FrameId(id),
+                is_new: false,
+            };
+        }
+        let id = self.next_id();
+        self.frames[id.0 as usize] = *frame;
+        self.index.insert(hash, id.0);
+        Interned { id, is_new: true }
+    }
+
+    /// Whether the table is at its bound and nothing is left to use again: time
+    /// to look for frames to release.
+    pub(crate) fn is_full(&self) -> bool {
+        self.frames.len() >= self.wanted_max && self.released.is_empty()
+    }
+
+    /// Releases all frames but those that `is_live` keeps; gives those released.
+    ///
+    /// Where little was found, the bound rises by an eighth: the frames are all
+    /// in use then, and looking again at each new one would be in vain.
+    pub(crate) fn release(&mut self, is_live: impl Fn(FrameId) -> bool) -> Vec<FrameId> {
+        let mut gone = Vec::new();
+        self.index.retain(|id| {
+            let live = is_live(FrameId(id));
+            if !live {
+                gone.push(FrameId(id));
+            }
+            live
+        });
+        if gone.len() < self.wanted_max / 8 {
+            self.wanted_max += self.wanted_max / 8;
+        }
+        gone.sort_unstable();
+        self.released.extend(&gone);
+        gone
+    }
+
+    /// Those that are not released, without their numbers.
+    pub(crate) fn iter_used(&self) -> impl Iterator<Item = &Frame> {
+        let released: HashSet<FrameId> = self.released.iter().copied().collect();
+        (1..)
+            .map(FrameId)
+            .zip(&self.frames[1..])
+            .filter(move |(id, _)| !released.contains(id))
+            .map(|(_, frame)| frame)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.frames.capacity() * size_of::<Frame>()
+            + self.released.capacity() * size_of::<FrameId>()
+            + self.index.memory_bytes()
+    }
+
+    fn next_id(&mut self) -> FrameId {
+        if self.frames.len() >= self.wanted_max
+            && let Some(id) = self.released.pop_front()
+        {
+            return id;
+        }
+        let id = FrameId(self.frames.len() as u32);
+        self.frames.push(self.frames[0]);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(address: u64) -> Frame {
+        Frame {
+            module: ModuleId(1),
+            address,
+            kind: FrameKind::User,
+        }
+    }
+
+    #[test]
+    fn the_same_frame_has_the_same_number() {
+        let mut frames = Frames::new(Seed::random(), 0);
+        let first = frames.intern(&frame(16)).id;
+        let other = frames.intern(&frame(32)).id;
+        assert_ne!(first, other);
+        assert_ne!(first, NO_STACK);
+        let again = frames.intern(&frame(16));
+        assert_eq!((again.id, again.is_new), (first, false));
+        assert_eq!(frames.get(first), Some(frame(16)));
+        assert_eq!(frames.get(FrameId(99)), None);
+    }
+
+    #[test]
+    fn numbers_are_used_again_only_at_the_bound_and_oldest_first() {
+        let mut frames = Frames::new(Seed::random(), 0);
+        for address in 0..100 {
+            frames.intern(&frame(address));
+        }
+        let gone = frames.release(|id| id.0 > 10);
+        assert_eq!(gone.len(), 10);
+        assert_eq!(frames.intern(&frame(5000)).id, FrameId(101));
+
+        while frames.len() < frames.wanted_max {
+            let next = frames.len() as u64;
+            frames.intern(&frame(10_000 + next));
+        }
+        assert!(!frames.is_full());
+        assert_eq!(frames.intern(&frame(6000)).id, gone[0]);
+        assert_eq!(frames.intern(&frame(6001)).id, gone[1]);
+    }
+}

@@ -1,0 +1,258 @@
+//! The names of frames, and the functions that names make of them.
+//!
+//! A *function* is every frame of one module with the same name; a frame
+//! without a name is a function of its own. A function is called by its
+//! *owner*, the first frame that had the name. Ownership only ever changes from
+//! "itself" to "the first of that name", once, so whoever holds a frame finds
+//! its function by one look at the table of owners.
+
+use crate::{FrameId, FunctionId, ModuleId, NameState};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is known of a frame's name, in a byte: the one thing about it that each
+/// query looks at for each frame of each stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(u8);
+
+impl Tag {
+    /// Nobody has asked yet.
+    const NEW: Tag = Tag(0);
+    /// Asked; the answer is on its way.
+    const ASKED: Tag = Tag(1);
+    pub(crate) const NAMED: Tag = Tag(2);
+    /// Of a frame that was released: nothing, and no answer is taken.
+    const RELEASED: Tag = Tag(3);
+    /// From here on: the reasons for having none.
+    const REASONS: u8 = 4;
+    /// How many values a tag can have.
+    pub(crate) const COUNT: usize = 256;
+
+    pub(crate) fn index(self) -> usize {
+        self.0.into()
+    }
+
+    pub(crate) fn is_new(self) -> bool {
+        self == Tag::NEW
+    }
+
+    pub(crate) fn is_asked(self) -> bool {
+        self == Tag::ASKED
+    }
+
+    pub(crate) fn is_pending(self) -> bool {
+        self == Tag::NEW || self == Tag::ASKED
+    }
+}
+
+/// What stands for all reasons beyond those that fit a tag.
+const REASON_OTHER: &str = "other";
+
+/// A name of no letters could not be told from a hole in the table.
+const REASON_EMPTY: &str = "empty name";
+
+/// What a function's name costs beside its letters: two counts, and its place
+/// in two maps.
+const BYTES_PER_NAME: usize = 96;
+
+#[derive(Debug)]
+pub(crate) struct Names {
+    tags: Vec<Tag>,
+    /// Shared with the reports, copied only if a name comes after one.
+    owners: Arc<Vec<FunctionId>>,
+    by_name: HashMap<(ModuleId, Arc<str>), FunctionId>,
+    names: HashMap<FunctionId, Arc<str>>,
+    reasons: Vec<&'static str>,
+    /// Of all names.
+    letters: usize,
+}
+
+impl Names {
+    pub(crate) fn new() -> Self {
+        Self {
+            tags: Vec::new(),
+            owners: Arc::default(),
+            by_name: HashMap::new(),
+            names: HashMap::new(),
+            reasons: Vec::new(),
+            letters: 0,
+        }
+    }
+
+    /// Makes room for a frame, or resets the room of one that was released.
+    pub(crate) fn add(&mut self, frame: FrameId) {
+        let at = frame.0 as usize;
+        let owners = Arc::make_mut(&mut self.owners);
+        while owners.len() <= at {
+            owners.push(FrameId(owners.len() as u32));
+            self.tags.push(Tag::NEW);
+        }
+        owners[at] = frame;
+        self.tags[at] = Tag::NEW;
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self, frame: FrameId) -> Tag {
+        self.tags[frame.0 as usize]
+    }
+
+    pub(crate) fn tags(&self) -> &[Tag] {
+        &self.tags
+    }
+
+    pub(crate) fn owners(&self) -> &Arc<Vec<FunctionId>> {
+        &self.owners
+    }
+
+    pub(crate) fn set_asked(&mut self, frame: FrameId) {
+        self.tags[frame.0 as usize] = Tag::ASKED;
+    }
+
+    pub(crate) fn set_unasked(&mut self, frame: FrameId) {
+        self.tags[frame.0 as usize] = Tag::NEW;
+    }
+
+    pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: &'static str) {
+        self.tags[frame.0 as usize] = self.tag_of_reason(reason);
+    }
+
+    pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
+        if name.is_empty() {
+            return self.set_unnamed(frame, REASON_EMPTY);
+        }
+        self.tags[frame.0 as usize] = Tag::NAMED;
+        let key = (module, name);
+        if let Some(owner) = self.by_name.get(&key) {
+            let owner = *owner;
+            Arc::make_mut(&mut self.owners)[frame.0 as usize] = owner;
+        } else {
+            self.letters += key.1.len();
+            self.names.insert(frame, Arc::clone(&key.1));
+            self.by_name.insert(key, frame);
+        }
+    }
+
+    /// Of a function that has one.
+    pub(crate) fn name(&self, function: FunctionId) -> Option<&Arc<str>> {
+        self.names.get(&function)
+    }
+
+    pub(crate) fn state(&self, frame: FrameId) -> NameState {
+        let Some(tag) = self.tags.get(frame.0 as usize) else {
+            return NameState::Pending;
+        };
+        if let Some(reason) = self.reason(*tag) {
+            return NameState::Unnamed(reason);
+        }
+        match self.name(self.owners[frame.0 as usize]) {
+            Some(name) if *tag == Tag::NAMED => NameState::Named(Arc::clone(name)),
+            _ => NameState::Pending,
+        }
+    }
+
+    /// The reason that a tag stands for, if it stands for one.
+    pub(crate) fn reason(&self, tag: Tag) -> Option<&'static str> {
+        let at = tag.0.checked_sub(Tag::REASONS)?;
+        self.reasons.get(usize::from(at)).copied()
+    }
+
+    /// Each reason that was ever given, with its tag.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = (Tag, &'static str)> {
+        (Tag::REASONS..).map(Tag).zip(self.reasons.iter().copied())
+    }
+
+    /// Forgets a frame that was released. If it owns a function, no frame of
+    /// that function may be left.
+    pub(crate) fn forget(&mut self, frame: FrameId, module: ModuleId) {
+        if let Some(name) = self.names.remove(&frame) {
+            self.letters -= name.len();
+            self.by_name.remove(&(module, name));
+        }
+        // It keeps its owner: a selection that is held by a member of a
+        // function still finds the function, if that lives on.
+        self.tags[frame.0 as usize] = Tag::RELEASED;
+    }
+
+    pub(crate) fn functions(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.tags.capacity()
+            // Twice: a report may hold the copy from before the last name.
+            + self.owners.capacity() * size_of::<FunctionId>() * 2
+            + self.names.len() * BYTES_PER_NAME
+            + self.letters
+    }
+
+    fn tag_of_reason(&mut self, reason: &'static str) -> Tag {
+        let room = usize::from(u8::MAX - Tag::REASONS);
+        let known = |reasons: &[&str], reason: &str| reasons.iter().position(|r| *r == reason);
+        let at = known(&self.reasons, reason).unwrap_or_else(|| {
+            let is_last = self.reasons.len() + 1 >= room;
+            if self.reasons.len() < room {
+                self.reasons
+                    .push(if is_last { REASON_OTHER } else { reason });
+            }
+            self.reasons.len() - 1
+        });
+        Tag(Tag::REASONS + at as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three_frames() -> Names {
+        let mut names = Names::new();
+        (0..=3).for_each(|frame| names.add(FrameId(frame)));
+        names
+    }
+
+    #[test]
+    fn frames_of_one_module_and_name_are_one_function() {
+        let mut names = three_frames();
+        names.set_named(FrameId(1), ModuleId(1), "main".into());
+        names.set_named(FrameId(2), ModuleId(1), "main".into());
+        names.set_named(FrameId(3), ModuleId(2), "main".into());
+        assert_eq!(
+            names.owners()[1..],
+            [FrameId(1), FrameId(1), FrameId(3)],
+            "the third is another module's main"
+        );
+        assert_eq!(names.state(FrameId(2)), NameState::Named("main".into()));
+        assert_eq!(names.functions(), 2);
+    }
+
+    #[test]
+    fn reasons_beyond_the_room_become_other() {
+        let mut names = three_frames();
+        for i in 0..300 {
+            let reason: &'static str = Box::leak(format!("reason {i}").into_boxed_str());
+            names.set_unnamed(FrameId(1), reason);
+        }
+        assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_OTHER));
+        names.set_unnamed(FrameId(2), "reason 0");
+        assert_eq!(names.state(FrameId(2)), NameState::Unnamed("reason 0"));
+        names.set_unnamed(FrameId(3), "");
+        assert_eq!(names.state(FrameId(3)), NameState::Unnamed(REASON_OTHER));
+    }
+
+    #[test]
+    fn an_empty_name_is_none() {
+        let mut names = three_frames();
+        names.set_named(FrameId(1), ModuleId(1), "".into());
+        assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_EMPTY));
+    }
+
+    #[test]
+    fn forgetting_an_owner_forgets_its_function() {
+        let mut names = three_frames();
+        names.set_named(FrameId(1), ModuleId(1), "main".into());
+        names.forget(FrameId(1), ModuleId(1));
+        assert_eq!(names.functions(), 0);
+        names.set_named(FrameId(2), ModuleId(1), "main".into());
+        assert_eq!(names.owners()[2], FrameId(2));
+    }
+}

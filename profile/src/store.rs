@@ -1,0 +1,359 @@
+//! The *store* is the bounded history of a run: what is fed in is interned and
+//! kept for a while, and reports are drawn from it at any time.
+//!
+//! - [`history`]: the kept samples, in one-second buckets
+//! - [`processes`]: processes and threads, as long as they matter
+//! - [`modules`]: what frames lie in
+//! - [`naming`]: which frames want a name, and the answers
+//! - [`reclaim`]: keeping within the bounds
+//!
+//! The clock is that of the samples; the store never asks for the time.
+
+mod history;
+mod modules;
+mod naming;
+mod processes;
+mod reclaim;
+
+pub(crate) use history::{STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
+pub(crate) use modules::{Module, Modules};
+pub(crate) use processes::{Processes, ThreadSlot};
+
+use crate::hash::Seed;
+use crate::intern::{Frames, NO_STACK, StackId, Stacks};
+use crate::names::Names;
+use crate::{Ending, Frame, FrameId, ModuleId, ProcessId, Report, query};
+use history::History;
+use naming::Naming;
+use std::time::Duration;
+
+/// The deepest stack that is kept whole: far more than any sampler walks, and a
+/// bound for what a file from a stranger can ask for.
+pub const STACK_DEPTH_MAX: usize = 4096;
+
+/// How much history is kept; whichever bound is reached first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub keep: Duration,
+    pub memory_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_secs(600),
+            memory_bytes: 256 << 20,
+        }
+    }
+}
+
+/// One tick that found a thread on a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSample<'a> {
+    pub time_ns: u64,
+    pub cpu: u16,
+    pub process: ProcessId,
+    pub tid: u32,
+    /// The thread's name.
+    pub comm: &'a str,
+    /// Innermost first, kernel frames before user frames.
+    pub frames: &'a [Frame],
+    /// How many of them are the kernel's; any says that the tick hit there.
+    pub kernel_frames: usize,
+    pub ending: Ending,
+}
+
+/// What the store holds, and what it had to refuse.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    pub samples: u64,
+    pub seconds: usize,
+    pub stacks: usize,
+    pub frames: usize,
+    /// Functions that have a name.
+    pub functions: usize,
+    pub modules: usize,
+    pub processes: usize,
+    pub threads: usize,
+    pub memory_bytes: usize,
+    /// Samples refused because their time had already left the history.
+    pub refused_late: u64,
+    /// Samples refused because one second alone reached the memory bound.
+    pub refused_memory: u64,
+}
+
+/// The bounded history of a run.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) limits: Limits,
+    pub(crate) history: History,
+    pub(crate) stacks: Stacks,
+    pub(crate) frames: Frames,
+    pub(crate) names: Names,
+    pub(crate) modules: Modules,
+    pub(crate) processes: Processes,
+    naming: Naming,
+    /// When the history begins: the first sample or [`Store::begin`], later the
+    /// first second that is still kept.
+    begin_ns: Option<u64>,
+    /// The latest time seen, in seconds.
+    newest_second: u64,
+    /// The first second that did not have to leave yet.
+    first_second: u64,
+    /// Samples until the memory is looked at again.
+    until_check: u32,
+    is_full: bool,
+    refused_late: u64,
+    refused_memory: u64,
+    generation: u64,
+    /// The frame numbers of a new stack, kept for its room.
+    scratch: Vec<FrameId>,
+}
+
+impl Store {
+    pub fn new(limits: Limits) -> Self {
+        let seed = Seed::random();
+        let mut names = Names::new();
+        names.add(NO_STACK);
+        names.set_unnamed(NO_STACK, NO_STACK_REASON);
+        Self {
+            limits,
+            history: History::default(),
+            stacks: Stacks::new(seed.clone()),
+            // A quarter: beside it live as many names, and the rest is samples.
+            frames: Frames::new(seed, limits.memory_bytes / 4),
+            names,
+            modules: Modules::default(),
+            processes: Processes::default(),
+            naming: Naming::default(),
+            begin_ns: None,
+            newest_second: 0,
+            first_second: 0,
+            until_check: 0,
+            is_full: false,
+            refused_late: 0,
+            refused_memory: 0,
+            generation: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Says when sampling began, so that a window that reaches further back is
+    /// cut there. Without it, history begins with the first sample.
+    pub fn begin(&mut self, time_ns: u64) {
+        self.begin_ns.get_or_insert(time_ns);
+    }
+
+    /// Describes a module: `name` is short (`libc.so.6`, `[kernel]`), `path`
+    /// long. Saying it again changes the description.
+    pub fn add_module(&mut self, id: ModuleId, name: &str, path: &str) {
+        self.modules.add(id, name, path);
+    }
+
+    /// Whether a module's description is still here. Under memory pressure the
+    /// description leaves with the module's last frame.
+    pub fn has_module(&self, id: ModuleId) -> bool {
+        self.modules.contains(id)
+    }
+
+    /// Adds a process, or renames one after exec.
+    pub fn add_process(&mut self, id: ProcessId, pid: u32, comm: &str) {
+        self.processes.add(id, pid, comm, self.newest_second);
+    }
+
+    pub fn process_exited(&mut self, id: ProcessId) {
+        self.processes.exit(id, self.newest_second);
+    }
+
+    /// Keeps a sample; `false` if it was refused, which [`Store::stats`] counts.
+    pub fn add_sample(&mut self, sample: NewSample<'_>) -> bool {
+        let stamp = sample.time_ns / STAMP_NS;
+        let second = stamp / STAMPS_PER_SECOND;
+        if second > self.newest_second {
+            self.enter_second(second);
+        }
+        if second < self.oldest_wanted() {
+            self.refused_late += 1;
+            return false;
+        }
+        if self.is_full {
+            self.refused_memory += 1;
+            return false;
+        }
+
+        let depth = sample.frames.len().min(STACK_DEPTH_MAX);
+        let Some(stack) = self.intern_stack(&sample.frames[..depth]) else {
+            self.refused_memory += 1;
+            return false;
+        };
+        self.stacks.add_use(stack);
+        let thread = self
+            .processes
+            .add_sample(sample.process, sample.tid, sample.comm, second);
+        self.history.push(Sample {
+            stamp,
+            cpu: sample.cpu,
+            thread,
+            stack,
+            ending: if depth < sample.frames.len() {
+                Ending::TooDeep
+            } else {
+                sample.ending
+            },
+            in_kernel: sample.kernel_frames > 0,
+        });
+        let begin = self.begin_ns.get_or_insert(sample.time_ns);
+        *begin = (*begin).min(sample.time_ns);
+        self.check_memory_sometimes();
+        true
+    }
+
+    /// What burned the CPUs in the last `window` before `now_ns`.
+    pub fn report(&mut self, window: Duration, now_ns: u64) -> Report {
+        self.generation += 1;
+        Report {
+            generation: self.generation,
+            ..query::report(self, window, now_ns)
+        }
+    }
+
+    /// The frame of a number that the store gave out.
+    pub fn frame(&self, id: FrameId) -> Option<Frame> {
+        self.frames.get(id)
+    }
+
+    /// How much history there is: to the end of the newest second.
+    pub fn kept_seconds(&self) -> f64 {
+        let Some(newest) = self.history.newest_second() else {
+            return 0.0;
+        };
+        let end_ns = (newest + 1).saturating_mul(STAMP_NS * STAMPS_PER_SECOND);
+        end_ns.saturating_sub(self.begin_ns.unwrap_or(end_ns)) as f64 / 1e9
+    }
+
+    /// An estimate of all memory held here, cheap enough for each refresh.
+    pub fn memory_bytes(&self) -> usize {
+        self.history.memory_bytes()
+            + self.stacks.memory_bytes()
+            + self.frames.memory_bytes()
+            + self.names.memory_bytes()
+            + self.modules.memory_bytes()
+            + self.processes.memory_bytes()
+            + self.naming.memory_bytes()
+    }
+
+    pub fn stats(&self) -> StoreStats {
+        StoreStats {
+            samples: self.history.samples(),
+            seconds: self.history.seconds(),
+            stacks: self.stacks.stored(),
+            frames: self.frames.used() - 1,
+            functions: self.names.functions(),
+            modules: self.modules.count(),
+            processes: self.processes.count(),
+            threads: self.processes.count_threads(),
+            memory_bytes: self.memory_bytes(),
+            refused_late: self.refused_late,
+            refused_memory: self.refused_memory,
+        }
+    }
+
+    /// When the history begins, if it has.
+    pub(crate) fn begin_ns(&self) -> Option<u64> {
+        self.begin_ns
+    }
+
+    fn intern_stack(&mut self, frames: &[Frame]) -> Option<StackId> {
+        let hash = self.stacks.hash(frames);
+        let known = if frames.is_empty() {
+            self.stacks.find(hash, 1, |_, id| id == NO_STACK)
+        } else {
+            let table = &self.frames;
+            self.stacks.find(hash, frames.len(), |at, id| {
+                id != NO_STACK && table.get(id) == Some(frames[at])
+            })
+        };
+        known.or_else(|| self.add_stack(hash, frames))
+    }
+
+    fn add_stack(&mut self, hash: u32, frames: &[Frame]) -> Option<StackId> {
+        if self.frames.is_full() {
+            self.release_frames();
+        }
+        let mut ids = std::mem::take(&mut self.scratch);
+        ids.clear();
+        let mut wants_names = false;
+        for frame in frames {
+            let interned = self.frames.intern(frame);
+            if interned.is_new {
+                self.names.add(interned.id);
+            }
+            wants_names |= self.names.tag(interned.id).is_new();
+            ids.push(interned.id);
+        }
+        if ids.is_empty() {
+            ids.push(NO_STACK);
+        }
+        let stack = self.stacks.insert(hash, &ids);
+        self.scratch = ids;
+        if wants_names && let Some(stack) = stack {
+            self.naming.add_stack(stack);
+        }
+        stack
+    }
+}
+
+/// Why a sample without frames has no function.
+const NO_STACK_REASON: &str = "no stack";
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::FrameKind;
+
+    pub(crate) fn store() -> Store {
+        Store::new(Limits::default())
+    }
+
+    pub(crate) fn frame(address: u64) -> Frame {
+        Frame {
+            module: ModuleId(1),
+            address,
+            kind: FrameKind::User,
+        }
+    }
+
+    pub(crate) fn sample(time_ns: u64, frames: &[Frame]) -> NewSample<'_> {
+        NewSample {
+            time_ns,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 1,
+            comm: "test",
+            frames,
+            kernel_frames: 0,
+            ending: Ending::Root,
+        }
+    }
+
+    #[test]
+    fn a_stack_too_deep_is_cut_at_its_root_and_says_so() {
+        let mut store = store();
+        let deep: Vec<Frame> = (0..STACK_DEPTH_MAX as u64 + 5).map(frame).collect();
+        store.add_sample(sample(0, &deep));
+        let report = store.report(Duration::from_secs(1), 1);
+        assert_eq!(report.completeness.frames, STACK_DEPTH_MAX as u64);
+        assert_eq!(report.completeness.endings, [(Ending::TooDeep, 1)]);
+        assert_eq!(report.functions[0].address, 0);
+    }
+
+    #[test]
+    fn history_begins_when_sampling_does() {
+        let mut store = store();
+        store.begin(1_000_000_000);
+        store.add_sample(sample(3_500_000_000, &[frame(1)]));
+        assert_eq!(store.kept_seconds(), 3.0);
+        let report = store.report(Duration::from_secs(10), 4_000_000_000);
+        assert_eq!(report.window.seconds(), 3.0);
+    }
+}

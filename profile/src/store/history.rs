@@ -1,0 +1,282 @@
+//! The kept samples: one bucket per second, as columns.
+//!
+//! A sample costs twelve bytes: a stamp (hundredths of the second), how the
+//! walk ended and whether it hit in the kernel, the CPU, the thread, the stack.
+//! Buckets leave whole, the oldest first.
+
+use super::processes::ThreadSlot;
+use crate::Ending;
+use crate::intern::StackId;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The unit of time inside: fine enough for a heat map, and no finer.
+pub(crate) const STAMP_NS: u64 = 10_000_000;
+pub(crate) const STAMPS_PER_SECOND: u64 = 100;
+
+/// What one stored sample costs, its share of stacks and frames apart.
+pub(crate) const BYTES_PER_SAMPLE: usize = 12;
+
+/// A sample as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// In units of [`STAMP_NS`].
+    pub(crate) stamp: u64,
+    pub(crate) cpu: u16,
+    pub(crate) thread: ThreadSlot,
+    pub(crate) stack: StackId,
+    pub(crate) ending: Ending,
+    pub(crate) in_kernel: bool,
+}
+
+/// A stretch of time in stamps, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Stamps {
+    /// Those in `(now - window, now]`: windows that meet share no sample.
+    pub(crate) fn new(window: Duration, now_ns: u64) -> Self {
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            first: now_ns
+                .checked_sub(window_ns)
+                .map_or(0, |start| start / STAMP_NS + 1),
+            last: now_ns / STAMP_NS,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, stamp: u64) -> bool {
+        (self.first..=self.last).contains(&stamp)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// By second, rising; seconds without a sample have none.
+    buckets: VecDeque<Bucket>,
+    samples: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    second: u64,
+    centis: Vec<u8>,
+    hows: Vec<How>,
+    cpus: Vec<u16>,
+    threads: Vec<ThreadSlot>,
+    stacks: Vec<StackId>,
+}
+
+/// An [`Ending`] with the highest bit saying "in the kernel".
+#[derive(Debug, Clone, Copy)]
+struct How(u8);
+
+const IN_KERNEL: u8 = 0x80;
+const _: () = assert!(Ending::ALL.len() < IN_KERNEL as usize);
+
+impl How {
+    fn new(ending: Ending, in_kernel: bool) -> Self {
+        Self(ending as u8 | if in_kernel { IN_KERNEL } else { 0 })
+    }
+
+    fn ending(self) -> Ending {
+        Ending::ALL[usize::from(self.0 & !IN_KERNEL)]
+    }
+
+    fn in_kernel(self) -> bool {
+        self.0 & IN_KERNEL != 0
+    }
+}
+
+impl History {
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    pub(crate) fn seconds(&self) -> usize {
+        self.buckets.len()
+    }
+
+    pub(crate) fn oldest_second(&self) -> Option<u64> {
+        Some(self.buckets.front()?.second)
+    }
+
+    pub(crate) fn newest_second(&self) -> Option<u64> {
+        Some(self.buckets.back()?.second)
+    }
+
+    /// Stores a sample. Those of several CPUs come nearly, not quite, in order,
+    /// so a bucket that is no longer the last may still grow.
+    pub(crate) fn push(&mut self, sample: Sample) {
+        let second = sample.stamp / STAMPS_PER_SECOND;
+        let at = match self.buckets.back() {
+            Some(last) if last.second == second => self.buckets.len() - 1,
+            _ => self.find_or_open(second),
+        };
+        self.buckets[at].push(sample);
+        self.samples += 1;
+    }
+
+    pub(crate) fn pop_oldest(&mut self) -> Option<Bucket> {
+        let bucket = self.buckets.pop_front()?;
+        self.samples -= bucket.len() as u64;
+        Some(bucket)
+    }
+
+    /// Calls `look` with each sample in `stamps`.
+    #[inline]
+    pub(crate) fn visit(&self, stamps: Stamps, mut look: impl FnMut(Sample)) {
+        let first = stamps.first / STAMPS_PER_SECOND;
+        let start = self.buckets.partition_point(|b| b.second < first);
+        let last = stamps.last / STAMPS_PER_SECOND;
+        for bucket in self.buckets.range(start..) {
+            if bucket.second > last {
+                break;
+            }
+            bucket
+                .iter()
+                .filter(|sample| stamps.contains(sample.stamp))
+                .for_each(&mut look);
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let columns: usize = self.buckets.iter().map(Bucket::memory_bytes).sum();
+        columns + self.buckets.capacity() * size_of::<Bucket>()
+    }
+
+    fn find_or_open(&mut self, second: u64) -> usize {
+        let at = self.buckets.partition_point(|b| b.second < second);
+        if self.buckets.get(at).is_none_or(|b| b.second != second) {
+            // The one before is full now, but for a few late samples.
+            if let Some(before) = at.checked_sub(1) {
+                self.buckets[before].shrink();
+            }
+            let bucket = Bucket {
+                second,
+                ..Bucket::default()
+            };
+            self.buckets.insert(at, bucket);
+        }
+        at
+    }
+}
+
+impl Bucket {
+    pub(crate) fn len(&self) -> usize {
+        self.centis.len()
+    }
+
+    pub(crate) fn second(&self) -> u64 {
+        self.second
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Sample> {
+        let when = self.centis.iter().zip(&self.hows);
+        let who = self.cpus.iter().zip(&self.threads);
+        let base = self.second * STAMPS_PER_SECOND;
+        when.zip(who)
+            .zip(&self.stacks)
+            .map(move |(((centi, how), (cpu, thread)), stack)| Sample {
+                stamp: base + u64::from(*centi),
+                cpu: *cpu,
+                thread: *thread,
+                stack: *stack,
+                ending: how.ending(),
+                in_kernel: how.in_kernel(),
+            })
+    }
+
+    fn push(&mut self, sample: Sample) {
+        self.centis.push((sample.stamp % STAMPS_PER_SECOND) as u8);
+        self.hows.push(How::new(sample.ending, sample.in_kernel));
+        self.cpus.push(sample.cpu);
+        self.threads.push(sample.thread);
+        self.stacks.push(sample.stack);
+    }
+
+    fn shrink(&mut self) {
+        self.centis.shrink_to_fit();
+        self.hows.shrink_to_fit();
+        self.cpus.shrink_to_fit();
+        self.threads.shrink_to_fit();
+        self.stacks.shrink_to_fit();
+    }
+
+    fn memory_bytes(&self) -> usize {
+        // The columns grow in step, so one stands for all.
+        self.stacks.capacity() * BYTES_PER_SAMPLE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(stamp: u64) -> Sample {
+        Sample {
+            stamp,
+            cpu: 3,
+            thread: ThreadSlot(5),
+            stack: StackId(7),
+            ending: Ending::TooDeep,
+            in_kernel: stamp.is_multiple_of(2),
+        }
+    }
+
+    fn seen(history: &History, first: u64, last: u64) -> Vec<u64> {
+        let mut seen = Vec::new();
+        history.visit(Stamps { first, last }, |s| seen.push(s.stamp));
+        seen
+    }
+
+    #[test]
+    fn a_sample_comes_back_as_it_was() {
+        let mut history = History::default();
+        let stored: Vec<Sample> = [250, 99, 100, 251].map(sample).to_vec();
+        stored.iter().for_each(|s| history.push(*s));
+        let mut seen = Vec::new();
+        let all = Stamps {
+            first: 0,
+            last: u64::MAX,
+        };
+        history.visit(all, |s| seen.push(s));
+        assert_eq!(seen, [99, 100, 250, 251].map(sample));
+        assert_eq!((history.samples(), history.seconds()), (4, 3));
+    }
+
+    #[test]
+    fn a_window_cuts_inside_a_second_too() {
+        let mut history = History::default();
+        (0..400).for_each(|stamp| history.push(sample(stamp)));
+        assert_eq!(seen(&history, 150, 152), [150, 151, 152]);
+        assert_eq!(seen(&history, 399, 1000), [399]);
+        assert_eq!(seen(&history, 10, 5), []);
+        assert_eq!(history.pop_oldest().map(|b| b.len()), Some(100));
+        assert_eq!(seen(&history, 0, 101), [100, 101]);
+    }
+
+    #[test]
+    fn windows_that_meet_share_no_stamp() {
+        let second = Duration::from_secs(1);
+        let earlier = Stamps::new(second, 2_005_000_000);
+        let later = Stamps::new(second, 3_005_000_000);
+        assert_eq!(earlier.last + 1, later.first);
+        assert_eq!(later.last - later.first, 99);
+        assert_eq!(Stamps::new(second, 5).first, 0, "from before time began");
+    }
+
+    #[test]
+    fn a_stored_sample_is_small() {
+        let mut history = History::default();
+        (0..100_000).for_each(|i| history.push(sample(i / 1000)));
+        history.push(sample(5000));
+        let each = history.memory_bytes() as f64 / 100_001.0;
+        assert!(each < 12.5, "{each}");
+    }
+}

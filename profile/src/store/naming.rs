@@ -1,0 +1,172 @@
+//! Which frames want a name, hottest first, and the answers.
+//!
+//! Weights are not kept per frame, which would cost thirty additions for each
+//! sample. Instead the stacks that had an unasked frame when they were new are
+//! remembered: every unasked frame lies on one of these, and after a minute of
+//! sampling there are few, so the weights are found when somebody asks.
+
+use super::Store;
+use crate::intern::StackId;
+use crate::{FrameId, NameState};
+use std::cmp::Reverse;
+
+/// How much more a sample counts for its innermost frame: that is what the
+/// list of functions shows first.
+const LEAF_WEIGHT: u64 = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct Naming {
+    /// Stacks that had a frame nobody asked for when they were stored.
+    fresh: Vec<StackId>,
+    /// Frames whose request was given back.
+    again: Vec<FrameId>,
+}
+
+impl Naming {
+    pub(super) fn add_stack(&mut self, stack: StackId) {
+        self.fresh.push(stack);
+    }
+
+    /// Forgets the stacks that are about to be thrown away.
+    pub(super) fn retain(&mut self, is_live: impl Fn(StackId) -> bool) {
+        self.fresh.retain(|stack| is_live(*stack));
+        self.fresh.shrink_to(self.fresh.len() * 2);
+    }
+
+    pub(super) fn forget_frame(&mut self, is_gone: impl Fn(FrameId) -> bool) {
+        self.again.retain(|frame| !is_gone(*frame));
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        (self.fresh.capacity() + self.again.capacity()) * size_of::<u32>()
+    }
+}
+
+impl Store {
+    /// Up to `limit` frames that nobody asked for yet, hottest first. They
+    /// count as asked from now on; each wants one [`Store::set_name`].
+    pub fn frames_to_name(&mut self, limit: usize) -> Vec<FrameId> {
+        if self.naming.fresh.is_empty() && self.naming.again.is_empty() {
+            return Vec::new();
+        }
+        let mut wanted = self.weigh_unasked();
+        if limit < wanted.len() {
+            wanted.select_nth_unstable(limit);
+            wanted.truncate(limit);
+        }
+        wanted.sort_unstable();
+
+        let chosen: Vec<FrameId> = wanted.into_iter().map(|(_, frame)| frame).collect();
+        chosen.iter().for_each(|f| self.names.set_asked(*f));
+        self.forget_what_is_asked();
+        chosen
+    }
+
+    /// Answers for one frame. An answer is final: a second one is ignored.
+    /// [`NameState::Pending`] gives the request back, to be asked again.
+    pub fn set_name(&mut self, frame: FrameId, state: NameState) {
+        let Some(at) = self.frames.get(frame) else {
+            return;
+        };
+        if !self.names.tag(frame).is_pending() {
+            return;
+        }
+        match state {
+            NameState::Pending => {
+                // An unasked one still is on a fresh stack.
+                if !self.names.tag(frame).is_new() {
+                    self.names.set_unasked(frame);
+                    self.naming.again.push(frame);
+                }
+            }
+            NameState::Named(name) => self.names.set_named(frame, at.module, name),
+            NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
+        }
+    }
+
+    /// What is known of a frame's name.
+    pub fn name(&self, frame: FrameId) -> NameState {
+        self.names.state(frame)
+    }
+
+    /// A table by frame number, not a map: while names are slow to come there
+    /// may be a million frames to add up.
+    fn weigh_unasked(&self) -> Vec<(Reverse<u64>, FrameId)> {
+        let mut weights = vec![0u64; self.frames.len()];
+        let mut found = Vec::new();
+        let mut add = |frame: FrameId, weight: u64| {
+            if self.names.tag(frame).is_new() {
+                let sum = &mut weights[frame.0 as usize];
+                if *sum == 0 {
+                    found.push(frame);
+                }
+                *sum += weight;
+            }
+        };
+        self.naming.again.iter().for_each(|frame| add(*frame, 1));
+        for stack in &self.naming.fresh {
+            let uses = u64::from(self.stacks.uses(*stack));
+            if uses == 0 {
+                continue;
+            }
+            let frames = self.stacks.frames(*stack);
+            frames.iter().for_each(|f| add(FrameId(*f), uses));
+            add(self.stacks.leaf(*stack), uses * (LEAF_WEIGHT - 1));
+        }
+        found
+            .into_iter()
+            .map(|frame| (Reverse(weights[frame.0 as usize]), frame))
+            .collect()
+    }
+
+    fn forget_what_is_asked(&mut self) {
+        let (names, stacks) = (&self.names, &self.stacks);
+        let is_new = |frame: FrameId| names.tag(frame).is_new();
+        self.naming.again.retain(|frame| is_new(*frame));
+        self.naming
+            .fresh
+            .retain(|stack| stacks.frames(*stack).iter().any(|f| is_new(FrameId(*f))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{frame, sample, store};
+
+    #[test]
+    fn the_hottest_frames_come_first_and_once() {
+        let mut store = store();
+        let (a, b, c) = (frame(1), frame(2), frame(3));
+        (0..10).for_each(|t| assert!(store.add_sample(sample(t, &[b, a]))));
+        (0..50).for_each(|t| assert!(store.add_sample(sample(t, &[c, a]))));
+        let asked = store.frames_to_name(2);
+        let frames: Vec<_> = asked.iter().map(|id| store.frame(*id)).collect();
+        assert_eq!(frames, [Some(c), Some(b)], "leaves weigh more");
+        assert_eq!(store.frames_to_name(2).len(), 1);
+        assert_eq!(store.frames_to_name(2), []);
+        assert!(store.naming.fresh.is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_final() {
+        let mut store = store();
+        store.add_sample(sample(0, &[frame(1)]));
+        let id = store.frames_to_name(1)[0];
+        store.set_name(id, NameState::Unnamed("stripped"));
+        store.set_name(id, NameState::Named("late".into()));
+        assert_eq!(store.name(id), NameState::Unnamed("stripped"));
+        store.set_name(FrameId(12345), NameState::Unnamed("stripped"));
+    }
+
+    #[test]
+    fn a_request_given_back_is_asked_again() {
+        let mut store = store();
+        store.add_sample(sample(0, &[frame(1)]));
+        let asked = store.frames_to_name(9);
+        store.set_name(asked[0], NameState::Pending);
+        store.set_name(asked[0], NameState::Pending);
+        assert_eq!(store.frames_to_name(9), asked);
+        assert_eq!(store.frames_to_name(9), []);
+    }
+}

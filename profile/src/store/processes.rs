@@ -1,0 +1,303 @@
+//! Who was sampled: processes and their threads.
+//!
+//! A thread is here as long as a kept sample is its own. A process is here
+//! until it has ended *and* no thread of it is left, so two hundred short-lived
+//! processes a second cost what they are worth and no more.
+
+use crate::ProcessId;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A place in the table of threads. Only samples hold it; it is used again once
+/// the last of them has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ThreadSlot(pub(crate) u32);
+
+/// How long a process without samples stays after its end: its last samples may
+/// still be on their way through the buffers when its end is told.
+const GRACE_SECONDS: u64 = 5;
+
+/// What an entry of a map and a small string cost beside their contents.
+const OVERHEAD_BYTES: usize = 48;
+
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    processes: HashMap<ProcessId, Process>,
+    /// The latest process with each pid.
+    by_pid: HashMap<u32, ProcessId>,
+    /// Ended processes by the second of their end.
+    ended: VecDeque<(u64, ProcessId)>,
+    threads: Vec<Thread>,
+    by_tid: HashMap<(ProcessId, u32), ThreadSlot>,
+    free: Vec<ThreadSlot>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) comm: Arc<str>,
+    pub(crate) exited: bool,
+    /// Whether it was ever told of, or only seen in a sample.
+    told: bool,
+    /// Whether it is in the queue of those that ended lately.
+    in_grace: bool,
+    /// Threads that have a kept sample.
+    threads: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) process: ProcessId,
+    pub(crate) tid: u32,
+    pub(crate) comm: Arc<str>,
+    /// Kept samples of it.
+    samples: u32,
+}
+
+impl Process {
+    /// One that nobody told of: as good as ended, so that it leaves with its
+    /// samples.
+    fn untold() -> Self {
+        Self {
+            pid: 0,
+            comm: Arc::default(),
+            exited: true,
+            told: false,
+            in_grace: false,
+            threads: 0,
+        }
+    }
+}
+
+impl Processes {
+    /// Adds a process, or renames one that is there.
+    pub(crate) fn add(&mut self, id: ProcessId, pid: u32, comm: &str, second: u64) {
+        if let Some(process) = self.processes.get_mut(&id).filter(|p| p.told) {
+            if *process.comm != *comm {
+                process.comm = comm.into();
+            }
+            return;
+        }
+        // A pid is given again only after the end of whoever had it, whether or
+        // not that end was told.
+        if let Some(before) = self.by_pid.insert(pid, id) {
+            self.exit(before, second);
+        }
+        // A sample may have come before the process was told of.
+        let process = self.processes.entry(id).or_insert_with(Process::untold);
+        process.pid = pid;
+        process.comm = comm.into();
+        process.told = true;
+        process.exited = false;
+    }
+
+    pub(crate) fn exit(&mut self, id: ProcessId, second: u64) {
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        process.exited = true;
+        if !process.in_grace {
+            process.in_grace = true;
+            self.ended.push_back((second, id));
+        }
+    }
+
+    pub(crate) fn get(&self, id: ProcessId) -> Option<&Process> {
+        self.processes.get(&id)
+    }
+
+    pub(crate) fn thread(&self, slot: ThreadSlot) -> &Thread {
+        &self.threads[slot.0 as usize]
+    }
+
+    /// The length of a table by [`ThreadSlot`].
+    pub(crate) fn thread_slots(&self) -> usize {
+        self.threads.len()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.processes.len()
+    }
+
+    pub(crate) fn count_threads(&self) -> usize {
+        self.by_tid.len()
+    }
+
+    /// The thread of one more sample. Its command name is the latest one seen.
+    pub(crate) fn add_sample(
+        &mut self,
+        process: ProcessId,
+        tid: u32,
+        comm: &str,
+        second: u64,
+    ) -> ThreadSlot {
+        if let Some(slot) = self.by_tid.get(&(process, tid)) {
+            let thread = &mut self.threads[slot.0 as usize];
+            thread.samples += 1;
+            if *thread.comm != *comm {
+                thread.comm = comm.into();
+            }
+            return *slot;
+        }
+        self.open_thread(process, tid, comm, second)
+    }
+
+    pub(crate) fn drop_sample(&mut self, slot: ThreadSlot) {
+        let thread = &mut self.threads[slot.0 as usize];
+        thread.samples -= 1;
+        if thread.samples > 0 {
+            return;
+        }
+        self.by_tid.remove(&(thread.process, thread.tid));
+        self.free.push(slot);
+        let id = thread.process;
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        process.threads -= 1;
+        // One whose grace is not over leaves when it is.
+        if process.threads == 0 && process.exited && !process.in_grace {
+            self.remove(id);
+        }
+    }
+
+    /// Lets go of the processes whose grace is over and who left no sample.
+    pub(crate) fn sweep(&mut self, second: u64) {
+        while let Some((ended, id)) = self.ended.front().copied()
+            && ended.saturating_add(GRACE_SECONDS) < second
+        {
+            self.ended.pop_front();
+            let Some(process) = self.processes.get_mut(&id) else {
+                continue;
+            };
+            process.in_grace = false;
+            if process.threads == 0 && process.exited {
+                self.remove(id);
+            }
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.processes.len() * (size_of::<(ProcessId, Process)>() + 2 * OVERHEAD_BYTES)
+            + self.ended.capacity() * size_of::<(u64, ProcessId)>()
+            + self.threads.capacity() * size_of::<Thread>()
+            + self.by_tid.len() * 2 * OVERHEAD_BYTES
+    }
+
+    fn open_thread(&mut self, id: ProcessId, tid: u32, comm: &str, second: u64) -> ThreadSlot {
+        let process = self.processes.entry(id).or_insert_with(|| {
+            // A straggler from a process that was never told of, or has left.
+            // Its thread's number is the best guess at its pid.
+            self.ended.push_back((second, id));
+            Process {
+                pid: tid,
+                comm: comm.into(),
+                in_grace: true,
+                ..Process::untold()
+            }
+        });
+        process.threads += 1;
+        let thread = Thread {
+            process: id,
+            tid,
+            // Most threads are named as their process is.
+            comm: if *process.comm == *comm {
+                Arc::clone(&process.comm)
+            } else {
+                comm.into()
+            },
+            samples: 1,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => ThreadSlot(self.threads.len() as u32),
+        };
+        if let Some(old) = self.threads.get_mut(slot.0 as usize) {
+            *old = thread;
+        } else {
+            self.threads.push(thread);
+        }
+        self.by_tid.insert((id, tid), slot);
+        slot
+    }
+
+    fn remove(&mut self, id: ProcessId) {
+        if let Some(process) = self.processes.remove(&id)
+            && self.by_pid.get(&process.pid) == Some(&id)
+        {
+            self.by_pid.remove(&process.pid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHELL: ProcessId = ProcessId(1);
+
+    #[test]
+    fn a_process_stays_until_it_ended_and_its_samples_left() {
+        let mut all = Processes::default();
+        all.add(SHELL, 100, "bash", 0);
+        let slot = all.add_sample(SHELL, 100, "bash", 0);
+        all.exit(SHELL, 1);
+        all.sweep(100);
+        assert!(all.get(SHELL).is_some_and(|p| p.exited));
+        all.drop_sample(slot);
+        assert_eq!((all.count(), all.count_threads()), (0, 0));
+        assert_eq!(all.add_sample(ProcessId(2), 7, "ls", 0), slot, "used again");
+    }
+
+    #[test]
+    fn a_process_without_samples_stays_for_its_grace() {
+        let mut all = Processes::default();
+        all.add(SHELL, 100, "bash", 0);
+        all.exit(SHELL, 10);
+        all.sweep(15);
+        assert_eq!(all.count(), 1);
+        all.sweep(16);
+        assert_eq!(all.count(), 0);
+    }
+
+    #[test]
+    fn a_pid_given_again_ends_its_former_holder() {
+        let mut all = Processes::default();
+        all.add(SHELL, 100, "bash", 0);
+        all.add(ProcessId(2), 100, "ls", 0);
+        assert!(all.get(SHELL).is_some_and(|p| p.exited));
+        assert!(all.get(ProcessId(2)).is_some_and(|p| !p.exited));
+    }
+
+    #[test]
+    fn names_change() {
+        let mut all = Processes::default();
+        all.add(SHELL, 100, "bash", 0);
+        all.add(SHELL, 100, "make", 0);
+        let slot = all.add_sample(SHELL, 101, "worker", 0);
+        all.add_sample(SHELL, 101, "worker-2", 0);
+        assert_eq!(&*all.get(SHELL).unwrap().comm, "make");
+        assert_eq!(&*all.thread(slot).comm, "worker-2");
+    }
+
+    #[test]
+    fn a_sample_may_come_before_its_process_is_told_of() {
+        let mut all = Processes::default();
+        let slot = all.add_sample(SHELL, 7, "ls", 0);
+        all.add(SHELL, 6, "bash", 0);
+        assert!(all.get(SHELL).is_some_and(|p| !p.exited && p.pid == 6));
+        all.drop_sample(slot);
+        all.sweep(100);
+        assert_eq!(all.count(), 1);
+    }
+
+    #[test]
+    fn a_straggler_gets_a_process_that_leaves_with_it() {
+        let mut all = Processes::default();
+        let slot = all.add_sample(SHELL, 7, "ls", 0);
+        assert!(all.get(SHELL).is_some_and(|p| p.exited && p.pid == 7));
+        all.drop_sample(slot);
+        all.sweep(6);
+        assert_eq!(all.count(), 0);
+    }
+}

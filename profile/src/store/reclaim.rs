@@ -1,0 +1,282 @@
+//! Keeping within the bounds: what leaves, and when.
+//!
+//! Time first: a bucket leaves when it is older than `keep`. Memory next: the
+//! oldest buckets leave until the rest fits. With a bucket go its samples; with
+//! the last sample of a thread the thread, and with that an ended process.
+//! Stacks that no sample uses are thrown away when they are half of their
+//! table, or when memory is short. Frames stay longest, because their numbers
+//! are held outside; see [`crate::intern::Frames`].
+
+use super::Store;
+use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
+use std::collections::HashSet;
+
+/// Samples between two looks at the memory: often enough that a bound of a few
+/// megabytes holds, rarely enough not to be seen in a profile.
+const CHECK_SAMPLES: u32 = 256;
+
+impl Store {
+    /// Time has reached a new second: lets go of what is too old by now.
+    pub(super) fn enter_second(&mut self, second: u64) {
+        self.newest_second = self.newest_second.max(second);
+        let oldest = self.oldest_wanted();
+        while self.history.oldest_second().is_some_and(|s| s < oldest) {
+            self.drop_oldest_bucket();
+        }
+        self.processes.sweep(self.newest_second);
+        if self.is_full {
+            // One second alone had reached the bound; it goes as a whole.
+            self.drop_oldest_bucket();
+            self.is_full = false;
+        }
+        self.check_memory();
+    }
+
+    /// The first second that may still be kept: a sample from before would
+    /// leave a hole between itself and the rest.
+    pub(super) fn oldest_wanted(&self) -> u64 {
+        let keep = self.limits.keep.as_secs().max(1);
+        (self.newest_second + 1)
+            .saturating_sub(keep)
+            .max(self.first_second)
+    }
+
+    pub(super) fn check_memory_sometimes(&mut self) {
+        self.until_check = self.until_check.saturating_sub(1);
+        if self.until_check == 0 {
+            self.until_check = CHECK_SAMPLES;
+            self.check_memory();
+        }
+    }
+
+    /// Releases the frames that nothing uses: no stack, no request under way,
+    /// no living member of the function that they own.
+    pub(super) fn release_frames(&mut self) {
+        self.compact_stacks();
+        let mut live = vec![false; self.frames.len()];
+        for (_, stack) in self.stacks.iter() {
+            for frame in stack {
+                live[*frame as usize] = true;
+                live[self.names.owners()[*frame as usize].0 as usize] = true;
+            }
+        }
+        let names = &self.names;
+        let gone = self
+            .frames
+            .release(|id| live[id.0 as usize] || names.tag(id).is_asked());
+
+        let mut left_modules = HashSet::new();
+        for id in &gone {
+            if let Some(frame) = self.frames.get(*id) {
+                self.names.forget(*id, frame.module);
+                left_modules.insert(frame.module);
+            }
+        }
+        self.naming
+            .forget_frame(|frame| gone.binary_search(&frame).is_ok());
+        for frame in self.frames.iter_used() {
+            left_modules.remove(&frame.module);
+        }
+        left_modules
+            .into_iter()
+            .for_each(|m| self.modules.remove(m));
+    }
+
+    fn check_memory(&mut self) {
+        if self.stacks.is_half_dead() {
+            self.compact_stacks();
+        }
+        if self.memory_bytes() <= self.limits.memory_bytes {
+            return;
+        }
+        // A little more than needed: compacting for each sample would be slow.
+        let target = self.limits.memory_bytes - self.limits.memory_bytes / 16;
+        while self.history.seconds() > 1
+            && self.memory_bytes() > target.saturating_add(self.stacks.dead_bytes())
+        {
+            self.drop_oldest_bucket();
+        }
+        self.compact_stacks();
+        self.is_full =
+            self.history.seconds() <= 1 && self.memory_bytes() > self.limits.memory_bytes;
+    }
+
+    fn drop_oldest_bucket(&mut self) {
+        let Some(bucket) = self.history.pop_oldest() else {
+            return;
+        };
+        for sample in bucket.iter() {
+            self.stacks.drop_use(sample.stack);
+            self.processes.drop_sample(sample.thread);
+        }
+        self.first_second = bucket.second() + 1;
+        let next_ns = self
+            .first_second
+            .saturating_mul(STAMP_NS * STAMPS_PER_SECOND);
+        self.begin_ns = self.begin_ns.map(|begin| begin.max(next_ns));
+    }
+
+    fn compact_stacks(&mut self) {
+        let stacks = &self.stacks;
+        self.naming.retain(|stack| stacks.uses(stack) > 0);
+        self.stacks.compact();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::tests::{frame, sample, store};
+    use crate::{Frame, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
+    use std::time::Duration;
+
+    fn bounded(keep_seconds: u64, memory_bytes: usize) -> Store {
+        Store::new(Limits {
+            keep: Duration::from_secs(keep_seconds),
+            memory_bytes,
+        })
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn history_is_as_long_as_asked() {
+        let mut store = bounded(3, 1 << 20);
+        (0..10).for_each(|s| assert!(store.add_sample(sample(s * SECOND, &[frame(s)]))));
+        assert_eq!(store.stats().samples, 3);
+        assert_eq!(store.kept_seconds(), 3.0);
+        assert!(!store.add_sample(sample(6 * SECOND, &[frame(6)])), "late");
+        assert!(store.add_sample(sample(8 * SECOND, &[frame(6)])), "in time");
+        assert_eq!(store.stats().refused_late, 1);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_newest_stay() {
+        const BOUND: usize = 4 << 20;
+        let mut store = bounded(600, BOUND);
+        let mut most = 0;
+        for i in 0..200_000u64 {
+            // Every sample has a stack of its own.
+            let frames: Vec<Frame> = (0..20).map(|d| frame((i >> d) % 5000)).collect();
+            assert!(store.add_sample(sample(i * SECOND / 1000, &frames)));
+            most = most.max(store.memory_bytes());
+        }
+        assert!(most < BOUND * 11 / 10, "{most}");
+        let kept = store.kept_seconds();
+        assert!((5.0..199.0).contains(&kept), "{kept}");
+        let report = store.report(Duration::from_secs(1), 200 * SECOND - 1);
+        assert_eq!(report.samples, 1000);
+    }
+
+    #[test]
+    fn one_second_cannot_take_all_memory() {
+        const BOUND: usize = 1 << 20;
+        let mut store = bounded(600, BOUND);
+        let taken = (0..200_000u64)
+            .filter(|i| store.add_sample(sample(*i, &[frame(*i), frame(i + 1)])))
+            .count() as u64;
+        assert!(store.memory_bytes() < BOUND * 13 / 10);
+        assert_eq!(store.stats().refused_memory, 200_000 - taken);
+        assert!(taken > 1000);
+        assert!(store.add_sample(sample(SECOND, &[frame(1)])), "and goes on");
+    }
+
+    /// Two hundred processes a second, each with a binary of its own, for five
+    /// minutes, with 60 s of history.
+    #[test]
+    fn short_lived_processes_leave_nothing_behind() {
+        let mut store = bounded(60, 64 << 20);
+        store.add_module(ModuleId(0), "libc.so.6", "/lib/libc.so.6");
+        let mut after_two_minutes = 0;
+        for second in 0..300u64 {
+            for i in 0..200u64 {
+                let n = (second * 200 + i) as u32;
+                let process = ProcessId(n);
+                let module = ModuleId(n % 10_000 + 1);
+                store.add_module(module, "build-script", "/tmp/target/build-script");
+                store.add_process(process, n % 30_000, "build-script");
+                let frames: Vec<Frame> = (0..20)
+                    .map(|d| Frame {
+                        module: if d % 2 == 0 { module } else { ModuleId(0) },
+                        ..frame(d * 64 + u64::from(n % 7))
+                    })
+                    .collect();
+                store.add_sample(NewSample {
+                    process,
+                    tid: n,
+                    ..sample(second * SECOND + i * 1_000_000, &frames)
+                });
+                // Every other end is told.
+                if i % 2 == 0 {
+                    store.process_exited(process);
+                }
+            }
+            for frame in store.frames_to_name(5000) {
+                store.set_name(
+                    frame,
+                    NameState::Named(format!("f{}", frame.0 % 5000).into()),
+                );
+            }
+            if second == 120 {
+                after_two_minutes = store.memory_bytes();
+            }
+        }
+        let stats = store.stats();
+        assert!(stats.threads <= 61 * 200, "{stats:?}");
+        assert!(stats.processes <= 30_000, "{stats:?}");
+        assert!(
+            stats.memory_bytes < after_two_minutes * 3 / 2,
+            "{after_two_minutes} {stats:?}"
+        );
+    }
+
+    /// Places that are never seen twice, as from code made at run time.
+    #[test]
+    fn places_never_seen_again_are_forgotten() {
+        const BOUND: usize = 2 << 20;
+        let mut store = bounded(5, BOUND);
+        let mut held = None;
+        for i in 0..300_000u64 {
+            assert!(store.add_sample(sample(i * SECOND / 1000, &[frame(i + 10), frame(1)])));
+            let asked = if i % 64 == 0 {
+                store.frames_to_name(128)
+            } else {
+                Vec::new()
+            };
+            for id in asked {
+                if store.frame(id) == Some(frame(1)) {
+                    held = Some(id);
+                    store.set_name(id, NameState::Named("main".into()));
+                } else {
+                    store.set_name(id, NameState::Unnamed("no symbols"));
+                }
+            }
+        }
+        let stats = store.stats();
+        assert!(stats.memory_bytes < BOUND * 11 / 10, "{stats:?}");
+        assert!(stats.frames < 30_000, "{stats:?}");
+        // The one that is still used kept its number, its name and its row.
+        let held = held.expect("asked for");
+        assert_eq!(store.frame(held), Some(frame(1)));
+        assert_eq!(store.name(held), NameState::Named("main".into()));
+        let report = store.report(Duration::from_secs(1), 300 * SECOND - 1);
+        assert_eq!(report.samples, 1000);
+        let row = &report.functions[report.find_function(held).expect("a row")];
+        assert_eq!((row.total_samples, row.self_samples), (1000, 0));
+    }
+
+    #[test]
+    fn a_frame_that_was_asked_for_is_not_released() {
+        let mut store = store();
+        store.add_sample(sample(0, &[frame(1)]));
+        store.add_sample(sample(0, &[frame(2)]));
+        let asked = store.frames_to_name(1)[0];
+        store.enter_second(10_000);
+        store.release_frames();
+        assert_eq!(store.stats().frames, 1);
+        store.set_name(asked, NameState::Named("f".into()));
+        store.release_frames();
+        assert_eq!(store.stats().frames, 0);
+        assert_eq!(store.stats().functions, 0);
+        assert_eq!(store.name(asked), NameState::Pending);
+    }
+}
