@@ -13,6 +13,7 @@
 pub mod band;
 pub mod ending;
 pub mod frame;
+mod growth;
 mod hash;
 mod index;
 mod intern;

@@ -6,6 +6,7 @@
 //! "itself" to "the first of that name", once, so whoever holds a frame finds
 //! its function by one look at the table of owners.
 
+use crate::growth;
 use crate::{FrameId, FunctionId, ModuleId, NameState};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,6 +84,8 @@ impl Names {
     pub(crate) fn add(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
         let owners = Arc::make_mut(&mut self.owners);
+        growth::reserve(owners, 1);
+        growth::reserve(&mut self.tags, 1);
         while owners.len() <= at {
             owners.push(FrameId(owners.len() as u32));
             self.tags.push(Tag::NEW);
@@ -171,6 +174,12 @@ impl Names {
         // It keeps its owner: a selection that is held by a member of a
         // function still finds the function, if that lives on.
         self.tags[frame.0 as usize] = Tag::RELEASED;
+    }
+
+    /// Gives back the room of what was forgotten.
+    pub(crate) fn shrink(&mut self) {
+        self.by_name.shrink_to(self.by_name.len() * 2);
+        self.names.shrink_to(self.names.len() * 2);
     }
 
     pub(crate) fn functions(&self) -> usize {

@@ -36,7 +36,7 @@ pub struct Report {
     pub window: Window,
     /// Samples in the window: the base of every percentage here.
     pub samples: u64,
-    /// Samples ever taken in this run, and the seconds of history kept.
+    /// Samples in all of the history kept, and the seconds it goes back.
     pub samples_kept: u64,
     pub kept_seconds: f64,
     pub completeness: Completeness,
@@ -86,7 +86,8 @@ pub struct FunctionRow {
     pub self_samples: u64,
     /// Samples with it anywhere on the stack; recursion counts once.
     pub total_samples: u64,
-    /// Self samples of the window's last ten seconds, oldest first.
+    /// Self samples of the ten seconds before the window's end, oldest first,
+    /// even if the window is shorter.
     pub trend: [u32; TREND_LEN],
 }
 

@@ -35,6 +35,8 @@ pub const STACK_DEPTH_MAX: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub keep: Duration,
+    /// Looked at every few hundred samples, so a table that grows between two
+    /// looks may exceed it for a moment, by a tenth or so.
     pub memory_bytes: usize,
 }
 

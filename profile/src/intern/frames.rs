@@ -6,19 +6,21 @@
 //! which means that it can no longer be found by its address, and its number is
 //! put at the end of a queue. Only when the table has reached its share of the
 //! memory is the number at the front of the queue used again, which is the one
-//! released longest ago. At the default of 256 MB that is after more than a
-//! million distinct places; most runs never see it.
+//! released longest ago. At the default of 256 MB that is after more than four
+//! hundred thousand distinct places; most runs never see it.
 
+use crate::growth;
 use crate::hash::Seed;
 use crate::index::Index;
 use crate::{Frame, FrameId, FrameKind, ModuleId};
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The frame that stands for "this sample has no frame at all".
 pub(crate) const NO_STACK: FrameId = FrameId(0);
 
-/// What one frame costs here, in the index and in the table of names.
-pub(crate) const BYTES_PER_FRAME: usize = 56;
+/// What one frame costs here and in the index, and in the table of names if
+/// its name is no other frame's.
+const BYTES_PER_FRAME: usize = 160;
 
 /// Below this, saving is not worth the trouble.
 const FRAMES_MIN: usize = 4096;
@@ -115,14 +117,21 @@ impl Frames {
         gone
     }
 
+    /// From now on a released number is used before a new one is made: memory
+    /// is short.
+    pub(crate) fn stop_growing(&mut self) {
+        self.wanted_max = self.wanted_max.min(self.frames.len()).max(FRAMES_MIN);
+    }
+
     /// Those that are not released, without their numbers.
     pub(crate) fn iter_used(&self) -> impl Iterator<Item = &Frame> {
-        let released: HashSet<FrameId> = self.released.iter().copied().collect();
-        (1..)
-            .map(FrameId)
-            .zip(&self.frames[1..])
-            .filter(move |(id, _)| !released.contains(id))
-            .map(|(_, frame)| frame)
+        let mut used = vec![true; self.frames.len()];
+        used[NO_STACK.0 as usize] = false;
+        self.released
+            .iter()
+            .for_each(|id| used[id.0 as usize] = false);
+        let frames = self.frames.iter().zip(used);
+        frames.filter(|(_, used)| *used).map(|(frame, _)| frame)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -138,6 +147,7 @@ impl Frames {
             return id;
         }
         let id = FrameId(self.frames.len() as u32);
+        growth::reserve(&mut self.frames, 1);
         self.frames.push(self.frames[0]);
         id
     }

@@ -1,7 +1,7 @@
 //! The table of stacks.
 //!
 //! A *stack* here is a chain of frame numbers, innermost first. All of them lie
-//! one after the other in one arena, so a stack costs its frames and sixteen
+//! one after the other in one arena, so a stack costs its frames and some thirty
 //! bytes, whatever its depth, and counting over all of them reads memory in
 //! order. Sharing callers in a tree would be smaller still, but a full tree of
 //! 100,000 stacks has two million nodes to look up, at seconds per build.
@@ -12,6 +12,7 @@
 //! Only samples hold a stack's number, and it does not change as long as one
 //! does, so samples need no rewriting.
 
+use crate::growth;
 use crate::hash::Seed;
 use crate::index::Index;
 use crate::{Frame, FrameId};
@@ -44,6 +45,9 @@ struct Slot {
     offset: u32,
     /// Kept samples with this stack.
     uses: u32,
+    /// The innermost frame, once more: half of all questions are for it alone,
+    /// and the arena is too large to stay in a cache.
+    leaf: FrameId,
 }
 
 impl Stacks {
@@ -96,21 +100,22 @@ impl Stacks {
     }
 
     /// Stores a stack that [`Stacks::find`] did not find. It is dead until it
-    /// is used. `None` if the arena is at the end of its 32-bit offsets.
+    /// is used. `None` if it has no frame, or if the arena is at the end of its
+    /// 32-bit offsets.
     pub(crate) fn insert(&mut self, hash: u32, frames: &[FrameId]) -> Option<StackId> {
         let offset = u32::try_from(self.arena.len()).ok()?;
         let words = HEADER + frames.len();
-        if self.arena.capacity() - self.arena.len() < words {
-            // A quarter, not double: a table of hundreds of megabytes should
-            // not sit on as much again.
-            self.arena
-                .reserve_exact(self.arena.len() / 4 + words + 1024);
-        }
-        let slot = Slot { offset, uses: 0 };
+        growth::reserve(&mut self.arena, words);
+        let slot = Slot {
+            offset,
+            uses: 0,
+            leaf: frames.first().copied()?,
+        };
         let id = if let Some(id) = self.free.pop() {
             self.slots[id.0 as usize] = slot;
             id
         } else {
+            growth::reserve(&mut self.slots, 1);
             self.slots.push(slot);
             StackId(self.slots.len() as u32 - 1)
         };
@@ -132,7 +137,7 @@ impl Stacks {
 
     #[inline]
     pub(crate) fn leaf(&self, id: StackId) -> FrameId {
-        FrameId(self.arena[self.slots[id.0 as usize].offset as usize + HEADER])
+        self.slots[id.0 as usize].leaf
     }
 
     pub(crate) fn uses(&self, id: StackId) -> u32 {

@@ -3,86 +3,100 @@
 //! the last one is as full as the others. They reach back ten seconds even if
 //! the window is shorter: a trend of one cell would say nothing.
 
-use crate::store::{STAMP_NS, STAMPS_PER_SECOND, Stamps, Store, ThreadSlot};
+use crate::store::{STAMPS_PER_SECOND, Stamps, Store, ThreadSlot};
 use crate::{FunctionId, ProcessId, TREND_LEN};
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Duration;
 
 type Trend = [u32; TREND_LEN];
 
-#[derive(Default)]
 pub(super) struct Trends {
-    functions: HashMap<FunctionId, Trend>,
-    threads: HashMap<u32, Trend>,
+    functions: Table,
+    threads: Table,
     processes: HashMap<ProcessId, Trend>,
 }
 
 impl Trends {
     pub(super) fn collect(store: &Store, now_ns: u64) -> Self {
+        let mut functions = Table::new(store.names.owners().len());
+        let mut threads = Table::new(store.processes.thread_slots());
+        let owners = store.names.owners().as_slice();
         let stamps = Stamps::new(Duration::from_secs(TREND_LEN as u64), now_ns);
-        // Dense counts first: a map would be asked once per sample.
-        let mut stacks = vec![0u32; store.stacks.len()];
-        let mut threads = vec![0u32; store.processes.thread_slots()];
-        let mut trends = Self::default();
-        let last = now_ns / STAMP_NS;
-        for second in 0..TREND_LEN {
-            let age = (TREND_LEN - 1 - second) as u64 * STAMPS_PER_SECOND;
-            let Some(end) = last.checked_sub(age) else {
-                continue;
-            };
-            let first = (end + 1).saturating_sub(STAMPS_PER_SECOND);
-            let cell = Stamps {
-                first: first.max(stamps.first),
-                last: end,
-            };
-            store.history.visit(cell, |sample| {
-                stacks[sample.stack.0 as usize] += 1;
-                threads[sample.thread.0 as usize] += 1;
-            });
-            trends.take(store, second, &mut stacks, &mut threads);
+        store.history.visit(stamps, |sample| {
+            let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
+            let second = TREND_LEN - 1 - age as usize;
+            let leaf = store.stacks.leaf(sample.stack);
+            functions.add(owners[leaf.0 as usize].0, second);
+            threads.add(sample.thread.0, second);
+        });
+        Self {
+            processes: sum_by_process(store, &threads),
+            functions,
+            threads,
         }
-        trends
     }
 
     pub(super) fn function(&self, id: FunctionId) -> Trend {
-        get(&self.functions, &id)
+        self.functions.get(id.0)
     }
 
     pub(super) fn thread(&self, slot: ThreadSlot) -> Trend {
-        get(&self.threads, &slot.0)
+        self.threads.get(slot.0)
     }
 
     pub(super) fn process(&self, id: ProcessId) -> Trend {
-        get(&self.processes, &id)
-    }
-
-    /// Moves one second's counts into the maps.
-    fn take(&mut self, store: &Store, second: usize, stacks: &mut [u32], threads: &mut [u32]) {
-        let owners = store.names.owners();
-        for (number, count) in take_counts(stacks) {
-            let leaf = store.stacks.leaf(crate::intern::StackId(number));
-            add(&mut self.functions, owners[leaf.0 as usize], second, count);
-        }
-        for (number, count) in take_counts(threads) {
-            let process = store.processes.thread(ThreadSlot(number)).process;
-            add(&mut self.threads, number, second, count);
-            add(&mut self.processes, process, second, count);
-        }
+        self.processes.get(&id).copied().unwrap_or_default()
     }
 }
 
-fn take_counts(counts: &mut [u32]) -> impl Iterator<Item = (u32, u32)> {
-    (0..)
-        .zip(counts)
-        .filter(|(_, count)| **count > 0)
-        .map(|(number, count)| (number, std::mem::take(count)))
+/// All threads' trends, not only those with a row: the window may be shorter.
+fn sum_by_process(store: &Store, threads: &Table) -> HashMap<ProcessId, Trend> {
+    let mut processes: HashMap<ProcessId, Trend> = HashMap::new();
+    for (slot, trend) in threads.iter() {
+        let process = store.processes.thread(ThreadSlot(slot)).process;
+        let sum = processes.entry(process).or_default();
+        sum.iter_mut().zip(trend).for_each(|(sum, n)| *sum += n);
+    }
+    processes
 }
 
-fn add<K: Eq + Hash>(trends: &mut HashMap<K, Trend>, key: K, second: usize, count: u32) {
-    trends.entry(key).or_default()[second] += count;
+/// Trends by number: most numbers have none, so the trends themselves lie in a
+/// table of their own.
+struct Table {
+    /// Where in `trends`, plus one; 0 is none.
+    places: Vec<u32>,
+    trends: Vec<Trend>,
 }
 
-fn get<K: Eq + Hash>(trends: &HashMap<K, Trend>, key: &K) -> Trend {
-    trends.get(key).copied().unwrap_or_default()
+impl Table {
+    fn new(numbers: usize) -> Self {
+        Self {
+            places: vec![0; numbers],
+            trends: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, number: u32, second: usize) {
+        let place = &mut self.places[number as usize];
+        if *place == 0 {
+            self.trends.push(Trend::default());
+            *place = self.trends.len() as u32;
+        }
+        self.trends[*place as usize - 1][second] += 1;
+    }
+
+    fn get(&self, number: u32) -> Trend {
+        match self.places[number as usize] {
+            0 => Trend::default(),
+            place => self.trends[place as usize - 1],
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, &Trend)> {
+        (0..)
+            .zip(&self.places)
+            .filter(|(_, place)| **place > 0)
+            .map(|(number, place)| (number, &self.trends[*place as usize - 1]))
+    }
 }

@@ -6,6 +6,7 @@
 
 use super::processes::ThreadSlot;
 use crate::Ending;
+use crate::growth;
 use crate::intern::StackId;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -193,11 +194,22 @@ impl Bucket {
     }
 
     fn push(&mut self, sample: Sample) {
+        if self.stacks.len() == self.stacks.capacity() {
+            self.grow();
+        }
         self.centis.push((sample.stamp % STAMPS_PER_SECOND) as u8);
         self.hows.push(How::new(sample.ending, sample.in_kernel));
         self.cpus.push(sample.cpu);
         self.threads.push(sample.thread);
         self.stacks.push(sample.stack);
+    }
+
+    fn grow(&mut self) {
+        growth::reserve(&mut self.centis, 1);
+        growth::reserve(&mut self.hows, 1);
+        growth::reserve(&mut self.cpus, 1);
+        growth::reserve(&mut self.threads, 1);
+        growth::reserve(&mut self.stacks, 1);
     }
 
     fn shrink(&mut self) {

@@ -6,6 +6,7 @@
 //! sampling there are few, so the weights are found when somebody asks.
 
 use super::Store;
+use crate::growth;
 use crate::intern::StackId;
 use crate::{FrameId, NameState};
 use std::cmp::Reverse;
@@ -24,6 +25,7 @@ pub(super) struct Naming {
 
 impl Naming {
     pub(super) fn add_stack(&mut self, stack: StackId) {
+        growth::reserve(&mut self.fresh, 1);
         self.fresh.push(stack);
     }
 
