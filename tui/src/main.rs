@@ -1,5 +1,6 @@
 //! proftop: top for code.
 
+mod batch;
 mod snapshot;
 
 fn main() {}

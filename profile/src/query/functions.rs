@@ -5,7 +5,7 @@ use super::trend::Trends;
 use crate::intern::{NO_STACK, StackId};
 use crate::names::Tag;
 use crate::store::{Module, Store};
-use crate::{Completeness, FrameKind, FunctionId, FunctionRow, ModuleId, RowName};
+use crate::{Completeness, FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, RowName};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Counts {
 pub(super) fn rows(store: &Store, counts: &Counts, trends: &Trends) -> Functions {
     let mut modules = ModuleCache::new(store);
     let mut rows: Vec<FunctionRow> = (0..)
-        .map(crate::FrameId)
+        .map(FrameId)
         .zip(&counts.cells)
         .filter(|(_, cell)| cell.total_samples > 0)
         .map(|(id, cell)| FunctionRow {

@@ -1,0 +1,129 @@
+//! A report as CSV by RFC 4180: one record per function, nothing else. Lines
+//! end with LF, as all tools here do; a field with a comma or a quote is
+//! quoted, and control characters are written out, so a record is one line.
+
+use super::BatchReport;
+use super::plain::plain;
+use profile::{FunctionRow, band_points, percent};
+use std::borrow::Cow;
+
+const COLUMNS: [&str; 11] = [
+    "time",
+    "window_s",
+    "samples",
+    "self",
+    "total",
+    "self_percent",
+    "total_percent",
+    "err_pp",
+    "function",
+    "module",
+    "address",
+];
+
+pub(super) fn header() -> String {
+    COLUMNS.join(",") + "\n"
+}
+
+pub(super) fn rows(report: &BatchReport<'_>) -> String {
+    let (shown, _) = report.split();
+    shown.iter().map(|row| record(report, row)).collect()
+}
+
+fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
+    let samples = report.snapshot.report.samples;
+    let seconds = report.time_unix_ms / 1000;
+    let millis = report.time_unix_ms % 1000;
+    let fields: [String; COLUMNS.len()] = [
+        format!("{seconds}.{millis:03}"),
+        format!("{:.3}", report.snapshot.report.window.seconds()),
+        samples.to_string(),
+        row.self_samples.to_string(),
+        row.total_samples.to_string(),
+        format!("{:.4}", percent(row.self_samples, samples)),
+        format!("{:.4}", percent(row.total_samples, samples)),
+        format!("{:.4}", band_points(row.self_samples, samples)),
+        quote(&row.name).into_owned(),
+        quote(&row.module).into_owned(),
+        format!("{:#x}", row.address),
+    ];
+    fields.join(",") + "\n"
+}
+
+fn quote(field: &str) -> Cow<'_, str> {
+    let clean = plain(field);
+    // Spaces at the ends are part of a field, yet some readers drop them.
+    let at_an_end = clean.starts_with(' ') || clean.ends_with(' ');
+    if clean.contains([',', '"']) || at_an_end {
+        return Cow::Owned(format!("\"{}\"", clean.replace('"', "\"\"")));
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Format;
+    use crate::batch::fixture::{Fixture, hostile};
+
+    #[test]
+    fn a_record_per_function_after_one_header() {
+        let fixture = Fixture::postgres();
+        let batch = fixture.batch(Some(2));
+        assert_eq!(
+            batch.render(Format::Csv, true),
+            "\
+time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address
+1722430982.007,10.000,3277,465,488,14.1898,14.8917,1.2367,hash_search_with_hash_value,postgres,0x1000
+1722430982.007,10.000,3277,321,360,9.7955,10.9857,1.0653,LWLockAcquire,postgres,0x1000
+"
+        );
+        assert!(batch.render(Format::Csv, false).starts_with("1722430982"));
+    }
+
+    #[test]
+    fn every_column_is_documented() {
+        let document = include_str!("../../../docs/batch-json.md");
+        let part = document.split("## CSV").nth(1).expect("a part on CSV");
+        let documented: Vec<&str> = part
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        assert_eq!(documented, COLUMNS);
+    }
+
+    /// Reads a record as RFC 4180 says.
+    fn parse(line: &str) -> Vec<String> {
+        let (mut fields, mut quoted) = (vec![String::new()], false);
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            let field = fields.last_mut().expect("never empty");
+            match c {
+                '"' if quoted && chars.peek() == Some(&'"') => {
+                    chars.next();
+                    field.push('"');
+                }
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                _ => field.push(c),
+            }
+        }
+        assert!(!quoted, "{line}");
+        fields
+    }
+
+    #[test]
+    fn any_name_stays_in_its_field() {
+        let fixture = hostile();
+        let batch = fixture.batch(None);
+        let csv = batch.render(Format::Csv, false);
+        let (shown, _) = batch.split();
+        assert_eq!(csv.lines().count(), shown.len());
+        for (line, row) in csv.lines().zip(shown) {
+            let fields = parse(line);
+            assert_eq!(fields.len(), COLUMNS.len(), "{line}");
+            assert_eq!(fields[8], plain(&row.name));
+            assert!(!line.contains(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Snapshots for the tests of this folder.
+
+use super::BatchReport;
+use crate::snapshot::{Host, Snapshot, TargetState};
+use profile::{
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
+    RowName, ThreadRow, Window,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) struct Fixture {
+    snapshot: Snapshot,
+}
+
+impl Fixture {
+    /// The report that the documentation shows.
+    pub(super) fn postgres() -> Self {
+        let mut functions = vec![
+            function("hash_search_with_hash_value", "postgres", 465, 488),
+            function("LWLockAcquire", "postgres", 321, 360),
+            function("heap_hot_search_buffer", "postgres", 233, 1036),
+            function("copy_user_generic", "[kernel]", 2200, 2201),
+            function("libjitx.so+0x1c2", "libjitx.so", 58, 58),
+        ];
+        functions[3].kind = FrameKind::Kernel;
+        functions[4].name_state = RowName::Unnamed("stripped");
+        let report = Report {
+            generation: 1,
+            window: Window {
+                start_ns: 5_000_000_000,
+                end_ns: 15_000_000_000,
+            },
+            samples: 3277,
+            samples_kept: 3277,
+            kept_seconds: 10.0,
+            completeness: Completeness {
+                user_stacks: 3277,
+                whole: 3241,
+                endings: vec![(Ending::Root, 3241), (Ending::BrokenChain, 36)],
+                frames: 100_000,
+                named: 96_100,
+                pending: 400,
+                unnamed: vec![("stripped", 3500)],
+            },
+            functions,
+            owners: Arc::default(),
+            processes: vec![process()],
+            threads: vec![thread()],
+        };
+        Self {
+            snapshot: Snapshot {
+                generation: 1,
+                report: Arc::new(report),
+                health: Health {
+                    own_cpu_percent: 0.8,
+                    own_rss_bytes: 34 << 20,
+                    ..Health::default()
+                },
+                host: Arc::new(Host {
+                    name: "db-01".into(),
+                    kernel: "6.18.44".into(),
+                    arch: "x86-64".into(),
+                    cpus: 16,
+                }),
+                busy_cpus: 3.31,
+                elapsed: Duration::from_secs(10),
+                rate_hz: 99,
+                scope: "postgres[4121]".into(),
+                window_seconds: 10,
+                target: TargetState::Running,
+                ..Snapshot::default()
+            },
+        }
+    }
+
+    pub(super) fn batch(&self, top: Option<usize>) -> BatchReport<'_> {
+        BatchReport {
+            snapshot: &self.snapshot,
+            version: "0.1.0",
+            time_unix_ms: 1_722_430_982_007,
+            pids: &[4121],
+            top,
+            width: None,
+        }
+    }
+
+    pub(super) fn notes(&mut self, notes: &[&str]) {
+        self.snapshot.health.notes = notes.iter().map(|n| n.to_string()).collect();
+    }
+
+    pub(super) fn functions(&mut self, functions: Vec<FunctionRow>) {
+        Arc::make_mut(&mut self.snapshot.report).functions = functions;
+    }
+
+    /// Nothing was sampled.
+    pub(super) fn clear(&mut self) {
+        self.snapshot.report = Arc::default();
+    }
+}
+
+pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> FunctionRow {
+    FunctionRow {
+        id: FrameId(1),
+        name: name.into(),
+        module: module.into(),
+        module_path: format!("/usr/bin/{module}").into(),
+        kind: FrameKind::User,
+        address: 0x1000,
+        name_state: RowName::Named,
+        self_samples: own,
+        total_samples: total,
+        trend: Default::default(),
+    }
+}
+
+fn process() -> ProcessRow {
+    ProcessRow {
+        id: ProcessId(1),
+        pid: 4121,
+        comm: "postgres".into(),
+        samples: 3277,
+        kernel_samples: 2200,
+        threads: 1,
+        top_function: Some("copy_user_generic".into()),
+        exited: false,
+        trend: Default::default(),
+    }
+}
+
+fn thread() -> ThreadRow {
+    ThreadRow {
+        process: ProcessId(1),
+        pid: 4121,
+        tid: 4121,
+        comm: "postgres".into(),
+        samples: 3277,
+        kernel_samples: 2200,
+        top_function: None,
+        trend: Default::default(),
+    }
+}
+
+/// A report in which every string is as bad as can be.
+pub(super) fn hostile() -> Fixture {
+    let names = [
+        "a\"b\"",
+        "a,b",
+        "a\nb",
+        "a\r\nb",
+        "\x1b]0;owned\x07",
+        "\u{9b}31m",
+        "\0",
+        "\u{202e}evil",
+        " x ",
+        "\"",
+        "",
+        "\u{fffd}\u{10ffff}",
+        "=1+1",
+        "\\",
+        "\u{2028}",
+    ];
+    let mut fixture = Fixture::postgres();
+    fixture.functions(names.map(|name| function(name, name, 1, 1)).to_vec());
+    fixture.notes(&["a\nb\x1b[2J"]);
+    let snapshot = &mut fixture.snapshot;
+    snapshot.busy_cpus = f64::NAN;
+    snapshot.scope = "\x1b[2J\n".into();
+    snapshot.host = Arc::new(Host {
+        name: "\x1b[2J\n".into(),
+        ..Host::default()
+    });
+    snapshot.target = TargetState::Exited("x\ny".into());
+    fixture
+}

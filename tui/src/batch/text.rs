@@ -1,0 +1,283 @@
+//! A report as a table for people. Lines that are no row start with `#`.
+//!
+//! ```text
+//! # proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
+//! # samples 3277 lost 0 whole 98.9% symbols 96.1% own 0.8% of 1 CPU rss 34 MB
+//! SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
+//!  14.2  1.2   14.9  465 hash_search_with_hash_value  postgres
+//!  85.8    -      -    - 416 more                     -
+//! ```
+
+use super::BatchReport;
+use super::plain::plain;
+use profile::{FunctionRow, band_points, percent, percent_digits};
+use std::fmt::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A function's name is not cut below this: a line that is too long says more
+/// than one that says nothing.
+const FUNCTION_WIDTH_MIN: usize = 12;
+
+const HEADS: [&str; 6] = ["SELF%", "ERR", "TOTAL%", "SMP", "FUNCTION", "MODULE"];
+
+/// The first columns, numbers, are aligned right, the others left.
+const NUMBERS: usize = 4;
+
+/// The least width of each number's column, so that successive reports line up.
+const NUMBER_WIDTHS: [usize; NUMBERS] = [5, 4, 6, 4];
+
+type Cells = [String; 6];
+
+pub(super) fn render(report: &BatchReport<'_>) -> String {
+    let mut out = String::new();
+    head(report, &mut out).expect("a string takes everything");
+    let (shown, rest) = report.split();
+    let samples = report.snapshot.report.samples;
+    let mut table = vec![HEADS.map(str::to_string)];
+    table.extend(shown.iter().map(|row| cells(row, samples)));
+    if !rest.is_empty() {
+        table.push(more(rest, samples));
+    }
+    lay_out(&mut table, report.width, &mut out);
+    out
+}
+
+fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
+    let snapshot = batch.snapshot;
+    let (report, health) = (&snapshot.report, &snapshot.health);
+    write!(out, "# proftop {}", plain(batch.version))?;
+    write!(out, " host {}", plain(&snapshot.host.name))?;
+    if let [first, more @ ..] = batch.pids {
+        write!(out, " pid {first}")?;
+        more.iter().try_for_each(|pid| write!(out, ",{pid}"))?;
+    } else if !snapshot.scope.is_empty() {
+        write!(out, " scope {}", plain(&snapshot.scope))?;
+    }
+    write!(out, " window {:.1}s", report.window.seconds())?;
+    writeln!(out, " rate {} Hz", snapshot.rate_hz)?;
+
+    let lacks = &report.completeness;
+    write!(out, "# samples {} lost {}", report.samples, health.lost)?;
+    write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
+    write!(out, " symbols {}", part(lacks.named, lacks.frames))?;
+    write!(out, " own {:.1}% of 1 CPU", health.own_cpu_percent)?;
+    writeln!(out, " rss {} MB", health.own_rss_bytes.div_ceil(1 << 20))?;
+    let mut notes = batch.notes();
+    notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
+}
+
+/// A share of completeness. 100.0 is said only of all: rounding must not make
+/// a profile look whole that is not.
+fn part(count: u64, all: u64) -> String {
+    match count {
+        _ if all == 0 => "-".to_string(),
+        _ if count >= all => "100.0%".to_string(),
+        _ => format!("{:.1}%", percent(count, all).min(99.9)),
+    }
+}
+
+fn cells(row: &FunctionRow, samples: u64) -> Cells {
+    let digits = percent_digits(samples);
+    // The smallest band that can be written: ±0 would claim certainty.
+    let band_min = 0.1f64.powi(digits as i32);
+    let band = band_points(row.self_samples, samples).max(band_min);
+    [
+        format!("{:.digits$}", percent(row.self_samples, samples)),
+        format!("{band:.digits$}"),
+        format!("{:.digits$}", percent(row.total_samples, samples)),
+        row.self_samples.to_string(),
+        or_dash(&row.name),
+        or_dash(&row.module),
+    ]
+}
+
+/// The row that makes the first column add up.
+fn more(rest: &[FunctionRow], samples: u64) -> Cells {
+    let digits = percent_digits(samples);
+    let self_samples = rest.iter().map(|row| row.self_samples).sum();
+    let dash = || "-".to_string();
+    [
+        format!("{:.digits$}", percent(self_samples, samples)),
+        dash(),
+        dash(),
+        dash(),
+        format!("{} more", rest.len()),
+        dash(),
+    ]
+}
+
+fn or_dash(text: &str) -> String {
+    match text {
+        "" => "-".to_string(),
+        _ => plain(text).into_owned(),
+    }
+}
+
+fn lay_out(table: &mut [Cells], width: Option<usize>, out: &mut String) {
+    if let Some(width) = width {
+        let others: usize = (0..NUMBERS).map(|at| column_width(table, at) + 1).sum();
+        let module = column_width(table, 5) + 2;
+        let room = width.saturating_sub(others + module);
+        let room = room.max(FUNCTION_WIDTH_MIN);
+        table.iter_mut().for_each(|row| cut(&mut row[4], room));
+    }
+    let widths: Vec<usize> = (0..5).map(|at| column_width(table, at)).collect();
+    for [own, band, total, samples, function, module] in table {
+        for (cell, width) in [own, band, total, samples].into_iter().zip(&widths) {
+            out.push_str(&" ".repeat(width - cell.width()));
+            out.push_str(cell);
+            out.push(' ');
+        }
+        out.push_str(function);
+        out.push_str(&" ".repeat(widths[4] - function.width() + 2));
+        out.push_str(module);
+        out.push('\n');
+    }
+}
+
+fn column_width(table: &[Cells], at: usize) -> usize {
+    let least = NUMBER_WIDTHS.get(at).copied().unwrap_or(0);
+    let widest = table.iter().map(|row| row[at].width()).max();
+    widest.unwrap_or(0).max(least)
+}
+
+/// Cuts in the middle: the end of a name, which is the function's own, says as
+/// much as its beginning.
+fn cut(name: &mut String, room: usize) {
+    if name.width() <= room {
+        return;
+    }
+    let tail_room = (room - 1) / 2;
+    let head = take_width(name.chars(), room - 1 - tail_room);
+    let tail = take_width(name.chars().rev(), tail_room);
+    let tail: String = tail.chars().rev().collect();
+    *name = format!("{head}…{tail}");
+}
+
+fn take_width(chars: impl Iterator<Item = char>, room: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Format;
+    use crate::batch::fixture::{Fixture, function, hostile};
+
+    #[test]
+    fn it_looks_as_documented() {
+        let mut fixture = Fixture::postgres();
+        fixture.notes(&["no kernel stacks: kptr_restrict is 2"]);
+        let text = fixture.batch(Some(3)).render(Format::Text, true);
+        assert_eq!(
+            text,
+            "\
+# proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
+# samples 3277 lost 0 whole 98.9% symbols 96.1% own 0.8% of 1 CPU rss 34 MB
+# note: no kernel stacks: kptr_restrict is 2
+SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
+ 14.2  1.2   14.9  465 hash_search_with_hash_value  postgres
+  9.8  1.1   11.0  321 LWLockAcquire                postgres
+  7.1  0.9   31.6  233 heap_hot_search_buffer       postgres
+ 68.9    -      -    - 2 more                       -
+"
+        );
+    }
+
+    #[test]
+    fn the_first_column_adds_up() {
+        let fixture = Fixture::postgres();
+        for top in [None, Some(0), Some(1), Some(4), Some(5), Some(900)] {
+            let text = fixture.batch(top).render(Format::Text, true);
+            let rows: Vec<f64> = text
+                .lines()
+                .filter(|line| !line.starts_with('#') && !line.contains("SELF%"))
+                .map(|line| line.split_whitespace().next().unwrap().parse().unwrap())
+                .collect();
+            let sum: f64 = rows.iter().sum();
+            assert!((sum - 100.0).abs() < 0.05 * rows.len() as f64, "{sum}");
+            assert_eq!(text.contains(" more "), top.is_some_and(|n| n < 5));
+        }
+    }
+
+    #[test]
+    fn names_are_cut_only_to_a_width() {
+        let mut fixture = Fixture::postgres();
+        let long = "core::iter::adapters::map::Map<I,F> as core::iter::Iterator>::fold";
+        fixture.functions(vec![function(long, "bench", 5, 5)]);
+        let whole = fixture.batch(None).render(Format::Text, true);
+        assert!(whole.contains(long));
+
+        let mut batch = fixture.batch(None);
+        batch.width = Some(60);
+        let cut = batch.render(Format::Text, true);
+        let rows = cut.lines().filter(|line| !line.starts_with('#'));
+        assert!(rows.map(|line| line.width()).max() <= Some(60), "{cut}");
+        assert!(cut.contains("core::iter::") && cut.contains("::fold  bench"));
+        batch.width = Some(1);
+        assert!(batch.render(Format::Text, true).contains('…'));
+    }
+
+    #[test]
+    fn wide_letters_count_as_two_columns() {
+        let mut name = "関数関数関数関数".to_string();
+        cut(&mut name, 10);
+        assert_eq!((name.as_str(), name.width()), ("関数…関数", 9));
+    }
+
+    #[test]
+    fn digits_follow_the_samples() {
+        for (samples, expected) in [(10, "  50"), (10_000, " 50.0"), (200_000, "50.00")] {
+            let row = cells(&function("f", "m", samples / 2, samples), samples);
+            assert_eq!(format!("{:>5}", row[0]), format!("{expected:>5}"));
+            assert_ne!(row[1].trim_matches(['0', '.']), "", "never ±0");
+        }
+    }
+
+    #[test]
+    fn an_empty_report_says_that_nothing_is_known() {
+        let mut fixture = Fixture::postgres();
+        fixture.clear();
+        let text = fixture.batch(Some(3)).render(Format::Text, true);
+        assert!(text.contains("# samples 0 lost 0 whole - symbols - own"));
+        assert_eq!(text.lines().count(), 3, "two lines of header, the heads");
+    }
+
+    #[test]
+    fn nothing_is_whole_by_rounding() {
+        assert_eq!(part(99_999, 100_000), "99.9%");
+        assert_eq!(part(100_000, 100_000), "100.0%");
+        assert_eq!(part(0, 5), "0.0%");
+    }
+
+    #[test]
+    fn without_a_pid_the_scope_is_named() {
+        let fixture = Fixture::postgres();
+        let mut batch = fixture.batch(None);
+        batch.pids = &[];
+        let text = batch.render(Format::Text, true);
+        assert!(text.contains("host db-01 scope postgres[4121] window"));
+        batch.pids = &[1, 2];
+        assert!(batch.render(Format::Text, true).contains(" pid 1,2 window"));
+    }
+
+    #[test]
+    fn no_control_character_gets_through() {
+        let fixture = hostile();
+        let text = fixture.batch(None).render(Format::Text, true);
+        assert!(
+            text.chars().all(|c| c == '\n' || !c.is_control()),
+            "{text:?}"
+        );
+        assert!(!text.contains('\u{202e}'));
+        // Two header lines, a note, the target's end, heads, the rows.
+        let rows = fixture.batch(None).split().0.len();
+        assert_eq!(text.lines().count(), 5 + rows);
+    }
+}
