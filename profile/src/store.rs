@@ -289,6 +289,7 @@ impl Store {
             let interned = self.frames.intern(frame);
             if interned.is_new {
                 self.names.add(interned.id);
+                self.modules.add_frame(frame.module);
             }
             wants_names |= self.names.tag(interned.id).is_new();
             ids.push(interned.id);

@@ -123,17 +123,6 @@ impl Frames {
         self.wanted_max = self.wanted_max.min(self.frames.len()).max(FRAMES_MIN);
     }
 
-    /// Those that are not released, without their numbers.
-    pub(crate) fn iter_used(&self) -> impl Iterator<Item = &Frame> {
-        let mut used = vec![true; self.frames.len()];
-        used[NO_STACK.0 as usize] = false;
-        self.released
-            .iter()
-            .for_each(|id| used[id.0 as usize] = false);
-        let frames = self.frames.iter().zip(used);
-        frames.filter(|(_, used)| *used).map(|(frame, _)| frame)
-    }
-
     pub(crate) fn memory_bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Frame>()
             + self.released.capacity() * size_of::<FrameId>()

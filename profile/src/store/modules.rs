@@ -13,6 +13,8 @@ pub(crate) struct Module {
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     modules: HashMap<ModuleId, Module>,
+    /// Frames in the table of frames, by module, described or not.
+    frames: HashMap<ModuleId, u32>,
     letters: usize,
 }
 
@@ -45,7 +47,21 @@ impl Modules {
         })
     }
 
-    pub(crate) fn remove(&mut self, id: ModuleId) {
+    pub(crate) fn add_frame(&mut self, id: ModuleId) {
+        *self.frames.entry(id).or_default() += 1;
+    }
+
+    /// A frame was released. With a module's last one its description leaves;
+    /// one that never had a frame stays, as its samples may be on their way.
+    pub(crate) fn drop_frame(&mut self, id: ModuleId) {
+        let Some(frames) = self.frames.get_mut(&id) else {
+            return;
+        };
+        *frames -= 1;
+        if *frames > 0 {
+            return;
+        }
+        self.frames.remove(&id);
         if let Some(module) = self.modules.remove(&id) {
             self.letters -= module.name.len() + module.path.len();
         }
@@ -56,6 +72,37 @@ impl Modules {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.modules.len() * BYTES_PER_MODULE + self.letters
+        let counts = self.frames.len() * size_of::<(ModuleId, u32)>() * 2;
+        self.modules.len() * BYTES_PER_MODULE + counts + self.letters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIBC: ModuleId = ModuleId(1);
+
+    #[test]
+    fn a_description_leaves_with_the_last_frame() {
+        let mut modules = Modules::default();
+        modules.add_frame(LIBC);
+        modules.add(LIBC, "libc.so.6", "/lib/libc.so.6");
+        modules.add_frame(LIBC);
+        modules.drop_frame(LIBC);
+        assert_eq!(&*modules.get(LIBC).name, "libc.so.6");
+        modules.drop_frame(LIBC);
+        modules.drop_frame(LIBC);
+        assert_eq!(&*modules.get(LIBC).name, UNKNOWN);
+        assert_eq!(modules.memory_bytes(), 0);
+    }
+
+    #[test]
+    fn the_latest_description_counts() {
+        let mut modules = Modules::default();
+        modules.add(LIBC, "libc-2.36.so", "/lib/libc-2.36.so");
+        modules.add(LIBC, "libc.so.6", "/lib/libc.so.6");
+        assert_eq!(&*modules.get(LIBC).path, "/lib/libc.so.6");
+        assert_eq!((modules.count(), modules.letters), (1, 9 + 14));
     }
 }

@@ -10,7 +10,6 @@
 
 use super::Store;
 use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
-use std::collections::HashSet;
 
 /// Samples between two looks at the memory: often enough that a bound of a few
 /// megabytes holds, rarely enough not to be seen in a profile.
@@ -66,22 +65,15 @@ impl Store {
             .frames
             .release(|id| live[id.0 as usize] || names.tag(id).is_asked());
 
-        let mut left_modules = HashSet::new();
         for id in &gone {
             if let Some(frame) = self.frames.get(*id) {
                 self.names.forget(*id, frame.module);
-                left_modules.insert(frame.module);
+                self.modules.drop_frame(frame.module);
             }
         }
         self.names.shrink();
         self.naming
             .forget_frame(|frame| gone.binary_search(&frame).is_ok());
-        for frame in self.frames.iter_used() {
-            left_modules.remove(&frame.module);
-        }
-        left_modules
-            .into_iter()
-            .for_each(|m| self.modules.remove(m));
     }
 
     fn check_memory(&mut self) {
