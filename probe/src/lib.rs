@@ -10,19 +10,7 @@
 //! record from the ring; [`process`] knows, from the [`sideband`], what was
 //! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
 
-pub mod bpf;
-mod btf;
-mod clocks;
-mod cpus;
-mod decode;
-mod error;
-mod loader;
-mod mappings;
-mod modules;
-mod perf_event;
-mod proc_maps;
-mod process;
-mod resolve;
+pub mod privilege;
 pub mod sample;
 mod sideband;
 pub mod source;

@@ -1,0 +1,178 @@
+//! The *invoking user*: who typed `sudo proftop`. The command to be watched is
+//! started as them, and what is written belongs to them.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A user as the account files describe them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvokingUser {
+    pub uid: u32,
+    pub gid: u32,
+    /// `gid` and every other group the user is in.
+    pub groups: Vec<u32>,
+    pub name: String,
+    pub home: PathBuf,
+}
+
+impl InvokingUser {
+    /// The user that `sudo` started us for. Only root may say so: for anybody
+    /// else the variables are just text. `None` also when root called `sudo`.
+    pub fn under_sudo() -> Option<InvokingUser> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+        let uid = number("SUDO_UID").filter(|&uid| uid != 0)?;
+        let name = std::env::var("SUDO_USER").ok();
+        let mut user = Self::find(uid, name.as_deref())?;
+        // `newgrp` may have changed it before sudo.
+        if let Some(gid) = number("SUDO_GID") {
+            user.gid = gid;
+        }
+        Some(user)
+    }
+
+    /// The account with this uid; of several, the one with this name.
+    pub fn find(uid: u32, name: Option<&str>) -> Option<InvokingUser> {
+        let local = std::fs::read("/etc/passwd").unwrap_or_default();
+        let mut user = find_account(&local, uid, name).or_else(|| {
+            // Accounts of a directory service are in no file. Asking the system's
+            // own tool works from a static binary too, where libc could not.
+            let listed = output_of("/usr/bin/getent", &["passwd", &uid.to_string()])?;
+            find_account(&listed, uid, name)
+        })?;
+        user.groups = find_groups(&user);
+        Some(user)
+    }
+}
+
+fn find_account(passwd: &[u8], uid: u32, name: Option<&str>) -> Option<InvokingUser> {
+    let accounts = || {
+        passwd
+            .split(|&b| b == b'\n')
+            .filter_map(parse_account)
+            .filter(move |account| account.uid == uid)
+    };
+    accounts()
+        .find(|account| Some(account.name.as_str()) == name)
+        .or_else(|| accounts().next())
+}
+
+/// `name:password:uid:gid:comment:home:shell`, see passwd(5).
+fn parse_account(line: &[u8]) -> Option<InvokingUser> {
+    let fields: Vec<&[u8]> = line.split(|&b| b == b':').collect();
+    let [name, _, uid, gid, _, home, ..] = fields[..] else {
+        return None;
+    };
+    let gid = parse_id(gid)?;
+    Some(InvokingUser {
+        uid: parse_id(uid)?,
+        gid,
+        groups: vec![gid],
+        name: String::from_utf8(name.to_vec()).ok()?,
+        home: PathBuf::from(OsString::from_vec(home.to_vec())),
+    })
+}
+
+fn find_groups(user: &InvokingUser) -> Vec<u32> {
+    let listed = output_of("/usr/bin/id", &["-G", "--", &user.name])
+        .and_then(|text| parse_id_list(&text))
+        .unwrap_or_else(|| {
+            let group = std::fs::read("/etc/group").unwrap_or_default();
+            groups_with_member(&group, &user.name)
+        });
+    let mut groups = vec![user.gid];
+    groups.extend(listed.into_iter().filter(|&gid| gid != user.gid));
+    groups
+}
+
+/// `name:password:gid:member,member`, see group(5).
+fn groups_with_member(group: &[u8], user: &str) -> Vec<u32> {
+    group
+        .split(|&b| b == b'\n')
+        .filter_map(|line| {
+            let fields: Vec<&[u8]> = line.split(|&b| b == b':').collect();
+            let [_, _, gid, members] = fields[..] else {
+                return None;
+            };
+            let member = members
+                .split(|&b| b == b',')
+                .any(|member| member == user.as_bytes());
+            parse_id(gid).filter(|_| member)
+        })
+        .collect()
+}
+
+fn parse_id_list(text: &[u8]) -> Option<Vec<u32>> {
+    let ids: Option<Vec<u32>> = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(parse_id)
+        .collect();
+    ids.filter(|ids| !ids.is_empty())
+}
+
+fn parse_id(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// By absolute path: we are root, and PATH is the caller's.
+fn output_of(program: &str, args: &[&str]) -> Option<Vec<u8>> {
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &[u8] = b"root:x:0:0:root:/root:/bin/bash\n\
+        ann:x:1000:1000:Ann,,,:/home/ann:/bin/zsh\n\
+        +::::::\n\
+        build:x:1000:100::/srv/build:/bin/sh\n\
+        short:x:1001\n";
+
+    #[test]
+    fn takes_the_account_with_the_right_name() {
+        let ann = find_account(PASSWD, 1000, Some("ann")).unwrap();
+        assert_eq!((ann.uid, ann.gid), (1000, 1000));
+        assert_eq!(ann.home, PathBuf::from("/home/ann"));
+        let build = find_account(PASSWD, 1000, Some("build")).unwrap();
+        assert_eq!(build.home, PathBuf::from("/srv/build"));
+    }
+
+    #[test]
+    fn an_unknown_name_gives_the_first_account_of_the_uid() {
+        assert_eq!(find_account(PASSWD, 1000, None).unwrap().name, "ann");
+        assert_eq!(find_account(PASSWD, 1000, Some("x")).unwrap().name, "ann");
+        assert_eq!(find_account(PASSWD, 1001, None), None);
+        assert_eq!(find_account(b"", 0, None), None);
+    }
+
+    #[test]
+    fn reads_groups_from_both_places() {
+        let group = b"root:x:0:\nsudo:x:27:ann,bob\nannex:x:28:annex\ndocker:x:998:ann\n";
+        assert_eq!(groups_with_member(group, "ann"), [27, 998]);
+        assert_eq!(parse_id_list(b"1000 27 998\n"), Some(vec![1000, 27, 998]));
+        assert_eq!(parse_id_list(b"id: no such user\n"), None);
+        assert_eq!(parse_id_list(b""), None);
+    }
+
+    #[test]
+    fn nobody_is_known_here() {
+        let Some(nobody) = InvokingUser::find(65534, Some("nobody")) else {
+            eprintln!("skipped: no account with uid 65534 on this machine");
+            return;
+        };
+        assert_eq!(nobody.uid, 65534);
+        assert_eq!(nobody.groups[0], nobody.gid);
+    }
+}
