@@ -10,6 +10,7 @@
 //! record from the ring; [`process`] knows, from the [`sideband`], what was
 //! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
 
+pub mod cgroup;
 pub mod privilege;
 pub mod sample;
 mod sideband;
