@@ -11,6 +11,7 @@
 //! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
 
 pub mod cgroup;
+pub mod child;
 pub mod privilege;
 pub mod sample;
 mod sideband;
