@@ -12,6 +12,7 @@
 
 pub mod cgroup;
 pub mod child;
+pub mod features;
 pub mod privilege;
 pub mod sample;
 mod sideband;

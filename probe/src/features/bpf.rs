@@ -1,0 +1,160 @@
+//! What the kernel's BPF offers, by asking it to load programs of two
+//! instructions and to make maps of one page.
+
+use super::Finding;
+use aya::maps::MapType;
+use aya::programs::{ProgramError, ProgramType};
+use aya::sys::{
+    BpfHelper, SyscallError, is_helper_supported, is_map_supported, is_program_supported,
+};
+use std::io;
+use std::path::Path;
+
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+const NEWER_KERNEL: &str = "use kernel 5.17 or newer, or one with this backported";
+
+/// The kernel's description of its own types, which the programs are fitted to.
+pub fn type_information() -> Finding {
+    if Path::new(KERNEL_BTF).exists() {
+        return Finding::ok("btf", "BTF: the kernel describes its types");
+    }
+    Finding::fail(
+        "btf",
+        format!("BTF: no {KERNEL_BTF}: programs cannot be fitted to this kernel"),
+    )
+    .fix("use a kernel built with CONFIG_DEBUG_INFO_BTF=y")
+}
+
+/// The system call first: if that fails, the rest would fail alike.
+pub fn programs(may_try: bool) -> Vec<Finding> {
+    if !may_try {
+        return vec![Finding::warn("bpf", "BPF: not tried without rights")];
+    }
+    let system_call = judge_syscall(&is_map_supported(MapType::Array).map_err(cause_of_map));
+    let works = system_call.level == super::Level::Ok;
+    let mut findings = vec![system_call];
+    if works {
+        findings.push(judge(
+            "ring-buffer",
+            "BPF ring buffer",
+            "no way for samples to reach us",
+            &is_map_supported(MapType::RingBuf).map_err(cause_of_map),
+        ));
+        findings.push(judge(
+            "perf-event-program",
+            "BPF programs on CPU clocks",
+            "nothing can take samples",
+            &is_program_supported(ProgramType::PerfEvent).map_err(cause_of_program),
+        ));
+        for (id, name, loss, helper) in HELPERS {
+            let answer = is_helper_supported(ProgramType::PerfEvent, helper);
+            findings.push(judge(id, name, loss, &answer.map_err(cause_of_program)));
+        }
+    }
+    findings
+}
+
+const HELPERS: [(&str, &str, &str, BpfHelper); 3] = [
+    (
+        "bpf-loop",
+        "bpf_loop",
+        "user stacks cannot be walked in the kernel",
+        BpfHelper::BPF_FUNC_loop,
+    ),
+    (
+        "task",
+        "bpf_get_current_task_btf",
+        "threads cannot be told apart",
+        BpfHelper::BPF_FUNC_get_current_task_btf,
+    ),
+    (
+        "task-registers",
+        "bpf_task_pt_regs",
+        "no user stack while a thread is in the kernel",
+        BpfHelper::BPF_FUNC_task_pt_regs,
+    ),
+];
+
+fn judge_syscall(answer: &Result<bool, io::Error>) -> Finding {
+    match answer {
+        Ok(true) => Finding::ok("bpf", "BPF: maps can be made"),
+        Ok(false) => Finding::fail("bpf", "BPF: the kernel makes no maps").fix(NEWER_KERNEL),
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            Finding::fail("bpf", "BPF: this kernel has no bpf system call")
+                .fix("use a kernel built with CONFIG_BPF_SYSCALL=y")
+        }
+        Err(error) => Finding::fail(
+            "bpf",
+            format!("BPF: refused in spite of our rights: {error}"),
+        )
+        .fix("look for a seccomp filter, lockdown or an LSM; in a container: --cap-add=BPF"),
+    }
+}
+
+fn judge(id: &'static str, name: &str, loss: &str, answer: &Result<bool, io::Error>) -> Finding {
+    match answer {
+        Ok(true) => Finding::ok(id, name),
+        Ok(false) => {
+            Finding::fail(id, format!("{name}: not in this kernel: {loss}")).fix(NEWER_KERNEL)
+        }
+        Err(error) => Finding::warn(id, format!("{name}: cannot tell: {error}")),
+    }
+}
+
+fn cause_of_map(error: SyscallError) -> io::Error {
+    error.io_error
+}
+
+fn cause_of_program(error: ProgramError) -> io::Error {
+    match error {
+        ProgramError::SyscallError(error) => error.io_error,
+        other => io::Error::other(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn tells_a_kernel_without_bpf_from_one_that_refuses() {
+        let errno = |n| Err(io::Error::from_raw_os_error(n));
+        assert!(
+            judge_syscall(&errno(libc::ENOSYS))
+                .what
+                .contains("no bpf system call")
+        );
+        let refused = judge_syscall(&errno(libc::EPERM));
+        assert_eq!(refused.level, Level::Fail);
+        assert!(refused.fix.unwrap().contains("seccomp"));
+    }
+
+    #[test]
+    fn a_missing_helper_says_what_is_lost() {
+        let finding = judge("x", "bpf_loop", "no stacks", &Ok(false));
+        assert_eq!(finding.what, "bpf_loop: not in this kernel: no stacks");
+        assert_eq!(finding.level, Level::Fail);
+        let unknown = judge("x", "bpf_loop", "no stacks", &Err(io::Error::other("?")));
+        assert_eq!(unknown.level, Level::Warn);
+    }
+
+    #[test]
+    fn nothing_is_tried_without_rights() {
+        assert_eq!(programs(false).len(), 1);
+    }
+
+    #[test]
+    fn this_kernel_answers() {
+        if crate::privilege::Rights::current()
+            .unwrap()
+            .can_sample()
+            .is_err()
+        {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let findings = programs(true);
+        assert_eq!(findings.len(), 6, "{findings:?}");
+    }
+}
