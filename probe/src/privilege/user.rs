@@ -21,13 +21,17 @@ impl InvokingUser {
     /// The user that `sudo` started us for. Only root may say so: for anybody
     /// else the variables are just text. `None` also when root called `sudo`.
     pub fn under_sudo() -> Option<InvokingUser> {
-        if !rustix::process::geteuid().is_root() {
+        let is_root = rustix::process::geteuid().is_root();
+        Self::named_by(is_root, |name| std::env::var(name).ok())
+    }
+
+    fn named_by(is_root: bool, env: impl Fn(&str) -> Option<String>) -> Option<InvokingUser> {
+        if !is_root {
             return None;
         }
-        let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+        let number = |name| env(name)?.parse::<u32>().ok();
         let uid = number("SUDO_UID").filter(|&uid| uid != 0)?;
-        let name = std::env::var("SUDO_USER").ok();
-        let mut user = Self::find(uid, name.as_deref())?;
+        let mut user = Self::find(uid, env("SUDO_USER").as_deref())?;
         // `newgrp` may have changed it before sudo.
         if let Some(gid) = number("SUDO_GID") {
             user.gid = gid;
@@ -155,6 +159,31 @@ mod tests {
         assert_eq!(find_account(PASSWD, 1000, Some("x")).unwrap().name, "ann");
         assert_eq!(find_account(PASSWD, 1001, None), None);
         assert_eq!(find_account(b"", 0, None), None);
+    }
+
+    #[test]
+    fn sudo_is_believed_by_root_only() {
+        let vars = |uid: &'static str| {
+            move |name: &str| match name {
+                "SUDO_UID" => Some(uid.to_owned()),
+                "SUDO_GID" => Some("7".to_owned()),
+                _ => None,
+            }
+        };
+        assert_eq!(InvokingUser::named_by(false, vars("65534")), None);
+        assert_eq!(
+            InvokingUser::named_by(true, vars("0")),
+            None,
+            "root called it"
+        );
+        assert_eq!(InvokingUser::named_by(true, vars("-1")), None);
+        assert_eq!(InvokingUser::named_by(true, |_| None), None);
+        if InvokingUser::find(65534, None).is_none() {
+            eprintln!("skipped: no account with uid 65534 on this machine");
+            return;
+        }
+        let user = InvokingUser::named_by(true, vars("65534")).unwrap();
+        assert_eq!((user.uid, user.gid), (65534, 7));
     }
 
     #[test]
