@@ -52,6 +52,7 @@ pub fn settings(rights: &Rights) -> Vec<Finding> {
         judge_kernel_names(
             has_addresses(&kallsyms),
             read_number("kernel/kptr_restrict"),
+            rights,
         ),
         judge_lockdown(&lockdown),
         judge_memlock(rights),
@@ -109,19 +110,27 @@ fn judge_rate(max: Option<u32>) -> Finding {
 }
 
 /// `kptr_restrict` alone does not decide: the answer is in what we may read.
-fn judge_kernel_names(shown: bool, restrict: Option<i64>) -> Finding {
+fn judge_kernel_names(shown: bool, restrict: Option<i64>, rights: &Rights) -> Finding {
     if shown {
         return Finding::ok(
             "kernel-names",
             "kernel functions have names (/proc/kallsyms)",
         );
     }
-    let restrict = restrict.map_or("unknown".into(), |value| value.to_string());
-    Finding::warn(
-        "kernel-names",
-        format!("kernel functions have no names: kernel.kptr_restrict = {restrict}"),
-    )
-    .fix("run as root with: sudo sysctl kernel.kptr_restrict=1")
+    let finding = |why| {
+        Finding::warn(
+            "kernel-names",
+            format!("kernel functions have no names: {why}"),
+        )
+    };
+    match restrict {
+        Some(2) => finding("kernel.kptr_restrict = 2 hides them from everybody")
+            .fix("sudo sysctl kernel.kptr_restrict=1"),
+        _ if !rights.allow(Capability::Syslog) => {
+            finding("/proc/kallsyms shows them only with CAP_SYSLOG").fix("sudo proftop")
+        }
+        _ => finding("/proc/kallsyms shows no addresses"),
+    }
 }
 
 /// The mode in brackets: `none [integrity] confidentiality`.
@@ -245,7 +254,22 @@ mod tests {
             "0000000000000000 A fixed\n0000000000000000 T _stext\n"
         ));
         assert!(!has_addresses("0000000000010000 A percpu\n"));
-        assert_eq!(judge_kernel_names(false, Some(2)).level, Level::Warn);
+    }
+
+    #[test]
+    fn hidden_names_are_blamed_on_what_hides_them() {
+        let mut rights = Rights {
+            euid: 1000,
+            effective: Default::default(),
+            in_user_namespace: false,
+        };
+        let user = judge_kernel_names(false, Some(0), &rights);
+        assert_eq!(user.level, Level::Warn);
+        assert!(user.what.contains("CAP_SYSLOG"));
+        rights.effective.0 = 1 << Capability::Syslog as u8;
+        let root = judge_kernel_names(false, Some(2), &rights);
+        assert!(root.fix.unwrap().contains("kptr_restrict=1"));
+        assert_eq!(judge_kernel_names(true, Some(2), &rights).level, Level::Ok);
     }
 
     #[test]
