@@ -1,0 +1,242 @@
+//! A *failure* is how a run of proftop ends when it cannot do what was asked:
+//! one sentence, why, what would help, and the exit code.
+//!
+//! ```text
+//! proftop: cannot sample: no right to load BPF programs and open CPU clocks
+//!   you are uid 1000 without CAP_BPF+CAP_PERFMON; kernel.perf_event_paranoid = 2
+//!   Any one of these is enough:
+//!     sudo proftop        this run
+//!     …
+//!   Works without rights: proftop doctor, proftop --help
+//! ```
+
+pub mod rights;
+
+use std::fmt;
+
+/// What scripts see. Fixed for good once released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Done,
+    Failed,
+    /// The command line makes no sense.
+    Usage,
+    /// Not on this machine, or not with these rights.
+    NotPossible,
+    NoSamples,
+    /// `-- COMMAND` did not start, and it was our doing. From here on as `env`.
+    CommandNotStarted,
+    CommandNotExecutable,
+    CommandNotFound,
+    /// What the command itself ended with; 128 + N for signal N.
+    Command(u8),
+}
+
+impl Exit {
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            // 3 is kept for a comparison that exceeds its limit.
+            Exit::NotPossible => 4,
+            Exit::NoSamples => 5,
+            Exit::CommandNotStarted => 125,
+            Exit::CommandNotExecutable => 126,
+            Exit::CommandNotFound => 127,
+            Exit::Command(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// Something to type, and what one gets by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remedy {
+    /// May be several lines, joined by trailing backslashes.
+    pub command: String,
+    pub note: String,
+}
+
+/// Its `Display` is the whole text for the user, with the name of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub exit: Exit,
+    /// What failed, and on what. One line, without a full stop.
+    pub message: String,
+    /// Why, a line each.
+    pub details: Vec<String>,
+    /// Each alone is enough.
+    pub remedies: Vec<Remedy>,
+    /// What can be done instead.
+    pub more: Option<String>,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure {
+            exit,
+            message: message.into(),
+            details: Vec::new(),
+            remedies: Vec::new(),
+            more: None,
+        }
+    }
+
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Failed, message)
+    }
+
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, message)
+    }
+
+    #[must_use]
+    pub fn detail(mut self, line: impl Into<String>) -> Failure {
+        self.details.push(line.into());
+        self
+    }
+
+    #[must_use]
+    pub fn remedy(mut self, command: impl Into<String>, note: impl Into<String>) -> Failure {
+        self.remedies.push(Remedy {
+            command: command.into(),
+            note: note.into(),
+        });
+        self
+    }
+
+    #[must_use]
+    pub fn more(mut self, line: impl Into<String>) -> Failure {
+        self.more = Some(line.into());
+        self
+    }
+}
+
+impl From<probe::child::StartError> for Failure {
+    fn from(error: probe::child::StartError) -> Failure {
+        let exit = match error.exit_code() {
+            127 => Exit::CommandNotFound,
+            126 => Exit::CommandNotExecutable,
+            _ => Exit::CommandNotStarted,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::failed(format!("{error:#}"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "proftop: {}", self.message)?;
+        for detail in &self.details {
+            writeln!(f, "  {detail}")?;
+        }
+        match self.remedies.len() {
+            0 => {}
+            1 => writeln!(f, "  This is enough:")?,
+            _ => writeln!(f, "  Any one of these is enough:")?,
+        }
+        for remedy in &self.remedies {
+            write_remedy(f, remedy)?;
+        }
+        match &self.more {
+            Some(more) => writeln!(f, "  {more}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the notes begin, if the command is shorter.
+const NOTE_COLUMN: usize = 44;
+
+fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: &Remedy) -> fmt::Result {
+    let mut lines = remedy.command.lines().peekable();
+    while let Some(line) = lines.next() {
+        if lines.peek().is_some() {
+            writeln!(f, "    {line}")?;
+        } else {
+            writeln!(f, "    {line:<NOTE_COLUMN$}  {}", remedy.note)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_as_one_sentence_and_indented_lines() {
+        let failure = Failure::new(Exit::NotPossible, "cannot sample: no rights")
+            .detail("you are uid 1000")
+            .remedy("sudo proftop", "this run")
+            .remedy("sudo setcap \\\n  cap_bpf+ep proftop", "every run")
+            .more("More: proftop doctor");
+        assert_eq!(
+            failure.to_string(),
+            "proftop: cannot sample: no rights\n  \
+               you are uid 1000\n  \
+               Any one of these is enough:\n    \
+                 sudo proftop                                  this run\n    \
+                 sudo setcap \\\n      \
+                   cap_bpf+ep proftop                          every run\n  \
+               More: proftop doctor\n"
+        );
+    }
+
+    #[test]
+    fn a_plain_failure_is_one_line() {
+        let failure = Failure::failed("no process 4121");
+        assert_eq!(failure.to_string(), "proftop: no process 4121\n");
+        assert_eq!(failure.exit.code(), 1);
+    }
+
+    #[test]
+    fn the_codes_are_the_documented_ones() {
+        let codes = [
+            (Exit::Done, 0),
+            (Exit::Failed, 1),
+            (Exit::Usage, 2),
+            (Exit::NotPossible, 4),
+            (Exit::NoSamples, 5),
+            (Exit::CommandNotStarted, 125),
+            (Exit::CommandNotExecutable, 126),
+            (Exit::CommandNotFound, 127),
+            (Exit::Command(139), 139),
+        ];
+        for (exit, code) in codes {
+            assert_eq!(exit.code(), code);
+        }
+    }
+
+    #[test]
+    fn a_command_that_does_not_start_ends_as_env_does() {
+        let missing = probe::child::StartError::NotFound {
+            program: "nope".into(),
+        };
+        let failure = Failure::from(missing);
+        assert_eq!(failure.exit, Exit::CommandNotFound);
+        assert_eq!(failure.to_string(), "proftop: command not found: nope\n");
+    }
+
+    #[test]
+    fn causes_follow_the_message() {
+        let error = anyhow::anyhow!("disk full").context("failed to write `x.csv`");
+        assert_eq!(
+            Failure::from(error).message,
+            "failed to write `x.csv`: disk full"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! The failure that most users see first: no rights to sample.
+
+use super::{Exit, Failure};
+use probe::privilege::MissingRights;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What a binary needs so that any user can run it: the two that sampling
+/// cannot do without, and what names of kernel functions and of other users'
+/// functions take.
+const FILE_CAPABILITIES: &str =
+    "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep";
+
+/// Directories that sudo searches by default, whatever PATH says.
+const SUDO_PATH: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// How to type this very run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// A path, or the bare name where sudo would find it.
+    program: String,
+    /// As a shell wants them.
+    args: String,
+}
+
+impl Invocation {
+    pub fn current() -> Invocation {
+        let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let exe = std::env::current_exe().unwrap_or_else(|_| "proftop".into());
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Invocation::new(&exe, &cwd, &args)
+    }
+
+    fn new(exe: &Path, cwd: &Path, args: &[OsString]) -> Invocation {
+        let on_sudo_path = exe
+            .parent()
+            .is_some_and(|dir| SUDO_PATH.iter().any(|known| dir == Path::new(known)));
+        let program = if on_sudo_path {
+            exe.file_name().unwrap_or_default().display().to_string()
+        } else if let (Ok(below), true) = (exe.strip_prefix(cwd), cwd != Path::new("/")) {
+            format!("./{}", below.display())
+        } else {
+            exe.display().to_string()
+        };
+        let args: Vec<_> = args
+            .iter()
+            .map(|arg| quote(&arg.to_string_lossy()))
+            .collect();
+        Invocation {
+            program: quote(&program),
+            args: args.join(" "),
+        }
+    }
+}
+
+/// The whole message, with a way out for each situation.
+pub fn cannot_sample(
+    missing: &MissingRights,
+    paranoid: Option<i32>,
+    invocation: &Invocation,
+) -> Failure {
+    let mut why = format!("you are {missing}");
+    if let (Some(level), false) = (paranoid, missing.in_user_namespace) {
+        why += &format!("; kernel.perf_event_paranoid = {level}");
+    }
+    let failure = Failure::new(
+        Exit::NotPossible,
+        "cannot sample: no right to load BPF programs and open CPU clocks",
+    )
+    .detail(why)
+    .more("Works without rights: proftop doctor, proftop --help");
+    let program = &invocation.program;
+    if missing.in_user_namespace {
+        return failure
+            .detail("BPF asks for these rights outside of any container: run proftop on the host");
+    }
+    if missing.euid == 0 {
+        return failure.remedy(
+            "docker run --pid=host --cap-add=BPF \\\n  --cap-add=PERFMON --cap-add=SYS_PTRACE …",
+            "as root on the host, for this container",
+        );
+    }
+    let again = format!("sudo {program} {}", invocation.args);
+    failure.remedy(again.trim_end(), "this run").remedy(
+        format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {program}"),
+        "every run of this binary",
+    )
+}
+
+/// Readable where it is safe, quoted where it is not.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    // No raw control characters: the text goes to a terminal.
+    let visible: String = word.chars().filter(|c| !c.is_control()).collect();
+    format!("'{}'", visible.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe::privilege::Capability;
+
+    fn invocation(exe: &str, args: &[&str]) -> Invocation {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        Invocation::new(Path::new(exe), Path::new("/src/proftop"), &args)
+    }
+
+    fn missing(euid: u32) -> MissingRights {
+        MissingRights {
+            euid,
+            missing: vec![Capability::Bpf, Capability::Perfmon],
+            in_user_namespace: false,
+        }
+    }
+
+    #[test]
+    fn an_ordinary_user_gets_two_ways_out() {
+        let run = invocation("/src/proftop/target/release/proftop", &["-p", "12"]);
+        let text = cannot_sample(&missing(1000), Some(2), &run).to_string();
+        let expected = "\
+proftop: cannot sample: no right to load BPF programs and open CPU clocks
+  you are uid 1000 without CAP_BPF+CAP_PERFMON; kernel.perf_event_paranoid = 2
+  Any one of these is enough:
+    sudo ./target/release/proftop -p 12           this run
+    sudo setcap \\
+      cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep \\
+      ./target/release/proftop                    every run of this binary
+  Works without rights: proftop doctor, proftop --help
+";
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn root_in_a_container_is_not_told_to_use_sudo() {
+        let text = cannot_sample(&missing(0), None, &invocation("/bin/proftop", &[])).to_string();
+        assert!(text.contains("--cap-add=BPF"), "{text}");
+        assert!(!text.contains("sudo"), "{text}");
+        let mut rootless = missing(0);
+        rootless.missing.clear();
+        rootless.in_user_namespace = true;
+        let text = cannot_sample(&rootless, Some(2), &invocation("/bin/proftop", &[])).to_string();
+        assert!(text.contains("on the host"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn names_the_program_so_that_sudo_finds_it() {
+        assert_eq!(invocation("/usr/bin/proftop", &[]).program, "proftop");
+        let home = invocation("/home/ann/.cargo/bin/proftop", &[]);
+        assert_eq!(home.program, "/home/ann/.cargo/bin/proftop");
+    }
+
+    #[test]
+    fn arguments_survive_the_shell() {
+        let run = invocation("/usr/bin/proftop", &["--comm", "a b'c", "", "\x1b[2J"]);
+        assert_eq!(run.args, r"--comm 'a b'\''c' '' '[2J'");
+    }
+}
