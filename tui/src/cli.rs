@@ -1,0 +1,152 @@
+//! The command line: what was typed becomes a [`Config`], what it means.
+//!
+//! Only what can be told from the words alone is checked here; whether a pid
+//! exists or the kernel allows a rate is for [`crate::commands`].
+
+mod args;
+mod help;
+mod meaning;
+mod values;
+
+use crate::failure::Failure;
+use clap::ValueEnum;
+use regex::Regex;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the user wants.
+#[derive(Debug)]
+pub enum Request {
+    Top(Box<Config>),
+    Doctor(DoctorConfig),
+    /// Help or version: goes to standard output, and that is all.
+    Print(String),
+}
+
+/// A run of the profiler.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub target: TargetSpec,
+    pub sample: SampleConfig,
+    pub show: ShowConfig,
+    pub look: Look,
+    pub mode: Mode,
+    /// To be started and watched; then `target` names no pid, tid or cgroup.
+    pub command: Option<CommandLine>,
+}
+
+/// What to sample. Kinds combine with "and", values of one kind with "or".
+#[derive(Debug, Clone, Default)]
+pub struct TargetSpec {
+    pub pids: Vec<u32>,
+    pub tids: Vec<u32>,
+    pub comm: Option<Regex>,
+    /// A path, unit or container id, not yet looked up.
+    pub cgroup: Option<String>,
+    /// Leave out the processes that the named ones start.
+    pub no_children: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleConfig {
+    pub rate_hz: u32,
+    /// User frames per stack.
+    pub depth_max: u32,
+    pub keep: Duration,
+    pub memory_bytes_max: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShowConfig {
+    /// In batch mode one report covers one delay, so there the two are equal.
+    pub window: Duration,
+    pub sort: Sort,
+    /// Between redraws, or between reports.
+    pub delay: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub color: Color,
+    pub ascii: bool,
+    pub theme: Theme,
+    pub mouse: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    Screen,
+    Batch(BatchConfig),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchConfig {
+    /// `None`: until interrupted, or until the command ends.
+    pub reports_max: Option<u32>,
+    pub rows_max: usize,
+    pub format: Format,
+    /// `None`: standard output.
+    pub file: Option<PathBuf>,
+    pub overwrite: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoctorConfig {
+    pub pid: Option<u32>,
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Samples in the function itself
+    #[value(name = "self")]
+    SelfTime,
+    /// Samples in it or in what it calls
+    Total,
+    Name,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Csv,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Theme {
+    Auto,
+    Dark,
+    Light,
+    /// The sixteen colors of the terminal's own palette
+    #[value(name = "16")]
+    Sixteen,
+    /// No colors at all
+    Mono,
+}
+
+/// Reads the words, the program's name first. A failure is bad usage.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    match args::read(words) {
+        Ok(args) => meaning::request(args),
+        Err(error) => help::or_failure(error).map(Request::Print),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The words as clap sees them. Every option's text for `--help` is its doc
+//! comment.
+
+use super::{Color, Format, Sort, Theme, help, values};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use regex::Regex;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which functions burn the CPUs, live.
+#[derive(Debug, Parser)]
+#[command(
+    name = "proftop",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    override_usage = help::USAGE,
+    before_long_help = help::EXAMPLES,
+    after_long_help = help::EXIT_CODES
+)]
+pub struct Words {
+    #[command(subcommand)]
+    pub subcommand: Option<Sub>,
+    #[command(flatten)]
+    pub top: Top,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Sub {
+    /// Say what works on this machine, what does not, and what would help
+    Doctor(Doctor),
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Look at this process too: its binaries, symbols and namespaces
+    #[arg(short, long, value_name = "PID", value_parser = values::id)]
+    pub pid: Option<u32>,
+    /// Print one JSON object; see docs/doctor-json.md
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Processes; may be given more than once
+    #[arg(short, long = "pid", value_name = "PID[,PID]", value_parser = values::ids, help_heading = "Target")]
+    pub pids: Vec<values::Ids>,
+    /// Threads; may be given more than once
+    #[arg(short, long = "tid", value_name = "TID[,TID]", value_parser = values::ids, help_heading = "Target")]
+    pub tids: Vec<values::Ids>,
+    /// Threads whose name matches
+    #[arg(long, value_name = "REGEX", value_parser = values::regex, help_heading = "Target")]
+    pub comm: Option<Regex>,
+    /// A control group by path, a systemd unit by name, or a container by the start of its id
+    #[arg(
+        short = 'g',
+        long,
+        value_name = "CGROUP|CONTAINER|UNIT",
+        help_heading = "Target"
+    )]
+    pub cgroup: Option<String>,
+    /// Leave out processes that the given ones start
+    #[arg(long, help_heading = "Target")]
+    pub no_children: bool,
+
+    /// Samples per second and busy CPU, 1 to 10000
+    #[arg(short = 'F', long = "rate", value_name = "HZ", default_value_t = probe::features::RATE_DEFAULT,
+          value_parser = values::rate, help_heading = "Sampling")]
+    pub rate: u32,
+    /// Longest user stack that is walked, 1 to 1024 frames
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = values::depth, help_heading = "Sampling")]
+    pub max_depth: u32,
+    /// How long samples are kept
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::keep, help_heading = "Sampling")]
+    pub keep: Duration,
+    /// Memory for samples; when it is full the oldest leave first
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = values::memory, help_heading = "Sampling")]
+    pub mem: u64,
+
+    /// The last so many seconds are shown [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
+    pub window: Option<Duration>,
+    /// Order of functions
+    #[arg(long, value_enum, default_value_t = Sort::SelfTime, help_heading = "Display")]
+    pub sort: Sort,
+    /// Time between redraws; with --batch, the time that one report covers
+    #[arg(short, long, value_name = "SECS", default_value = "1", value_parser = values::delay, help_heading = "Display")]
+    pub delay: Duration,
+
+    /// Print reports instead of opening the screen
+    #[arg(short, long, help_heading = "Output")]
+    pub batch: bool,
+    /// End after so many reports
+    #[arg(short = 'n', long = "reports", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    pub reports: Option<u32>,
+    /// Functions per report [default: 20]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    pub top: Option<u32>,
+    /// Format of reports [default: text]
+    #[arg(long, value_enum, help_heading = "Output")]
+    pub format: Option<Format>,
+    /// Write reports to a new file
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Let -o overwrite a file
+    #[arg(short, long, help_heading = "Output")]
+    pub force: bool,
+    /// When to use colors
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Output")]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long, help_heading = "Output")]
+    pub ascii: bool,
+    /// Colors to draw with
+    #[arg(long, value_enum, default_value_t = Theme::Auto, help_heading = "Output")]
+    pub theme: Theme,
+    /// Leave the mouse to the terminal
+    #[arg(long, help_heading = "Output")]
+    pub no_mouse: bool,
+
+    /// A command to start and to watch, as the user who called sudo
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+pub fn read(mut words: Vec<OsString>) -> Result<Words, clap::Error> {
+    // `proftop top` is `proftop`: for those who expect a word there.
+    if words.get(1).is_some_and(|word| word == "top") {
+        words.remove(1);
+    }
+    Words::from_arg_matches(&command(&words).try_get_matches_from(words)?)
+}
+
+/// `-h` is one screen written by hand, `--help` is made from the text above.
+fn command(words: &[OsString]) -> clap::Command {
+    let ours = words.iter().take_while(|&word| word != "--");
+    let long = ours.into_iter().any(|word| word == "--help");
+    let command = Words::command();
+    if long {
+        command
+    } else {
+        command.override_help(help::SCREEN)
+    }
+}

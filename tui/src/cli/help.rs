@@ -1,0 +1,120 @@
+//! Texts of the command line: help, and clap's errors as one sentence.
+
+use crate::failure::Failure;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// `-h`: one screen of 24 lines and 80 columns, examples first.
+pub const SCREEN: &str = "\
+proftop: top for code. Which functions burn the CPUs, live.
+
+  sudo proftop                              what is this machine doing?
+  sudo proftop -p $(pgrep -d, postgres)     some processes
+  sudo proftop -g nginx.service             a unit, container or control group
+  sudo proftop -- ./bench --size 1M         run and watch, as yourself
+  sudo proftop -b -n 1 -d 10 --top 15       ten seconds, fifteen lines, exit
+  proftop doctor                            what works here, and why not
+
+proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
+proftop doctor [-p PID] [--json]
+
+TARGET  -p PID[,PID]  -t TID[,TID]  --comm REGEX  -g CGROUP|CONTAINER|UNIT
+        --no-children
+SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
+SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1)
+OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
+        --color auto|always|never  --theme auto|dark|light|16|mono
+        --ascii  --no-mouse
+
+More: proftop --help, proftop --version
+";
+
+pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
+       proftop doctor [-p PID] [--json]";
+
+pub const EXAMPLES: &str = "\
+sudo proftop                              what is this machine doing?
+sudo proftop -p $(pgrep -d, postgres)     some processes
+sudo proftop -g nginx.service             a unit, container or control group
+sudo proftop -- ./bench --size 1M         run and watch, as yourself
+sudo proftop -b -n 1 -d 10 --top 15       ten seconds, fifteen lines, exit
+proftop doctor                            what works here, and why not";
+
+pub const EXIT_CODES: &str = "\
+Targets of different kinds combine with \"and\", values of one kind with \"or\".
+Times are 30s, 10m or 1h; sizes are 256M or 1G.
+
+Exit status: 0 done, 1 failed, 2 bad usage, 4 not possible here (rights, kernel),
+5 no samples. With --batch and a command: the command's own, or 125, 126 and 127
+as env ends when it did not start, was not executable or was not found.";
+
+/// Help and version come out of clap as errors; the others are bad usage.
+pub fn or_failure(error: clap::Error) -> Result<String, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
+        _ => Err(Failure::usage(sentence(&error))),
+    }
+}
+
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().take_while(|line| !line.is_empty());
+    let joined = first.map(str::trim).collect::<Vec<_>>().join(" ");
+    let mut sentence = joined.trim_start_matches("error: ").to_owned();
+    let suggested = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ];
+    if let Some(guess) = suggested.into_iter().find_map(|kind| first_of(error, kind)) {
+        sentence += &format!("; did you mean '{guess}'?");
+    } else if let Some(word) = lone_word(error) {
+        sentence += &meant_instead(&word);
+    }
+    // What was typed is repeated in the sentence.
+    sentence.retain(|c| !c.is_control());
+    sentence
+}
+
+/// A word without a dash where none has a place. As the command comes last,
+/// clap takes it for that and does not compare it with the subcommands.
+fn lone_word(error: &clap::Error) -> Option<String> {
+    let word = first_of(error, ContextKind::InvalidArg)?;
+    let unknown = error.kind() == ErrorKind::UnknownArgument;
+    (unknown && !word.starts_with('-')).then_some(word)
+}
+
+/// It was most likely a subcommand, a process or a command.
+fn meant_instead(word: &str) -> String {
+    let subcommands = ["doctor", "top"];
+    if subcommands.contains(&word) {
+        format!("; it has to come first: proftop {word}")
+    } else if let Some(near) = subcommands.iter().find(|known| distance(word, known) <= 2) {
+        format!("; did you mean '{near}'?")
+    } else if word.parse::<u32>().is_ok() {
+        format!("; to watch a process: -p {word}")
+    } else {
+        format!("; to run and watch a command: -- {word}")
+    }
+}
+
+/// How many letters to change, add or leave out (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let change = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn first_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    }
+}

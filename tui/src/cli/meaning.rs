@@ -1,0 +1,141 @@
+//! From options to a [`Config`]: what goes together and what does not.
+
+use super::args::{Sub, Top, Words};
+use super::{
+    BatchConfig, CommandLine, Config, DoctorConfig, Format, Look, Mode, Request, SampleConfig,
+    ShowConfig, TargetSpec, values::Ids,
+};
+use crate::failure::Failure;
+use std::time::Duration;
+
+const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
+const ROWS_DEFAULT: u32 = 20;
+
+pub fn request(words: Words) -> Result<Request, Failure> {
+    match words.subcommand {
+        Some(Sub::Doctor(doctor)) => Ok(Request::Doctor(DoctorConfig {
+            pid: doctor.pid,
+            json: doctor.json,
+        })),
+        None => config(words.top).map(|config| Request::Top(Box::new(config))),
+    }
+}
+
+fn config(top: Top) -> Result<Config, Failure> {
+    let mode = mode(&top)?;
+    let show = show(&top, &mode)?;
+    let sample = SampleConfig {
+        rate_hz: top.rate,
+        depth_max: top.max_depth,
+        keep: top.keep,
+        memory_bytes_max: top.mem,
+    };
+    let look = Look {
+        color: top.color,
+        ascii: top.ascii,
+        theme: top.theme,
+        mouse: !top.no_mouse,
+    };
+    let target = TargetSpec {
+        pids: flatten(&top.pids),
+        tids: flatten(&top.tids),
+        comm: top.comm,
+        cgroup: top.cgroup,
+        no_children: top.no_children,
+    };
+    let mut command = top.command.into_iter();
+    let command = command.next().map(|program| CommandLine {
+        program,
+        args: command.collect(),
+    });
+    check_target(&target, command.is_some())?;
+    Ok(Config {
+        target,
+        sample,
+        show,
+        look,
+        mode,
+        command,
+    })
+}
+
+fn mode(top: &Top) -> Result<Mode, Failure> {
+    if !top.batch {
+        let needs_batch = [
+            (top.reports.is_some(), "-n"),
+            (top.top.is_some(), "--top"),
+            (top.format.is_some(), "--format"),
+            (top.output.is_some(), "-o"),
+            (top.force, "-f"),
+        ];
+        return match needs_batch.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(Failure::usage(format!(
+                "{option} is about printed reports: add --batch (-b)"
+            ))),
+            None => Ok(Mode::Screen),
+        };
+    }
+    if top.force && top.output.is_none() {
+        return Err(Failure::usage(
+            "-f lets -o overwrite a file, but there is no -o",
+        ));
+    }
+    Ok(Mode::Batch(BatchConfig {
+        reports_max: top.reports,
+        rows_max: top.top.unwrap_or(ROWS_DEFAULT) as usize,
+        format: top.format.unwrap_or(Format::Text),
+        file: top.output.clone(),
+        overwrite: top.force,
+    }))
+}
+
+fn show(top: &Top, mode: &Mode) -> Result<ShowConfig, Failure> {
+    let window = match (mode, top.window) {
+        (Mode::Batch(_), None) => top.delay,
+        (Mode::Batch(_), Some(_)) => {
+            return Err(Failure::usage(
+                "with --batch a report covers one delay: give its length with -d instead of --window",
+            ));
+        }
+        (Mode::Screen, given) => given.unwrap_or(WINDOW_DEFAULT.min(top.keep)),
+    };
+    if window > top.keep {
+        let option = if top.window.is_some() {
+            "--window"
+        } else {
+            "-d"
+        };
+        return Err(Failure::usage(format!(
+            "{option} asks for {} s, but --keep holds only {} s",
+            window.as_secs_f64(),
+            top.keep.as_secs()
+        )));
+    }
+    Ok(ShowConfig {
+        window,
+        sort: top.sort,
+        delay: top.delay,
+    })
+}
+
+fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
+    let by_id = !target.pids.is_empty() || !target.tids.is_empty();
+    if command && (by_id || target.cgroup.is_some()) {
+        return Err(Failure::usage(
+            "-- COMMAND is itself the target: leave out -p, -t and -g",
+        ));
+    }
+    if target.no_children && target.pids.is_empty() && !command {
+        return Err(Failure::usage(
+            "--no-children needs a process to be about: add -p PID or -- COMMAND",
+        ));
+    }
+    Ok(())
+}
+
+fn flatten(lists: &[Ids]) -> Vec<u32> {
+    let mut ids: Vec<u32> = lists.iter().flatten().copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,221 @@
+use super::*;
+
+fn parse_line(line: &str) -> Result<Request, Failure> {
+    let words = std::iter::once("proftop").chain(line.split_whitespace());
+    parse(words.map(OsString::from))
+}
+
+fn config(line: &str) -> Config {
+    match parse_line(line) {
+        Ok(Request::Top(config)) => *config,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn printed(line: &str) -> String {
+    match parse_line(line) {
+        Ok(Request::Print(text)) => text,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn error(line: &str) -> String {
+    let failure = parse_line(line).expect_err(line);
+    assert_eq!(failure.exit.code(), 2, "{line}");
+    assert_eq!(failure.to_string().lines().count(), 1, "{failure}");
+    failure.message
+}
+
+fn batch(line: &str) -> BatchConfig {
+    match config(line).mode {
+        Mode::Batch(batch) => batch,
+        Mode::Screen => panic!("{line} is not batch mode"),
+    }
+}
+
+#[test]
+fn no_words_mean_the_whole_machine_on_a_screen() {
+    let config = config("");
+    assert_eq!(config.mode, Mode::Screen);
+    assert_eq!(config.sample.rate_hz, 99);
+    assert_eq!(config.sample.depth_max, 512);
+    assert_eq!(config.sample.keep, Duration::from_secs(600));
+    assert_eq!(config.sample.memory_bytes_max, 256 << 20);
+    assert_eq!(config.show.window, Duration::from_secs(10));
+    assert_eq!(config.show.sort, Sort::SelfTime);
+    assert_eq!(config.show.delay, Duration::from_secs(1));
+    assert!(config.target.pids.is_empty() && config.command.is_none());
+    assert!(config.look.mouse && !config.look.ascii);
+}
+
+#[test]
+fn top_is_the_default_word() {
+    assert_eq!(config("top -p 7").target.pids, [7]);
+    assert_eq!(config("top").mode, Mode::Screen);
+    assert!(printed("top -h").starts_with("proftop: top for code"));
+}
+
+#[test]
+fn targets_repeat_and_combine() {
+    let target = config("-p 5,3 -p 3 -t 9 --comm ^a.b -g nginx.service --no-children").target;
+    assert_eq!(target.pids, [3, 5]);
+    assert_eq!(target.tids, [9]);
+    assert!(target.comm.unwrap().is_match("axb"));
+    assert_eq!(target.cgroup.as_deref(), Some("nginx.service"));
+    assert!(target.no_children);
+}
+
+#[test]
+fn a_command_keeps_its_own_options() {
+    let config = config("-F 499 -- ./bench -p 1 --help");
+    let command = config.command.unwrap();
+    assert_eq!(command.program, "./bench");
+    assert_eq!(command.args, ["-p", "1", "--help"]);
+    assert_eq!(config.sample.rate_hz, 499);
+    assert!(config.target.pids.is_empty());
+}
+
+#[test]
+fn batch_reports_cover_one_delay() {
+    let config = config("-b -n 1 -d 2.5 --top 15 --format json -o out.json -f");
+    assert_eq!(config.show.window, Duration::from_millis(2500));
+    let Mode::Batch(batch) = config.mode else {
+        panic!()
+    };
+    assert_eq!(batch.reports_max, Some(1));
+    assert_eq!(batch.rows_max, 15);
+    assert_eq!(batch.format, Format::Json);
+    assert_eq!(batch.file, Some(PathBuf::from("out.json")));
+    assert!(batch.overwrite);
+}
+
+#[test]
+fn batch_has_defaults() {
+    let batch = batch("--batch");
+    assert_eq!((batch.reports_max, batch.rows_max), (None, 20));
+    assert_eq!((batch.format, batch.file), (Format::Text, None));
+}
+
+#[test]
+fn looks_are_read() {
+    let look = config("--color never --ascii --theme 16 --no-mouse").look;
+    assert_eq!(look.color, Color::Never);
+    assert_eq!(look.theme, Theme::Sixteen);
+    assert!(look.ascii && !look.mouse);
+}
+
+#[test]
+fn a_short_memory_shortens_the_window() {
+    assert_eq!(config("--keep 5s").show.window, Duration::from_secs(5));
+}
+
+#[test]
+fn doctor_has_options_of_its_own() {
+    let Ok(Request::Doctor(doctor)) = parse_line("doctor -p 12 --json") else {
+        panic!()
+    };
+    assert_eq!((doctor.pid, doctor.json), (Some(12), true));
+    assert!(error("doctor -F 99").contains("-F"));
+    assert!(error("-p 12 doctor").contains("doctor"));
+}
+
+#[test]
+fn mistakes_get_one_sentence_that_helps() {
+    for (line, expected) in [
+        ("--windo 5s", "did you mean '--window'?"),
+        ("docter", "did you mean 'doctor'?"),
+        ("--sort totl", "did you mean 'total'?"),
+        ("-p 1 doctor", "it has to come first: proftop doctor"),
+        ("4121", "to watch a process: -p 4121"),
+        ("./bench", "to run and watch a command: -- ./bench"),
+        ("-F 0", "not a number from 1 to 10000"),
+        ("--comm a[", "unclosed character class"),
+        ("-n 3", "-n is about printed reports: add --batch (-b)"),
+        ("--format csv", "add --batch"),
+        ("-b -f", "there is no -o"),
+        ("-b --window 5s", "give its length with -d"),
+        (
+            "--window 20m",
+            "--window asks for 1200 s, but --keep holds only 600 s",
+        ),
+        ("-p 1 -- true", "is itself the target"),
+        ("--no-children", "add -p PID"),
+        ("--mem 1M", "at least 16M"),
+        ("-p", "a value is required"),
+        ("-p 0", "not a process or thread number"),
+        ("-b -n 0", "0 is not in 1.."),
+    ] {
+        let message = error(line);
+        assert!(message.contains(expected), "{line}: {message}");
+        assert!(!message.contains("Usage:"), "{line}: {message}");
+    }
+}
+
+#[test]
+fn an_error_cannot_write_to_the_terminal() {
+    let words = ["proftop", "--x\x1b[2J\n"].map(OsString::from);
+    let text = parse(words).unwrap_err().to_string();
+    assert!(text.trim_end().chars().all(|c| !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn the_short_help_fits_a_terminal() {
+    let text = printed("-h");
+    assert!(text.lines().count() <= 24, "{} lines", text.lines().count());
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert_eq!(printed("-b -h"), text);
+}
+
+#[test]
+fn both_helps_name_every_option() {
+    let (short, long) = (printed("-h"), printed("--help"));
+    for option in [
+        "-p",
+        "-t",
+        "--comm",
+        "-g",
+        "--no-children",
+        "-F",
+        "--max-depth",
+        "--keep",
+        "--mem",
+        "--window",
+        "--sort",
+        "-d",
+        "-b",
+        "--batch",
+        "-n",
+        "--top",
+        "--format",
+        "-o",
+        "-f",
+        "--color",
+        "--ascii",
+        "--theme",
+        "--no-mouse",
+        "doctor",
+        "--json",
+        "--version",
+    ] {
+        assert!(short.contains(option), "-h lacks {option}");
+        let in_doctor = option == "--json" && printed("doctor --help").contains(option);
+        assert!(long.contains(option) || in_doctor, "--help lacks {option}");
+    }
+    assert!(long.contains("Exit status:"));
+}
+
+#[test]
+fn knows_its_version() {
+    assert_eq!(
+        printed("--version"),
+        concat!("proftop ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn clap_finds_no_fault_in_the_definition() {
+    use clap::CommandFactory;
+    args::Words::command().debug_assert();
+}

@@ -1,0 +1,209 @@
+//! Single values: ids, times, sizes, and the bounds of each.
+
+use regex::{Regex, RegexBuilder};
+use std::time::Duration;
+
+/// What one `-p` or `-t` holds.
+pub type Ids = Box<[u32]>;
+
+pub const RATE_MAX: u32 = 10_000;
+/// The kernel side has room for so many frames per sample.
+pub const DEPTH_MAX: u32 = 1024;
+
+const MIB: u64 = 1 << 20;
+/// Less would not hold a busy minute.
+const MEMORY_MIN: u64 = 16 * MIB;
+const KEEP_MIN: Duration = Duration::from_secs(1);
+/// Buckets are seconds; a day of them is what fits a screen's time axis.
+const KEEP_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Below a tenth there are no samples to report at the default rate.
+const DELAY_MIN: Duration = Duration::from_millis(100);
+const DELAY_MAX: Duration = Duration::from_secs(3600);
+/// Names of threads have 15 bytes; a pattern needs no more than this.
+const REGEX_BYTES_MAX: usize = MIB as usize;
+
+pub fn id(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(id) if id > 0 => Ok(id),
+        _ => Err("not a process or thread number".into()),
+    }
+}
+
+/// By commas, or by blanks as `pidof` prints them.
+pub fn ids(text: &str) -> Result<Ids, String> {
+    let words = text.split([',', ' ', '\n']).filter(|word| !word.is_empty());
+    let ids: Vec<u32> = words.map(id).collect::<Result<_, _>>()?;
+    if ids.is_empty() {
+        return Err("no number given".into());
+    }
+    Ok(ids.into())
+}
+
+pub fn rate(text: &str) -> Result<u32, String> {
+    number_in(text, 1, RATE_MAX)
+}
+
+pub fn depth(text: &str) -> Result<u32, String> {
+    number_in(text, 1, DEPTH_MAX)
+}
+
+pub fn keep(text: &str) -> Result<Duration, String> {
+    let time = whole_seconds(text)?;
+    within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
+}
+
+pub fn window(text: &str) -> Result<Duration, String> {
+    let time = whole_seconds(text)?;
+    within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
+}
+
+pub fn delay(text: &str) -> Result<Duration, String> {
+    within(duration(text)?, DELAY_MIN, DELAY_MAX, "0.1 to 3600")
+}
+
+pub fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= MEMORY_MIN => Ok(bytes),
+        _ => Err("at least 16M are needed".into()),
+    }
+}
+
+pub fn regex(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text)
+        .size_limit(REGEX_BYTES_MAX)
+        .build()
+        .map_err(|error| {
+            // The last of several lines is the cause, the others are a drawing.
+            let text = error.to_string();
+            let cause = text.lines().last().unwrap_or_default();
+            cause.trim_start_matches("error: ").to_owned()
+        })
+}
+
+/// `30s`, `1.5m`, `1h`, `500ms`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let bad = || "not a time such as 30s, 10m or 1h".to_owned();
+    let (number, unit) = split_unit(text);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(bad()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| bad())? * scale;
+    Duration::try_from_secs_f64(seconds).map_err(|_| bad())
+}
+
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if time.subsec_nanos() != 0 {
+        return Err("must be whole seconds".into());
+    }
+    Ok(time)
+}
+
+/// `256M`, `1G`, `64MiB`; a bare number is bytes. Powers of 1024, as memory is.
+fn size(text: &str) -> Result<u64, String> {
+    let bad = || "not a size such as 256M or 1G".to_owned();
+    let (number, unit) = split_unit(text);
+    let unit = unit.trim_end_matches(['b', 'B']).trim_end_matches('i');
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    number.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn number_in(text: &str, min: u32, max: u32) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        _ => Err(format!("not a number from {min} to {max}")),
+    }
+}
+
+fn within(time: Duration, min: Duration, max: Duration, range: &str) -> Result<Duration, String> {
+    if time < min || time > max {
+        return Err(format!("must be {range}"));
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_times() {
+        let seconds = |text| duration(text).unwrap().as_secs_f64();
+        for (text, expected) in [
+            ("30s", 30.0),
+            ("10m", 600.0),
+            ("1h", 3600.0),
+            ("2", 2.0),
+            ("0.5", 0.5),
+            ("1.5m", 90.0),
+            ("500ms", 0.5),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+        for text in [
+            "", "s", "10x", "-1", "1 h", "nan", "inf", "1e9", "1.2.3", "10mm",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_sizes() {
+        assert_eq!(size("256M"), Ok(256 * MIB));
+        assert_eq!(size("1g"), Ok(1024 * MIB));
+        assert_eq!(size("64MiB"), Ok(64 * MIB));
+        assert_eq!(size("64MB"), Ok(64 * MIB));
+        assert_eq!(size("4096"), Ok(4096));
+        for text in ["", "M", "1.5G", "12T", "99999999999G", "-1M"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_part_of_the_value() {
+        assert!(delay("0.05").is_err());
+        assert!(delay("0.1").is_ok());
+        assert!(delay("2h").is_err());
+        assert!(window("1.5").is_err());
+        assert!(window("0").is_err());
+        assert!(keep("25h").is_err());
+        assert!(memory("1M").is_err());
+        assert!(rate("0").is_err());
+        assert!(rate("10001").is_err());
+        assert_eq!(rate("10000"), Ok(10_000));
+        assert!(depth("1025").is_err());
+    }
+
+    #[test]
+    fn reads_ids_as_people_and_pidof_write_them() {
+        assert_eq!(*ids("12,13").unwrap(), [12, 13]);
+        assert_eq!(*ids("12 13\n").unwrap(), [12, 13]);
+        for text in ["", ",", "0", "12,x", "-3", "4294967296"] {
+            assert!(ids(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_gives_its_cause_in_one_line() {
+        assert_eq!(regex("a[").unwrap_err(), "unclosed character class");
+        assert!(!regex("(a{1000}){1000}").unwrap_err().contains('\n'));
+    }
+}

@@ -1,0 +1,257 @@
+//! A *target* is what is sampled, looked up on this machine: pids that exist,
+//! a control group that was found, and the words for the header.
+
+use crate::cli::TargetSpec;
+use crate::failure::{Exit, Failure};
+use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
+use regex::Regex;
+use std::fs;
+use std::sync::Arc;
+
+/// Kinds combine with "and", values of one kind with "or"; nothing given is the
+/// whole machine.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub pids: Vec<u32>,
+    pub tids: Vec<u32>,
+    pub comm: Option<Regex>,
+    pub cgroup: Option<Cgroup>,
+    /// With `pids`: also what they start.
+    pub children: bool,
+    /// `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~ ^ann`.
+    pub words: Arc<str>,
+}
+
+impl Target {
+    pub fn resolve(spec: &TargetSpec) -> Result<Target, Failure> {
+        let processes = each(&spec.pids, find_process)?;
+        let threads = each(&spec.tids, find_thread)?;
+        let cgroup = match &spec.cgroup {
+            Some(name) => Some(find_cgroup(name)?),
+            None => None,
+        };
+        let words = words(&processes, &threads, cgroup.as_ref(), spec.comm.as_ref());
+        Ok(Target {
+            pids: spec.pids.clone(),
+            tids: spec.tids.clone(),
+            comm: spec.comm.clone(),
+            cgroup,
+            children: !spec.no_children,
+            words: words.into(),
+        })
+    }
+
+    /// A command that we hold, by the last part of its path.
+    pub fn of_command(pid: u32, program: &str, spec: &TargetSpec) -> Target {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let process = format!("{}[{pid}]", clean(name));
+        Target {
+            pids: vec![pid],
+            tids: Vec::new(),
+            comm: spec.comm.clone(),
+            cgroup: None,
+            children: !spec.no_children,
+            words: words(&[process], &[], None, spec.comm.as_ref()).into(),
+        }
+    }
+
+    pub fn is_whole_system(&self) -> bool {
+        self.pids.is_empty() && self.tids.is_empty() && self.comm.is_none() && self.cgroup.is_none()
+    }
+}
+
+fn each(ids: &[u32], find: fn(u32) -> Result<String, Failure>) -> Result<Vec<String>, Failure> {
+    ids.iter().map(|&id| find(id)).collect()
+}
+
+fn words(
+    processes: &[String],
+    threads: &[String],
+    cgroup: Option<&Cgroup>,
+    comm: Option<&Regex>,
+) -> String {
+    let mut parts = Vec::new();
+    parts.extend(count(processes, "processes"));
+    match threads {
+        [] => {}
+        [thread] => parts.push(format!("thread {thread}")),
+        several => parts.extend(count(several, "threads")),
+    }
+    if let Some(cgroup) = cgroup {
+        parts.push(format!("cgroup {}", clean(&cgroup.path.to_string_lossy())));
+    }
+    if let Some(comm) = comm {
+        parts.push(format!("comm ~ {}", clean(comm.as_str())));
+    }
+    if parts.is_empty() {
+        return "system".into();
+    }
+    parts.join(", ")
+}
+
+fn count(names: &[String], kind: &str) -> Option<String> {
+    match names {
+        [] => None,
+        [name] => Some(name.clone()),
+        several => Some(format!("{} {kind}", several.len())),
+    }
+}
+
+fn find_process(pid: u32) -> Result<String, Failure> {
+    Ok(format!("{}[{pid}]", process_name(pid)?))
+}
+
+/// Kernel threads and zombies are processes like any other.
+pub fn process_name(pid: u32) -> Result<String, Failure> {
+    let Some(process) = read_status(pid) else {
+        return Err(Failure::new(Exit::Failed, format!("no process {pid}")));
+    };
+    // `/proc/TID` can be opened though it is not listed.
+    if process.tgid != pid {
+        let message = format!(
+            "{pid} is no process but a thread of {}; to watch it: -t {pid}",
+            process.tgid
+        );
+        return Err(Failure::new(Exit::Failed, message));
+    }
+    Ok(process.name)
+}
+
+fn find_thread(tid: u32) -> Result<String, Failure> {
+    match read_status(tid) {
+        Some(thread) => Ok(format!("{}[{tid}]", thread.name)),
+        None => Err(Failure::new(Exit::Failed, format!("no thread {tid}"))),
+    }
+}
+
+fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
+    let found = Hierarchy::mounted().and_then(|hierarchy| hierarchy.resolve(name));
+    found.map_err(|error| match error {
+        CgroupError::NotMounted => Failure::new(Exit::NotPossible, format!("-g {name}: {error}")),
+        CgroupError::NotFound(_) => Failure::failed(error.to_string()).detail(
+            "a container is given by the first 8 or more digits of its id, a unit by its full name",
+        ),
+        other => Failure::failed(other.to_string()),
+    })
+}
+
+struct Status {
+    name: String,
+    tgid: u32,
+}
+
+fn read_status(id: u32) -> Option<Status> {
+    // Names are any bytes that a process likes.
+    let status = fs::read(format!("/proc/{id}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    Some(Status {
+        name: clean(field("Name:\t")?),
+        tgid: field("Tgid:\t")?.trim().parse().ok()?,
+    })
+}
+
+/// Goes to a terminal, and comes from strangers.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// Above the largest pid_max.
+    const NO_PID: u32 = 4_194_305;
+
+    fn pids(pids: &[u32]) -> TargetSpec {
+        TargetSpec {
+            pids: pids.to_vec(),
+            ..TargetSpec::default()
+        }
+    }
+
+    #[test]
+    fn nothing_given_is_the_system() {
+        let target = Target::resolve(&TargetSpec::default()).unwrap();
+        assert!(target.is_whole_system());
+        assert_eq!(&*target.words, "system");
+        assert!(target.children);
+    }
+
+    #[test]
+    fn one_process_is_named_and_several_are_counted() {
+        let own = std::process::id();
+        let target = Target::resolve(&pids(&[own])).unwrap();
+        assert!(
+            target.words.ends_with(&format!("[{own}]")),
+            "{}",
+            target.words
+        );
+        let target = Target::resolve(&pids(&[1, own])).unwrap();
+        assert_eq!(&*target.words, "2 processes");
+    }
+
+    #[test]
+    fn a_pid_that_does_not_exist_fails_with_1() {
+        let failure = Target::resolve(&pids(&[NO_PID])).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            format!("proftop: no process {NO_PID}\n")
+        );
+        assert_eq!(failure.exit, Exit::Failed);
+        let spec = TargetSpec {
+            tids: vec![NO_PID],
+            ..TargetSpec::default()
+        };
+        let failure = Target::resolve(&spec).unwrap_err();
+        assert_eq!(failure.message, format!("no thread {NO_PID}"));
+    }
+
+    #[test]
+    fn a_thread_given_as_a_process_is_explained() {
+        let tid = std::thread::spawn(|| {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            find_process(tid.cast_unsigned()).unwrap_err().message
+        });
+        let message = tid.join().unwrap();
+        assert!(
+            message.contains("is no process but a thread of"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn kinds_are_joined() {
+        let cgroup = Cgroup {
+            path: PathBuf::from("/system.slice/x\x1b.service"),
+            id: 1,
+            level: 2,
+        };
+        let comm = Regex::new("^ann").unwrap();
+        assert_eq!(
+            words(
+                &["a[1]".into()],
+                &["b[2]".into()],
+                Some(&cgroup),
+                Some(&comm)
+            ),
+            "a[1], thread b[2], cgroup /system.slice/x?.service, comm ~ ^ann"
+        );
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_file_name() {
+        let target = Target::of_command(7, "./build/bench", &TargetSpec::default());
+        assert_eq!(&*target.words, "bench[7]");
+        assert_eq!(target.pids, [7]);
+    }
+
+    #[test]
+    fn an_unknown_group_says_how_to_name_one() {
+        let failure = find_cgroup("no-such-group-here").unwrap_err();
+        assert!(matches!(failure.exit, Exit::Failed | Exit::NotPossible));
+    }
+}
