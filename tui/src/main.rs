@@ -1,6 +1,20 @@
 //! proftop: top for code.
 
-mod batch;
+mod cli;
+mod commands;
+mod failure;
 mod snapshot;
+mod target;
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = cli::parse(std::env::args_os()).and_then(commands::run);
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprint!("{failure}");
+            failure.exit.into()
+        }
+    }
+}

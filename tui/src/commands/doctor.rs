@@ -1,0 +1,172 @@
+//! `proftop doctor`: what works here, what does not, and what would help.
+//!
+//! ```text
+//! ok    kernel 6.18.44, x86_64, 2 CPUs online
+//! fail  rights: uid 1000 without CAP_BPF+CAP_PERFMON: cannot sample
+//!       fix: sudo proftop
+//! 1 problem, no warnings. Exit status 4
+//! ```
+
+mod elf;
+mod json;
+mod process;
+mod terminal;
+
+use super::print;
+use crate::cli::DoctorConfig;
+use crate::failure::{Exit, Failure};
+use probe::features::{self, Finding, Level};
+use probe::privilege::Rights;
+use std::fmt::Write;
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Machine,
+    Terminal,
+    Process,
+}
+
+/// All that was found, in the order in which it is shown.
+#[derive(Debug)]
+struct Diagnosis {
+    findings: Vec<(Section, Finding)>,
+    process: Option<process::ProcessFacts>,
+}
+
+pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
+    let diagnosis = Diagnosis::make(config.pid)?;
+    let text = match config.json {
+        true => json::render(&diagnosis)?,
+        false => diagnosis.to_text(),
+    };
+    print(&text)?;
+    Ok(diagnosis.exit())
+}
+
+impl Diagnosis {
+    fn make(pid: Option<u32>) -> Result<Diagnosis, Failure> {
+        let process = pid.map(process::inspect).transpose()?;
+        let rights = Rights::current()
+            .map_err(|e| Failure::failed(format!("failed to read `/proc/self/status`: {e}")))?;
+        let sections = [
+            (Section::Machine, features::survey(&rights)),
+            (Section::Terminal, terminal::findings()),
+            (
+                Section::Process,
+                process.as_ref().map(process::findings).unwrap_or_default(),
+            ),
+        ];
+        let findings = sections.into_iter().flat_map(|(section, findings)| {
+            findings.into_iter().map(move |finding| (section, finding))
+        });
+        Ok(Diagnosis {
+            findings: findings.collect(),
+            process,
+        })
+    }
+
+    fn count(&self, level: Level) -> usize {
+        let same = |(_, finding): &&(Section, Finding)| finding.level == level;
+        self.findings.iter().filter(same).count()
+    }
+
+    fn exit(&self) -> Exit {
+        match self.count(Level::Fail) {
+            0 => Exit::Done,
+            _ => Exit::NotPossible,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (_, finding) in &self.findings {
+            let _ = writeln!(text, "{:<4}  {}", level_word(finding.level), finding.what);
+            if let Some(fix) = &finding.fix {
+                let _ = writeln!(text, "      fix: {fix}");
+            }
+        }
+        let _ = writeln!(
+            text,
+            "{}, {}. Exit status {}",
+            counted(self.count(Level::Fail), "problem"),
+            counted(self.count(Level::Warn), "warning"),
+            self.exit().code()
+        );
+        text
+    }
+}
+
+fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok",
+        Level::Warn => "warn",
+        Level::Fail => "fail",
+    }
+}
+
+fn counted(count: usize, thing: &str) -> String {
+    match count {
+        0 => format!("no {thing}s"),
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
+        let machine = |finding| (Section::Machine, finding);
+        Diagnosis {
+            findings: findings.into_iter().map(machine).collect(),
+            process: None,
+        }
+    }
+
+    #[test]
+    fn lines_are_aligned_and_counted() {
+        let diagnosis = diagnosis(vec![
+            Finding::ok("kernel", "kernel 6.18"),
+            Finding::warn("a", "less"),
+            Finding::fail("b", "nothing").fix("sudo proftop"),
+        ]);
+        assert_eq!(
+            diagnosis.to_text(),
+            "ok    kernel 6.18\n\
+             warn  less\n\
+             fail  nothing\n      \
+                   fix: sudo proftop\n\
+             1 problem, 1 warning. Exit status 4\n"
+        );
+    }
+
+    #[test]
+    fn warnings_do_not_fail() {
+        let diagnosis = diagnosis(vec![Finding::warn("a", "x"), Finding::warn("b", "y")]);
+        let text = diagnosis.to_text();
+        assert!(
+            text.ends_with("no problems, 2 warnings. Exit status 0\n"),
+            "{text}"
+        );
+        assert_eq!(diagnosis.exit(), Exit::Done);
+    }
+
+    #[test]
+    fn this_machine_and_this_process_can_be_examined() {
+        let diagnosis = Diagnosis::make(Some(std::process::id())).unwrap();
+        let text = diagnosis.to_text();
+        assert!(text.starts_with("ok    kernel "), "{text}");
+        assert!(text.contains("terminal"), "{text}");
+        let plain = |c: char| c == '\n' || !c.is_control();
+        assert!(text.chars().all(plain), "{text:?}");
+    }
+
+    #[test]
+    fn a_pid_that_does_not_exist_is_one_sentence() {
+        let failure = Diagnosis::make(Some(4_194_305)).unwrap_err();
+        assert_eq!(failure.to_string(), "proftop: no process 4194305\n");
+        assert_eq!(failure.exit.code(), 1);
+    }
+}

@@ -1,0 +1,79 @@
+//! What an ELF file offers: whether functions will have names and stacks can
+//! be walked. Only headers and the build-id are read, and nothing is mapped.
+
+use object::read::{Object, ObjectSection, ReadCache};
+use std::fs::File;
+
+/// Where names of functions come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Symbols {
+    /// All functions.
+    Symtab,
+    /// Exported ones.
+    Dynsym,
+    None,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElfFacts {
+    pub is_64_bit: bool,
+    /// In hexadecimal.
+    pub build_id: Option<String>,
+    pub symbols: Symbols,
+    pub has_eh_frame: bool,
+}
+
+/// The error says why the file cannot be understood.
+pub fn inspect_elf(file: &File) -> Result<ElfFacts, String> {
+    let cache = ReadCache::new(file);
+    let elf = object::File::parse(&cache).map_err(|error| error.to_string())?;
+    let is_filled = |name| elf.section_by_name(name).is_some_and(|s| s.size() > 0);
+    let build_id = elf.build_id().ok().flatten().map(hexadecimal);
+    let symbols = match (is_filled(".symtab"), is_filled(".dynsym")) {
+        (true, _) => Symbols::Symtab,
+        (false, true) => Symbols::Dynsym,
+        (false, false) => Symbols::None,
+    };
+    Ok(ElfFacts {
+        is_64_bit: elf.is_64(),
+        build_id,
+        symbols,
+        has_eh_frame: is_filled(".eh_frame"),
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn reads_this_very_binary() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let facts = inspect_elf(&file).unwrap();
+        assert_eq!(facts.is_64_bit, cfg!(target_pointer_width = "64"));
+        assert_eq!(facts.symbols, Symbols::Symtab);
+        assert!(facts.has_eh_frame);
+    }
+
+    #[test]
+    fn anything_else_is_an_error_and_never_a_panic() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        for content in [
+            &b""[..],
+            b"#!/bin/sh\n",
+            b"\x7fELF",
+            &own[..64],
+            &own[..4096],
+        ] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(content).unwrap();
+            let answer = inspect_elf(&file);
+            assert!(answer.is_err() || content.len() >= 64, "{content:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `doctor --json`: one object, described in `docs/doctor-json.md`. A field is
+//! never removed or given another meaning without a new schema number.
+
+use super::elf::Symbols;
+use super::process::{ModuleFacts, OnDisk, ProcessFacts};
+use super::{Diagnosis, Section, level_word};
+use crate::failure::Failure;
+use probe::features::Level;
+use serde::Serialize;
+
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    version: &'static str,
+    findings: Vec<FindingRow<'a>>,
+    process: Option<ProcessRow<'a>>,
+    problems: usize,
+    warnings: usize,
+    exit_status: u8,
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    section: &'static str,
+    id: &'static str,
+    level: &'static str,
+    what: &'a str,
+    fix: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ProcessRow<'a> {
+    pid: u32,
+    comm: &'a str,
+    exe: Option<String>,
+    bits: Option<u8>,
+    shares_pid_namespace: Option<bool>,
+    shares_mount_namespace: Option<bool>,
+    anonymous_code: bool,
+    perf_map: Option<String>,
+    modules: Option<Vec<ModuleRow<'a>>>,
+}
+
+#[derive(Serialize)]
+struct ModuleRow<'a> {
+    path: String,
+    on_disk: &'static str,
+    build_id: Option<&'a str>,
+    symbols: Option<&'static str>,
+    eh_frame: Option<bool>,
+    frame_pointers: Option<bool>,
+    error: Option<&'a str>,
+}
+
+pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
+    let document = Document {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        findings: diagnosis.findings.iter().map(finding_row).collect(),
+        process: diagnosis.process.as_ref().map(process_row),
+        problems: diagnosis.count(Level::Fail),
+        warnings: diagnosis.count(Level::Warn),
+        exit_status: diagnosis.exit().code(),
+    };
+    let mut text = serde_json::to_string_pretty(&document)
+        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn finding_row((section, finding): &(Section, probe::features::Finding)) -> FindingRow<'_> {
+    FindingRow {
+        section: match section {
+            Section::Machine => "machine",
+            Section::Terminal => "terminal",
+            Section::Process => "process",
+        },
+        id: finding.id,
+        level: level_word(finding.level),
+        what: &finding.what,
+        fix: finding.fix.as_deref(),
+    }
+}
+
+fn process_row(facts: &ProcessFacts) -> ProcessRow<'_> {
+    ProcessRow {
+        pid: facts.pid,
+        comm: &facts.comm,
+        exe: facts.exe.as_ref().map(|p| p.to_string_lossy().into_owned()),
+        bits: facts.is_64_bit.map(|yes| if yes { 64 } else { 32 }),
+        shares_pid_namespace: facts.shares_pid_namespace,
+        shares_mount_namespace: facts.shares_mount_namespace,
+        anonymous_code: facts.has_anonymous_code,
+        perf_map: facts
+            .perf_map
+            .as_ref()
+            .map(|p| p.to_string_lossy().into_owned()),
+        modules: facts
+            .modules
+            .as_ref()
+            .ok()
+            .map(|modules| modules.iter().map(module_row).collect()),
+    }
+}
+
+fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
+    let elf = module.elf.as_ref().ok();
+    ModuleRow {
+        path: module.path.to_string_lossy().into_owned(),
+        on_disk: match module.on_disk {
+            OnDisk::Same => "same",
+            OnDisk::Deleted => "deleted",
+            OnDisk::Replaced => "replaced",
+            OnDisk::Unreadable => "unreadable",
+        },
+        build_id: elf.and_then(|elf| elf.build_id.as_deref()),
+        symbols: elf.map(|elf| match elf.symbols {
+            Symbols::Symtab => "symtab",
+            Symbols::Dynsym => "dynsym",
+            Symbols::None => "none",
+        }),
+        eh_frame: elf.map(|elf| elf.has_eh_frame),
+        // Written nowhere in the file; kept for when it can be told.
+        frame_pointers: None,
+        error: module.elf.as_ref().err().map(String::as_str),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/doctor-json.md");
+
+    fn own_output() -> Value {
+        let diagnosis = Diagnosis::make(Some(std::process::id())).unwrap();
+        serde_json::from_str(&render(&diagnosis).unwrap()).unwrap()
+    }
+
+    /// Every field by its path: `process.modules[].path`.
+    fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let path = format!("{path}{key}");
+                    found.insert(path.clone());
+                    fields(value, &format!("{path}."), found);
+                }
+            }
+            Value::Array(items) => {
+                let path = format!("{}[].", path.trim_end_matches('.'));
+                items.iter().for_each(|item| fields(item, &path, found));
+            }
+            _ => {}
+        }
+    }
+
+    fn documented(prefix: &str) -> BTreeSet<String> {
+        let rows = DOCUMENT
+            .lines()
+            .filter_map(|line| line.strip_prefix(prefix));
+        rows.filter_map(|rest| Some(rest.split_once('`')?.0.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn every_field_is_in_the_document_and_no_other() {
+        let mut emitted = BTreeSet::new();
+        fields(&own_output(), "", &mut emitted);
+        assert_eq!(documented("| field `"), emitted);
+    }
+
+    #[test]
+    fn every_finding_is_in_the_document() {
+        let known = documented("| id `");
+        let output = own_output();
+        for finding in output["findings"].as_array().unwrap() {
+            let id = finding["id"].as_str().unwrap();
+            assert!(known.contains(id), "docs/doctor-json.md lacks {id}");
+        }
+    }
+
+    #[test]
+    fn the_example_has_the_same_shape() {
+        let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        let example: Value = serde_json::from_str(example).unwrap();
+        let (mut shown, mut emitted) = (BTreeSet::new(), BTreeSet::new());
+        fields(&example, "", &mut shown);
+        fields(&own_output(), "", &mut emitted);
+        assert_eq!(shown, emitted);
+        assert_eq!(example["schema"], SCHEMA);
+    }
+
+    #[test]
+    fn without_a_process_the_field_is_null() {
+        let diagnosis = Diagnosis::make(None).unwrap();
+        let value: Value = serde_json::from_str(&render(&diagnosis).unwrap()).unwrap();
+        assert!(value["process"].is_null());
+        let fails = value["problems"].as_u64().unwrap() > 0;
+        assert_eq!(value["exit_status"], if fails { 4 } else { 0 });
+    }
+}

@@ -1,0 +1,162 @@
+use super::*;
+use probe::features::Level;
+use std::process::{Command, Stdio};
+
+fn elf(symbols: Symbols) -> ElfFacts {
+    ElfFacts {
+        is_64_bit: true,
+        build_id: Some("9f31".into()),
+        symbols,
+        has_eh_frame: true,
+    }
+}
+
+fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
+    ModuleFacts {
+        path: "/lib/x.so".into(),
+        on_disk,
+        elf,
+    }
+}
+
+/// Some long-running process whose binary is ours to take away.
+struct Sleeper {
+    dir: tempfile::TempDir,
+    child: std::process::Child,
+}
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("sleeper");
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut command = Command::new(&program);
+        command.arg("600").stdin(Stdio::null());
+        // Another test's fork may hold the file open for writing for a moment.
+        let child = loop {
+            match command.spawn() {
+                Err(error) if error.raw_os_error() == Some(libc::ETXTBSY) => {}
+                other => break other.unwrap(),
+            }
+        };
+        let sleeper = Sleeper { dir, child };
+        // Spawn returns when exec begins; the file is mapped a moment later.
+        while sleeper.find_own_module().is_none() {
+            std::thread::yield_now();
+        }
+        sleeper
+    }
+
+    fn program(&self) -> PathBuf {
+        self.dir.path().join("sleeper")
+    }
+
+    fn own_module(&self) -> ModuleFacts {
+        self.find_own_module().unwrap()
+    }
+
+    fn find_own_module(&self) -> Option<ModuleFacts> {
+        let modules = inspect(self.child.id()).unwrap().modules.unwrap();
+        modules.into_iter().find(|m| m.path == self.program())
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn sees_what_became_of_a_binary() {
+    let sleeper = Sleeper::start();
+    assert_eq!(sleeper.own_module().on_disk, OnDisk::Same);
+
+    fs::remove_file(sleeper.program()).unwrap();
+    assert_eq!(sleeper.own_module().on_disk, OnDisk::Deleted);
+
+    fs::copy("/bin/true", sleeper.program()).unwrap();
+    assert_eq!(sleeper.own_module().on_disk, OnDisk::Replaced);
+    assert!(sleeper.own_module().elf.is_ok());
+}
+
+#[test]
+fn knows_itself() {
+    let facts = inspect(std::process::id()).unwrap();
+    assert_eq!(facts.is_64_bit, Some(cfg!(target_pointer_width = "64")));
+    assert_eq!(facts.shares_pid_namespace, Some(true));
+    assert_eq!(facts.shares_mount_namespace, Some(true));
+    assert!(!facts.has_anonymous_code);
+    let modules = facts.modules.as_ref().unwrap();
+    let libc = modules
+        .iter()
+        .any(|m| m.path.to_string_lossy().contains("libc"));
+    assert!(libc, "{modules:?}");
+}
+
+#[test]
+fn a_link_cannot_lead_out_of_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+    let root = File::open(dir.path());
+    let error = open_in(&root, Path::new("/link")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert!(open_in(&root, Path::new("/../../etc/passwd")).is_err());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_does_not_hold_us_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("pipe"), kind, mode, 0).unwrap();
+    let root = File::open(dir.path());
+    assert!(open_in(&root, Path::new("pipe")).is_err());
+}
+
+#[test]
+fn modules_are_judged_by_what_is_lost() {
+    let fine = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::Symtab))));
+    assert_eq!(fine.level, Level::Ok);
+    assert_eq!(
+        fine.what,
+        "/lib/x.so: build-id, .symtab (all functions), .eh_frame, frame pointers unknown"
+    );
+    let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))));
+    assert_eq!(stripped.level, Level::Warn);
+    assert!(stripped.what.contains("stripped"));
+    let replaced = judge_module(&module(OnDisk::Replaced, Ok(elf(Symbols::Dynsym))));
+    assert!(
+        replaced
+            .what
+            .ends_with("replaced on disk since it was started")
+    );
+    let unreadable = judge_module(&module(OnDisk::Unreadable, Err("Permission denied".into())));
+    assert_eq!(unreadable.level, Level::Warn);
+}
+
+#[test]
+fn kernel_threads_have_no_program() {
+    let facts = ProcessFacts {
+        pid: 2,
+        comm: "kthreadd".into(),
+        exe: None,
+        is_64_bit: None,
+        shares_pid_namespace: None,
+        shares_mount_namespace: Some(false),
+        modules: Ok(Vec::new()),
+        has_anonymous_code: true,
+        perf_map: None,
+    };
+    let findings = findings(&facts);
+    let ids: Vec<_> = findings.iter().map(|f| (f.id, f.level)).collect();
+    assert_eq!(
+        ids,
+        [
+            ("process", Level::Ok),
+            ("process-namespaces", Level::Ok),
+            ("process-jit", Level::Warn)
+        ]
+    );
+}
