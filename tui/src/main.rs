@@ -1,10 +1,12 @@
 //! proftop: top for code.
 
-mod cli;
-mod commands;
-mod failure;
+mod action;
+mod app;
+mod run;
+mod screen;
 mod snapshot;
-mod target;
+mod terminal;
+mod view;
 
 use std::process::ExitCode;
 

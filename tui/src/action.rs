@@ -1,0 +1,347 @@
+//! An *action* is what a key asks for. One table says which keys ask for what,
+//! what the key line and the help say about it, and where it works; nothing
+//! else knows a key.
+
+use crate::screen::View;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    HalfUp,
+    HalfDown,
+    Top,
+    Bottom,
+    View(View),
+    NextView,
+    PreviousView,
+    Find,
+    FindNext,
+    FindPrevious,
+    SortLeft,
+    SortRight,
+    Invert,
+    Freeze,
+    ShorterWindow,
+    LongerWindow,
+    Explain,
+    Copy,
+    Output,
+    Back,
+    Help,
+    Mouse,
+    Redraw,
+    Suspend,
+    Quit,
+    /// Other tops kill here.
+    Kill,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Char(char),
+    Ctrl(char),
+    Code(KeyCode),
+}
+
+/// Where a binding works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In the views that are tables.
+    Tables,
+    Everywhere,
+}
+
+#[derive(Debug)]
+pub struct Binding {
+    pub action: Action,
+    pub keys: &'static [Key],
+    pub scope: Scope,
+    /// For the key line; empty: not there.
+    pub hint: &'static str,
+    /// For the help; empty: not there, or with its neighbour.
+    pub help: &'static str,
+}
+
+/// In the order of the key line and of the help.
+pub const BINDINGS: &[Binding] = &[
+    here(
+        Action::Find,
+        &[Key::Char('/')],
+        "find",
+        "find by regular expression",
+    ),
+    here(Action::FindNext, &[Key::Char('n')], "", "next match"),
+    here(
+        Action::FindPrevious,
+        &[Key::Char('N')],
+        "",
+        "previous match",
+    ),
+    here(
+        Action::SortRight,
+        &[Key::Char('s'), Key::Char('>')],
+        "sort",
+        "sort by the next column",
+    ),
+    here(
+        Action::SortLeft,
+        &[Key::Char('<')],
+        "",
+        "sort by the column before",
+    ),
+    here(
+        Action::Invert,
+        &[Key::Char('I')],
+        "invert",
+        "invert the order",
+    ),
+    everywhere(
+        Action::Explain,
+        &[Key::Char('i')],
+        "explain",
+        "explain this number",
+    ),
+    here(
+        Action::Copy,
+        &[Key::Char('y')],
+        "",
+        "copy the name (OSC 52)",
+    ),
+    everywhere(
+        Action::ShorterWindow,
+        &[Key::Char(',')],
+        "",
+        "shorter window",
+    ),
+    everywhere(
+        Action::LongerWindow,
+        &[Key::Char('.')],
+        "window",
+        "longer window",
+    ),
+    everywhere(
+        Action::Freeze,
+        &[Key::Char(' '), Key::Char('Z')],
+        "freeze",
+        "freeze, go on",
+    ),
+    everywhere(
+        Action::View(View::Functions),
+        &[Key::Char('1')],
+        "",
+        "functions",
+    ),
+    everywhere(
+        Action::View(View::Processes),
+        &[Key::Char('4')],
+        "",
+        "processes",
+    ),
+    everywhere(
+        Action::View(View::Threads),
+        &[Key::Char('5')],
+        "",
+        "threads",
+    ),
+    everywhere(
+        Action::View(View::Health),
+        &[Key::Char('8')],
+        "",
+        "what is missing and why",
+    ),
+    everywhere(
+        Action::NextView,
+        &[Key::Code(KeyCode::Tab)],
+        "view",
+        "next view",
+    ),
+    everywhere(
+        Action::PreviousView,
+        &[Key::Code(KeyCode::BackTab)],
+        "",
+        "view before",
+    ),
+    everywhere(
+        Action::Up,
+        &[Key::Code(KeyCode::Up), Key::Char('k')],
+        "",
+        "up; from row 1: watch top",
+    ),
+    everywhere(
+        Action::Down,
+        &[Key::Code(KeyCode::Down), Key::Char('j')],
+        "",
+        "down",
+    ),
+    everywhere(
+        Action::PageUp,
+        &[Key::Code(KeyCode::PageUp), Key::Ctrl('b')],
+        "",
+        "page up",
+    ),
+    everywhere(
+        Action::PageDown,
+        &[Key::Code(KeyCode::PageDown), Key::Ctrl('f')],
+        "",
+        "page down",
+    ),
+    everywhere(Action::HalfUp, &[Key::Ctrl('u')], "", "half a page up"),
+    everywhere(Action::HalfDown, &[Key::Ctrl('d')], "", "half a page down"),
+    everywhere(
+        Action::Top,
+        &[Key::Char('g'), Key::Code(KeyCode::Home)],
+        "",
+        "watch the top",
+    ),
+    everywhere(
+        Action::Bottom,
+        &[Key::Char('G'), Key::Code(KeyCode::End)],
+        "",
+        "last row",
+    ),
+    everywhere(
+        Action::Back,
+        &[Key::Code(KeyCode::Esc), Key::Code(KeyCode::Backspace)],
+        "",
+        "close, end the find",
+    ),
+    everywhere(
+        Action::Output,
+        &[Key::Char('O')],
+        "",
+        "the command's output",
+    ),
+    everywhere(Action::Mouse, &[Key::Char('M')], "", "mouse on, off"),
+    everywhere(Action::Redraw, &[Key::Ctrl('l')], "", "redraw"),
+    everywhere(Action::Suspend, &[Key::Ctrl('z')], "", "suspend"),
+    everywhere(
+        Action::Help,
+        &[Key::Char('?'), Key::Code(KeyCode::F(1))],
+        "help",
+        "this help",
+    ),
+    everywhere(
+        Action::Quit,
+        &[Key::Char('q'), Key::Code(KeyCode::F(10)), Key::Ctrl('c')],
+        "quit",
+        "quit",
+    ),
+    everywhere(Action::Kill, &[Key::Code(KeyCode::F(9))], "", ""),
+    // As in htop.
+    here(Action::Find, &[Key::Code(KeyCode::F(3))], "", ""),
+    here(Action::SortRight, &[Key::Code(KeyCode::F(6))], "", ""),
+];
+
+const fn here(
+    action: Action,
+    keys: &'static [Key],
+    hint: &'static str,
+    help: &'static str,
+) -> Binding {
+    Binding {
+        action,
+        keys,
+        scope: Scope::Tables,
+        hint,
+        help,
+    }
+}
+
+const fn everywhere(
+    action: Action,
+    keys: &'static [Key],
+    hint: &'static str,
+    help: &'static str,
+) -> Binding {
+    Binding {
+        action,
+        keys,
+        scope: Scope::Everywhere,
+        hint,
+        help,
+    }
+}
+
+/// What a key asks for in a view.
+pub fn find_action(event: KeyEvent, view: View) -> Option<Action> {
+    bindings(view)
+        .find(|binding| binding.keys.iter().any(|key| key.is(event)))
+        .map(|binding| binding.action)
+}
+
+/// What works in a view.
+pub fn bindings(view: View) -> impl Iterator<Item = &'static Binding> {
+    BINDINGS
+        .iter()
+        .filter(move |binding| binding.scope == Scope::Everywhere || view != View::Health)
+}
+
+impl Key {
+    pub fn is(self, event: KeyEvent) -> bool {
+        let control = event.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = event.modifiers.contains(KeyModifiers::ALT);
+        match self {
+            Key::Char(c) => event.code == KeyCode::Char(c) && !control && !alt,
+            Key::Ctrl(c) => event.code == KeyCode::Char(c) && control,
+            Key::Code(code) => event.code == code,
+        }
+    }
+
+    /// As the key line and the help write it.
+    pub fn label(self, ascii: bool) -> String {
+        match self {
+            Key::Char(' ') => "Space".into(),
+            Key::Char(c) => c.into(),
+            Key::Ctrl(c) => format!("^{c}"),
+            Key::Code(KeyCode::F(number)) => format!("F{number}"),
+            Key::Code(KeyCode::Up) if !ascii => "↑".into(),
+            Key::Code(KeyCode::Down) if !ascii => "↓".into(),
+            Key::Code(KeyCode::Backspace) if !ascii => "⌫".into(),
+            Key::Code(KeyCode::Backspace) => "Bksp".into(),
+            Key::Code(KeyCode::BackTab) => "Shift-Tab".into(),
+            Key::Code(KeyCode::PageUp) => "PgUp".into(),
+            Key::Code(KeyCode::PageDown) => "PgDn".into(),
+            Key::Code(code) => format!("{code:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_means_two_things() {
+        for view in View::ALL {
+            let keys: Vec<Key> = bindings(view)
+                .flat_map(|b| b.keys.iter().copied())
+                .collect();
+            for (at, key) in keys.iter().enumerate() {
+                assert!(!keys[..at].contains(key), "{key:?} in {view:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn labels_can_be_plain() {
+        for binding in BINDINGS {
+            for key in binding.keys {
+                assert!(key.label(true).is_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn control_is_not_the_letter() {
+        let event = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+        assert_eq!(find_action(event, View::Functions), Some(Action::HalfUp));
+        let event = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT);
+        assert_eq!(find_action(event, View::Functions), None);
+        let event = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
+        assert_eq!(find_action(event, View::Functions), Some(Action::Bottom));
+    }
+}

@@ -1,0 +1,373 @@
+//! The *app* is everything the screen is made from: the snapshot it shows and
+//! the state of its views. Events go in, effects come out; it draws nothing,
+//! waits for nothing and asks no clock.
+
+use crate::action::{Action, find_action};
+use crate::screen::find::Find;
+use crate::screen::geometry::{Geometry, Size};
+use crate::screen::state::{State, shows_cut};
+use crate::screen::table::{Motion, Table};
+use crate::screen::{Detail, Mode, Notice, View, Views};
+use crate::snapshot::Snapshot;
+use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keys, one mode at a time.
+mod keys;
+/// Clicks and the wheel.
+mod mouse;
+
+/// Everything that can happen.
+#[derive(Debug, Clone)]
+pub enum Event {
+    Key(KeyEvent),
+    Mouse(MouseEvent),
+    Resize(Size),
+    Snapshot(Arc<Snapshot>),
+    /// Time went by.
+    Tick,
+}
+
+/// What the app asks its surroundings for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Quit,
+    /// Give the terminal back until the shell continues us.
+    Suspend,
+    /// Draw every cell again.
+    Redraw,
+    SetWindow(Span),
+    /// Into the terminal's clipboard.
+    Copy(String),
+    CaptureMouse(bool),
+}
+
+/// The time that a report is asked to cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    Seconds(u32),
+    /// All that is kept.
+    All,
+}
+
+impl Span {
+    /// What `,` and `.` step through.
+    pub const STEPS: [Span; 4] = [
+        Span::Seconds(1),
+        Span::Seconds(10),
+        Span::Seconds(60),
+        Span::All,
+    ];
+
+    /// As a snapshot carries it: the largest number stands for all.
+    pub fn from_snapshot(seconds: u32) -> Self {
+        if seconds == u32::MAX {
+            Span::All
+        } else {
+            Span::Seconds(seconds)
+        }
+    }
+
+    fn shorter(self) -> Span {
+        let shorter = |step: &&Span| step.seconds() < self.seconds();
+        *Self::STEPS.iter().rev().find(shorter).unwrap_or(&self)
+    }
+
+    fn longer(self) -> Span {
+        let longer = |step: &&Span| step.seconds() > self.seconds();
+        *Self::STEPS.iter().find(longer).unwrap_or(&self)
+    }
+
+    fn seconds(self) -> u32 {
+        match self {
+            Span::Seconds(seconds) => seconds,
+            Span::All => u32::MAX,
+        }
+    }
+}
+
+/// The view stands still; sampling goes on.
+#[derive(Debug)]
+pub struct Frozen {
+    pub since: Duration,
+    pub waiting: Option<Arc<Snapshot>>,
+}
+
+#[derive(Debug)]
+pub struct App {
+    pub size: Size,
+    pub now: Duration,
+    pub shown: Arc<Snapshot>,
+    pub frozen: Option<Frozen>,
+    pub view: View,
+    pub views: Views,
+    pub mode: Mode,
+    pub detail: Detail,
+    pub state: Option<State>,
+    /// What was asked for; the shown snapshot may not have it yet.
+    pub window: Span,
+    pub mouse: bool,
+    /// Marked as ours among the processes.
+    pub own_pid: u32,
+    pub(crate) cut_shown: bool,
+    calm: Calm,
+}
+
+/// When the rows may change places: not more often than once a second, and
+/// never under a hand that is just pressing keys.
+#[derive(Debug, Default)]
+struct Calm {
+    key_at: Option<Duration>,
+    sorted_at: Option<Duration>,
+    /// Rows came that have not been sorted yet.
+    pending: bool,
+}
+
+const SORT_EVERY: Duration = Duration::from_secs(1);
+const SORT_AFTER_KEY: Duration = Duration::from_millis(700);
+
+impl Calm {
+    fn may_sort(&self, now: Duration) -> bool {
+        let passed = |since: Option<Duration>, wait: Duration| {
+            since.is_none_or(|since| now.saturating_sub(since) >= wait)
+        };
+        passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
+    }
+
+    fn sorted(&mut self, now: Duration) {
+        self.sorted_at = Some(now);
+        self.pending = false;
+    }
+}
+
+impl App {
+    pub fn new(size: Size, window: Span, own_pid: u32, mouse: bool) -> Self {
+        let mut app = App {
+            size,
+            now: Duration::ZERO,
+            shown: Arc::new(Snapshot::default()),
+            frozen: None,
+            view: View::default(),
+            views: Views::default(),
+            mode: Mode::default(),
+            detail: Detail::default(),
+            state: None,
+            window,
+            mouse,
+            own_pid,
+            cut_shown: false,
+            calm: Calm::default(),
+        };
+        app.settle();
+        app
+    }
+
+    /// The one way in. `now` counts from any fixed moment and never falls.
+    pub fn update(&mut self, event: Event, now: Duration) -> Vec<Effect> {
+        self.now = now;
+        let effects = match event {
+            Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
+            Event::Key(key) => {
+                self.calm.key_at = Some(now);
+                keys::press(self, key)
+            }
+            Event::Mouse(mouse) => {
+                mouse::point(self, mouse);
+                Vec::new()
+            }
+            Event::Resize(size) => {
+                self.size = size;
+                Vec::new()
+            }
+            Event::Snapshot(snapshot) => {
+                self.receive(snapshot);
+                Vec::new()
+            }
+            Event::Tick => {
+                self.sort_if_calm();
+                Vec::new()
+            }
+        };
+        self.settle();
+        effects
+    }
+
+    /// Where things are on the screen; nothing where it is too small.
+    pub fn geometry(&self) -> Option<Geometry> {
+        Geometry::new(self.size, self.state.is_some())
+    }
+
+    /// The find of the current view, what it found (rows and their samples),
+    /// and the rows there are.
+    pub fn find(&self) -> Option<(&Find, (usize, u64), usize)> {
+        fn of<I: crate::screen::table::Item>(
+            table: &Table<I>,
+        ) -> Option<(&Find, (usize, u64), usize)> {
+            Some((table.find()?, table.found(), table.len()))
+        }
+        match self.view {
+            View::Functions => of(&self.views.functions),
+            View::Processes => of(&self.views.processes),
+            View::Threads => of(&self.views.threads),
+            View::Health => None,
+        }
+    }
+
+    fn receive(&mut self, snapshot: Arc<Snapshot>) {
+        match &mut self.frozen {
+            Some(frozen) => frozen.waiting = Some(snapshot),
+            None => self.show(snapshot),
+        }
+    }
+
+    fn show(&mut self, snapshot: Arc<Snapshot>) {
+        self.shown = snapshot;
+        self.cut_shown = shows_cut(&self.shown, self.cut_shown);
+        let sort = self.calm.may_sort(self.now);
+        self.calm.pending = true;
+        self.refresh(sort);
+    }
+
+    fn sort_if_calm(&mut self) {
+        let waits = self.calm.pending && self.frozen.is_none();
+        if waits && self.calm.may_sort(self.now) {
+            self.refresh(true);
+        }
+    }
+
+    /// Brings the current view up to the shown snapshot. The others follow
+    /// when they are opened.
+    fn refresh(&mut self, sort: bool) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.update(report, sort),
+            View::Processes => self.views.processes.update(report, sort),
+            View::Threads => self.views.threads.update(report, sort),
+            View::Health => self.views.health.update(&self.shown),
+        }
+        if sort && !report.functions.is_empty() {
+            self.calm.sorted(self.now);
+        }
+    }
+
+    /// What depends on everything else: the state line, and with it the height
+    /// of the body.
+    fn settle(&mut self) {
+        self.state = State::of(self);
+        let height = self.geometry().map_or(1, |g| usize::from(g.body_height));
+        match self.view {
+            View::Functions => self.views.functions.resize(height),
+            View::Processes => self.views.processes.resize(height),
+            View::Threads => self.views.threads.resize(height),
+            View::Health => self.views.health.resize(height),
+        }
+    }
+
+    fn open(&mut self, view: View) {
+        self.view = view;
+        self.refresh(true);
+    }
+
+    fn go(&mut self, motion: Motion) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.go(motion, report),
+            View::Processes => self.views.processes.go(motion, report),
+            View::Threads => self.views.threads.go(motion, report),
+            View::Health => self.views.health.go(motion),
+        }
+    }
+
+    fn select_line(&mut self, line: usize) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.select_line(line, report),
+            View::Processes => self.views.processes.select_line(line, report),
+            View::Threads => self.views.threads.select_line(line, report),
+            View::Health => self.views.health.select_line(line),
+        }
+    }
+
+    fn freeze_or_go_on(&mut self) {
+        match self.frozen.take() {
+            None => {
+                self.frozen = Some(Frozen {
+                    since: self.now,
+                    waiting: None,
+                });
+            }
+            Some(frozen) => {
+                if let Some(snapshot) = frozen.waiting {
+                    self.show(snapshot);
+                }
+            }
+        }
+    }
+
+    fn set_find(&mut self, find: Option<Find>) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.set_find(find, report),
+            View::Processes => self.views.processes.set_find(find, report),
+            View::Threads => self.views.threads.set_find(find, report),
+            View::Health => {}
+        }
+    }
+
+    fn select_found(&mut self, down: bool, including: bool) {
+        let report = &self.shown.report;
+        let position = match self.view {
+            View::Functions => self.views.functions.select_found(down, including, report),
+            View::Processes => self.views.processes.select_found(down, including, report),
+            View::Threads => self.views.threads.select_found(down, including, report),
+            View::Health => None,
+        };
+        let notice = match self.find() {
+            None => Notice::NoFind,
+            Some((find, (rows, samples), _)) => Notice::Found {
+                pattern: find.text.clone(),
+                rows,
+                samples,
+                position,
+            },
+        };
+        self.detail = Detail::Notice(notice);
+    }
+
+    fn selected_name(&self) -> Option<String> {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => name(self.views.functions.selected(report)),
+            View::Processes => name(self.views.processes.selected(report)),
+            View::Threads => name(self.views.threads.selected(report)),
+            View::Health => None,
+        }
+    }
+
+    fn shift_column(&mut self, by: isize) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.shift_column(by, report),
+            View::Processes => self.views.processes.shift_column(by, report),
+            View::Threads => self.views.threads.shift_column(by, report),
+            View::Health => {}
+        }
+    }
+
+    fn invert(&mut self) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.invert(report),
+            View::Processes => self.views.processes.invert(report),
+            View::Threads => self.views.threads.invert(report),
+            View::Health => {}
+        }
+    }
+}
+
+fn name<I: crate::screen::table::Item>(
+    line: Option<crate::screen::table::Line<'_, I>>,
+) -> Option<String> {
+    line.map(|line| line.row.name().to_owned())
+}

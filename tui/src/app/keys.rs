@@ -1,0 +1,241 @@
+//! What a key does depends on the mode: the find line takes text, the help and
+//! the output scroll, everything else is an action.
+
+use super::{Action, App, Effect, find_action};
+use crate::screen::find::{Find, Prompt};
+use crate::screen::help;
+use crate::screen::table::Motion;
+use crate::screen::{Detail, Mode, Notice};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// A longer pattern is a paste gone wrong.
+const FIND_LENGTH_MAX: usize = 200;
+
+pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    app.detail = Detail::Row;
+    match app.mode {
+        Mode::Find(_) => type_find(app, key),
+        Mode::Browse => find_action(key, app.view).map_or_else(Vec::new, |a| act(app, a)),
+        Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
+            app.mode = Mode::Browse;
+            Vec::new()
+        }
+        Mode::Help { .. } | Mode::Output { .. } => {
+            find_action(key, app.view).map_or_else(Vec::new, |a| act_in_pane(app, a))
+        }
+    }
+}
+
+fn act(app: &mut App, action: Action) -> Vec<Effect> {
+    if let Some(motion) = as_motion(action) {
+        app.go(motion);
+        return Vec::new();
+    }
+    match action {
+        Action::View(view) => app.open(view),
+        Action::NextView => app.open(app.view.next()),
+        Action::PreviousView => app.open(app.view.previous()),
+        Action::Find => open_find(app),
+        Action::FindNext => app.select_found(true, false),
+        Action::FindPrevious => app.select_found(false, false),
+        Action::SortRight => app.shift_column(1),
+        Action::SortLeft => app.shift_column(-1),
+        Action::Invert => app.invert(),
+        Action::Freeze => app.freeze_or_go_on(),
+        Action::Explain => app.detail = Detail::Explain,
+        Action::Back => app.set_find(None),
+        Action::Help => app.mode = Mode::Help { scroll: 0 },
+        Action::Output => open_output(app),
+        Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
+        _ => return ask(app, action),
+    }
+    Vec::new()
+}
+
+/// The actions that need something from outside.
+fn ask(app: &mut App, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Quit => vec![Effect::Quit],
+        Action::Suspend => vec![Effect::Suspend],
+        Action::Redraw => vec![Effect::Redraw],
+        Action::ShorterWindow => set_window(app, app.window.shorter()),
+        Action::LongerWindow => set_window(app, app.window.longer()),
+        Action::Copy => copy(app),
+        Action::Mouse => {
+            app.mouse = !app.mouse;
+            app.detail = Detail::Notice(Notice::Mouse(app.mouse));
+            vec![Effect::CaptureMouse(app.mouse)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn as_motion(action: Action) -> Option<Motion> {
+    let page = |down, half| Motion::Page { down, half };
+    Some(match action {
+        Action::Up => Motion::Up(1),
+        Action::Down => Motion::Down(1),
+        Action::PageUp => page(false, false),
+        Action::PageDown => page(true, false),
+        Action::HalfUp => page(false, true),
+        Action::HalfDown => page(true, true),
+        Action::Top => Motion::Top,
+        Action::Bottom => Motion::Bottom,
+        _ => return None,
+    })
+}
+
+fn set_window(app: &mut App, window: super::Span) -> Vec<Effect> {
+    if window == app.window {
+        return Vec::new();
+    }
+    app.window = window;
+    vec![Effect::SetWindow(window)]
+}
+
+fn copy(app: &mut App) -> Vec<Effect> {
+    let Some(name) = app.selected_name() else {
+        return Vec::new();
+    };
+    app.detail = Detail::Notice(Notice::Copied(name.clone()));
+    vec![Effect::Copy(name)]
+}
+
+fn open_find(app: &mut App) {
+    let before = app.find().map(|(find, ..)| find.clone());
+    app.mode = Mode::Find(Prompt {
+        before,
+        ..Prompt::default()
+    });
+}
+
+fn open_output(app: &mut App) {
+    if app.shown.command_output.is_empty() {
+        app.detail = Detail::Notice(Notice::NoOutput);
+    } else {
+        app.mode = Mode::Output { scroll: 0 };
+    }
+}
+
+fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    let Mode::Find(prompt) = &mut app.mode else {
+        return Vec::new();
+    };
+    let control = key
+        .modifiers
+        .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    match key.code {
+        KeyCode::Char('u') if control => prompt.text.clear(),
+        KeyCode::Char(c) if !control && !c.is_control() => {
+            if prompt.text.len() + c.len_utf8() <= FIND_LENGTH_MAX {
+                prompt.text.push(c);
+            }
+        }
+        KeyCode::Backspace if !prompt.text.is_empty() => {
+            prompt.text.pop();
+        }
+        KeyCode::Esc | KeyCode::Backspace => {
+            let before = prompt.before.take();
+            app.mode = Mode::Browse;
+            app.set_find(before);
+            return Vec::new();
+        }
+        KeyCode::Enter => {
+            if prompt.error.is_none() {
+                let empty = prompt.text.is_empty();
+                app.mode = Mode::Browse;
+                // As in less: an empty pattern repeats the last one.
+                if app.find().is_some() {
+                    app.select_found(true, !empty);
+                }
+            }
+            return Vec::new();
+        }
+        _ => return leave_anyway(app, key),
+    }
+    find_as_typed(app);
+    Vec::new()
+}
+
+/// Quitting, suspending and redrawing work while a find is being typed.
+fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    match find_action(key, app.view) {
+        Some(action @ (Action::Quit | Action::Suspend | Action::Redraw)) => ask(app, action),
+        _ => Vec::new(),
+    }
+}
+
+fn find_as_typed(app: &mut App) {
+    let Mode::Find(prompt) = &mut app.mode else {
+        return;
+    };
+    let find = if prompt.text.is_empty() {
+        prompt.error = None;
+        None
+    } else {
+        match Find::new(&prompt.text) {
+            Ok(find) => {
+                prompt.error = None;
+                Some(find)
+            }
+            Err(error) => {
+                prompt.error = Some(error);
+                return;
+            }
+        }
+    };
+    app.set_find(find);
+}
+
+fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Back => app.mode = Mode::Browse,
+        Action::Help => {
+            app.mode = match app.mode {
+                Mode::Help { .. } => Mode::Browse,
+                _ => Mode::Help { scroll: 0 },
+            }
+        }
+        Action::Output if matches!(app.mode, Mode::Output { .. }) => app.mode = Mode::Browse,
+        _ => {
+            if let Some(motion) = as_motion(action) {
+                scroll(app, motion);
+                return Vec::new();
+            }
+            return ask(app, action);
+        }
+    }
+    Vec::new()
+}
+
+/// Help scrolls down from its start, output up from its end.
+fn scroll(app: &mut App, motion: Motion) {
+    let page = usize::from(app.size.height.saturating_sub(4)).max(1);
+    let two_columns = help::has_two_columns(app.size.width);
+    let (scroll, max, upwards) = match &mut app.mode {
+        Mode::Help { scroll } => {
+            let lines = help::line_count(app.view, two_columns);
+            // The frame takes two lines.
+            let shown = usize::from(app.size.height.saturating_sub(2));
+            (scroll, lines.saturating_sub(shown), false)
+        }
+        Mode::Output { scroll } => {
+            let lines = app.shown.command_output.len();
+            (scroll, lines.saturating_sub(1), true)
+        }
+        Mode::Browse | Mode::Find(_) => return,
+    };
+    let (down, lines) = match motion {
+        Motion::Up(lines) => (false, lines),
+        Motion::Down(lines) => (true, lines),
+        Motion::Page { down, half } => (down, if half { page / 2 } else { page }),
+        Motion::Top => (false, usize::MAX),
+        Motion::Bottom => (true, usize::MAX),
+    };
+    *scroll = if down == upwards {
+        scroll.saturating_sub(lines)
+    } else {
+        scroll.saturating_add(lines)
+    }
+    .min(max);
+}

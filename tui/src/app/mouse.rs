@@ -1,0 +1,45 @@
+//! A click selects a row or opens a view, the wheel moves the selection. What
+//! lies where is the geometry's to say.
+
+use super::App;
+use crate::screen::table::Motion;
+use crate::screen::{Detail, Mode, View};
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+const WHEEL_LINES: usize = 3;
+
+pub fn point(app: &mut App, event: MouseEvent) {
+    if !matches!(app.mode, Mode::Browse) {
+        return;
+    }
+    match event.kind {
+        MouseEventKind::ScrollUp => app.go(Motion::Up(WHEEL_LINES)),
+        MouseEventKind::ScrollDown => app.go(Motion::Down(WHEEL_LINES)),
+        MouseEventKind::Down(MouseButton::Left) => click(app, event.column, event.row),
+        _ => return,
+    }
+    app.calm.key_at = Some(app.now);
+    app.detail = Detail::Row;
+}
+
+fn click(app: &mut App, column: u16, row: u16) {
+    let Some(geometry) = app.geometry() else {
+        return;
+    };
+    if geometry.tabs == Some(row) {
+        if let Some(view) = tab_at(column) {
+            app.open(view);
+        }
+    } else if (geometry.body..geometry.body + geometry.body_height).contains(&row) {
+        app.select_line(usize::from(row - geometry.body));
+    }
+}
+
+fn tab_at(column: u16) -> Option<View> {
+    let mut start = 0;
+    View::ALL.into_iter().find(|view| {
+        let inside = (start..start + view.tab_width()).contains(&column);
+        start += view.tab_width();
+        inside
+    })
+}

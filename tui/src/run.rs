@@ -1,0 +1,339 @@
+//! The *run* of the screen: wait for something to happen, tell the app, do what
+//! it asks for, draw. It draws only when something happened, and no more than
+//! thirty times a second: keys that came meanwhile are all taken first, and the
+//! last state is drawn.
+
+use crate::app::{App, Effect, Event, Span};
+use crate::screen::geometry::Size;
+use crate::snapshot::Snapshot;
+use crate::terminal::{Painter, TerminalGuard};
+use crate::view;
+use crate::view::theme::Theme;
+use crossterm::event::{Event as Input, EventStream};
+use futures_util::StreamExt;
+use rustix::process::Signal;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+/// The signals that end or stop a program, and the one that continues it.
+mod signals;
+
+use signals::{Caught, Signals};
+
+/// What the screen asks the engine for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    SetWindow(Span),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ScreenOptions {
+    pub theme: Theme,
+    pub mouse: bool,
+    /// The window that the engine starts with.
+    pub window: Span,
+}
+
+/// Why the screen was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Quit,
+    Signal(i32),
+    /// The terminal is gone.
+    TerminalLost,
+}
+
+/// When the screen first showed something, for a trace of the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Milestones {
+    pub first_paint: Option<Instant>,
+    pub first_samples: Option<Instant>,
+    pub first_names: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pub exit: Exit,
+    pub milestones: Milestones,
+}
+
+/// At most thirty frames a second.
+const FRAME_EVERY: Duration = Duration::from_millis(33);
+/// For what changes by itself: the clock of the state line, rows that wait to
+/// be sorted.
+const TICK_EVERY: Duration = Duration::from_millis(250);
+
+/// Shows the screen until it is left. The terminal is restored on return.
+pub async fn run(
+    feed: watch::Receiver<Arc<Snapshot>>,
+    control: mpsc::UnboundedSender<Control>,
+    options: ScreenOptions,
+) -> io::Result<Ended> {
+    let signals = Signals::new()?;
+    let guard = TerminalGuard::new(options.mouse)?;
+    let size = terminal_size()?;
+    let own_pid = std::process::id();
+    let run = Run {
+        app: App::new(size, options.window, own_pid, options.mouse),
+        painter: Painter::new(size)?,
+        input: EventStream::new(),
+        signals,
+        feed: Some(feed),
+        control,
+        guard,
+        theme: options.theme,
+        started: Instant::now(),
+        drawn_at: None,
+        dirty: true,
+        milestones: Milestones::default(),
+    };
+    run.live().await
+}
+
+struct Run {
+    app: App,
+    painter: Painter,
+    input: EventStream,
+    signals: Signals,
+    /// Nothing any more once the engine has ended; its last snapshot stays.
+    feed: Option<watch::Receiver<Arc<Snapshot>>>,
+    control: mpsc::UnboundedSender<Control>,
+    guard: TerminalGuard,
+    theme: Theme,
+    started: Instant,
+    drawn_at: Option<Instant>,
+    dirty: bool,
+    milestones: Milestones,
+}
+
+/// What woke the loop up.
+enum Woken {
+    Input(Option<io::Result<Input>>),
+    Signal(Caught),
+    Feed(bool),
+    Tick,
+    FrameDue,
+}
+
+impl Run {
+    async fn live(mut self) -> io::Result<Ended> {
+        let exit = match self.turn().await {
+            Ok(exit) => exit,
+            Err(error) if is_terminal_lost(&error) => Exit::TerminalLost,
+            Err(error) => return Err(error),
+        };
+        Ok(Ended {
+            exit,
+            milestones: self.milestones,
+        })
+    }
+
+    async fn turn(&mut self) -> io::Result<Exit> {
+        self.draw()?;
+        self.take_snapshot();
+        let mut tick = interval(TICK_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            self.draw_if_due()?;
+            let woken = tokio::select! {
+                biased;
+                caught = self.signals.next() => Woken::Signal(caught),
+                input = self.input.next() => Woken::Input(input),
+                alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
+                _ = tick.tick() => Woken::Tick,
+                () = frame_due(self.drawn_at, self.dirty) => Woken::FrameDue,
+            };
+            if let Some(exit) = self.handle(woken).await? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    async fn handle(&mut self, woken: Woken) -> io::Result<Option<Exit>> {
+        match woken {
+            Woken::FrameDue => Ok(None),
+            Woken::Tick => self.tell(Event::Tick).await,
+            Woken::Feed(true) => {
+                self.take_snapshot();
+                Ok(None)
+            }
+            Woken::Feed(false) => {
+                self.feed = None;
+                Ok(None)
+            }
+            Woken::Input(input) => self.take_input(input).await,
+            Woken::Signal(Caught::End(signal)) => Ok(Some(Exit::Signal(signal))),
+            Woken::Signal(Caught::Stop) => {
+                self.guard.leave();
+                rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
+                self.come_back().await?;
+                Ok(None)
+            }
+            // Stopped without a warning; a shell may have changed the modes.
+            Woken::Signal(Caught::Continue) => {
+                self.guard.leave();
+                self.guard.enter()?;
+                self.repaint()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes this input and all that is waiting behind it: keys that are held
+    /// down must not queue up behind frames.
+    async fn take_input(&mut self, first: Option<io::Result<Input>>) -> io::Result<Option<Exit>> {
+        let mut next = Some(first);
+        while let Some(input) = next {
+            // The stream ends, or fails, when the terminal is gone.
+            let Some(Ok(input)) = input else {
+                return Ok(Some(Exit::TerminalLost));
+            };
+            let exit = match input {
+                Input::Key(key) => self.tell(Event::Key(key)).await?,
+                Input::Mouse(mouse) => self.tell(Event::Mouse(mouse)).await?,
+                Input::Resize(width, height) => self.resize(Size { width, height }).await?,
+                _ => None,
+            };
+            if exit.is_some() {
+                return Ok(exit);
+            }
+            next = self.waiting_input().await;
+        }
+        Ok(None)
+    }
+
+    /// What can be had without waiting. It has to be asked for with the waker
+    /// of this task: the stream keeps the first waker that it could not serve,
+    /// and one that wakes nobody would cost the next key a tick.
+    async fn waiting_input(&mut self) -> Option<Option<io::Result<Input>>> {
+        poll_fn(|context| match self.input.poll_next_unpin(context) {
+            Poll::Ready(input) => Poll::Ready(Some(input)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
+        self.painter = Painter::new(size)?;
+        self.tell(Event::Resize(size)).await
+    }
+
+    async fn tell(&mut self, event: Event) -> io::Result<Option<Exit>> {
+        let effects = self.app.update(event, self.started.elapsed());
+        self.dirty = true;
+        for effect in effects {
+            match effect {
+                Effect::Quit => return Ok(Some(Exit::Quit)),
+                Effect::Suspend => self.suspend().await?,
+                Effect::Redraw => self.repaint()?,
+                Effect::Copy(name) => self.guard.copy(&name)?,
+                Effect::CaptureMouse(wanted) => self.guard.capture_mouse(wanted)?,
+                // The engine may have ended; then there is no other window.
+                Effect::SetWindow(span) => drop(self.control.send(Control::SetWindow(span))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stops the whole job, as the terminal would have done at ^Z outside of
+    /// raw mode.
+    async fn suspend(&mut self) -> io::Result<()> {
+        self.guard.leave();
+        rustix::process::kill_current_process_group(Signal::STOP)?;
+        self.come_back().await
+    }
+
+    /// With several threads the stop can come a moment late, so being here does
+    /// not mean that we were continued: only the signal does.
+    async fn come_back(&mut self) -> io::Result<()> {
+        self.signals.wait_for_continue().await;
+        self.guard.enter()?;
+        self.repaint()
+    }
+
+    /// Every cell again; the terminal may have changed its size meanwhile.
+    fn repaint(&mut self) -> io::Result<()> {
+        let size = terminal_size()?;
+        self.painter = Painter::new(size)?;
+        self.app.update(Event::Resize(size), self.started.elapsed());
+        self.dirty = true;
+        Ok(())
+    }
+
+    fn take_snapshot(&mut self) {
+        let Some(feed) = &mut self.feed else {
+            return;
+        };
+        let snapshot = feed.borrow_and_update().clone();
+        self.app
+            .update(Event::Snapshot(snapshot), self.started.elapsed());
+        self.dirty = true;
+    }
+
+    fn draw_if_due(&mut self) -> io::Result<()> {
+        let due = self.drawn_at.is_none_or(|at| at.elapsed() >= FRAME_EVERY);
+        if self.dirty && due {
+            self.draw()?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        if !self.guard.is_entered() {
+            return Err(io::Error::other("another thread panicked"));
+        }
+        let (app, theme) = (&self.app, &self.theme);
+        self.painter.paint(|frame| view::draw(app, theme, frame))?;
+        let now = Instant::now();
+        self.drawn_at = Some(now);
+        self.dirty = false;
+        self.milestones.note(&self.app.shown, now);
+        Ok(())
+    }
+}
+
+impl Milestones {
+    fn note(&mut self, shown: &Snapshot, now: Instant) {
+        self.first_paint.get_or_insert(now);
+        if shown.report.samples > 0 {
+            self.first_samples.get_or_insert(now);
+        }
+        if shown.report.completeness.named > 0 {
+            self.first_names.get_or_insert(now);
+        }
+    }
+}
+
+/// Whether the feed still lives.
+async fn next_snapshot(feed: &mut Option<watch::Receiver<Arc<Snapshot>>>) -> bool {
+    match feed {
+        Some(feed) => feed.changed().await.is_ok(),
+        None => pending().await,
+    }
+}
+
+async fn frame_due(drawn_at: Option<Instant>, dirty: bool) {
+    match drawn_at {
+        Some(at) if dirty => sleep_until((at + FRAME_EVERY).into()).await,
+        _ => pending().await,
+    }
+}
+
+fn terminal_size() -> io::Result<Size> {
+    let (width, height) = crossterm::terminal::size()?;
+    Ok(Size { width, height })
+}
+
+fn is_terminal_lost(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, NotConnected, WriteZero};
+    let gone = [rustix::io::Errno::IO, rustix::io::Errno::NXIO];
+    matches!(error.kind(), BrokenPipe | NotConnected | WriteZero)
+        || gone
+            .iter()
+            .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,52 @@
+//! The signals that end or stop a program, and the one that continues it: each
+//! has to find the terminal as it was.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Linux's number of SIGTSTP, the stop that can be caught; `SignalKind` has no
+/// name for it, nor for SIGCONT.
+const TSTP: i32 = libc::SIGTSTP;
+const CONT: i32 = libc::SIGCONT;
+
+pub struct Signals {
+    terminate: Signal,
+    hangup: Signal,
+    interrupt: Signal,
+    stop: Signal,
+    go_on: Signal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caught {
+    /// To end, by the signal of that number.
+    End(i32),
+    Stop,
+    Continue,
+}
+
+impl Signals {
+    pub fn new() -> io::Result<Self> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            stop: signal(SignalKind::from_raw(TSTP))?,
+            go_on: signal(SignalKind::from_raw(CONT))?,
+        })
+    }
+
+    pub async fn next(&mut self) -> Caught {
+        tokio::select! {
+            _ = self.terminate.recv() => Caught::End(SignalKind::terminate().as_raw_value()),
+            _ = self.hangup.recv() => Caught::End(SignalKind::hangup().as_raw_value()),
+            _ = self.interrupt.recv() => Caught::End(SignalKind::interrupt().as_raw_value()),
+            _ = self.stop.recv() => Caught::Stop,
+            _ = self.go_on.recv() => Caught::Continue,
+        }
+    }
+
+    pub async fn wait_for_continue(&mut self) {
+        self.go_on.recv().await;
+    }
+}

@@ -1,0 +1,142 @@
+//! The *screen's own state*: what is selected, sorted, searched and open. It
+//! belongs to the person at the keys, not to the profile, and it outlives every
+//! snapshot.
+
+/// Which row is selected, and on which line of the screen it stays.
+pub mod cursor;
+/// A text search over the rows of a view.
+pub mod find;
+/// The functions as a table.
+pub mod functions;
+/// Where each region of the screen lies.
+pub mod geometry;
+/// What is missing, and why, as a list.
+pub mod health;
+/// The pages of the help.
+pub mod help;
+/// The processes as a table.
+pub mod processes;
+/// The one-line states: frozen, exited, lost.
+pub mod state;
+/// A list that is sorted, searched and selected from.
+pub mod table;
+/// The threads as a table.
+pub mod threads;
+
+use profile::{FunctionRow, ProcessRow, ThreadRow};
+
+/// The views there are. Their digits leave room for the ones to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum View {
+    #[default]
+    Functions,
+    Processes,
+    Threads,
+    Health,
+}
+
+impl View {
+    pub const ALL: [View; 4] = [
+        View::Functions,
+        View::Processes,
+        View::Threads,
+        View::Health,
+    ];
+
+    pub fn digit(self) -> char {
+        match self {
+            View::Functions => '1',
+            View::Processes => '4',
+            View::Threads => '5',
+            View::Health => '8',
+        }
+    }
+
+    /// As in the tab line.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            View::Functions => "Func",
+            View::Processes => "Proc",
+            View::Threads => "Thread",
+            View::Health => "Health",
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Functions => "Functions",
+            View::Processes => "Processes",
+            View::Threads => "Threads",
+            View::Health => "Health",
+        }
+    }
+
+    /// As in `[1 Func]`.
+    pub fn tab_width(self) -> u16 {
+        self.short_name().len() as u16 + 4
+    }
+
+    pub fn next(self) -> View {
+        Self::ALL[(self.position() + 1) % Self::ALL.len()]
+    }
+
+    pub fn previous(self) -> View {
+        Self::ALL[(self.position() + Self::ALL.len() - 1) % Self::ALL.len()]
+    }
+
+    fn position(self) -> usize {
+        Self::ALL.iter().position(|view| *view == self).unwrap_or(0)
+    }
+}
+
+/// The state of every view. Switching views forgets nothing.
+#[derive(Debug, Default)]
+pub struct Views {
+    pub functions: table::Table<FunctionRow>,
+    pub processes: table::Table<ProcessRow>,
+    pub threads: table::Table<ThreadRow>,
+    pub health: health::Health,
+}
+
+/// What the keys go to.
+#[derive(Debug, Default)]
+pub enum Mode {
+    #[default]
+    Browse,
+    /// The find line is open.
+    Find(find::Prompt),
+    /// The help is open, scrolled down by so many lines.
+    Help { scroll: usize },
+    /// The started command's output is open, scrolled up by so many lines.
+    Output { scroll: usize },
+}
+
+/// What the detail line shows.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The selected row.
+    #[default]
+    Row,
+    /// The selected row's number as a sentence.
+    Explain,
+    /// What the last key did.
+    Notice(Notice),
+}
+
+/// What a key has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// So many rows match, with so many samples in all; the selected one is
+    /// number `position` of them.
+    Found {
+        pattern: String,
+        rows: usize,
+        samples: u64,
+        position: Option<usize>,
+    },
+    NoFind,
+    Copied(String),
+    Mouse(bool),
+    NoOutput,
+    NoKill,
+}

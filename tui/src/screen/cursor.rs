@@ -1,0 +1,136 @@
+//! A *cursor* is a selection that belongs to an item of a list, not to a line:
+//! when the list is sorted anew the item keeps its line of the screen where
+//! possible, and the list scrolls under it.
+//!
+//! Until something is selected the cursor watches the top: it stays on the
+//! first line, whatever comes to stand there.
+
+#[derive(Debug, Clone)]
+pub struct Cursor<K> {
+    /// Nothing while it watches the top.
+    held: Option<K>,
+    /// The first item on the screen.
+    offset: usize,
+    /// The selected item's line, counted from `offset`.
+    line: usize,
+}
+
+impl<K> Default for Cursor<K> {
+    fn default() -> Self {
+        Cursor {
+            held: None,
+            offset: 0,
+            line: 0,
+        }
+    }
+}
+
+/// How many items a list shows: one line less where the last line sums up what
+/// did not fit.
+pub fn visible(len: usize, height: usize) -> usize {
+    if len <= height {
+        height
+    } else {
+        height.saturating_sub(1)
+    }
+}
+
+impl<K: Copy + Eq> Cursor<K> {
+    pub fn held(&self) -> Option<K> {
+        self.held
+    }
+
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub fn index(&self) -> usize {
+        self.offset + self.line
+    }
+
+    /// The held item goes by another key from now on.
+    pub fn rename(&mut self, key: K) {
+        if self.held.is_some() {
+            self.held = Some(key);
+        }
+    }
+
+    /// The list or its height changed.
+    pub fn settle(&mut self, keys: &[K], height: usize) {
+        let position = self
+            .held
+            .and_then(|held| keys.iter().position(|key| *key == held));
+        match position {
+            Some(at) => self.keep_line(at, keys.len(), height),
+            None => self.watch_top(),
+        }
+    }
+
+    pub fn watch_top(&mut self) {
+        *self = Cursor::default();
+    }
+
+    /// Selects an item, scrolling no more than needed.
+    pub fn select(&mut self, at: usize, keys: &[K], height: usize) {
+        let Some(key) = keys.get(at) else {
+            return;
+        };
+        self.held = Some(*key);
+        let shown = visible(keys.len(), height).max(1);
+        let first = (at + 1).saturating_sub(shown);
+        self.offset = self
+            .offset
+            .clamp(first, at)
+            .min(keys.len().saturating_sub(shown));
+        self.line = at - self.offset;
+    }
+
+    fn keep_line(&mut self, at: usize, len: usize, height: usize) {
+        let shown = visible(len, height).max(1);
+        let line = self.line.min(shown - 1);
+        self.offset = at.saturating_sub(line).min(len.saturating_sub(shown));
+        self.line = at - self.offset;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn untouched_it_watches_the_top() {
+        let mut cursor = Cursor::default();
+        cursor.settle(&['a', 'b', 'c'], 2);
+        assert_eq!((cursor.index(), cursor.held()), (0, None));
+        cursor.settle(&['c', 'b', 'a'], 2);
+        assert_eq!((cursor.index(), cursor.held()), (0, None));
+    }
+
+    #[test]
+    fn a_held_item_keeps_its_line() {
+        let before: Vec<u32> = (0..50).collect();
+        let mut cursor = Cursor::default();
+        cursor.select(5, &before, 11);
+        let line = cursor.index() - cursor.offset();
+        let after: Vec<u32> = (0..50).rev().collect();
+        cursor.settle(&after, 11);
+        assert_eq!(cursor.held(), Some(5));
+        assert_eq!(after[cursor.index()], 5);
+        assert_eq!(cursor.offset(), 39, "the list scrolled under it");
+        cursor.settle(&before, 11);
+        assert_eq!(before[cursor.index()], 5);
+        assert_eq!(line, 5);
+    }
+
+    #[test]
+    fn selecting_scrolls_no_more_than_needed() {
+        let keys: Vec<u32> = (0..50).collect();
+        let mut cursor = Cursor::default();
+        cursor.select(9, &keys, 11);
+        assert_eq!(cursor.offset(), 0);
+        cursor.select(10, &keys, 11);
+        assert_eq!(cursor.offset(), 1);
+        cursor.select(0, &keys, 11);
+        assert_eq!(cursor.offset(), 0);
+    }
+}

@@ -1,0 +1,106 @@
+//! A *find* is a regular expression that marks rows and never hides any: the
+//! numbers stay what they are. Capitals count only where the pattern has some.
+
+use regex::{Regex, RegexBuilder};
+
+/// A pattern that was understood.
+#[derive(Debug, Clone)]
+pub struct Find {
+    pub text: String,
+    regex: Regex,
+}
+
+/// A pattern that was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadPattern {
+    /// Which character, from 1.
+    pub position: usize,
+    pub message: String,
+}
+
+/// The find line while it is being typed.
+#[derive(Debug, Default)]
+pub struct Prompt {
+    pub text: String,
+    pub error: Option<BadPattern>,
+    /// What was being searched before, for Esc.
+    pub before: Option<Find>,
+}
+
+/// A pattern's compiled form may not be larger; it comes from the keyboard, but
+/// a pasted one can be anything.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+impl Find {
+    pub fn new(text: &str) -> Result<Self, BadPattern> {
+        let regex = RegexBuilder::new(text)
+            .case_insensitive(!has_capital(text))
+            .size_limit(PATTERN_BYTES_MAX)
+            .build()
+            .map_err(|error| BadPattern::new(&error))?;
+        Ok(Find {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+
+    pub fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+impl BadPattern {
+    /// The library tells the place only as a caret under the indented pattern.
+    fn new(error: &regex::Error) -> Self {
+        const INDENT: usize = 4;
+        let text = error.to_string();
+        let caret = text
+            .lines()
+            .find(|line| line.trim_start().starts_with('^'))
+            .and_then(|line| line.find('^'));
+        let message = text
+            .lines()
+            .find_map(|line| line.strip_prefix("error: "))
+            .unwrap_or("the pattern is too large");
+        BadPattern {
+            position: caret.map_or(1, |column| column.saturating_sub(INDENT) + 1),
+            message: message.to_owned(),
+        }
+    }
+}
+
+/// `\S` and its like are classes, not capitals.
+fn has_capital(text: &str) -> bool {
+    let mut escaped = false;
+    text.chars().any(|c| {
+        let counts = c.is_uppercase() && !escaped;
+        escaped = c == '\\' && !escaped;
+        counts
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_counts_only_with_capitals() {
+        let find = |pattern: &str, text: &str| Find::new(pattern).expect(pattern).matches(text);
+        assert!(find("hash", "HashSearch"));
+        assert!(!find("Hash", "hash_search"));
+        assert!(find(r"\Wadd", "OrderBook.ADD"));
+        assert!(find("^lw.*lock", "LWLockAcquire"));
+    }
+
+    #[test]
+    fn a_bad_pattern_says_where() {
+        let error = Find::new("foo(").expect_err("unclosed");
+        assert_eq!(
+            (error.position, error.message.as_str()),
+            (4, "unclosed group")
+        );
+        let error = Find::new("a{2,1}").expect_err("repetition");
+        assert_eq!(error.position, 2);
+        assert!(Find::new("(a{999}){999}{99}").is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! *Geometry* is where each region of the screen lies, as plain numbers: the
+//! keys need to know how long a page is, and the view where to draw.
+//!
+//! ```text
+//! header   3 lines
+//! state    1 line, only while there is something to say
+//! tabs     1 line, from 20 lines on
+//! heads    1 line
+//! body     the rest
+//! detail   1 line
+//! keys     1 line, from 20 lines on
+//! ```
+
+/// The size of the terminal in cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub width: u16,
+    pub height: u16,
+}
+
+/// Below this there is one line of text instead of a screen.
+pub const SIZE_MIN: Size = Size {
+    width: 60,
+    height: 16,
+};
+
+/// From this height on there are a tab line and a key line.
+const HEIGHT_WITH_KEYS: u16 = 20;
+
+/// From this width on there are more columns.
+pub const WIDTH_WIDE: u16 = 120;
+
+/// The first line of each region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    pub width: u16,
+    pub state: Option<u16>,
+    pub tabs: Option<u16>,
+    pub heads: u16,
+    pub body: u16,
+    pub body_height: u16,
+    pub detail: u16,
+    pub keys: Option<u16>,
+}
+
+impl Geometry {
+    /// Nothing where the terminal is too small.
+    pub fn new(size: Size, has_state: bool) -> Option<Self> {
+        if size.width < SIZE_MIN.width || size.height < SIZE_MIN.height {
+            return None;
+        }
+        let mut next = 3;
+        let mut line_if = |wanted: bool| {
+            wanted.then(|| {
+                next += 1;
+                next - 1
+            })
+        };
+        let state = line_if(has_state);
+        let tabs = line_if(size.height >= HEIGHT_WITH_KEYS);
+        let keys = (size.height >= HEIGHT_WITH_KEYS).then(|| size.height - 1);
+        let detail = keys.unwrap_or(size.height) - 1;
+        Some(Geometry {
+            width: size.width,
+            state,
+            tabs,
+            heads: next,
+            body: next + 1,
+            body_height: detail - next - 1,
+            detail,
+            keys,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_follow_one_another() {
+        for height in SIZE_MIN.height..100 {
+            for has_state in [false, true] {
+                let size = Size { width: 80, height };
+                let geometry = Geometry::new(size, has_state).expect("large enough");
+                assert_eq!(geometry.body, geometry.heads + 1);
+                assert_eq!(geometry.body + geometry.body_height, geometry.detail);
+                assert_eq!(
+                    geometry.keys.unwrap_or(geometry.detail) + 1,
+                    height,
+                    "nothing left over at the end"
+                );
+                assert!(geometry.body_height >= 8);
+            }
+        }
+    }
+
+    #[test]
+    fn too_small_is_no_screen() {
+        for (width, height) in [(59, 24), (80, 15), (1, 1), (0, 0)] {
+            assert_eq!(Geometry::new(Size { width, height }, false), None);
+        }
+    }
+}

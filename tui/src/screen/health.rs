@@ -1,0 +1,319 @@
+//! *Health* is what the numbers lack, and why: samples that were lost, stacks
+//! that were cut, frames without a name, and what proftop itself costs. Every
+//! line has a sentence that explains it.
+
+use super::cursor::Cursor;
+use super::table::Motion;
+use crate::snapshot::Snapshot;
+use profile::Ending;
+
+/// What a line is about; it stays selected through new snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Heading(&'static str),
+    Taken,
+    Lost,
+    Whole,
+    Cut(Ending),
+    NoUserStack,
+    Named,
+    Pending,
+    Unnamed(&'static str),
+    Note(usize),
+    Kernel,
+    OwnCpu,
+    OwnMemory,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub topic: Topic,
+    pub label: String,
+    pub value: Value,
+    /// The short reason beside the number.
+    pub text: String,
+    /// The whole sentence, for the detail line.
+    pub explain: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    None,
+    /// So many of so many.
+    Share(u64, u64),
+    Count(u64),
+    CpuPercent(f64),
+    Bytes(u64),
+}
+
+#[derive(Debug, Default)]
+pub struct Health {
+    cursor: Cursor<Topic>,
+    topics: Vec<Topic>,
+    height: usize,
+}
+
+impl Health {
+    pub fn update(&mut self, snapshot: &Snapshot) {
+        self.topics = findings(snapshot).iter().map(|f| f.topic).collect();
+        self.cursor.settle(&self.topics, self.height);
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        self.cursor.settle(&self.topics, height);
+    }
+
+    pub fn offset(&self) -> usize {
+        self.cursor.offset()
+    }
+
+    pub fn index(&self) -> usize {
+        self.cursor.index()
+    }
+
+    pub fn go(&mut self, motion: Motion) {
+        let at = self.cursor.index();
+        let page = self.height.saturating_sub(1).max(1);
+        let last = self.topics.len().saturating_sub(1);
+        let target = match motion {
+            Motion::Top => 0,
+            Motion::Bottom => last,
+            Motion::Up(lines) => at.saturating_sub(lines),
+            Motion::Down(lines) => at + lines,
+            Motion::Page { down: true, .. } => at + page,
+            Motion::Page { down: false, .. } => at.saturating_sub(page),
+        };
+        self.cursor
+            .select(target.min(last), &self.topics, self.height);
+    }
+
+    pub fn select_line(&mut self, line: usize) {
+        let at = self.cursor.offset() + line;
+        self.cursor.select(at, &self.topics, self.height);
+    }
+}
+
+/// All lines of the view, in their order.
+pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
+    let mut lines = samples(snapshot);
+    lines.extend(stacks(snapshot));
+    lines.extend(symbols(snapshot));
+    lines.extend(system(snapshot));
+    lines.extend(overhead(snapshot));
+    lines
+}
+
+fn samples(snapshot: &Snapshot) -> Vec<Finding> {
+    let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
+    vec![
+        heading(
+            "SAMPLES in the window",
+            "A clock ticks on each CPU; a tick that finds a thread there is a sample.",
+        ),
+        Finding {
+            topic: Topic::Taken,
+            label: "taken".into(),
+            value: Value::Share(taken, taken + lost),
+            text: "the base of every percentage".into(),
+            explain: "These samples are in the window and are counted in every view.".into(),
+        },
+        Finding {
+            topic: Topic::Lost,
+            label: "lost".into(),
+            value: Value::Share(lost, taken + lost),
+            text: if lost == 0 { "" } else { "a buffer was full" }.into(),
+            explain: "Came faster than they were read. Shares are fair if all code lost alike."
+                .into(),
+        },
+    ]
+}
+
+fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
+    let completeness = &snapshot.report.completeness;
+    let stacks = completeness.user_stacks;
+    let mut lines = vec![
+        heading(
+            "STACKS of programs",
+            "A cut stack still counts for the functions that it has.",
+        ),
+        Finding {
+            topic: Topic::Whole,
+            label: "whole".into(),
+            value: Value::Share(completeness.whole, stacks),
+            text: "reached the thread's start".into(),
+            explain: format!("Whole: {}.", Ending::Root.explain()),
+        },
+    ];
+    for (ending, count) in &completeness.endings {
+        if ending.is_whole() {
+            continue;
+        }
+        let topic = if ending.is_user_stack() {
+            Topic::Cut(*ending)
+        } else {
+            Topic::NoUserStack
+        };
+        lines.push(Finding {
+            topic,
+            label: ending.label().replace('_', " "),
+            value: if ending.is_user_stack() {
+                Value::Share(*count, stacks)
+            } else {
+                Value::Count(*count)
+            },
+            text: ending.explain().into(),
+            explain: sentence(ending.explain()),
+        });
+    }
+    lines
+}
+
+fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
+    let completeness = &snapshot.report.completeness;
+    let frames = completeness.frames;
+    let mut lines = vec![
+        heading(
+            "NAMES of frames",
+            "Every frame of every sample in the window is counted here.",
+        ),
+        Finding {
+            topic: Topic::Named,
+            label: "named".into(),
+            value: Value::Share(completeness.named, frames),
+            text: String::new(),
+            explain: "These frames have a function name.".into(),
+        },
+    ];
+    if completeness.pending > 0 {
+        lines.push(Finding {
+            topic: Topic::Pending,
+            label: "on its way".into(),
+            value: Value::Share(completeness.pending, frames),
+            text: "symbols are being read".into(),
+            explain: "They show as module+offset until their file's symbols are read.".into(),
+        });
+    }
+    for (reason, count) in &completeness.unnamed {
+        lines.push(Finding {
+            topic: Topic::Unnamed(reason),
+            label: reason.replace('_', " "),
+            value: Value::Share(*count, frames),
+            text: why_unnamed(reason).into(),
+            explain: sentence(why_unnamed(reason)),
+        });
+    }
+    lines
+}
+
+fn system(snapshot: &Snapshot) -> Vec<Finding> {
+    let host = &snapshot.host;
+    let mut lines = vec![
+        heading("SYSTEM", "What this machine and these rights allow."),
+        Finding {
+            topic: Topic::Kernel,
+            label: "kernel".into(),
+            value: Value::None,
+            text: format!("Linux {} {}, {} CPUs", host.kernel, host.arch, host.cpus),
+            explain: format!(
+                "Linux {} on {}; {} samples per second and CPU.",
+                host.kernel, host.arch, snapshot.rate_hz
+            ),
+        },
+    ];
+    for (number, note) in snapshot.health.notes.iter().enumerate() {
+        lines.push(Finding {
+            topic: Topic::Note(number),
+            label: "note".into(),
+            value: Value::None,
+            text: note.clone(),
+            explain: note.clone(),
+        });
+    }
+    lines
+}
+
+fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
+    let health = &snapshot.health;
+    vec![
+        heading(
+            "COST of proftop",
+            "What watching costs. proftop is also in its own process table.",
+        ),
+        Finding {
+            topic: Topic::OwnCpu,
+            label: "CPU".into(),
+            value: Value::CpuPercent(health.own_cpu_percent),
+            text: "of one CPU, kernel part included".into(),
+            explain: "The CPU time that proftop and its part in the kernel use, of one CPU.".into(),
+        },
+        Finding {
+            topic: Topic::OwnMemory,
+            label: "memory".into(),
+            value: Value::Bytes(health.own_rss_bytes),
+            text: "resident".into(),
+            explain: "The memory of proftop that is resident.".into(),
+        },
+    ]
+}
+
+fn heading(title: &'static str, explain: &str) -> Finding {
+    Finding {
+        topic: Topic::Heading(title),
+        label: title.into(),
+        value: Value::None,
+        text: String::new(),
+        explain: explain.into(),
+    }
+}
+
+/// Why a frame has no name, for a person. The words are the ones that scripts
+/// see.
+pub fn why_unnamed(reason: &str) -> &str {
+    match reason.replace(' ', "_").as_str() {
+        "stripped" => "the file has no symbol table; its debug package has one",
+        "not_covered" => "the file has symbols, and none covers the address",
+        "file_gone" => "the file cannot be opened any more",
+        "changed_on_disk" => "the file at that path is not the one that runs",
+        "refused" => "the file is too large, or not a regular one",
+        "damaged" => "the file is damaged, or not a program",
+        "no_permission" => "no right to read the file",
+        "jit" => "code made at run time, without a perf map of it",
+        "unmapped" => "no mapping of the process holds the address",
+        "kernel_hidden" => "the kernel hides its names (kptr_restrict)",
+        _ => reason,
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symbolize::Reason;
+
+    #[test]
+    fn every_reason_has_a_sentence() {
+        for reason in [
+            Reason::Stripped,
+            Reason::NotCovered,
+            Reason::FileGone,
+            Reason::ChangedOnDisk,
+            Reason::Refused,
+            Reason::Damaged,
+            Reason::NoPermission,
+            Reason::Jit,
+            Reason::Unmapped,
+            Reason::KernelHidden,
+        ] {
+            assert_ne!(why_unnamed(reason.label()), reason.label());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The *help* of a view is its keys, taken from the table of keys, and the
+//! meaning of its words. It is plain text; the view only frames it.
+
+use super::View;
+use crate::action::{self, Binding, Scope};
+
+/// One line of the help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpLine {
+    pub text: String,
+    pub is_heading: bool,
+}
+
+/// The width of one of two columns; the text is kept within it.
+pub const COLUMN_WIDTH: usize = 38;
+
+/// What the numbers and signs mean; only existing ones.
+const WORDS: &[(&str, &str)] = &[
+    ("SELF", "was on top of the stack"),
+    ("TOTAL", "it or anything it called;"),
+    ("", "recursion counts once"),
+    ("±", "95% band of the count; a"),
+    ("", "lower bound: samples are"),
+    ("", "not independent"),
+    ("whole", "the stack reached the"),
+    ("", "thread's start"),
+    ("⟳", "the name is on its way"),
+    ("gone", "not in the window now; its"),
+    ("", "last numbers, until left"),
+    ("lost", "samples came too fast"),
+    ("own cost", "CPU used by proftop itself"),
+];
+
+const MOUSE: &[(&str, &str)] = &[
+    ("click", "selects a row, opens a tab"),
+    ("wheel", "moves the selection"),
+    ("M", "mouse off: the terminal"),
+    ("", "selects text again"),
+];
+
+/// The help's left and right column; below them the rest, where there is room
+/// for one column only.
+pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
+    let mut left = Vec::new();
+    if view != View::Health {
+        left.push(heading("HERE"));
+        left.extend(keys(view, Scope::Tables, ascii));
+    }
+    left.push(heading("WORDS"));
+    left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
+    left.push(heading("MOUSE"));
+    left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
+    let mut right = vec![heading("EVERYWHERE")];
+    right.extend(keys(view, Scope::Everywhere, ascii));
+    [left, right]
+}
+
+/// So many lines there are to scroll through.
+pub fn line_count(view: View, two_columns: bool) -> usize {
+    let [left, right] = columns(view, false);
+    if two_columns {
+        left.len().max(right.len())
+    } else {
+        left.len() + right.len()
+    }
+}
+
+/// Whether two columns fit into a terminal of that width.
+pub fn has_two_columns(width: u16) -> bool {
+    usize::from(width) >= 2 * COLUMN_WIDTH + 4
+}
+
+fn keys(view: View, scope: Scope, ascii: bool) -> impl Iterator<Item = HelpLine> {
+    action::bindings(view)
+        .filter(move |binding| binding.scope == scope && !binding.help.is_empty())
+        .map(move |binding| entry(&labels(binding, ascii), binding.help))
+}
+
+fn labels(binding: &Binding, ascii: bool) -> String {
+    let labels: Vec<String> = binding.keys.iter().map(|key| key.label(ascii)).collect();
+    labels.join(" ")
+}
+
+fn heading(text: &str) -> HelpLine {
+    HelpLine {
+        text: text.into(),
+        is_heading: true,
+    }
+}
+
+fn entry(key: &str, text: &str) -> HelpLine {
+    HelpLine {
+        text: format!("  {key:<9} {text}"),
+        is_heading: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthStr;
+
+    #[test]
+    fn every_line_fits_its_column() {
+        for view in View::ALL {
+            for ascii in [false, true] {
+                for line in columns(view, ascii).iter().flatten() {
+                    assert!(line.text.width() <= COLUMN_WIDTH, "{:?}", line.text);
+                }
+            }
+        }
+    }
+}

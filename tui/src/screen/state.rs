@@ -1,0 +1,126 @@
+//! A *state* is what a person has to know about the whole picture before
+//! reading it: that it is frozen, that its target is gone, that it lacks
+//! something. The screen shows the gravest one as one line.
+
+use crate::app::App;
+use crate::snapshot::{Snapshot, TargetState};
+use profile::Ending;
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    Failed(String),
+    Exited(String),
+    /// For so long, while so many samples came in.
+    Frozen {
+        ago: Duration,
+        newer: u64,
+    },
+    NoMatch {
+        pattern: String,
+        rows: usize,
+    },
+    Idle,
+    Lost {
+        lost: u64,
+        taken: u64,
+    },
+    /// So many stacks ended early, most of them for this cause.
+    Cut {
+        cut: u64,
+        stacks: u64,
+        cause: Ending,
+    },
+}
+
+/// Samples come within the first second of a busy target; after that, none is
+/// news.
+const IDLE_AFTER: Duration = Duration::from_secs(2);
+
+/// Below this many stacks a share of them says little.
+const STACKS_MIN: u64 = 100;
+
+/// In percent. Two limits, so that the line does not come and go.
+const CUT_SHOWN_FROM: u64 = 2;
+const CUT_HIDDEN_BELOW: u64 = 1;
+
+impl State {
+    pub fn of(app: &App) -> Option<State> {
+        let snapshot = &app.shown;
+        of_target(&snapshot.target)
+            .or_else(|| of_freeze(app))
+            .or_else(|| no_match(app))
+            .or_else(|| is_idle(snapshot).then_some(State::Idle))
+            .or_else(|| lost(snapshot))
+            .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
+    }
+}
+
+/// Whether enough stacks are cut to say so, given whether it is being said.
+pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
+    let completeness = &snapshot.report.completeness;
+    let stacks = completeness.user_stacks;
+    let cut = stacks.saturating_sub(completeness.whole);
+    let limit = if shown {
+        CUT_HIDDEN_BELOW
+    } else {
+        CUT_SHOWN_FROM
+    };
+    stacks >= STACKS_MIN && cut * 100 >= stacks * limit
+}
+
+fn of_target(target: &TargetState) -> Option<State> {
+    match target {
+        TargetState::Failed(why) => Some(State::Failed(why.clone())),
+        TargetState::Exited(who) => Some(State::Exited(who.clone())),
+        TargetState::Starting | TargetState::Running => None,
+    }
+}
+
+fn of_freeze(app: &App) -> Option<State> {
+    let frozen = app.frozen.as_ref()?;
+    let newest = frozen.waiting.as_ref().unwrap_or(&app.shown);
+    Some(State::Frozen {
+        ago: app.now.saturating_sub(frozen.since),
+        newer: newest
+            .health
+            .taken_run
+            .saturating_sub(app.shown.health.taken_run),
+    })
+}
+
+fn no_match(app: &App) -> Option<State> {
+    let (find, (found, _), rows) = app.find()?;
+    (found == 0 && rows > 0).then(|| State::NoMatch {
+        pattern: find.text.clone(),
+        rows,
+    })
+}
+
+fn is_idle(snapshot: &Snapshot) -> bool {
+    snapshot.report.samples == 0
+        && snapshot.target == TargetState::Running
+        && snapshot.elapsed >= IDLE_AFTER
+}
+
+fn lost(snapshot: &Snapshot) -> Option<State> {
+    let lost = snapshot.health.lost;
+    (lost > 0).then_some(State::Lost {
+        lost,
+        taken: snapshot.report.samples,
+    })
+}
+
+fn cut(snapshot: &Snapshot) -> Option<State> {
+    let completeness = &snapshot.report.completeness;
+    let (cause, _) = completeness
+        .endings
+        .iter()
+        .filter(|(ending, _)| ending.is_user_stack() && !ending.is_whole())
+        .max_by_key(|(_, count)| *count)?;
+    Some(State::Cut {
+        cut: completeness.user_stacks.saturating_sub(completeness.whole),
+        stacks: completeness.user_stacks,
+        cause: *cause,
+    })
+}

@@ -1,0 +1,160 @@
+//! The *terminal* is borrowed: raw mode, the other screen and the mouse are
+//! taken on entering, and given back by `Drop`, before a stop, and when
+//! anything panics.
+
+/// One frame as bytes, written at once.
+mod painter;
+
+pub use painter::Painter;
+
+use crossterm::cursor::Show;
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::style::ResetColor;
+use crossterm::terminal::{
+    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode,
+};
+use crossterm::{Command, queue};
+use std::io;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the terminal is ours right now. A panic on any thread has to know.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// While this lives, the terminal is ours, but for the time between
+/// [`leave`](TerminalGuard::leave) and [`enter`](TerminalGuard::enter).
+#[derive(Debug)]
+pub struct TerminalGuard {
+    mouse: bool,
+}
+
+impl TerminalGuard {
+    pub fn new(mouse: bool) -> io::Result<Self> {
+        restore_on_panic();
+        let guard = TerminalGuard { mouse };
+        guard.enter()?;
+        Ok(guard)
+    }
+
+    pub fn enter(&self) -> io::Result<()> {
+        enable_raw_mode()?;
+        ENTERED.store(true, Ordering::SeqCst);
+        let mut bytes = Vec::new();
+        queue!(bytes, EnterAlternateScreen)?;
+        if self.mouse {
+            queue!(bytes, EnableMouseCapture)?;
+        }
+        painter::write_all(&bytes)
+    }
+
+    pub fn leave(&self) {
+        restore();
+    }
+
+    pub fn capture_mouse(&mut self, wanted: bool) -> io::Result<()> {
+        self.mouse = wanted;
+        if wanted {
+            send(EnableMouseCapture)
+        } else {
+            send(DisableMouseCapture)
+        }
+    }
+
+    /// Puts text into the clipboard of the terminal, wherever that runs.
+    pub fn copy(&self, text: &str) -> io::Result<()> {
+        painter::write_all(&clipboard(text))
+    }
+
+    /// Not any more, once another thread panicked.
+    pub fn is_entered(&self) -> bool {
+        ENTERED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for TerminalGuard {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Errors are of no use here: the terminal may be gone.
+fn restore() {
+    if !ENTERED.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut bytes = Vec::new();
+    let queued = queue!(
+        bytes,
+        EndSynchronizedUpdate,
+        DisableMouseCapture,
+        ResetColor,
+        LeaveAlternateScreen,
+        Show
+    );
+    let _ = queued.and_then(|()| painter::write_all(&bytes));
+    let _ = disable_raw_mode();
+}
+
+/// The message has to be readable, and the shell usable, after a panic.
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            restore();
+            before(info);
+        }));
+    });
+}
+
+fn send(command: impl Command) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    queue!(bytes, command)?;
+    painter::write_all(&bytes)
+}
+
+/// Terminals drop longer ones.
+const CLIPBOARD_BYTES_MAX: usize = 74_000;
+
+/// OSC 52: `ESC ] 52 ; c ; base64 BEL`.
+fn clipboard(text: &str) -> Vec<u8> {
+    let end = text.floor_char_boundary(CLIPBOARD_BYTES_MAX / 4 * 3);
+    let mut bytes = b"\x1b]52;c;".to_vec();
+    base64(&text.as_bytes()[..end], &mut bytes);
+    bytes.push(0x07);
+    bytes
+}
+
+/// RFC 4648, section 4.
+fn base64(input: &[u8], output: &mut Vec<u8>) {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in input.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            output.push(if at <= chunk.len() { letter } else { b'=' });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipboard_text_is_base64() {
+        for (text, expected) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            let bytes = clipboard(text);
+            assert_eq!(bytes, format!("\x1b]52;c;{expected}\x07").into_bytes());
+        }
+        assert!(clipboard(&"é".repeat(100_000)).len() < 75_000);
+    }
+}

@@ -1,0 +1,89 @@
+//! A *painter* turns frames into the bytes that change the last one into the
+//! next, and writes each with one call, between the marks of a synchronized
+//! update: the terminal never shows half a frame. It asks the terminal nothing.
+
+use crate::screen::geometry::Size;
+use crossterm::queue;
+use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+#[derive(Debug)]
+pub struct Painter {
+    terminal: Terminal<CrosstermBackend<Sink>>,
+    sink: Sink,
+}
+
+/// What the terminal library writes to. Its own flushes come several times per
+/// frame, so they do nothing.
+#[derive(Debug, Clone, Default)]
+struct Sink(Rc<RefCell<Vec<u8>>>);
+
+impl Painter {
+    pub fn new(size: Size) -> io::Result<Self> {
+        let sink = Sink::default();
+        // A fixed viewport: the library would otherwise ask for the size at
+        // each frame, and on a resize for the cursor's position, which a slow
+        // terminal answers late or never.
+        let options = TerminalOptions {
+            viewport: Viewport::Fixed(Rect::new(0, 0, size.width, size.height)),
+        };
+        let terminal = Terminal::with_options(CrosstermBackend::new(sink.clone()), options)?;
+        queue!(sink.clone(), Clear(ClearType::All))?;
+        Ok(Painter { terminal, sink })
+    }
+
+    /// Draws a frame and writes it to the terminal.
+    pub fn paint(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
+        write_all(&self.frame(draw)?)
+    }
+
+    /// The bytes of a frame.
+    pub fn frame(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<Vec<u8>> {
+        let before = std::mem::take(&mut *self.sink.0.borrow_mut());
+        queue!(self.sink, BeginSynchronizedUpdate)?;
+        self.sink.write_all(&before)?;
+        self.terminal.draw(draw)?;
+        queue!(self.sink, EndSynchronizedUpdate)?;
+        Ok(std::mem::take(&mut *self.sink.0.borrow_mut()))
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Past the buffer of `std::io::Stdout`, which would split a frame.
+pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
+    let stdout = io::stdout();
+    while !bytes.is_empty() {
+        match rustix::io::write(&stdout, bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => wait_writable(&stdout)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn wait_writable(stdout: &io::Stdout) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    match poll(&mut [PollFd::new(stdout, PollFlags::OUT)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,114 @@
+//! The *view* draws one frame from the app and changes nothing.
+//!
+//! ```text
+//! proftop db-01  Linux 6.18 x86-64  16 CPU  busy 5.3/16      LIVE 00:03:12  99 Hz
+//! system › postgres[4121]                win 10s   on-CPU   filter none   unit %
+//! 3,277 samples  lost 0  stacks 98.9% whole  symbols 96.1%  own cost 0.8% of 1 CPU
+//!  ■ one line, only while there is something to say
+//! [1 Func] 4 Proc  5 Thread  8 Health                                      ? help
+//!  SELF%▼ TOTAL%  LAST 10s    FUNCTION                            MODULE
+//! > 7.1    31.6   ▁▁▂▆█▇▂▁    heap_hot_search_buffer              postgres
+//! 233 smp self ±0.9 pp / 1,036 total ±1.6 pp                      postgres+0x8f2c0
+//! / find  s sort  . window  Space freeze
+//! ```
+
+/// Every character as a plain one.
+mod ascii;
+/// The line on the selected row.
+mod detail;
+/// A number as a sentence.
+mod explain;
+/// Text that has to fit into a line.
+mod fit;
+mod footer;
+mod functions;
+mod header;
+mod health;
+mod help;
+/// Which files' symbols are being read.
+mod loading;
+mod output;
+mod processes;
+/// What is below the last row, summed up.
+mod rest;
+mod state_line;
+/// Columns and rows.
+mod table;
+mod tabs;
+/// Cutting and cleaning.
+mod text;
+/// Colors and signs, and what decides on them.
+pub mod theme;
+mod threads;
+/// One line instead of a screen.
+mod tiny;
+/// The last seconds as blocks.
+mod trend;
+/// Numbers as text.
+pub mod units;
+
+/// Made-up snapshots.
+#[cfg(test)]
+pub mod fixture;
+/// What holds for every frame.
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use crate::app::App;
+use crate::screen::geometry::Geometry;
+use crate::screen::{Mode, View};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use theme::Theme;
+
+pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
+    match app.geometry() {
+        // The terminal may be another size than the one last heard of; the next
+        // frame will be right.
+        Some(geometry) if frame.area().height >= app.size.height => {
+            draw_screen(app, geometry, theme, frame);
+        }
+        _ => tiny::render(app, frame),
+    }
+    if theme.is_ascii() {
+        ascii::fold(frame.buffer_mut());
+    }
+}
+
+fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let line = |y| Rect::new(0, y, geometry.width, 1);
+    header::render(app, theme, frame, Rect::new(0, 0, geometry.width, 3));
+    if let (Some(y), Some(state)) = (geometry.state, &app.state) {
+        state_line::render(app, state, theme, frame, line(y));
+    }
+    if let Some(y) = geometry.tabs {
+        tabs::render(app.view, theme, frame, line(y));
+    }
+    draw_body(app, geometry, theme, frame);
+    if let Some(y) = geometry.keys {
+        footer::render(app, theme, frame, line(y));
+    }
+    detail::render(app, geometry, theme, frame);
+    match &app.mode {
+        Mode::Browse => {}
+        Mode::Find(prompt) => {
+            let y = geometry.keys.unwrap_or(geometry.detail);
+            footer::render_find(app, prompt, theme, frame, line(y));
+        }
+        Mode::Help { scroll } => help::render(app.view, *scroll, theme, frame),
+        Mode::Output { scroll } => output::render(app, *scroll, theme, frame),
+    }
+}
+
+fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let heads = Rect::new(0, geometry.heads, geometry.width, 1);
+    let body = Rect::new(0, geometry.body, geometry.width, geometry.body_height);
+    match app.view {
+        View::Functions => functions::render(app, theme, frame, heads, body),
+        View::Processes => processes::render(app, theme, frame, heads, body),
+        View::Threads => threads::render(app, theme, frame, heads, body),
+        View::Health => health::render(app, theme, frame, heads, body),
+    }
+}

@@ -1,0 +1,171 @@
+//! The detail line: the selected row in full, a number explained, or what the
+//! last key did.
+
+use super::theme::Theme;
+use super::{explain, footer, functions, text, units};
+use crate::app::App;
+use crate::screen::geometry::Geometry;
+use crate::screen::health::{findings, why_unnamed};
+use crate::screen::{Detail, Notice, View};
+use profile::{FunctionRow, ProcessRow, RowName, ThreadRow};
+use ratatui::Frame;
+use ratatui::style::Style;
+
+const GONE: &str = "gone from the window; it was: ";
+
+pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let width = usize::from(geometry.width);
+    let text = match &app.detail {
+        Detail::Row => row(app, theme, width),
+        Detail::Explain => explain::sentence(app),
+        Detail::Notice(notice) => say(app, notice),
+    };
+    let text = if theme.is_ascii() {
+        text.replace('±', "+-")
+    } else {
+        text
+    };
+    // A sentence that is too long takes the key line too; the next key brings
+    // that back.
+    let lines = match (&app.detail, geometry.keys) {
+        (Detail::Explain, Some(_)) => wrap(&text, width),
+        _ => vec![text],
+    };
+    for (y, line) in (geometry.detail..).zip(lines.iter().take(2)) {
+        let blank = " ".repeat(width);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(0, y, blank, width, Style::new());
+        buffer.set_stringn(0, y, text::cut_end(line, width), width, Style::new());
+    }
+}
+
+fn row(app: &App, theme: &Theme, width: usize) -> String {
+    let report = &app.shown.report;
+    match app.view {
+        View::Functions => match app.views.functions.selected(report) {
+            Some(line) if line.gone => {
+                let room = width.saturating_sub(GONE.len());
+                format!("{GONE}{}", function(line.row, app, theme, room))
+            }
+            Some(line) => function(line.row, app, theme, width),
+            None => String::new(),
+        },
+        View::Processes => app
+            .views
+            .processes
+            .selected(report)
+            .map_or_else(String::new, |line| process(line.row, app)),
+        View::Threads => app
+            .views
+            .threads
+            .selected(report)
+            .map_or_else(String::new, |line| thread(line.row, app)),
+        View::Health => findings(&app.shown)
+            .into_iter()
+            .nth(app.views.health.index())
+            .map_or_else(String::new, |finding| finding.explain),
+    }
+}
+
+/// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
+fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> String {
+    let base = app.shown.report.samples;
+    let (own, total) = (function.self_samples, function.total_samples);
+    let mut parts = vec![format!(
+        "{} smp self {} pp / {} total {} pp",
+        units::count(own),
+        units::band_text(own, base),
+        units::count(total),
+        units::band_text(total, base)
+    )];
+    match function.name_state {
+        RowName::Named => {}
+        RowName::Pending => parts.push("name on its way".into()),
+        RowName::Unnamed(reason) => parts.push(format!("no name: {}", why_unnamed(reason))),
+    }
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    if functions::is_cut(function, app.size.width, theme) {
+        let room = width.saturating_sub(used(&parts));
+        parts.push(text::cut_middle(&function.name, room).into_owned());
+    }
+    let room = width.saturating_sub(used(&parts));
+    let offset = format!("+{:#x}", function.address);
+    let path = if function.module_path.is_empty() {
+        &function.module
+    } else {
+        &function.module_path
+    };
+    let places = [
+        format!("{}{offset}", text::clean(path)),
+        format!("{}{offset}", text::clean(&function.module)),
+    ];
+    parts.extend(places.into_iter().find(|place| text::width(place) <= room));
+    parts.join("   ")
+}
+
+fn process(process: &ProcessRow, app: &App) -> String {
+    let base = app.shown.report.samples;
+    format!(
+        "{}[{}]   {} smp = {}% of scope {} pp   {} in the kernel{}",
+        process.comm,
+        process.pid,
+        units::count(process.samples),
+        units::percent(process.samples, base),
+        units::band_text(process.samples, base),
+        units::count(process.kernel_samples),
+        if process.exited { "   ended" } else { "" }
+    )
+}
+
+fn thread(thread: &ThreadRow, app: &App) -> String {
+    let base = app.shown.report.samples;
+    format!(
+        "{}[{}] of {}   {} smp = {}% of scope {} pp   {} in the kernel",
+        thread.comm,
+        thread.tid,
+        thread.pid,
+        units::count(thread.samples),
+        units::percent(thread.samples, base),
+        units::band_text(thread.samples, base),
+        units::count(thread.kernel_samples)
+    )
+}
+
+fn say(app: &App, notice: &Notice) -> String {
+    match notice {
+        Notice::Found {
+            pattern,
+            rows,
+            samples,
+            position,
+        } => {
+            let found = footer::found(app, *rows, *samples);
+            let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
+            format!("/{pattern}/ {found}{position}   n N: next, previous")
+        }
+        Notice::NoFind => "nothing to find: / opens the find line".into(),
+        Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
+        Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),
+        Notice::Mouse(false) => "mouse off: the terminal selects text again; M: on".into(),
+        Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
+        Notice::NoKill => "proftop does not kill; it only watches".into(),
+    }
+}
+
+/// At spaces, into lines of at most `width` cells.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let text = text::clean(text);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a last line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if text::width(last) + 1 + text::width(word) <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}

@@ -1,0 +1,77 @@
+//! A number *explained*: what was counted, and out of what.
+
+use super::units;
+use crate::app::App;
+use crate::screen::View;
+use crate::screen::functions::FunctionColumn;
+use crate::screen::health::findings;
+
+/// One sentence on the selected row's number in the sorted column.
+pub fn sentence(app: &App) -> String {
+    let text = match app.view {
+        View::Functions => function(app),
+        View::Processes => process(app),
+        View::Threads => thread(app),
+        View::Health => findings(&app.shown)
+            .into_iter()
+            .nth(app.views.health.index())
+            .map(|finding| finding.explain),
+    };
+    text.unwrap_or_else(|| "nothing is selected".into())
+}
+
+fn function(app: &App) -> Option<String> {
+    let functions = &app.views.functions;
+    let row = functions.selected(&app.shown.report)?.row;
+    let base = app.shown.report.samples;
+    let (samples, where_, recursion) = match functions.column() {
+        FunctionColumn::TotalSamples => (
+            row.total_samples,
+            "anywhere on the stack",
+            "; recursion counted once",
+        ),
+        _ => (row.self_samples, "on top of the stack", ""),
+    };
+    Some(format!(
+        "{}% = {} samples with {} {where_} / {} samples in {}{recursion}; 95% band {} pp",
+        units::percent(samples, base),
+        units::count(samples),
+        row.name,
+        units::count(base),
+        base_words(app),
+        units::band_text(samples, base)
+    ))
+}
+
+fn process(app: &App) -> Option<String> {
+    let row = app.views.processes.selected(&app.shown.report)?.row;
+    Some(cpus(
+        app,
+        row.samples,
+        &format!("{}[{}]", row.comm, row.pid),
+    ))
+}
+
+fn thread(app: &App) -> Option<String> {
+    let row = app.views.threads.selected(&app.shown.report)?.row;
+    Some(cpus(
+        app,
+        row.samples,
+        &format!("{}[{}]", row.comm, row.tid),
+    ))
+}
+
+fn cpus(app: &App, samples: u64, who: &str) -> String {
+    let seconds = app.shown.report.window.seconds();
+    let rate = app.shown.rate_hz;
+    let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
+    format!(
+        "{cpus:.2} CPU = {} samples of {who} / ({rate} per second and CPU x {seconds:.1} s)",
+        units::count(samples)
+    )
+}
+
+fn base_words(app: &App) -> String {
+    let seconds = app.shown.report.window.seconds();
+    format!("{}, last {seconds:.1} s", app.shown.scope)
+}

@@ -1,0 +1,286 @@
+//! Made-up snapshots: one that looks like a database server, and a feed of them
+//! in which shares move, functions come and go, and names arrive late.
+
+use crate::snapshot::{Host, Loading, Snapshot, TargetState};
+use profile::{
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
+    RowName, TREND_LEN, ThreadRow, Window,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
+    ("hash_search_with_hash_value", "postgres", 465, 489),
+    ("LWLockAcquire", "postgres", 321, 360),
+    ("heap_hot_search_buffer", "postgres", 233, 1_036),
+    ("__memmove_avx_unaligned_erms", "libc.so.6", 196, 196),
+    ("copy_user_generic", "[kernel]", 180, 193),
+    ("_bt_compare", "postgres", 160, 734),
+    ("PinBuffer", "postgres", 144, 144),
+    ("ExecScan", "postgres", 105, 2_906),
+    ("libjitx.so+0x7f3a101c2", "libjitx.so", 95, 95),
+    ("entry_SYSCALL_64_after_hwframe", "[kernel]", 69, 72),
+    ("AllocSetAlloc", "postgres", 62, 62),
+    ("IndexNext", "postgres", 52, 2_097),
+    ("libpq.so.5+0x1c40", "libpq.so.5", 39, 39),
+    (
+        "alloc::collections::btree::map::BTreeMap<K,V,A>::insert_recursing",
+        "extension.so",
+        37,
+        61,
+    ),
+    (
+        "std::collections::hash::map::HashMap<alloc::string::String, u64>::get_or_insert_with",
+        "extension.so",
+        33,
+        40,
+    ),
+];
+
+/// The picture in the design: 3,277 samples of a database server.
+pub fn postgres() -> Snapshot {
+    let mut functions: Vec<FunctionRow> = FUNCTIONS
+        .iter()
+        .enumerate()
+        .map(|(at, (name, module, own, total))| function(at as u32, name, module, *own, *total))
+        .collect();
+    let mut left = 3_277 - functions.iter().map(|row| row.self_samples).sum::<u64>();
+    for at in functions.len() as u32..417 {
+        let own = left.min(u64::from(31_u32.saturating_sub(at / 8).max(1)));
+        left -= own;
+        let name = format!("small_function_{at}");
+        functions.push(function(at, &name, "postgres", own, own + 1));
+    }
+    functions[8].name_state = RowName::Unnamed("stripped");
+    functions[12].name_state = RowName::Pending;
+    Snapshot {
+        generation: 1,
+        report: Arc::new(Report {
+            generation: 1,
+            window: Window {
+                start_ns: 182_000_000_000,
+                end_ns: 192_000_000_000,
+            },
+            samples: 3_277,
+            samples_kept: 98_211,
+            kept_seconds: 192.0,
+            completeness: completeness(),
+            owners: Arc::new((0..functions.len() as u32).map(FrameId).collect()),
+            functions,
+            processes: processes(),
+            threads: threads(),
+        }),
+        health: Health {
+            taken_run: 98_211,
+            own_cpu_percent: 0.8,
+            own_rss_bytes: 84 << 20,
+            notes: vec!["no hardware counters in this VM: cpu-clock is used, +-1 tick".into()],
+            ..Health::default()
+        },
+        host: Arc::new(Host {
+            name: "db-01".into(),
+            kernel: "6.18.44".into(),
+            arch: "x86-64".into(),
+            cpus: 16,
+        }),
+        busy_cpus: 5.3,
+        elapsed: Duration::from_secs(192),
+        rate_hz: 99,
+        scope: "postgres[4121]".into(),
+        window_seconds: 10,
+        target: TargetState::Running,
+        loading: Vec::new(),
+        command_output: Arc::new([]),
+    }
+}
+
+/// A tenth of a second after the start: few samples, names still missing.
+pub fn first_samples() -> Snapshot {
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    report.functions.truncate(4);
+    for (row, own) in report.functions.iter_mut().zip([21, 13, 12, 6]) {
+        (row.self_samples, row.total_samples) = (own, own);
+        row.trend = [0; TREND_LEN];
+        row.trend[TREND_LEN - 1] = own as u32;
+    }
+    report.functions[0].name_state = RowName::Pending;
+    report.samples = 52;
+    report.completeness.pending = 9_000;
+    snapshot.elapsed = Duration::from_millis(100);
+    snapshot.scope = "system".into();
+    snapshot.loading = vec![
+        Loading {
+            module: "postgres".into(),
+            percent: Some(51),
+            what: "DWARF 212 MB",
+        },
+        Loading {
+            module: "libjitx.so".into(),
+            percent: None,
+            what: "reading symbols",
+        },
+    ];
+    snapshot
+}
+
+/// Snapshot number `step` of a feed: a function of the step alone.
+pub fn step(step: u64) -> Snapshot {
+    let mut snapshot = postgres();
+    let mut random = Random(step.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let report = Arc::make_mut(&mut snapshot.report);
+    let gone = random.below(report.functions.len() as u64) as usize;
+    report.functions.remove(gone);
+    for row in &mut report.functions {
+        let before = row.self_samples;
+        row.self_samples = before * (50 + random.below(100)) / 100;
+        row.total_samples += row.self_samples;
+        row.trend.rotate_left(1);
+        row.trend[TREND_LEN - 1] = row.self_samples as u32 / 10;
+    }
+    if step > 3 {
+        named(&mut report.functions, &mut report.owners);
+    }
+    report
+        .functions
+        .sort_by_key(|row| std::cmp::Reverse(row.self_samples));
+    report.samples = report.functions.iter().map(|row| row.self_samples).sum();
+    for row in &mut report.processes {
+        row.samples = row.samples * (50 + random.below(100)) / 100;
+    }
+    if random.below(8) == 0 {
+        snapshot.health.lost = random.below(2_000);
+    }
+    snapshot.generation = step;
+    snapshot.health.taken_run += step * 1_640;
+    snapshot.elapsed += Duration::from_millis(500 * step);
+    snapshot
+}
+
+/// The name of the row that waits for one turns out to be another row's.
+fn named(functions: &mut Vec<FunctionRow>, owners: &mut Arc<Vec<FrameId>>) {
+    let (late, owner) = (FrameId(12), FrameId(13));
+    if let Some(at) = functions.iter().position(|row| row.id == late)
+        && functions.iter().any(|row| row.id == owner)
+    {
+        functions.remove(at);
+        Arc::make_mut(owners)[12] = owner;
+    }
+}
+
+fn function(at: u32, name: &str, module: &str, own: u64, total: u64) -> FunctionRow {
+    let kernel = module.starts_with('[');
+    let mut trend = [0; TREND_LEN];
+    for (second, count) in trend.iter_mut().enumerate() {
+        let wave = (u64::from(at) * 3 + second as u64 * 5) % 7;
+        *count = (own * (7 + wave) / 100) as u32;
+    }
+    FunctionRow {
+        id: FrameId(at),
+        name: name.into(),
+        module: module.into(),
+        module_path: if kernel {
+            module.into()
+        } else {
+            format!("/usr/lib/postgresql/16/{module}").into()
+        },
+        kind: if kernel {
+            FrameKind::Kernel
+        } else {
+            FrameKind::User
+        },
+        address: 0x8f2c0 + u64::from(at) * 0x140,
+        name_state: RowName::Named,
+        self_samples: own,
+        total_samples: total,
+        trend,
+    }
+}
+
+fn completeness() -> Completeness {
+    Completeness {
+        user_stacks: 3_182,
+        whole: 3_147,
+        endings: vec![
+            (Ending::Root, 3_147),
+            (Ending::NoUserStack, 95),
+            (Ending::NoFramePointer, 24),
+            (Ending::BrokenChain, 11),
+        ],
+        frames: 41_024,
+        named: 39_424,
+        pending: 0,
+        unnamed: vec![("stripped", 1_190), ("kernel_hidden", 410)],
+    }
+}
+
+fn processes() -> Vec<ProcessRow> {
+    let rows = [
+        (
+            4_121,
+            "postgres",
+            3_277,
+            393,
+            12,
+            "hash_search_with_hash_value",
+        ),
+        (2_210, "java", 1_010, 40, 41, "OrderBook.add"),
+        (988, "kworker/u33:2", 436, 310, 3, "btrfs_csum_one_bio"),
+        (7_731, "nginx", 208, 19, 8, "ngx_http_parse_header_line"),
+        (9_012, "proftop", 10, 5, 6, "bpf_map_lookup_batch"),
+    ];
+    let process = |(at, (pid, comm, samples, kernel_samples, threads, top)): (
+        usize,
+        (_, &str, _, _, _, &str),
+    )| ProcessRow {
+        id: ProcessId(at as u32),
+        pid,
+        comm: comm.into(),
+        samples,
+        kernel_samples,
+        threads,
+        top_function: Some(top.into()),
+        exited: pid == 7_731,
+        trend: [(samples / 10) as u32; TREND_LEN],
+    };
+    rows.into_iter().enumerate().map(process).collect()
+}
+
+fn threads() -> Vec<ThreadRow> {
+    let rows = [
+        (2_231, "matcher-0", 604, 12, "OrderBook.add"),
+        (2_232, "matcher-1", 218, 7, "OrderBook.match"),
+        (
+            2_214,
+            "G1 Conc#0",
+            119,
+            11,
+            "G1ConcurrentMark::mark_in_bitmap",
+        ),
+        (2_210, "java", 30, 18, "epoll_wait"),
+    ];
+    let thread =
+        |(tid, comm, samples, kernel_samples, top): (u32, &str, u64, u64, &str)| ThreadRow {
+            process: ProcessId(1),
+            pid: 2_210,
+            tid,
+            comm: comm.into(),
+            samples,
+            kernel_samples,
+            top_function: Some(top.into()),
+            trend: [(samples / 10) as u32; TREND_LEN],
+        };
+    rows.into_iter().map(thread).collect()
+}
+
+/// Enough for a picture that moves: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit.max(1)
+    }
+}

@@ -1,0 +1,171 @@
+//! The functions: self and total share, the last ten seconds, name and module.
+
+use super::rest::Rest;
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::{loading, trend, units};
+use crate::app::App;
+use crate::screen::functions::FunctionColumn;
+use crate::screen::geometry::WIDTH_WIDE;
+use crate::screen::table::Line;
+use crate::snapshot::TargetState;
+use profile::{FunctionRow, Report, RowName, TREND_LEN};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// Narrower, the name needs the room more than the trend.
+pub const WIDTH_WITH_TREND: u16 = 72;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let layout = Layout::new(heads.width, theme);
+    let functions = &app.views.functions;
+    let report = &app.shown.report;
+    let sorted = (functions.column(), functions.is_rising());
+    table::render_heads(&layout.columns, sorted, theme, frame, heads);
+    let trend_max = trend_max(report);
+    let mut line = Rect { height: 1, ..body };
+    for row in functions.lines(report) {
+        let row = layout.row(&row, report, trend_max, theme);
+        table::render_row(&layout.columns, &row, layout.name, theme, frame, line);
+        line.y += 1;
+    }
+    if let Some(rest) = Rest::of(functions, report) {
+        let text = rest.sentence("self");
+        let x = body.x + layout.name_x;
+        let room = usize::from(body.right() - x);
+        frame
+            .buffer_mut()
+            .set_stringn(x, line.y, text, room, theme.dim());
+        line.y += 1;
+    }
+    let free = Rect {
+        height: body.bottom().saturating_sub(line.y),
+        ..line
+    };
+    if functions.len() == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+        render_empty(app, frame, free);
+    }
+    loading::render(app, theme, frame, free);
+}
+
+/// The columns of one width of terminal.
+struct Layout {
+    columns: Vec<Column<FunctionColumn>>,
+    /// Which column is the name, and where it starts.
+    name: usize,
+    name_x: u16,
+    has_trend: bool,
+    is_wide: bool,
+    name_width: usize,
+}
+
+impl Layout {
+    fn new(width: u16, theme: &Theme) -> Self {
+        use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
+        let is_wide = width >= WIDTH_WIDE;
+        let has_trend = width >= WIDTH_WITH_TREND;
+        let mut columns = vec![Column::right("SELF%", 6, Some(SelfSamples))];
+        if is_wide {
+            let sign = if theme.is_ascii() { "+-" } else { "±" };
+            columns.push(Column::right(sign, 5, None));
+        }
+        columns.push(Column::right("TOTAL%", 7, Some(TotalSamples)));
+        if is_wide {
+            columns.push(Column::right("SMP", 8, None));
+        }
+        if has_trend {
+            columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
+        }
+        let name = columns.len();
+        let name_x = width - table::rest(&columns, width);
+        let address = if is_wide { 12 } else { 0 };
+        // Name and module: each with the cell after it.
+        let room = table::rest(&columns, width).saturating_sub(2 + address + address.min(1));
+        let module = (room * 3 / 10).clamp(12, 28);
+        columns.push(Column::left("FUNCTION", room - module, Some(Name)));
+        columns.push(Column::left("MODULE", module, Some(Module)));
+        if is_wide {
+            columns.push(Column::left("ADDRESS", address, None));
+        }
+        Layout {
+            columns,
+            name,
+            name_x,
+            has_trend,
+            is_wide,
+            name_width: usize::from(room - module),
+        }
+    }
+
+    fn row(
+        &self,
+        line: &Line<'_, FunctionRow>,
+        report: &Report,
+        trend_max: u32,
+        theme: &Theme,
+    ) -> Row {
+        let function = line.row;
+        let plain = Style::new();
+        let share = |samples| units::percent(samples, report.samples);
+        let own = if line.gone {
+            "gone".into()
+        } else {
+            share(function.self_samples)
+        };
+        let mut cells = vec![(own, plain)];
+        if self.is_wide {
+            let band = units::band_text(function.self_samples, report.samples);
+            cells.push((band.trim_start_matches('±').into(), theme.dim()));
+        }
+        cells.push((share(function.total_samples), plain));
+        if self.is_wide {
+            cells.push((units::count(function.self_samples), plain));
+        }
+        if self.has_trend {
+            cells.push((trend::blocks(&function.trend, trend_max), theme.trend()));
+        }
+        let style = if line.found { theme.found() } else { plain };
+        cells.push((name(function), style));
+        cells.push((function.module.to_string(), theme.module(function.kind)));
+        if self.is_wide {
+            cells.push((format!("+{:#x}", function.address), theme.dim()));
+        }
+        Row {
+            cells,
+            selected: line.selected,
+            gone: line.gone,
+        }
+    }
+}
+
+/// Whether a function's name is cut in a terminal of that width.
+pub fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
+    super::text::width(&name(function)) > Layout::new(width, theme).name_width
+}
+
+fn name(function: &FunctionRow) -> String {
+    match function.name_state {
+        RowName::Pending => format!("{} ⟳", function.name),
+        RowName::Named | RowName::Unnamed(_) => function.name.to_string(),
+    }
+}
+
+fn trend_max(report: &Report) -> u32 {
+    let counts = report.functions.iter().flat_map(|row| row.trend);
+    counts.max().unwrap_or(0)
+}
+
+fn render_empty(app: &App, frame: &mut Frame, area: Rect) {
+    let text = match app.shown.target {
+        TargetState::Starting => "starting…",
+        TargetState::Running => "waiting for the first samples…",
+        TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
+    };
+    let room = usize::from(area.width.saturating_sub(2));
+    if area.height > 1 {
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(area.x + 2, area.y + 1, text, room, Style::new());
+    }
+}

@@ -1,0 +1,72 @@
+//! Health: what is missing and why. The selected line's whole sentence is on
+//! the detail line.
+
+use super::theme::Theme;
+use super::{text, units};
+use crate::app::App;
+use crate::screen::health::{Finding, Topic, Value, findings};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+const TITLE: &str = " WHAT IS MISSING, AND WHY";
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let buffer = frame.buffer_mut();
+    buffer.set_style(heads, theme.heads());
+    buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
+    let lines = findings(&app.shown);
+    let offset = app.views.health.offset();
+    let visible = lines.iter().enumerate().skip(offset);
+    for ((at, finding), y) in visible.zip(body.y..body.bottom()) {
+        let area = Rect::new(body.x, y, body.width, 1);
+        render_line(finding, at == app.views.health.index(), theme, frame, area);
+    }
+}
+
+fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let (line, style) = match finding.topic {
+        Topic::Heading(title) => (format!(" {title}"), theme.title()),
+        _ => (entry(finding), style(finding, theme)),
+    };
+    let room = usize::from(area.width);
+    let buffer = frame.buffer_mut();
+    buffer.set_stringn(area.x, area.y, text::cut_end(&line, room), room, style);
+    if selected {
+        buffer.set_string(area.x, area.y, ">", Style::new());
+        buffer.set_style(area, theme.selected());
+        frame.set_cursor_position(Position::new(area.x + 1, area.y));
+    }
+}
+
+/// `  lost              1,126    7.2%  a buffer was full`
+fn entry(finding: &Finding) -> String {
+    let (number, share) = match finding.value {
+        Value::None => return format!("  {:<18}{}", finding.label, finding.text),
+        Value::Share(part, base) => (
+            units::count(part),
+            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+        ),
+        Value::Count(count) => (units::count(count), String::new()),
+        Value::CpuPercent(percent) => (format!("{percent:.1}%"), String::new()),
+        Value::Bytes(bytes) => (units::bytes(bytes), String::new()),
+    };
+    format!(
+        "  {:<17}{number:>10}  {share:>6}  {}",
+        finding.label, finding.text
+    )
+}
+
+/// What is missing stands out; that anything is, the words say.
+fn style(finding: &Finding, theme: &Theme) -> Style {
+    let missing = match (finding.topic, finding.value) {
+        (Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_), Value::Share(part, _)) => part > 0,
+        (Topic::Note(_), _) => true,
+        _ => false,
+    };
+    if missing {
+        theme.warning()
+    } else {
+        Style::new()
+    }
+}

@@ -1,0 +1,77 @@
+//! The help, over everything: the view's keys, the words, the keys that work
+//! everywhere.
+
+use super::theme::Theme;
+use crate::screen::View;
+use crate::screen::help::{COLUMN_WIDTH, HelpLine, columns, has_two_columns, line_count};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::widgets::{Block, Clear, Widget};
+
+pub fn render(view: View, scroll: usize, theme: &Theme, frame: &mut Frame) {
+    let area = frame.area();
+    let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);
+    let two = has_two_columns(area.width);
+    let lines = line_count(view, two);
+    let height = area.height.min(lines as u16 + 2);
+    let frame_area = Rect {
+        x: (area.width - width) / 2,
+        y: (area.height - height) / 2,
+        width,
+        height,
+    };
+    let shown = usize::from(height.saturating_sub(2));
+    let more = lines.saturating_sub(scroll + shown);
+    let foot = if more > 0 {
+        format!(" Esc close   PgDn: {more} more lines ")
+    } else {
+        " Esc close ".into()
+    };
+    let block = Block::bordered()
+        .title(format!(" Help: {} ", view.name()))
+        .title_bottom(foot);
+    let inner = block.inner(frame_area);
+    Clear.render(frame_area, frame.buffer_mut());
+    block.render(frame_area, frame.buffer_mut());
+    draw_columns(view, scroll, two, theme, frame, inner);
+    frame.set_cursor_position(Position::new(inner.x, inner.y));
+}
+
+fn draw_columns(
+    view: View,
+    scroll: usize,
+    two: bool,
+    theme: &Theme,
+    frame: &mut Frame,
+    inner: Rect,
+) {
+    let [left, right] = columns(view, theme.is_ascii());
+    if two {
+        let room = Rect {
+            width: inner.width / 2,
+            ..inner
+        };
+        draw(&left, scroll, theme, frame, room);
+        let room = Rect {
+            x: inner.x + inner.width / 2,
+            ..room
+        };
+        draw(&right, scroll, theme, frame, room);
+    } else {
+        let all: Vec<HelpLine> = left.into_iter().chain(right).collect();
+        draw(&all, scroll, theme, frame, inner);
+    }
+}
+
+fn draw(lines: &[HelpLine], scroll: usize, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let buffer = frame.buffer_mut();
+    for (y, line) in (area.y..area.bottom()).zip(lines.iter().skip(scroll)) {
+        let style = if line.is_heading {
+            theme.title()
+        } else {
+            Style::new()
+        };
+        buffer.set_stringn(area.x, y, &line.text, area.width.into(), style);
+    }
+}

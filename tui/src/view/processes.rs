@@ -1,0 +1,110 @@
+//! The processes: how many CPUs each burns, and in which function most.
+
+use super::functions::WIDTH_WITH_TREND;
+use super::rest::Rest;
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::{trend, units};
+use crate::app::App;
+use crate::screen::processes::ProcessColumn;
+use crate::screen::table::Line;
+use crate::snapshot::Snapshot;
+use profile::{ProcessRow, TREND_LEN};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// Which column is the command, from the right.
+const COMMAND_FROM_END: usize = 2;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(heads.width);
+    let name = columns.len() - COMMAND_FROM_END;
+    let processes = &app.views.processes;
+    let report = &app.shown.report;
+    let sorted = (processes.column(), processes.is_rising());
+    table::render_heads(&columns, sorted, theme, frame, heads);
+    let counts = report.processes.iter().flat_map(|row| row.trend);
+    let trend_max = counts.max().unwrap_or(0);
+    let mut line = Rect { height: 1, ..body };
+    for row in processes.lines(report) {
+        let row = cells(&row, app, trend_max, theme);
+        table::render_row(&columns, &row, name, theme, frame, line);
+        line.y += 1;
+    }
+    if processes.len() == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+    }
+    if let Some(rest) = Rest::of(processes, report) {
+        let room = usize::from(body.width.saturating_sub(2));
+        let text = rest.sentence("of samples");
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
+    }
+}
+
+fn columns(width: u16) -> Vec<Column<ProcessColumn>> {
+    use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads};
+    let mut columns = vec![
+        Column::right("PID", 7, Some(Pid)),
+        Column::right("CPUS", 6, Some(Cpus)),
+        Column::right("KERN%", 6, Some(Kernel)),
+        Column::right("THR", 5, Some(Threads)),
+    ];
+    if width >= WIDTH_WITH_TREND {
+        columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
+    }
+    let room = table::rest(&columns, width).saturating_sub(2);
+    // The kernel keeps 15 letters of a command's name; ours has a mark.
+    let command = (room * 2 / 5).clamp(13, 24);
+    columns.push(Column::left("COMMAND", command, Some(Command)));
+    columns.push(Column::left("TOP FUNCTION", room - command, None));
+    columns
+}
+
+fn cells(line: &Line<'_, ProcessRow>, app: &App, trend_max: u32, theme: &Theme) -> Row {
+    let process = line.row;
+    let plain = Style::new();
+    let name = if process.pid == app.own_pid {
+        format!("{} (us)", process.comm)
+    } else if process.exited {
+        format!("{} (ended)", process.comm)
+    } else {
+        process.comm.to_string()
+    };
+    let kernel = format!(
+        "{:.0}",
+        kernel_percent(process.kernel_samples, process.samples)
+    );
+    let top = process.top_function.as_deref().unwrap_or("-");
+    let style = if line.found { theme.found() } else { plain };
+    let mut cells = vec![
+        (process.pid.to_string(), plain),
+        (cpus(process.samples, line.gone, &app.shown), plain),
+        (kernel, plain),
+        (process.threads.to_string(), plain),
+    ];
+    if app.size.width >= WIDTH_WITH_TREND {
+        cells.push((trend::blocks(&process.trend, trend_max), theme.trend()));
+    }
+    cells.extend([(name, style), (top.into(), plain)]);
+    Row {
+        cells,
+        selected: line.selected,
+        gone: line.gone,
+    }
+}
+
+/// Samples as CPUs: `3.31`.
+pub fn cpus(samples: u64, gone: bool, snapshot: &Snapshot) -> String {
+    let seconds = snapshot.report.window.seconds();
+    match units::cpus(samples, snapshot.rate_hz, seconds) {
+        _ if gone => "gone".into(),
+        Some(cpus) => format!("{cpus:.2}"),
+        None => "-".into(),
+    }
+}
+
+pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
+    kernel as f64 * 100.0 / samples.max(1) as f64
+}

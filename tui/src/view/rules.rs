@@ -1,0 +1,118 @@
+//! What holds for every frame, whatever happened before it.
+
+use super::theme::{Palette, Theme};
+use crate::app::App;
+use crate::screen::{Mode, View};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
+use ratatui::style::{Color, Modifier};
+
+/// Draws the app in a terminal of its own size, checks the frame, and returns
+/// its text.
+pub fn frame(app: &App, theme: &Theme) -> String {
+    let size = app.size;
+    let mut terminal =
+        Terminal::new(TestBackend::new(size.width, size.height)).expect("a test terminal");
+    // A buffer that is written outside of its area panics.
+    terminal
+        .draw(|frame| super::draw(app, theme, frame))
+        .expect("drawing into memory");
+    let cursor = terminal.get_cursor_position().expect("a cursor");
+    let buffer = terminal.backend().buffer();
+    check_characters(buffer, theme);
+    if app.geometry().is_some() {
+        check_trust(app, buffer);
+        check_cursor(app, buffer, cursor);
+        check_view(app, buffer);
+    }
+    text(buffer)
+}
+
+/// The lines of a frame, without the blanks at their ends.
+pub fn text(buffer: &Buffer) -> String {
+    let mut text = String::new();
+    for y in buffer.area.top()..buffer.area.bottom() {
+        text.push_str(line(buffer, y).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn line(buffer: &Buffer, y: u16) -> String {
+    let mut skip = 0;
+    (buffer.area.left()..buffer.area.right())
+        .filter_map(|x| {
+            let symbol = buffer[(x, y)].symbol();
+            if skip > 0 {
+                skip -= 1;
+                return None;
+            }
+            skip = super::text::width(symbol).saturating_sub(1);
+            Some(symbol)
+        })
+        .collect()
+}
+
+fn check_characters(buffer: &Buffer, theme: &Theme) {
+    for cell in buffer.content() {
+        let symbol = cell.symbol();
+        assert_eq!(symbol, super::text::clean(symbol), "a control character");
+        if theme.is_ascii() {
+            assert!(
+                symbol.bytes().all(|b| (0x20..=0x7e).contains(&b)),
+                "{symbol:?}"
+            );
+        }
+        if theme.palette == Palette::Mono {
+            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset));
+        }
+    }
+}
+
+/// The header carries the sample count and the loss, unless the help is over it.
+fn check_trust(app: &App, buffer: &Buffer) {
+    if matches!(app.mode, Mode::Help { .. }) {
+        return;
+    }
+    let header = line(buffer, 2);
+    let samples = super::units::count(app.shown.report.samples);
+    assert!(header.starts_with(&samples), "{header:?} lacks {samples}");
+    let lost = format!("lost {}", super::units::count(app.shown.health.lost));
+    assert!(header.contains(&lost), "{header:?} lacks {lost:?}");
+    if app.view == View::Functions {
+        assert!(header.contains("st"), "{header:?} lacks the stacks");
+    }
+}
+
+/// The hardware cursor is on the row that is drawn as selected.
+fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
+    let geometry = app.geometry().expect("a screen");
+    if !matches!(app.mode, Mode::Browse) {
+        return;
+    }
+    let body = geometry.body..geometry.body + geometry.body_height;
+    assert!(body.contains(&cursor.y), "the cursor is at {cursor:?}");
+    let reversed: Vec<u16> = body
+        .clone()
+        .filter(|y| buffer[(0, *y)].modifier.contains(Modifier::REVERSED))
+        .collect();
+    if !reversed.is_empty() {
+        assert_eq!(
+            reversed,
+            [cursor.y],
+            "one selected row, and the cursor on it"
+        );
+        assert_eq!(buffer[(0, cursor.y)].symbol(), ">");
+    }
+}
+
+fn check_view(app: &App, buffer: &Buffer) {
+    let geometry = app.geometry().expect("a screen");
+    if let Some(y) = geometry.tabs
+        && matches!(app.mode, Mode::Browse | Mode::Find(_))
+    {
+        assert!(line(buffer, y).contains(&format!("[{}", app.view.digit())));
+    }
+}

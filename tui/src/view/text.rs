@@ -1,0 +1,143 @@
+//! Text from strangers, made to fit: names come from binaries that anyone can
+//! have written, and they are longer than any column.
+
+use std::borrow::Cow;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Without characters that a terminal obeys or that change the reading order;
+/// those show as `\x1b`.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            safe.push_str(&format!("\\x{:02x}", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn is_unsafe(c: char) -> bool {
+    let bidi = matches!(c,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    // Without a width of its own it would hide in its neighbour's cell.
+    c.is_control() || bidi || c.width() == Some(0)
+}
+
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Cut in the middle, keeping the last part of a path whole where it fits:
+/// `core::ptr…drop_in_place`.
+pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
+    let text = clean(text);
+    if text.width() <= room {
+        return text;
+    }
+    if room <= 1 {
+        return Cow::Owned("…".repeat(room));
+    }
+    let last = text[last_part(&text)..].width();
+    let tail = if last + 1 < room * 3 / 4 && last < text.width() {
+        last
+    } else {
+        room / 3
+    };
+    let head = room - 1 - tail;
+    Cow::Owned(format!("{}…{}", first(&text, head), end(&text, tail)))
+}
+
+/// Cut at its end.
+pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
+    let text = clean(text);
+    if text.width() <= room {
+        return text;
+    }
+    if room == 0 {
+        return Cow::Borrowed("");
+    }
+    Cow::Owned(format!("{}…", first(&text, room - 1)))
+}
+
+/// Where the last part of a name or path begins. Separators inside brackets
+/// belong to parameters.
+fn last_part(text: &str) -> usize {
+    let mut depth = 0i32;
+    let bytes = text.as_bytes();
+    for at in (0..bytes.len()).rev() {
+        match bytes[at] {
+            b'>' | b')' | b']' | b'}' => depth += 1,
+            b'<' | b'(' | b'[' | b'{' => depth -= 1,
+            b':' | b'/' | b'.' if depth <= 0 && at + 1 < bytes.len() => return at + 1,
+            _ => {}
+        }
+    }
+    0
+}
+
+fn first(text: &str, room: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > room {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+fn end(text: &str, room: usize) -> &str {
+    let mut used = 0;
+    let mut start = text.len();
+    for (at, c) in text.char_indices().rev() {
+        used += c.width().unwrap_or(0);
+        if used > room {
+            break;
+        }
+        start = at;
+    }
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cuts_keep_the_last_part() {
+        assert_eq!(cut_middle("short", 10), "short");
+        assert_eq!(
+            cut_middle("alloc::collections::btree::insert", 16),
+            "alloc::co…insert"
+        );
+        assert_eq!(
+            cut_middle("hash_search_with_hash_value", 12),
+            "hash_se…alue"
+        );
+        let name = "core::ptr::drop_in_place<a::b::C>";
+        assert_eq!(cut_middle(name, 32), "core::ptr…drop_in_place<a::b::C>");
+        assert_eq!(cut_middle("/usr/lib/x86_64/libc.so.6", 1), "…");
+        assert_eq!(cut_end("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn nothing_a_terminal_would_obey() {
+        assert_eq!(clean("a\x1b[2Jb"), "a\\x1b[2Jb");
+        assert_eq!(clean("x\u{202e}y\u{200b}"), "x\\x202ey\\x200b");
+        assert_eq!(clean("\u{9b}31m"), "\\x9b31m");
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_fits(text in "\\PC{0,40}|[a-z:<>./日本\u{1b}\u{301}]{0,40}", room in 0usize..30) {
+            prop_assert!(cut_middle(&text, room).width() <= room);
+            prop_assert!(cut_end(&text, room).width() <= room);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The threads: how many CPUs each burns, and in which function most.
+
+use super::processes::{cpus, kernel_percent};
+use super::rest::Rest;
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::trend;
+use crate::app::App;
+use crate::screen::table::Line;
+use crate::screen::threads::ThreadColumn;
+use profile::{TREND_LEN, ThreadRow};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+const NAME: usize = 2;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(heads.width);
+    let threads = &app.views.threads;
+    let report = &app.shown.report;
+    let sorted = (threads.column(), threads.is_rising());
+    table::render_heads(&columns, sorted, theme, frame, heads);
+    let counts = report.threads.iter().flat_map(|row| row.trend);
+    let trend_max = counts.max().unwrap_or(0);
+    let mut line = Rect { height: 1, ..body };
+    for row in threads.lines(report) {
+        let row = cells(&row, app, trend_max, theme);
+        table::render_row(&columns, &row, NAME, theme, frame, line);
+        line.y += 1;
+    }
+    if threads.len() == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+    }
+    if let Some(rest) = Rest::of(threads, report) {
+        let room = usize::from(body.width.saturating_sub(2));
+        let text = rest.sentence("of samples");
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
+    }
+}
+
+fn columns(width: u16) -> Vec<Column<ThreadColumn>> {
+    use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
+    let mut columns = vec![
+        Column::right("TID", 7, Some(Tid)),
+        Column::right("PID", 8, Some(Pid)),
+        Column::left("NAME", 16, Some(Name)),
+        Column::right("CPUS", 5, Some(Cpus)),
+        Column::right("KERN%", 6, Some(Kernel)),
+    ];
+    let trend = TREND_LEN as u16;
+    if table::rest(&columns, width) > 2 * trend {
+        columns.push(Column::right("LAST 10s", trend + 1, None));
+    }
+    let room = table::rest(&columns, width).saturating_sub(1);
+    columns.push(Column::left("TOP FUNCTION", room, None));
+    columns
+}
+
+fn cells(line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -> Row {
+    let thread = line.row;
+    let plain = Style::new();
+    let kernel = format!(
+        "{:.0}",
+        kernel_percent(thread.kernel_samples, thread.samples)
+    );
+    let top = thread.top_function.as_deref().unwrap_or("-");
+    let style = if line.found { theme.found() } else { plain };
+    let mut cells = vec![
+        (thread.tid.to_string(), plain),
+        (thread.pid.to_string(), plain),
+        (thread.comm.to_string(), style),
+        (cpus(thread.samples, line.gone, &app.shown), plain),
+        (kernel, plain),
+    ];
+    if columns(app.size.width).len() > cells.len() + 1 {
+        cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
+    }
+    cells.push((top.into(), plain));
+    Row {
+        cells,
+        selected: line.selected,
+        gone: line.gone,
+    }
+}

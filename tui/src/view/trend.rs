@@ -1,0 +1,29 @@
+//! A *trend* is one block per second, all rows on one scale: a tall block is
+//! many samples in whatever row it stands.
+
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// `max` is the tallest second of any row. A second without samples is empty.
+pub fn blocks(seconds: &[u32], max: u32) -> String {
+    seconds.iter().map(|count| block(*count, max)).collect()
+}
+
+fn block(count: u32, max: u32) -> char {
+    if count == 0 {
+        return ' ';
+    }
+    let last = BLOCKS.len() as u64 - 1;
+    let step = u64::from(count) * last / u64::from(max.max(1));
+    BLOCKS[step.min(last) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_scale() {
+        assert_eq!(blocks(&[0, 1, 50, 100], 100), " ▁▄█");
+        assert_eq!(blocks(&[3, 9], 0), "██");
+    }
+}

@@ -1,0 +1,164 @@
+//! Numbers as text: with thousands separated, and with no more digits than the
+//! samples behind them support.
+
+use crate::app::Span;
+use std::time::Duration;
+
+/// Below this many samples a percentage has no decimal.
+const WHOLE_PERCENT_BELOW: u64 = 1_000;
+/// Below this many, one; from there on, two.
+const ONE_DECIMAL_BELOW: u64 = 100_000;
+
+/// The 97.5 % point of the normal distribution: a band of 95 %.
+const Z: f64 = 1.959_964;
+
+/// `7.1` for 233 of 3,277; `-` of nothing.
+pub fn percent(part: u64, base: u64) -> String {
+    if base == 0 {
+        return "-".into();
+    }
+    let decimals = decimals(base);
+    format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
+}
+
+/// As [`percent`], but never 100 while anything is missing.
+pub fn completeness(part: u64, base: u64) -> String {
+    let text = percent(part, base);
+    if part >= base || !text.starts_with("100") {
+        return text;
+    }
+    match decimals(base) {
+        0 => "99".into(),
+        1 => "99.9".into(),
+        _ => "99.99".into(),
+    }
+}
+
+fn decimals(base: u64) -> usize {
+    match base {
+        0..WHOLE_PERCENT_BELOW => 0,
+        WHOLE_PERCENT_BELOW..ONE_DECIMAL_BELOW => 1,
+        _ => 2,
+    }
+}
+
+/// Half the width of the 95 % band of a share, in percent points: Wilson's
+/// score interval, which stays right near 0 and 100 %. Samples are not quite
+/// independent, so the true band is wider.
+pub fn band(part: u64, base: u64) -> f64 {
+    if base == 0 {
+        return 100.0;
+    }
+    let n = base as f64;
+    let p = (part as f64 / n).min(1.0);
+    let spread = (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    100.0 * Z * spread / (1.0 + Z * Z / n)
+}
+
+/// The band with the digits of its percentage: `±0.9`.
+pub fn band_text(part: u64, base: u64) -> String {
+    let decimals = decimals(base);
+    format!("±{:.decimals$}", band(part, base))
+}
+
+/// `13,120`
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `00:03:12`
+pub fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// `10s`
+pub fn span(span: Span) -> String {
+    match span {
+        Span::Seconds(seconds) => format!("{seconds}s"),
+        Span::All => "all".into(),
+    }
+}
+
+/// `84 MB`
+pub fn bytes(bytes: u64) -> String {
+    const KB: u64 = 1 << 10;
+    const MB: u64 = 1 << 20;
+    const GB: u64 = 1 << 30;
+    match bytes {
+        0..KB => format!("{bytes} B"),
+        KB..MB => format!("{} kB", bytes / KB),
+        MB..GB => format!("{} MB", bytes / MB),
+        _ => format!("{:.1} GB", bytes as f64 / GB as f64),
+    }
+}
+
+/// CPUs' worth of samples: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs.
+pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
+    let possible = f64::from(rate_hz) * seconds;
+    (possible > 0.0).then(|| samples as f64 / possible)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_the_samples() {
+        assert_eq!(percent(11, 52), "21");
+        assert_eq!(percent(233, 3_277), "7.1");
+        assert_eq!(percent(71_000, 1_000_000), "7.10");
+        assert_eq!(percent(0, 0), "-");
+    }
+
+    #[test]
+    fn nothing_missing_is_the_only_hundred() {
+        assert_eq!(completeness(9_999, 10_000), "99.9");
+        assert_eq!(completeness(999, 999), "100");
+        assert_eq!(completeness(998, 999), "99");
+    }
+
+    #[test]
+    fn the_band_is_the_binomial_one() {
+        // Wilson, 95 %, from tables.
+        for (part, base, expected) in [
+            (233, 3_277, 0.88),
+            (1_036, 3_277, 1.59),
+            (11, 52, 10.89),
+            (0, 100, 1.85),
+            (100, 100, 1.85),
+            (50, 100, 9.62),
+        ] {
+            let band = band(part, base);
+            assert!((band - expected).abs() < 0.05, "{part}/{base}: {band}");
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(13_120), "13,120");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(clock(Duration::from_secs(192)), "00:03:12");
+        assert_eq!(bytes(84 << 20), "84 MB");
+        assert_eq!(
+            cpus(3_277, 99, 10.0).map(|c| (c * 100.0).round()),
+            Some(331.0)
+        );
+        assert_eq!(cpus(1, 99, 0.0), None);
+    }
+}
