@@ -67,7 +67,7 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     match app.geometry() {
         // The terminal may be another size than the one last heard of; the next
         // frame will be right.
-        Some(geometry) if frame.area().height >= app.size.height => {
+        Some(geometry) if fits(app, frame) => {
             draw_screen(app, geometry, theme, frame);
         }
         _ => tiny::render(app, frame),
@@ -75,6 +75,11 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     if theme.is_ascii() {
         ascii::fold(frame.buffer_mut());
     }
+}
+
+fn fits(app: &App, frame: &Frame) -> bool {
+    let area = frame.area();
+    area.width >= app.size.width && area.height >= app.size.height
 }
 
 fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {

@@ -1,13 +1,9 @@
 //! The signals that end or stop a program, and the one that continues it: each
 //! has to find the terminal as it was.
 
+use rustix::process::Signal as Number;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// Linux's number of SIGTSTP, the stop that can be caught; `SignalKind` has no
-/// name for it, nor for SIGCONT.
-const TSTP: i32 = libc::SIGTSTP;
-const CONT: i32 = libc::SIGCONT;
 
 pub struct Signals {
     terminate: Signal,
@@ -31,8 +27,8 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
-            stop: signal(SignalKind::from_raw(TSTP))?,
-            go_on: signal(SignalKind::from_raw(CONT))?,
+            stop: signal(SignalKind::from_raw(Number::TSTP.as_raw()))?,
+            go_on: signal(SignalKind::from_raw(Number::CONT.as_raw()))?,
         })
     }
 

@@ -112,11 +112,6 @@ impl<I: Item> Table<I> {
         self.find.as_ref()
     }
 
-    /// Nothing while the top is being watched.
-    pub fn held(&self) -> Option<I::Key> {
-        self.cursor.held()
-    }
-
     /// Whether the sort column rises from top to bottom.
     pub fn is_rising(&self) -> bool {
         I::is_word(self.column) != self.inverted
@@ -127,6 +122,7 @@ impl<I: Item> Table<I> {
     }
 
     /// The selected line of the screen, counted from the first row.
+    #[cfg(test)]
     pub fn selected_line(&self) -> usize {
         self.cursor.index() - self.cursor.offset()
     }

@@ -15,8 +15,10 @@ const GONE: &str = "gone from the window; it was: ";
 
 pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let width = usize::from(geometry.width);
+    // Each of the two bands of a row takes a cell more in ASCII.
+    let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
-        Detail::Row => row(app, theme, width),
+        Detail::Row => row(app, theme, room),
         Detail::Explain => explain::sentence(app),
         Detail::Notice(notice) => say(app, notice),
     };

@@ -40,9 +40,9 @@ impl Theme {
     pub fn detect(choice: ThemeChoice, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
-        let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(&set);
+        let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(set);
         Theme {
-            palette: choice.palette.unwrap_or_else(|| palette(&set, &term)),
+            palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
             charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
         }
     }

@@ -107,3 +107,16 @@ fn without_colors_there_are_none() {
     );
     assert!(!text.contains("38;5;") && !text.contains("48;5;"));
 }
+
+#[test]
+fn no_terminal_is_too_small() {
+    for (width, height) in [(0, 0), (1, 1), (20, 5)] {
+        let mut hand = Hand::new(width, height);
+        hand.show(postgres());
+        let mut painter = Painter::new(hand.app.size).expect("memory");
+        for theme in [UTF8, ASCII] {
+            let drawn = painter.frame(|frame| view::draw(&hand.app, &theme, frame));
+            assert!(drawn.is_ok());
+        }
+    }
+}
