@@ -5,11 +5,17 @@
 //! where `main.rs` adds the programs. Nothing in here allocates, panics or
 //! knows which side it is on.
 #![no_std]
+#![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
+
+#[cfg(test)]
+extern crate std;
 
 pub mod frame_pointer;
 pub mod limits;
 pub mod record;
+pub mod rule;
 pub mod settings;
+pub mod table;
 
 pub use frame_pointer::{Memory, Registers, Step};
 pub use record::{Ending, SampleHeader, UserFrame};

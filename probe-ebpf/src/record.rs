@@ -101,6 +101,9 @@ pub enum Ending {
     NoMapping = 6,
     /// A 32-bit task.
     Compat32 = 7,
+    /// In the midst of exec: the old program's stack is gone, the new one has
+    /// none yet. Only the reader of the record can tell.
+    Exec = 8,
 }
 
 impl Ending {
@@ -114,6 +117,7 @@ impl Ending {
             5 => Self::TooDeep,
             6 => Self::NoMapping,
             7 => Self::Compat32,
+            8 => Self::Exec,
             _ => return None,
         })
     }
@@ -143,6 +147,6 @@ mod tests {
                 assert_eq!(ending as u8, byte);
             }
         }
-        assert_eq!(Ending::from_byte(8), None);
+        assert_eq!(Ending::from_byte(9), None);
     }
 }

@@ -1,0 +1,152 @@
+//! An *unwind rule*: how to get from the registers in a function to those in
+//! its caller, packed into one word so that a table row needs two bytes for it.
+//!
+//! The return address is always at `cfa - 8`. What a word cannot say is an
+//! [`Extended`] rule, which the word then only numbers.
+
+/// A packed rule: bits 0..2 the kind, 2..18 the offset in words (or what the
+/// kind says), 18..20 where the caller's rbp is, 20..32 its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Rule(pub u32);
+
+/// Bits 0..2.
+pub mod kind {
+    /// `cfa = rsp + 8 * offset`
+    pub const RSP: u32 = 0;
+    /// `cfa = rbp + 8 * offset`
+    pub const RBP: u32 = 1;
+    /// The offset is one of [`super::special`].
+    pub const SPECIAL: u32 = 2;
+    /// The offset is the number of an [`super::Extended`] rule.
+    pub const EXTENDED: u32 = 3;
+}
+
+/// Offsets of rules of the kind `SPECIAL`.
+pub mod special {
+    /// The thread's first function: nobody called it.
+    pub const END: u32 = 0;
+    /// The unwind information says something that is not supported.
+    pub const UNSUPPORTED: u32 = 1;
+    /// A PLT slot that pushes after its 11th byte:
+    /// `cfa = rsp + 8 + (rip & 15 >= 11) * 8`
+    pub const PLT_11: u32 = 2;
+    /// The same after its 10th byte.
+    pub const PLT_10: u32 = 3;
+    /// The return path of a signal: all registers are in a `ucontext` at rsp.
+    pub const SIGNAL: u32 = 4;
+    /// No unwind information here, or no table at all: try the frame pointer.
+    pub const FRAME_POINTER: u32 = 5;
+}
+
+/// Bits 18..20: the caller's rbp.
+pub mod caller_rbp {
+    /// Not changed.
+    pub const SAME: u32 = 0;
+    /// At `cfa - 8 * slot`.
+    pub const AT_CFA: u32 = 1;
+}
+
+impl Rule {
+    pub const OFFSET_MAX: u32 = 0xffff;
+    pub const SLOT_MAX: u32 = 0xfff;
+
+    #[inline(always)]
+    pub const fn new(kind: u32, offset: u32, caller_rbp: u32, slot: u32) -> Rule {
+        Rule(kind | (offset & 0xffff) << 2 | caller_rbp << 18 | (slot & 0xfff) << 20)
+    }
+
+    #[inline(always)]
+    pub const fn special(which: u32) -> Rule {
+        Rule::new(kind::SPECIAL, which, 0, 0)
+    }
+
+    #[inline(always)]
+    pub const fn kind(self) -> u32 {
+        self.0 & 3
+    }
+
+    #[inline(always)]
+    pub const fn offset(self) -> u32 {
+        self.0 >> 2 & 0xffff
+    }
+
+    #[inline(always)]
+    pub const fn caller_rbp(self) -> u32 {
+        self.0 >> 18 & 3
+    }
+
+    #[inline(always)]
+    pub const fn slot(self) -> u32 {
+        self.0 >> 20
+    }
+}
+
+/// A rule that needs more than a word:
+/// `cfa = (deref ? *(base + offset) : base + offset) + addend`,
+/// and rbp at any place relative to the cfa or to rbp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(C)]
+pub struct Extended {
+    /// One of [`base`].
+    pub base: u8,
+    /// 0 or 1.
+    pub deref: u8,
+    /// One of [`extended_rbp`].
+    pub caller_rbp: u8,
+    pub reserved: u8,
+    pub offset: i32,
+    pub addend: i32,
+    pub rbp_offset: i32,
+}
+
+const _: () = {
+    assert!(size_of::<Extended>() == 16);
+    assert!(core::mem::offset_of!(Extended, offset) == 4);
+    assert!(core::mem::offset_of!(Extended, addend) == 8);
+    assert!(core::mem::offset_of!(Extended, rbp_offset) == 12);
+};
+
+/// Registers that a cfa may be counted from. Those other than rsp and rbp are
+/// known only in the interrupted function itself.
+pub mod base {
+    pub const RSP: u8 = 0;
+    pub const RBP: u8 = 1;
+    pub const R10: u8 = 2;
+    pub const RAX: u8 = 3;
+    pub const RCX: u8 = 4;
+    pub const RSI: u8 = 5;
+    pub const RDI: u8 = 6;
+    pub const R8: u8 = 7;
+    pub const R9: u8 = 8;
+    pub const R11: u8 = 9;
+    pub const R13: u8 = 10;
+}
+
+/// Values of [`Extended::caller_rbp`].
+pub mod extended_rbp {
+    pub const SAME: u8 = 0;
+    /// At `cfa + rbp_offset`.
+    pub const AT_CFA: u8 = 1;
+    /// At `rbp + rbp_offset`.
+    pub const AT_RBP: u8 = 2;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_keeps_to_its_bits() {
+        let rule = Rule::new(
+            kind::RBP,
+            Rule::OFFSET_MAX,
+            caller_rbp::AT_CFA,
+            Rule::SLOT_MAX,
+        );
+        assert_eq!(rule.kind(), kind::RBP);
+        assert_eq!(rule.offset(), Rule::OFFSET_MAX);
+        assert_eq!(rule.caller_rbp(), caller_rbp::AT_CFA);
+        assert_eq!(rule.slot(), Rule::SLOT_MAX);
+    }
+}

@@ -1,0 +1,261 @@
+//! The *unwind table* of a file: which rule holds at which address, in words
+//! that BPF reads from a map and the host from the same memory.
+//!
+//! All tables share one pool of words, made of chunks of 1 MiB. A word is found
+//! by its number in the pool: `chunk = number >> 18`. The parts of one table:
+//!
+//! ```text
+//! page index   one word for each 64 KiB of the file's address space:
+//!              the number of its page block, or 0 for a page without rows
+//! page block   64 words: for each KiB of the page `first << 16 | end`, a range
+//!              of rows that holds the row of every address in it
+//!              then the rows, by address: `address & 0xffff << 16 | rule`
+//! ```
+//!
+//! A page block lies in one chunk, and so does a page index. Each page block has
+//! a row for its first address, so that a search never leaves it; `rule` is an
+//! index into the dictionary of all rules.
+
+/// Words of a chunk.
+pub const CHUNK_WORDS: usize = 1 << 18;
+pub const CHUNK_SHIFT: u32 = 18;
+/// Chunks of the pool: 256 MiB, or 60 million rows.
+pub const CHUNKS_MAX: usize = 256;
+
+/// Addresses of a page, as a shift.
+pub const PAGE_SHIFT: u32 = 16;
+/// Addresses of a block, as a shift.
+pub const BLOCK_SHIFT: u32 = 10;
+/// Words in front of the rows of a page.
+pub const BLOCKS: u32 = 1 << (PAGE_SHIFT - BLOCK_SHIFT);
+
+/// Rows of a page: its row numbers are 16 bits. One row per byte would be the
+/// same number; real pages have less than 9,000.
+pub const PAGE_ROWS_MAX: usize = 0xffff;
+
+/// Rules in the dictionary: a row has 16 bits for one. A whole distribution has
+/// about 4,200.
+pub const RULES_MAX: usize = 1 << 16;
+/// Extended rules.
+pub const EXTENDED_MAX: usize = 1 << 12;
+
+/// Mappings of all processes.
+pub const MAPPINGS_MAX: usize = 1 << 17;
+/// Mappings of one process that are published; in steps of [`MAPPING_UNIT`].
+pub const PROCESS_MAPPINGS_MAX: usize = 1 << 14;
+/// Lists of mappings begin at multiples of this.
+pub const MAPPING_UNIT: usize = 4;
+/// Processes whose mappings are published.
+pub const PROCESSES_MAX: usize = 16_384;
+
+/// A value of [`Mapping::table`]: no unwind information, frame pointers only.
+pub const NO_TABLE: u32 = u32::MAX;
+
+/// An executable mapping of a process, as BPF sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    /// Address in the file = address - bias.
+    pub bias: u64,
+    /// Number of the first word of the page index, or [`NO_TABLE`].
+    pub table: u32,
+    /// The first page that the index has, and how many.
+    pub first_page: u32,
+    pub pages: u32,
+    pub reserved: u32,
+}
+
+/// A list of mappings, as `PROCESSES` holds it for a tgid: where it begins, in
+/// units of [`MAPPING_UNIT`], how long it is, and the generation of its rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct MappingList(pub u64);
+
+impl MappingList {
+    pub const fn new(first: u32, length: u16, generation: u32) -> Self {
+        let unit = first / MAPPING_UNIT as u32;
+        Self(unit as u64 & 0xffff | (length as u64) << 16 | (generation as u64) << 32)
+    }
+
+    #[inline(always)]
+    pub const fn first(self) -> u32 {
+        (self.0 & 0xffff) as u32 * MAPPING_UNIT as u32
+    }
+
+    #[inline(always)]
+    pub const fn length(self) -> u32 {
+        (self.0 >> 16 & 0xffff) as u32
+    }
+
+    #[inline(always)]
+    pub const fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Mapping>() == 40);
+    assert!(core::mem::offset_of!(Mapping, table) == 24);
+    assert!(MAPPINGS_MAX / MAPPING_UNIT <= 1 << 16);
+    assert!(PROCESS_MAPPINGS_MAX <= u16::MAX as usize);
+    // A page block fits into a chunk.
+    assert!(BLOCKS as usize + PAGE_ROWS_MAX <= CHUNK_WORDS);
+};
+
+/// A row: the low half of an address, and a rule's number.
+#[inline(always)]
+pub const fn row(address: u32, rule: u16) -> u32 {
+    (address & 0xffff) << 16 | rule as u32
+}
+
+/// Words of one chunk.
+pub trait Words {
+    /// The word with this number in the pool; only the part inside the chunk is
+    /// looked at.
+    fn word(&self, number: u32) -> u32;
+}
+
+/// The number of the rule for `address` in the page block at `block`.
+#[inline(always)]
+pub fn find_rule<W: Words>(words: &W, block: u32, address: u32) -> u16 {
+    let range = words.word(block.wrapping_add(address >> BLOCK_SHIFT & (BLOCKS - 1)));
+    let rows = block.wrapping_add(BLOCKS);
+    // Not `range - 1`: the range always holds one row at least.
+    let (first, end) = (range >> 16, range & 0xffff);
+    // All rows of the same address or below: the row's rule counts as well.
+    let key = u64::from((address & 0xffff) << 16 | 0xffff);
+    let mut low = u64::from(first);
+    let mut length = u64::from(end.wrapping_sub(first) & 0xffff);
+    // A branch per probe would make the verifier look at every path.
+    for _ in 0..PROBES_MAX {
+        if length <= 1 {
+            break;
+        }
+        let half = length >> 1;
+        let row = words.word(rows.wrapping_add((low + half) as u32));
+        low += half & !less_than(key, u64::from(row));
+        length -= half;
+    }
+    words.word(rows.wrapping_add(low as u32)) as u16
+}
+
+/// A KiB of code has at most 1024 rows and the one before it.
+const PROBES_MAX: u32 = 11;
+
+/// All ones if `a < b`, without a branch. Both must be below 2^63.
+#[inline(always)]
+pub fn less_than(a: u64, b: u64) -> u64 {
+    #[cfg(target_arch = "bpf")]
+    {
+        let mut difference = a;
+        // SAFETY: arithmetic on registers only. In Rust the compiler would see
+        // through it and put the branch back.
+        unsafe {
+            core::arch::asm!(
+                "{0} -= {1}",
+                "{0} s>>= 63",
+                inout(reg) difference,
+                in(reg) b,
+                options(pure, nomem, nostack)
+            )
+        };
+        difference
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        ((a.wrapping_sub(b) as i64) >> 63) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    struct Slice<'a>(&'a [u32]);
+
+    impl Words for Slice<'_> {
+        fn word(&self, number: u32) -> u32 {
+            self.0[number as usize]
+        }
+    }
+
+    /// A page block as the builder makes it, from `(address, rule)`.
+    fn block(rows: &[(u32, u16)]) -> Vec<u32> {
+        assert_eq!(rows[0].0, 0, "a row for the first address");
+        let mut words = Vec::new();
+        for block in 0..BLOCKS {
+            let (start, end) = (block << BLOCK_SHIFT, (block + 1) << BLOCK_SHIFT);
+            let first = rows.partition_point(|(address, _)| *address <= start) - 1;
+            let last = rows.partition_point(|(address, _)| *address < end);
+            words.push((first as u32) << 16 | last as u32);
+        }
+        words.extend(rows.iter().map(|(address, rule)| row(*address, *rule)));
+        words
+    }
+
+    fn check(rows: &[(u32, u16)]) {
+        let words = block(rows);
+        for address in 0..1 << PAGE_SHIFT {
+            let expected = rows
+                .iter()
+                .rev()
+                .find(|(start, _)| *start <= address)
+                .unwrap()
+                .1;
+            assert_eq!(
+                find_rule(&Slice(&words), 0, address),
+                expected,
+                "at {address:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_row_holds_for_the_whole_page() {
+        check(&[(0, 7)]);
+    }
+
+    #[test]
+    fn rows_here_and_there() {
+        check(&[
+            (0, 1),
+            (5, 2),
+            (1023, 3),
+            (1024, 4),
+            (1025, 5),
+            (40_000, 6),
+            (0xffff, 7),
+        ]);
+    }
+
+    #[test]
+    fn a_row_for_every_byte_of_a_kib() {
+        let rows: Vec<(u32, u16)> = (0..2048).map(|address| (address, address as u16)).collect();
+        check(&rows);
+    }
+
+    #[test]
+    fn less_than_is_a_mask() {
+        for (a, b) in [
+            (0, 0),
+            (0, 1),
+            (1, 0),
+            (u64::from(u32::MAX), 5),
+            (5, u64::from(u32::MAX)),
+        ] {
+            assert_eq!(less_than(a, b), if a < b { u64::MAX } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_list_keeps_its_parts() {
+        let list = MappingList::new(131_068, 16_384, u32::MAX);
+        assert_eq!(
+            (list.first(), list.length(), list.generation()),
+            (131_068, 16_384, u32::MAX)
+        );
+    }
+}
