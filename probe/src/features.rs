@@ -10,7 +10,7 @@ mod place;
 use crate::privilege::{Capability, Rights};
 
 pub use kernel::{kernel_release, max_sample_rate, perf_event_paranoid};
-pub use place::in_host_pid_namespace;
+pub use place::{in_host_cgroup_namespace, in_host_pid_namespace};
 
 /// The rate that `-F` starts from. Not 100, so as not to beat in time with the
 /// timers of what is watched.

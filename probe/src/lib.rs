@@ -10,10 +10,23 @@
 //! record from the ring; [`process`] knows, from the [`sideband`], what was
 //! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
 
+pub mod bpf;
+mod btf;
 pub mod cgroup;
 pub mod child;
+mod clocks;
+mod cpus;
+mod decode;
+mod error;
 pub mod features;
+mod loader;
+mod mappings;
+mod modules;
+mod perf_event;
 pub mod privilege;
+mod proc_maps;
+mod process;
+mod resolve;
 pub mod sample;
 mod sideband;
 pub mod source;

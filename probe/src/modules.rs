@@ -175,9 +175,19 @@ impl Modules {
         if let Some(known) = build_id.as_ref().and_then(|id| self.by_build_id.get(id)) {
             return *known;
         }
+        let status = file.as_ref().and_then(|file| rustix::fs::fstat(file).ok());
+        let (device, inode) = status.map_or((device, inode), |status| {
+            let (major, minor) = (
+                rustix::fs::major(status.st_dev),
+                rustix::fs::minor(status.st_dev),
+            );
+            ((major, minor), status.st_ino)
+        });
         let id = self.add(ModuleKind::File {
             path,
             build_id: build_id.clone(),
+            device,
+            inode,
             file: file.map(|file| Arc::new(OwnedFd::from(file))),
             unreadable,
         });

@@ -34,6 +34,8 @@ pub struct Process {
     pub id: ProcessId,
     pub comm: Arc<str>,
     pub mappings: Arc<Mappings>,
+    /// It has become another program since we know it.
+    pub has_execed: bool,
     exited_ns: Option<u64>,
     /// When /proc was read: events before that are in it already.
     scanned_ns: u64,
@@ -207,6 +209,7 @@ impl ProcessTable {
         }
         if exec {
             process.mappings = Arc::default();
+            process.has_execed = true;
         }
         process.comm = sanitize(comm).into();
         if process.announced {
@@ -248,6 +251,7 @@ impl Process {
             id,
             comm: sanitize(comm).into(),
             mappings: Arc::default(),
+            has_execed: false,
             exited_ns: None,
             scanned_ns: 0,
             announced: false,

@@ -2,7 +2,7 @@
 //! process had when the sample was taken.
 
 use crate::decode::{RawSample, comm_bytes};
-use crate::mappings::{Backing, Mapping};
+use crate::mappings::{Backing, Mapping, Mappings};
 use crate::process::ProcessTable;
 use crate::sample::{Ending, Frame, ModuleId, ProcessId, Sample};
 use std::collections::HashMap;
@@ -28,22 +28,25 @@ impl Resolver {
         let comm = self.comm(&raw.comm);
         let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
         let process = processes.at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns);
-        let id = process.id;
+        let (id, has_execed) = (process.id, process.has_execed);
         let mut mappings = process.mappings.clone();
+        let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
+        // In the midst of exec the registers are those of the old program.
+        let in_exec = is_lost(&mappings) && has_execed && !raw.kernel.is_empty();
         // The interrupted address must be mapped: if it is not here, something
         // was missed, and /proc still knows it if the process lives.
-        if leaf.is_some_and(|leaf| mappings.find(leaf).is_none())
-            && processes.rescan(raw.tgid, now_ns)
-        {
-            mappings = processes
-                .at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns)
-                .mappings
-                .clone();
+        if is_lost(&mappings) && !in_exec && processes.rescan(raw.tgid, now_ns) {
+            let process = processes.at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns);
+            mappings = process.mappings.clone();
         }
         let mut frames = kernel_frames(&raw.kernel);
         let kernel_frames = frames.len();
         let (mut ending, mut stopped_at) = (raw.ending, raw.stopped_at);
-        for (index, frame) in raw.user.iter().enumerate() {
+        if in_exec {
+            (ending, stopped_at) = (Ending::Exec, 0);
+        }
+        let user = if in_exec { &[] } else { raw.user.as_slice() };
+        for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
             match mappings.find(address) {
                 Some(mapping) => frames.push(place(mapping, address, id, processes)),

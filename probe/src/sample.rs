@@ -57,6 +57,10 @@ pub enum ModuleKind {
         /// As the process sees it: inside its own root.
         path: PathBuf,
         build_id: Option<Vec<u8>>,
+        /// Of the file that was opened, else as the mapping told; 0 if neither
+        /// did. They tell it again where there is no build-id.
+        device: (u32, u32),
+        inode: u64,
         /// Opened while the process was alive.
         file: Option<Arc<OwnedFd>>,
         /// Why it could not be opened.

@@ -16,13 +16,20 @@ pub fn in_host_pid_namespace() -> bool {
     namespace_id("pid").is_none_or(|id| id == HOST_PID_NAMESPACE)
 }
 
+/// The depth of a cgroup is counted from the host's root.
+pub fn in_host_cgroup_namespace() -> bool {
+    namespace_id("cgroup").is_none_or(|id| id == HOST_CGROUP_NAMESPACE)
+}
+
 pub fn surroundings() -> Vec<Finding> {
-    let cgroup_namespace = namespace_id("cgroup").is_none_or(|id| id == HOST_CGROUP_NAMESPACE);
     let container = find_container(|path| Path::new(path).exists(), read("/proc/1/environ"));
     vec![
         judge_pid_namespace(in_host_pid_namespace()),
         judge_container(container),
-        judge_cgroups(Hierarchy::mounted().ok().as_ref(), cgroup_namespace),
+        judge_cgroups(
+            Hierarchy::mounted().ok().as_ref(),
+            in_host_cgroup_namespace(),
+        ),
         judge_tracefs(&fs::read_to_string("/proc/self/mounts").unwrap_or_default()),
     ]
 }
@@ -31,7 +38,7 @@ fn judge_pid_namespace(host: bool) -> Finding {
     if host {
         return Finding::ok("pid-namespace", "pid namespace: the host's");
     }
-    Finding::warn(
+    Finding::fail(
         "pid-namespace",
         "pid namespace: a container's: pids differ from those the kernel reports",
     )

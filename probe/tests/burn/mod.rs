@@ -1,0 +1,102 @@
+//! Work of a known split: three functions, 60, 30 and 10 parts in a hundred.
+
+use std::hint::black_box;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+pub const FUNCTIONS: [&str; 3] = ["burn_sixty", "burn_thirty", "burn_ten"];
+pub const SHARES: [f64; 3] = [0.6, 0.3, 0.1];
+pub const THREAD_NAME: &str = "burning";
+
+/// Steps of one part: long enough that calling costs nothing beside it.
+const STEPS: u64 = 2_000;
+
+/// Threads that work until they are dropped.
+pub struct Threads {
+    stop: Arc<AtomicBool>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub fn start(count: usize) -> Self {
+        Self::run(count, || {
+            burn_sixty();
+            burn_thirty();
+            burn_ten();
+        })
+    }
+
+    /// One thread that is nearly always in the kernel.
+    pub fn start_reading() -> Self {
+        Self::run(1, || {
+            let mut zeros = vec![0; 1 << 20];
+            std::fs::File::open("/dev/zero")
+                .unwrap()
+                .read_exact(&mut zeros)
+                .unwrap();
+            black_box(&zeros);
+        })
+    }
+
+    fn run(count: usize, work: fn()) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let handles = (0..count)
+            .map(|_| {
+                let stop = stop.clone();
+                let body = move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        work();
+                    }
+                };
+                std::thread::Builder::new()
+                    .name(THREAD_NAME.into())
+                    .spawn(body)
+                    .unwrap()
+            })
+            .collect();
+        Self { stop, handles }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for handle in self.handles.drain(..) {
+            handle.join().unwrap();
+        }
+    }
+}
+
+/// CPU time that this process has used.
+pub fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[inline(never)]
+fn burn_sixty() -> u64 {
+    work(6 * STEPS, 0x1234_5601)
+}
+
+#[inline(never)]
+fn burn_thirty() -> u64 {
+    work(3 * STEPS, 0x1234_5602)
+}
+
+#[inline(never)]
+fn burn_ten() -> u64 {
+    work(STEPS, 0x1234_5603)
+}
+
+/// Inlined, so that the work is the caller's own.
+#[inline(always)]
+fn work(steps: u64, seed: u64) -> u64 {
+    let (mut state, mut left) = (seed, steps);
+    while left > 0 {
+        state = black_box(state ^ (state << 13) ^ (state >> 7));
+        left -= 1;
+    }
+    state
+}

@@ -1,0 +1,385 @@
+//! The real object in the real kernel, sampling this very test process and
+//! others. Needs the rights to; says so where they are missing.
+
+mod burn;
+
+use probe::{BpfSource, Config, Counters, Ending, ModuleKind, Sample, Source, Target};
+use std::collections::HashMap;
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use symbolize::{ElfSymbols, FileOffset};
+
+/// One at a time: each counts what the machine does.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A running source, or nothing where the rights are missing.
+fn start(config: &Config) -> Option<BpfSource> {
+    match BpfSource::start(config) {
+        Ok(source) => Some(source),
+        Err(error) if error.is_permission() => {
+            eprintln!("skipped: needs CAP_BPF and CAP_PERFMON: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn only(pid: u32) -> Target {
+    Target {
+        pids: vec![pid],
+        ..Target::default()
+    }
+}
+
+fn myself(rate_hz: u32) -> Config {
+    Config {
+        target: only(std::process::id()),
+        rate_hz,
+        ..Config::default()
+    }
+}
+
+/// Everything that a source gave in a while.
+#[derive(Default)]
+struct Seen {
+    samples: Vec<Sample>,
+    modules: HashMap<u32, ModuleKind>,
+    pids: HashMap<u32, u32>,
+    counters: Counters,
+    targets_alive: Option<usize>,
+}
+
+impl Seen {
+    fn take(&mut self, source: &mut BpfSource) {
+        let batch = source.poll(Duration::from_millis(20)).unwrap();
+        self.samples.extend(batch.samples);
+        self.modules.extend(
+            batch
+                .modules
+                .into_iter()
+                .map(|module| (module.id.0, module.kind)),
+        );
+        self.pids.extend(
+            batch
+                .processes
+                .iter()
+                .map(|process| (process.id.0, process.pid)),
+        );
+        self.counters = batch.counters;
+        self.targets_alive = batch.targets_alive;
+    }
+
+    fn pid_of(&self, sample: &Sample) -> u32 {
+        self.pids[&sample.process.0]
+    }
+}
+
+fn watch(source: &mut BpfSource, time: Duration) -> Seen {
+    let mut seen = Seen::default();
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        seen.take(source);
+    }
+    seen
+}
+
+/// The functions of this test program on a sample's stack, innermost first.
+fn own_names(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Vec<String> {
+    let own = std::env::current_exe().unwrap();
+    let is_own = |module: u32| matches!(&seen.modules[&module], ModuleKind::File { path, .. } if *path == own);
+    sample
+        .frames
+        .iter()
+        .filter(|frame| is_own(frame.module.0))
+        .filter_map(|frame| symbols.find(FileOffset(frame.address)).ok())
+        .map(|symbol| symbolize::demangle(symbol.name).short().into_owned())
+        .collect()
+}
+
+#[test]
+fn the_verifier_has_little_to_do() {
+    let _alone = alone();
+    let config = Config {
+        target: Target {
+            children: true,
+            ..only(1)
+        },
+        ..Config::default()
+    };
+    let Some(source) = start(&config) else { return };
+    println!(
+        "verified instructions: {:?}",
+        source.verified_instructions()
+    );
+    assert_eq!(source.verified_instructions().len(), 2);
+    for (program, instructions) in source.verified_instructions() {
+        // 0: this kernel does not tell (before 5.16).
+        assert!(*instructions < 20_000, "{program}: {instructions}");
+    }
+}
+
+#[test]
+fn shares_are_those_of_the_work() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(499)) else {
+        return;
+    };
+    let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
+    let threads = burn::Threads::start(2);
+    let seen = watch(&mut source, Duration::from_secs(3));
+    drop(threads);
+    assert_eq!(seen.counters.lost, 0);
+    let mut counts: HashMap<&str, f64> = HashMap::new();
+    let mut tids: HashMap<u32, u64> = HashMap::new();
+    for sample in seen
+        .samples
+        .iter()
+        .filter(|sample| &*sample.comm == burn::THREAD_NAME)
+    {
+        let names = own_names(&seen, &symbols, sample);
+        let which = burn::FUNCTIONS
+            .iter()
+            .find(|name| names.iter().any(|n| n.contains(**name)));
+        if let Some(which) = which {
+            *counts.entry(which).or_default() += 1.0;
+            *tids.entry(sample.tid).or_default() += 1;
+        }
+    }
+    let all: f64 = counts.values().sum();
+    assert!(all > 500.0, "{all} samples in the burning functions");
+    assert_eq!(tids.len(), 2, "both threads are seen");
+    for (name, share) in burn::FUNCTIONS.into_iter().zip(burn::SHARES) {
+        let measured = counts.get(name).copied().unwrap_or(0.0) / all;
+        // Three standard deviations, and what the loops around the work cost.
+        let band = 3.0 * (share * (1.0 - share) / all).sqrt() + 0.01;
+        assert!(
+            (measured - share).abs() < band,
+            "{name}: {measured:.3}, not {share} ± {band:.3}"
+        );
+    }
+}
+
+#[test]
+fn kernel_samples_carry_both_stacks() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(999)) else {
+        return;
+    };
+    let threads = burn::Threads::start_reading();
+    let seen = watch(&mut source, Duration::from_secs(1));
+    drop(threads);
+    let in_kernel: Vec<_> = seen
+        .samples
+        .iter()
+        .filter(|s| s.kernel_frames > 0)
+        .collect();
+    assert!(
+        in_kernel.len() > 100,
+        "{} samples in the kernel",
+        in_kernel.len()
+    );
+    let with_both = in_kernel
+        .iter()
+        .filter(|s| s.frames.len() > s.kernel_frames)
+        .count();
+    assert_eq!(with_both, in_kernel.len());
+}
+
+#[test]
+fn samples_are_busy_time_times_rate() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(999)) else {
+        return;
+    };
+    let threads = burn::Threads::start(2);
+    let before = burn::cpu_seconds();
+    let first = watch(&mut source, Duration::from_millis(1));
+    let seen = watch(&mut source, Duration::from_secs(3));
+    let busy = burn::cpu_seconds() - before;
+    drop(threads);
+    let taken = (seen.counters.taken - first.counters.taken) as f64;
+    let expected = busy * 999.0;
+    println!(
+        "{taken} samples in {busy:.2} CPU seconds: {:.3} of expected",
+        taken / expected
+    );
+    assert!(
+        (taken / expected - 1.0).abs() < 0.05,
+        "{taken} of {expected}"
+    );
+    assert_eq!(seen.counters.lost, 0);
+}
+
+#[test]
+fn short_lived_processes_are_all_known() {
+    let _alone = alone();
+    let Some(mut source) = start(&Config {
+        rate_hz: 999,
+        ..Config::default()
+    }) else {
+        return;
+    };
+    let mut seen = Seen::default();
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut started = 0;
+    while Instant::now() < end {
+        let mut child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+        child.wait().unwrap();
+        started += 1;
+        seen.take(&mut source);
+    }
+    seen.take(&mut source);
+    let of_children: Vec<_> = seen.samples.iter().filter(|s| &*s.comm == "true").collect();
+    println!("{} samples of {started} processes", of_children.len());
+    assert!(!of_children.is_empty());
+    for sample in &seen.samples {
+        assert!(!sample.comm.is_empty());
+        assert!(seen.pid_of(sample) != 0);
+        for frame in &sample.frames {
+            assert!(
+                seen.modules.contains_key(&frame.module.0),
+                "told before it is used"
+            );
+        }
+    }
+    let unmapped = |sample: &&&Sample| sample.ending == Ending::NoMapping;
+    let lost = of_children.iter().filter(unmapped).count();
+    assert!(
+        lost * 50 <= of_children.len(),
+        "{lost} of {} not placed",
+        of_children.len()
+    );
+}
+
+#[test]
+fn the_filter_lets_only_targets_pass() {
+    let _alone = alone();
+    let mut other = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let source = start(&Config {
+        target: only(other.id()),
+        rate_hz: 499,
+        ..Config::default()
+    });
+    let seen = source.map(|mut source| watch(&mut source, Duration::from_secs(1)));
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let Some(seen) = seen else { return };
+    assert!(!seen.samples.is_empty());
+    assert!(
+        seen.samples
+            .iter()
+            .all(|sample| seen.pid_of(sample) == other.id())
+    );
+    assert!(seen.counters.filtered > 0, "we ran as well");
+}
+
+#[test]
+fn only_fitting_names_are_sampled() {
+    let _alone = alone();
+    let pattern = regex::bytes::Regex::new("^sh$").unwrap();
+    let target = Target {
+        comm: Some(pattern),
+        ..Target::default()
+    };
+    let Some(mut source) = start(&Config {
+        target,
+        rate_hz: 499,
+        ..Config::default()
+    }) else {
+        return;
+    };
+    let burn = "while :; do :; done";
+    let mut fitting = Command::new("sh").args(["-c", burn]).spawn().unwrap();
+    let seen = watch(&mut source, Duration::from_millis(700));
+    fitting.kill().unwrap();
+    fitting.wait().unwrap();
+    assert!(!seen.samples.is_empty());
+    assert!(seen.samples.iter().all(|sample| &*sample.comm == "sh"));
+    assert!(seen.counters.filtered > 0, "we ran as well");
+}
+
+#[test]
+fn the_end_of_all_targets_is_seen() {
+    let _alone = alone();
+    let mut target = Command::new("sleep").arg("60").spawn().unwrap();
+    let source = start(&Config {
+        target: only(target.id()),
+        ..Config::default()
+    });
+    target.kill().unwrap();
+    target.wait().unwrap();
+    let Some(mut source) = source else { return };
+    let seen = watch(&mut source, Duration::from_millis(300));
+    assert_eq!(seen.targets_alive, Some(0));
+}
+
+#[test]
+fn children_of_targets_are_targets_from_their_first_instruction() {
+    let _alone = alone();
+    // Waits for a line, then burns in a child of a child.
+    let script = "read go; sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'";
+    let mut parent = Command::new("sh")
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let target = Target {
+        children: true,
+        ..only(parent.id())
+    };
+    let source = start(&Config {
+        target,
+        rate_hz: 999,
+        ..Config::default()
+    });
+    use std::io::Write as _;
+    parent.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let Some(mut source) = source else {
+        parent.wait().unwrap();
+        return;
+    };
+    let mut seen = Seen::default();
+    while parent.try_wait().unwrap().is_none() {
+        seen.take(&mut source);
+    }
+    seen.take(&mut source);
+    let of_child = seen
+        .samples
+        .iter()
+        .filter(|s| seen.pid_of(s) != parent.id())
+        .count();
+    assert!(of_child > 10, "{of_child} samples of children");
+}
+
+#[test]
+fn nothing_stays_behind() {
+    let _alone = alone();
+    let programs = || {
+        aya::programs::loaded_programs()
+            .filter_map(|program| Some(program.ok()?.name_as_str()?.to_string()))
+            .filter(|name| name == "sample" || name == "follow_fork")
+            .count()
+    };
+    let Some(source) = start(&Config::default()) else {
+        return;
+    };
+    assert!(programs() >= 1);
+    drop(source);
+    // The kernel frees them a moment after their last descriptor is closed.
+    let end = Instant::now() + Duration::from_secs(5);
+    while programs() > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(programs(), 0);
+}
