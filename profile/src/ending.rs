@@ -23,10 +23,13 @@ pub enum Ending {
     NoMapping,
     /// A 32-bit task: not supported.
     Compat32,
+    /// In the midst of exec: the old program's stack is gone, the new one has
+    /// none yet. Not a user stack either.
+    Exec,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 8] = [
+    pub const ALL: [Ending; 9] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -35,6 +38,7 @@ impl Ending {
         Ending::TooDeep,
         Ending::NoMapping,
         Ending::Compat32,
+        Ending::Exec,
     ];
 
     /// The word that scripts see; part of the JSON schema.
@@ -48,6 +52,7 @@ impl Ending {
             Ending::TooDeep => "too_deep",
             Ending::NoMapping => "no_mapping",
             Ending::Compat32 => "compat_32_bit",
+            Ending::Exec => "exec",
         }
     }
 
@@ -66,12 +71,13 @@ impl Ending {
             Ending::TooDeep => "the stack has more frames than --max-depth",
             Ending::NoMapping => "no mapping of the process holds the address",
             Ending::Compat32 => "32-bit programs are not supported",
+            Ending::Exec => "the program was just being replaced by exec: it had no stack",
         }
     }
 
     /// Whether the sample had a user stack to walk.
     pub fn is_user_stack(self) -> bool {
-        self != Ending::NoUserStack
+        !matches!(self, Ending::NoUserStack | Ending::Exec)
     }
 
     pub fn is_whole(self) -> bool {
