@@ -8,7 +8,7 @@ use crate::screen::geometry::{Geometry, Size};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::{Motion, Table};
 use crate::screen::{Detail, Mode, Notice, View, Views};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,50 +41,6 @@ pub enum Effect {
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
-}
-
-/// The time that a report is asked to cover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    Seconds(u32),
-    /// All that is kept.
-    All,
-}
-
-impl Span {
-    /// What `,` and `.` step through.
-    pub const STEPS: [Span; 4] = [
-        Span::Seconds(1),
-        Span::Seconds(10),
-        Span::Seconds(60),
-        Span::All,
-    ];
-
-    /// As a snapshot carries it: the largest number stands for all.
-    pub fn from_snapshot(seconds: u32) -> Self {
-        if seconds == u32::MAX {
-            Span::All
-        } else {
-            Span::Seconds(seconds)
-        }
-    }
-
-    fn shorter(self) -> Span {
-        let shorter = |step: &&Span| step.seconds() < self.seconds();
-        *Self::STEPS.iter().rev().find(shorter).unwrap_or(&self)
-    }
-
-    fn longer(self) -> Span {
-        let longer = |step: &&Span| step.seconds() > self.seconds();
-        *Self::STEPS.iter().find(longer).unwrap_or(&self)
-    }
-
-    fn seconds(self) -> u32 {
-        match self {
-            Span::Seconds(seconds) => seconds,
-            Span::All => u32::MAX,
-        }
-    }
 }
 
 /// The view stands still; sampling goes on.

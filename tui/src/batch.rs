@@ -14,16 +14,9 @@ mod json;
 mod plain;
 mod text;
 
+use crate::cli::Format;
 use crate::snapshot::{Snapshot, TargetState};
 use profile::FunctionRow;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    #[default]
-    Text,
-    Csv,
-    Json,
-}
 
 /// One report, and what it is to be called.
 #[derive(Debug, Clone, Copy)]

@@ -84,7 +84,8 @@ pub enum Mode {
 pub struct BatchConfig {
     /// `None`: until interrupted, or until the command ends.
     pub reports_max: Option<u32>,
-    pub rows_max: usize,
+    /// `None`: all of them.
+    pub rows_max: Option<usize>,
     pub format: Format,
     /// `None`: standard output.
     pub file: Option<PathBuf>,

@@ -1,6 +1,9 @@
 //! What each subcommand does, and what has to be true before sampling starts.
 
+mod batch;
 pub mod doctor;
+mod sampling;
+mod top;
 
 use crate::cli::{CommandLine, Config, Mode, Request};
 use crate::failure::rights::{Invocation, cannot_sample};
@@ -16,8 +19,14 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
         Request::Top(config) => {
-            let _what = prepare(&config)?;
-            Ok(Exit::Done)
+            if config.mode == Mode::Screen {
+                top::check_terminal()?;
+            }
+            let subject = prepare(&config)?;
+            match &config.mode {
+                Mode::Screen => top::run(&config, subject),
+                Mode::Batch(mode) => batch::run(&config, subject, mode),
+            }
         }
     }
 }
@@ -41,6 +50,7 @@ pub fn prepare(config: &Config) -> Result<Subject, Failure> {
         let paranoid = features::perf_event_paranoid();
         cannot_sample(&missing, paranoid, &Invocation::current())
     })?;
+    check_namespaces(&target)?;
     match &config.command {
         None => Ok(Subject::Existing(target)),
         Some(command) => {
@@ -76,6 +86,27 @@ fn check_rate(rate_hz: u32, max: Option<u32>) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The kernel side sees the host's numbers; in a namespace with numbers of its
+/// own every name would be that of somebody else.
+fn check_namespaces(target: &Target) -> Result<(), Failure> {
+    if !features::in_host_pid_namespace() {
+        return Err(Failure::new(
+            Exit::NotPossible,
+            "cannot sample: this container has a pid namespace of its own",
+        )
+        .detail("pids in here are not those that the kernel's samples carry")
+        .remedy("docker run --pid=host …", "starts it in the host's"));
+    }
+    if target.cgroup.is_some() && !features::in_host_cgroup_namespace() {
+        return Err(Failure::new(
+            Exit::NotPossible,
+            "cannot use -g: this container has a cgroup namespace of its own",
+        )
+        .remedy("docker run --cgroupns=host …", "starts it in the host's"));
+    }
+    Ok(())
 }
 
 /// A reader that has had enough is no failure.

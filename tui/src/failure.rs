@@ -30,6 +30,8 @@ pub enum Exit {
     CommandNotFound,
     /// What the command itself ended with; 128 + N for signal N.
     Command(u8),
+    /// We were ended by a signal: 128 + N, as a shell says it.
+    Signal(u8),
 }
 
 impl Exit {
@@ -45,6 +47,7 @@ impl Exit {
             Exit::CommandNotExecutable => 126,
             Exit::CommandNotFound => 127,
             Exit::Command(code) => code,
+            Exit::Signal(signal) => signal.saturating_add(128),
         }
     }
 }

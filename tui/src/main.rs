@@ -1,16 +1,26 @@
 //! proftop: top for code.
 
+#![forbid(unsafe_code)]
+
 mod action;
 mod app;
+mod batch;
+mod cli;
+mod commands;
+mod engine;
+mod failure;
 mod run;
 mod screen;
 mod snapshot;
+mod target;
 mod terminal;
+mod trace;
 mod view;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    trace::process_begins();
     let outcome = cli::parse(std::env::args_os()).and_then(commands::run);
     match outcome {
         Ok(exit) => exit.into(),

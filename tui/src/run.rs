@@ -3,9 +3,9 @@
 //! thirty times a second: keys that came meanwhile are all taken first, and the
 //! last state is drawn.
 
-use crate::app::{App, Effect, Event, Span};
+use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Span};
 use crate::terminal::{Painter, TerminalGuard};
 use crate::view;
 use crate::view::theme::Theme;

@@ -32,6 +32,48 @@ pub enum TargetState {
     Failed(String),
 }
 
+/// The time that a report is asked to cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    Seconds(u32),
+    /// All that is kept.
+    All,
+}
+
+impl Span {
+    /// What `,` and `.` step through.
+    pub const STEPS: [Span; 4] = [
+        Span::Seconds(1),
+        Span::Seconds(10),
+        Span::Seconds(60),
+        Span::All,
+    ];
+
+    pub fn shorter(self) -> Span {
+        let shorter = |step: &&Span| step.seconds() < self.seconds();
+        *Self::STEPS.iter().rev().find(shorter).unwrap_or(&self)
+    }
+
+    pub fn longer(self) -> Span {
+        let longer = |step: &&Span| step.seconds() > self.seconds();
+        *Self::STEPS.iter().find(longer).unwrap_or(&self)
+    }
+
+    /// The largest number stands for all.
+    fn seconds(self) -> u32 {
+        match self {
+            Span::Seconds(seconds) => seconds,
+            Span::All => u32::MAX,
+        }
+    }
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Span::Seconds(10)
+    }
+}
+
 /// A file whose symbols are being read.
 #[derive(Debug, Clone)]
 pub struct Loading {
@@ -55,8 +97,8 @@ pub struct Snapshot {
     pub rate_hz: u32,
     /// What is sampled: `system`, `postgres[4121]`, `3 processes`.
     pub scope: Arc<str>,
-    /// The span the report asks for; at the start it holds less.
-    pub window_seconds: u32,
+    /// The span the report was asked to cover; at the start it holds less.
+    pub window: Span,
     pub target: TargetState,
     pub loading: Vec<Loading>,
     /// The last lines that the started command printed, if one was started.

@@ -54,10 +54,6 @@ impl Target {
             words: words(&[process], &[], None, spec.comm.as_ref()).into(),
         }
     }
-
-    pub fn is_whole_system(&self) -> bool {
-        self.pids.is_empty() && self.tids.is_empty() && self.comm.is_none() && self.cgroup.is_none()
-    }
 }
 
 fn each(ids: &[u32], find: fn(u32) -> Result<String, Failure>) -> Result<Vec<String>, Failure> {
@@ -176,7 +172,6 @@ mod tests {
     #[test]
     fn nothing_given_is_the_system() {
         let target = Target::resolve(&TargetSpec::default()).unwrap();
-        assert!(target.is_whole_system());
         assert_eq!(&*target.words, "system");
         assert!(target.children);
     }

@@ -85,7 +85,7 @@ fn as_motion(action: Action) -> Option<Motion> {
     })
 }
 
-fn set_window(app: &mut App, window: super::Span) -> Vec<Effect> {
+fn set_window(app: &mut App, window: crate::snapshot::Span) -> Vec<Effect> {
     if window == app.window {
         return Vec::new();
     }

@@ -67,7 +67,7 @@ impl Fixture {
                 elapsed: Duration::from_secs(10),
                 rate_hz: 99,
                 scope: "postgres[4121]".into(),
-                window_seconds: 10,
+                window: crate::snapshot::Span::Seconds(10),
                 target: TargetState::Running,
                 ..Snapshot::default()
             },

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use std::time::Duration;
 
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
-const ROWS_DEFAULT: u32 = 20;
+const ROWS_DEFAULT: usize = 20;
 
 pub fn request(words: Words) -> Result<Request, Failure> {
     match words.subcommand {
@@ -80,13 +80,22 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             "-f lets -o overwrite a file, but there is no -o",
         ));
     }
+    let format = top.format.unwrap_or(Format::Text);
     Ok(Mode::Batch(BatchConfig {
         reports_max: top.reports,
-        rows_max: top.top.unwrap_or(ROWS_DEFAULT) as usize,
-        format: top.format.unwrap_or(Format::Text),
+        rows_max: top.top.map(|rows| rows as usize).or(rows_default(format)),
+        format,
         file: top.output.clone(),
         overwrite: top.force,
     }))
+}
+
+/// A person wants the top of the list, a program all of it.
+fn rows_default(format: Format) -> Option<usize> {
+    match format {
+        Format::Text => Some(ROWS_DEFAULT),
+        Format::Csv | Format::Json => None,
+    }
 }
 
 fn show(top: &Top, mode: &Mode) -> Result<ShowConfig, Failure> {

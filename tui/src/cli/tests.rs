@@ -83,7 +83,7 @@ fn batch_reports_cover_one_delay() {
         panic!()
     };
     assert_eq!(batch.reports_max, Some(1));
-    assert_eq!(batch.rows_max, 15);
+    assert_eq!(batch.rows_max, Some(15));
     assert_eq!(batch.format, Format::Json);
     assert_eq!(batch.file, Some(PathBuf::from("out.json")));
     assert!(batch.overwrite);
@@ -92,7 +92,7 @@ fn batch_reports_cover_one_delay() {
 #[test]
 fn batch_has_defaults() {
     let batch = batch("--batch");
-    assert_eq!((batch.reports_max, batch.rows_max), (None, 20));
+    assert_eq!((batch.reports_max, batch.rows_max), (None, Some(20)));
     assert_eq!((batch.format, batch.file), (Format::Text, None));
 }
 

@@ -1,7 +1,7 @@
 //! Made-up snapshots: one that looks like a database server, and a feed of them
 //! in which shares move, functions come and go, and names arrive late.
 
-use crate::snapshot::{Host, Loading, Snapshot, TargetState};
+use crate::snapshot::{Host, Loading, Snapshot, Span, TargetState};
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
     RowName, TREND_LEN, ThreadRow, Window,
@@ -87,7 +87,7 @@ pub fn postgres() -> Snapshot {
         elapsed: Duration::from_secs(192),
         rate_hz: 99,
         scope: "postgres[4121]".into(),
-        window_seconds: 10,
+        window: Span::Seconds(10),
         target: TargetState::Running,
         loading: Vec::new(),
         command_output: Arc::new([]),

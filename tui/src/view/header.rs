@@ -4,9 +4,9 @@
 use super::fit::{Segment, fit};
 use super::theme::Theme;
 use super::{text, units};
-use crate::app::{App, Span};
+use crate::app::App;
 use crate::screen::View;
-use crate::snapshot::TargetState;
+use crate::snapshot::{Span, TargetState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -149,7 +149,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
 fn window(app: &App) -> String {
     let asked = units::span(app.window);
     let shown = &app.shown;
-    if shown.window_seconds > 0 && Span::from_snapshot(shown.window_seconds) != app.window {
+    if shown.generation > 0 && shown.window != app.window {
         return format!("win {asked} ⟳");
     }
     if app.window == Span::All && shown.report.samples > 0 {

@@ -4,11 +4,11 @@
 use super::fixture::{first_samples, postgres, step};
 use super::rules;
 use super::theme::{Charset, Palette, Theme};
-use crate::app::{App, Effect, Event, Span};
+use crate::app::{App, Effect, Event};
 use crate::screen::View;
 use crate::screen::geometry::Size;
 use crate::screen::table::Item;
-use crate::snapshot::{Snapshot, TargetState};
+use crate::snapshot::{Snapshot, Span, TargetState};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::FrameId;
 use std::path::Path;

@@ -1,23 +1,16 @@
 //! Numbers as text: with thousands separated, and with no more digits than the
 //! samples behind them support.
 
-use crate::app::Span;
+use crate::snapshot::Span;
+use profile::{band_points, percent_digits};
 use std::time::Duration;
-
-/// Below this many samples a percentage has no decimal.
-const WHOLE_PERCENT_BELOW: u64 = 1_000;
-/// Below this many, one; from there on, two.
-const ONE_DECIMAL_BELOW: u64 = 100_000;
-
-/// The 97.5 % point of the normal distribution: a band of 95 %.
-const Z: f64 = 1.959_964;
 
 /// `7.1` for 233 of 3,277; `-` of nothing.
 pub fn percent(part: u64, base: u64) -> String {
     if base == 0 {
         return "-".into();
     }
-    let decimals = decimals(base);
+    let decimals = percent_digits(base);
     format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
 }
 
@@ -27,38 +20,17 @@ pub fn completeness(part: u64, base: u64) -> String {
     if part >= base || !text.starts_with("100") {
         return text;
     }
-    match decimals(base) {
+    match percent_digits(base) {
         0 => "99".into(),
         1 => "99.9".into(),
         _ => "99.99".into(),
     }
 }
 
-fn decimals(base: u64) -> usize {
-    match base {
-        0..WHOLE_PERCENT_BELOW => 0,
-        WHOLE_PERCENT_BELOW..ONE_DECIMAL_BELOW => 1,
-        _ => 2,
-    }
-}
-
-/// Half the width of the 95 % band of a share, in percent points: Wilson's
-/// score interval, which stays right near 0 and 100 %. Samples are not quite
-/// independent, so the true band is wider.
-pub fn band(part: u64, base: u64) -> f64 {
-    if base == 0 {
-        return 100.0;
-    }
-    let n = base as f64;
-    let p = (part as f64 / n).min(1.0);
-    let spread = (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    100.0 * Z * spread / (1.0 + Z * Z / n)
-}
-
 /// The band with the digits of its percentage: `±0.9`.
 pub fn band_text(part: u64, base: u64) -> String {
-    let decimals = decimals(base);
-    format!("±{:.decimals$}", band(part, base))
+    let decimals = percent_digits(base);
+    format!("±{:.decimals$}", band_points(part, base))
 }
 
 /// `13,120`
@@ -129,22 +101,6 @@ mod tests {
         assert_eq!(completeness(9_999, 10_000), "99.9");
         assert_eq!(completeness(999, 999), "100");
         assert_eq!(completeness(998, 999), "99");
-    }
-
-    #[test]
-    fn the_band_is_the_binomial_one() {
-        // Wilson, 95 %, from tables.
-        for (part, base, expected) in [
-            (233, 3_277, 0.88),
-            (1_036, 3_277, 1.59),
-            (11, 52, 10.89),
-            (0, 100, 1.85),
-            (100, 100, 1.85),
-            (50, 100, 9.62),
-        ] {
-            let band = band(part, base);
-            assert!((band - expected).abs() < 0.05, "{part}/{base}: {band}");
-        }
     }
 
     #[test]

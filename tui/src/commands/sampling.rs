@@ -1,0 +1,119 @@
+//! What the screen and batch output have in common: starting the engine on a
+//! subject, and looking after the command that was started.
+
+use super::Subject;
+use crate::cli::Config;
+use crate::engine::{Command, Engine, MakeSource, Schedule, Settings};
+use crate::failure::Failure;
+use crate::snapshot::Snapshot;
+use crate::target::Target;
+use probe::child::{HeldCommand, RunningCommand, StartError};
+use probe::{BpfSource, CgroupTarget, Source};
+use profile::Limits;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use tokio::sync::oneshot;
+
+/// A running engine, and the command that it watches, if one was started.
+pub struct Sampling {
+    pub engine: Engine,
+    pub commands: Sender<Command>,
+    /// What is sampled, in words.
+    pub scope: Arc<str>,
+    /// Comes when the engine has let the command run.
+    pub started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
+}
+
+/// Starts the engine. It watches a held command before letting it run.
+pub fn start(
+    config: &Config,
+    subject: Subject,
+    schedule: Schedule,
+    publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
+) -> Result<Sampling, Failure> {
+    let (target, held) = match subject {
+        Subject::Existing(target) => (target, None),
+        Subject::Command(target, held) => (target, Some(held)),
+    };
+    let settings = Settings {
+        limits: Limits {
+            keep: config.sample.keep,
+            memory_bytes: config.sample.memory_bytes_max as usize,
+        },
+        schedule,
+        scope: target.words.clone(),
+        rate_hz: config.sample.rate_hz,
+    };
+    let (ready, started) = release_when_ready(held);
+    let (commands, received) = std::sync::mpsc::channel();
+    let engine = Engine::start(
+        settings,
+        bpf_source(config, &target),
+        ready,
+        received,
+        publish,
+    )
+    .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    Ok(Sampling {
+        engine,
+        commands,
+        scope: target.words,
+        started,
+    })
+}
+
+type Started = oneshot::Receiver<Result<RunningCommand, StartError>>;
+
+fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, Option<Started>) {
+    let Some(held) = held else {
+        return (Box::new(|| {}), None);
+    };
+    let (tell, started) = oneshot::channel();
+    let ready = move || {
+        // If nobody listens we are on our way out.
+        let _ = tell.send(held.release());
+    };
+    (Box::new(ready), Some(started))
+}
+
+fn bpf_source(config: &Config, target: &Target) -> MakeSource {
+    let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
+    let probe_config = probe::Config {
+        target: probe::Target {
+            pids: target.pids.clone(),
+            tids: target.tids.clone(),
+            comm: None,
+            cgroup: target.cgroup.as_ref().map(|cgroup| CgroupTarget {
+                id: cgroup.id,
+                level: cgroup.level,
+            }),
+            children: target.children && !target.pids.is_empty(),
+        },
+        rate_hz: config.sample.rate_hz,
+        max_depth: config.sample.depth_max,
+        ..probe::Config::default()
+    };
+    Box::new(move || {
+        let mut config = probe_config;
+        if let Some(pattern) = pattern {
+            // Names of threads are bytes, not text.
+            let compiled = regex::bytes::Regex::new(&pattern);
+            config.target.comm = Some(compiled.map_err(|error| format!("--comm: {error}"))?);
+        }
+        match BpfSource::start(&config) {
+            Ok(source) => Ok(Box::new(source) as Box<dyn Source>),
+            Err(error) => Err(format!("cannot sample: {error}")),
+        }
+    })
+}
+
+/// How a command ended, for the line that says so.
+pub fn how_it_ended(scope: &str, status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("{scope} was killed by signal {signal}"),
+        (None, Some(0)) => format!("{scope} ended"),
+        (None, code) => format!("{scope} ended with status {}", code.unwrap_or(-1)),
+    }
+}

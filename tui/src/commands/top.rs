@@ -1,0 +1,232 @@
+//! The live screen: the engine feeds it, the started command is looked after,
+//! and when it is left everything is put back in order.
+
+use super::{Subject, sampling};
+use crate::cli::{self, Config};
+use crate::engine::{Command, Schedule};
+use crate::failure::{Exit, Failure};
+use crate::run::{self, Control, Ended, ScreenOptions};
+use crate::snapshot::{Snapshot, Span, TargetState};
+use crate::trace::StartTrace;
+use crate::view::theme::{Palette, Theme, ThemeChoice};
+use probe::child::{RunningCommand, StartError};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// A line of a command's output is cut there.
+const LINE_BYTES_MAX: usize = 4096;
+
+pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
+    runtime.block_on(screen(config, subject))
+}
+
+/// Whether there is a screen to draw on; asked before anything else happens.
+pub fn check_terminal() -> Result<(), Failure> {
+    let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+    let why = if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        "standard input and output are not a terminal"
+    } else if is_dumb {
+        "TERM=dumb: this terminal cannot place text"
+    } else {
+        return Ok(());
+    };
+    Err(
+        Failure::new(Exit::NotPossible, format!("cannot open the screen: {why}"))
+            .remedy("proftop -b", "reports as text, one after the other")
+            .remedy("proftop -b -n 1 -d 10", "one report of ten seconds"),
+    )
+}
+
+async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
+    let window = Span::Seconds(
+        config
+            .show
+            .window
+            .as_secs()
+            .clamp(1, u64::from(u32::MAX) - 1) as u32,
+    );
+    let schedule = Schedule::Live {
+        window,
+        refresh: config.show.delay,
+    };
+    let (publish, feed) = watch::channel(Arc::new(Snapshot::default()));
+    let last = feed.clone();
+    let (fail, failed) = oneshot::channel();
+    let mut fail = Some(fail);
+    let publish = move |snapshot: Arc<Snapshot>| {
+        // Nothing to look at yet: then the reason belongs on the terminal, not
+        // on a screen that is going away.
+        if let TargetState::Failed(why) = &snapshot.target
+            && snapshot.health.taken_run == 0
+            && let Some(fail) = fail.take()
+        {
+            return fail.send(why.clone()).is_err();
+        }
+        publish.send(snapshot).is_ok()
+    };
+    let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
+    let (control, controls) = mpsc::unbounded_channel();
+    let options = ScreenOptions {
+        theme: theme(config),
+        mouse: config.look.mouse,
+        window,
+    };
+    let (stop, stopped) = oneshot::channel();
+    let command = tokio::spawn(look_after(
+        sampling.started.take(),
+        sampling.commands.clone(),
+        sampling.scope.clone(),
+        stopped,
+    ));
+    tokio::spawn(pass_on(controls, sampling.commands.clone()));
+    let screen = run::run(feed, control, options);
+    let ended = tokio::select! {
+        ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}"))),
+        Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
+    };
+    drop(stop);
+    sampling.engine.finish();
+    let command = command.await.unwrap_or(Ok(()));
+    let ended = ended?;
+    say_goodbye(&ended, &last.borrow());
+    command?;
+    Ok(match ended.exit {
+        run::Exit::Signal(signal) => Exit::Signal(signal as u8),
+        run::Exit::Quit | run::Exit::TerminalLost => Exit::Done,
+    })
+}
+
+/// What is left on the terminal when the screen is gone.
+fn say_goodbye(ended: &Ended, last: &Snapshot) {
+    let run = &last.health;
+    let seconds = last.elapsed.as_secs();
+    let line = format!(
+        "proftop: {} samples of {} in {}:{:02}, {} lost",
+        run.taken_run,
+        last.scope,
+        seconds / 60,
+        seconds % 60,
+        run.lost_run
+    );
+    // The terminal may be gone as well.
+    let _ = writeln!(std::io::stdout(), "{line}");
+    StartTrace {
+        first_paint: ended.milestones.first_paint,
+        first_samples: ended.milestones.first_samples,
+        first_names: ended.milestones.first_names,
+    }
+    .print();
+}
+
+async fn pass_on(mut controls: mpsc::UnboundedReceiver<Control>, commands: Sender<Command>) {
+    while let Some(control) = controls.recv().await {
+        let Control::SetWindow(span) = control;
+        if commands.send(Command::SetWindow(span)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads what the started command prints, tells the engine when it ends, and
+/// ends it when the screen is left before that.
+async fn look_after(
+    started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
+    commands: Sender<Command>,
+    scope: Arc<str>,
+    mut stopped: oneshot::Receiver<()>,
+) -> Result<(), Failure> {
+    let Some(started) = started else {
+        return Ok(());
+    };
+    let Ok(result) = started.await else {
+        return Ok(());
+    };
+    let mut running = match result {
+        Ok(running) => running,
+        Err(error) => {
+            let words = error.to_string();
+            let _ = commands.send(Command::TargetEnded { words, at_ns: 0 });
+            let _ = stopped.await;
+            return Err(error.into());
+        }
+    };
+    if let Some((stdout, stderr)) = running.take_output() {
+        for pipe in [
+            std::os::fd::OwnedFd::from(stdout),
+            std::os::fd::OwnedFd::from(stderr),
+        ] {
+            if let Ok(pipe) = tokio::net::unix::pipe::Receiver::from_owned_fd(pipe) {
+                tokio::spawn(read_lines(pipe, commands.clone()));
+            }
+        }
+    }
+    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(20));
+    let status = loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = &mut stopped => {
+                // We started it for the user, who has now left.
+                let _ = running.terminate();
+                return Ok(());
+            }
+        }
+        match running.try_wait() {
+            Ok(None) => {}
+            Ok(Some(status)) => break status,
+            Err(error) => {
+                return Err(Failure::failed(format!(
+                    "cannot wait for the command: {error}"
+                )));
+            }
+        }
+    };
+    let words = sampling::how_it_ended(&scope, status);
+    let _ = commands.send(Command::TargetEnded {
+        words,
+        at_ns: probe::now_ns(),
+    });
+    Ok(())
+}
+
+async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
+    let mut reader = BufReader::new(pipe);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let text = &text[..text.len().min(LINE_BYTES_MAX)];
+        let text = symbolize::sanitize(text).into_owned();
+        if commands.send(Command::Output(vec![text])).is_err() {
+            return;
+        }
+    }
+}
+
+fn theme(config: &Config) -> Theme {
+    let palette = match (config.look.theme, config.look.color) {
+        (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
+        (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),
+        // One palette that is legible on both.
+        (cli::Theme::Dark | cli::Theme::Light, _) | (_, cli::Color::Always) => {
+            Some(Palette::Indexed)
+        }
+        (cli::Theme::Auto, cli::Color::Auto) => None,
+    };
+    let choice = ThemeChoice {
+        palette,
+        ascii: config.look.ascii,
+    };
+    Theme::detect(choice, |name| std::env::var(name).ok())
+}

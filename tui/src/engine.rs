@@ -1,0 +1,175 @@
+//! The engine joins the parts: a source of samples, the profile store, and the
+//! workers that find names. It publishes snapshots and draws nothing.
+//!
+//! Two threads of its own: the *sampler* drains the source and never waits for
+//! anything else; the *model* owns the store. Between them is a bounded channel:
+//! when the model falls behind, samples wait in the kernel's ring, and what does
+//! not fit there is counted as lost.
+
+mod clock;
+mod cost;
+mod host;
+mod losses;
+mod model;
+mod naming;
+
+use crate::snapshot::{Snapshot, Span};
+use model::Model;
+use probe::{Batch, Source};
+use profile::Limits;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often the source is drained. The ring holds seconds.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// Batches between the two threads: less than a second of them.
+const BATCHES_MAX: usize = 16;
+
+/// What the engine is to do.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub limits: Limits,
+    pub schedule: Schedule,
+    /// What is sampled, in words.
+    pub scope: Arc<str>,
+    pub rate_hz: u32,
+}
+
+/// When snapshots are made, and of which time.
+#[derive(Debug, Clone)]
+pub enum Schedule {
+    /// Every `refresh`, of the last `window`.
+    Live { window: Span, refresh: Duration },
+    /// One for each `delay`, of just that time, up to `count` of them.
+    Reports { delay: Duration, count: Option<u64> },
+}
+
+/// What the engine can be told while it runs.
+#[derive(Debug)]
+pub enum Command {
+    SetWindow(Span),
+    /// The started command has ended: in these words, at this time on the clock
+    /// of the samples.
+    TargetEnded {
+        words: String,
+        at_ns: u64,
+    },
+    /// Lines that it printed.
+    Output(Vec<String>),
+    /// Nobody wants to wait any longer: report what there is.
+    Finish,
+}
+
+/// Makes the source, on the thread that will drain it. The error is the whole
+/// sentence for the user.
+pub type MakeSource = Box<dyn FnOnce() -> Result<Box<dyn Source>, String> + Send>;
+
+/// A running engine. Dropping it stops sampling and detaches.
+#[derive(Debug)]
+pub struct Engine {
+    stop: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+    sampler: Option<JoinHandle<()>>,
+    model: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Starts sampling. `ready` runs once the clocks tick, before the first
+    /// batch; `publish` gets every snapshot, and says whether it wants more.
+    pub fn start(
+        settings: Settings,
+        make_source: MakeSource,
+        ready: Box<dyn FnOnce() + Send>,
+        commands: Receiver<Command>,
+        publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
+    ) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let failure = Arc::new(Mutex::new(None));
+        let (batches, received) = sync_channel(BATCHES_MAX);
+        let flag = stop.clone();
+        let sampler = thread::Builder::new()
+            .name("sampler".into())
+            .spawn(move || sample(make_source, ready, &batches, &flag))?;
+        let (flag, why) = (stop.clone(), failure.clone());
+        let model = thread::Builder::new().name("model".into()).spawn(move || {
+            let mut model = Model::new(settings, publish);
+            model.run(&received, &commands, &flag);
+            *why.lock().expect("nobody panics with it") = model.failure();
+            // The sampler must not wait for a reader that is gone.
+            flag.store(true, Ordering::Relaxed);
+        })?;
+        Ok(Self {
+            stop,
+            failure,
+            sampler: Some(sampler),
+            model: Some(model),
+        })
+    }
+}
+
+impl Engine {
+    /// Stops, detaches, and says why it had stopped by itself, if it had.
+    pub fn finish(mut self) -> Option<String> {
+        self.stop_and_join();
+        self.failure.lock().expect("nobody panics with it").take()
+    }
+
+    fn stop_and_join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in [self.sampler.take(), self.model.take()]
+            .into_iter()
+            .flatten()
+        {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop_and_join();
+    }
+}
+
+/// What the sampler tells the model.
+#[derive(Debug)]
+enum News {
+    Started(probe::SourceInfo),
+    Batch(Batch),
+    Failed(String),
+}
+
+fn sample(
+    make_source: MakeSource,
+    ready: Box<dyn FnOnce() + Send>,
+    news: &SyncSender<News>,
+    stop: &AtomicBool,
+) {
+    let mut source = match make_source() {
+        Ok(source) => source,
+        Err(sentence) => {
+            // Nobody listens any more: then nobody wants to know.
+            let _ = news.send(News::Failed(sentence));
+            return;
+        }
+    };
+    if news.send(News::Started(source.info())).is_err() {
+        return;
+    }
+    ready();
+    while !stop.load(Ordering::Relaxed) {
+        let next = match source.poll(DRAIN) {
+            Ok(batch) => News::Batch(batch),
+            Err(error) => News::Failed(error.to_string()),
+        };
+        let is_last = matches!(next, News::Failed(_));
+        if news.send(next).is_err() || is_last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! When the next snapshot is due, and which time it covers.
+
+use super::Schedule;
+use crate::snapshot::Span;
+use std::time::{Duration, Instant};
+
+/// Times of samples are kept in steps of this.
+const STEP_NS: u64 = 10_000_000;
+
+/// While names are still coming in, in the first seconds, the screen is
+/// refreshed this often.
+const EARLY_REFRESH: Duration = Duration::from_millis(200);
+const EARLY: Duration = Duration::from_secs(3);
+
+/// How long a report waits for names of frames it holds.
+const NAMES_WAIT: Duration = Duration::from_secs(5);
+
+/// A snapshot that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// On the clock of the samples.
+    pub end_ns: u64,
+    pub window: Duration,
+}
+
+/// Knows when snapshots are due.
+#[derive(Debug)]
+pub struct SnapshotClock {
+    schedule: Schedule,
+    started: Instant,
+    published: Option<Instant>,
+    /// Where the next report begins.
+    report_start_ns: Option<u64>,
+    reports: u64,
+    /// When the time of the next report was over.
+    report_over: Option<Instant>,
+}
+
+/// What the clock has to know.
+#[derive(Debug, Clone, Copy)]
+pub struct State {
+    /// Samples up to here have come in.
+    pub complete_until_ns: u64,
+    /// Where the history begins.
+    pub begin_ns: u64,
+    pub names_outstanding: usize,
+    /// No more samples will come.
+    pub ended: bool,
+}
+
+impl SnapshotClock {
+    pub fn new(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            started: Instant::now(),
+            published: None,
+            report_start_ns: None,
+            reports: 0,
+            report_over: None,
+        }
+    }
+
+    pub fn set_window(&mut self, span: Span) {
+        if let Schedule::Live { window, .. } = &mut self.schedule {
+            *window = span;
+            self.published = None;
+        }
+    }
+
+    /// The window that was asked for.
+    pub fn window(&self) -> Span {
+        match self.schedule {
+            Schedule::Live { window, .. } => window,
+            Schedule::Reports { delay, .. } => Span::Seconds(delay.as_secs_f64().ceil() as u32),
+        }
+    }
+
+    /// All reports that were asked for have been made.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.schedule, Schedule::Reports { count: Some(count), .. } if self.reports >= count)
+    }
+
+    /// The snapshot that is due now, if one is.
+    pub fn due(&mut self, state: &State) -> Option<Due> {
+        match self.schedule {
+            Schedule::Live { window, refresh } => self.live_due(state, window, refresh),
+            Schedule::Reports { delay, .. } => self.report_due(state, delay),
+        }
+    }
+
+    fn live_due(&mut self, state: &State, span: Span, refresh: Duration) -> Option<Due> {
+        let is_early = self.started.elapsed() < EARLY;
+        let refresh = if is_early {
+            refresh.min(EARLY_REFRESH)
+        } else {
+            refresh
+        };
+        if self
+            .published
+            .is_some_and(|published| published.elapsed() < refresh)
+        {
+            return None;
+        }
+        self.published = Some(Instant::now());
+        let window = match span {
+            Span::Seconds(seconds) => Duration::from_secs(u64::from(seconds)),
+            Span::All => Duration::MAX,
+        };
+        Some(Due {
+            end_ns: state.complete_until_ns,
+            window,
+        })
+    }
+
+    /// Reports follow each other without a gap. One is made when all of its
+    /// samples have come in and have names, or have waited long enough for them.
+    fn report_due(&mut self, state: &State, delay: Duration) -> Option<Due> {
+        if self.is_finished() || state.complete_until_ns == 0 {
+            return None;
+        }
+        let start = *self
+            .report_start_ns
+            .get_or_insert(state.begin_ns / STEP_NS * STEP_NS);
+        let full = start + (delay.as_nanos() as u64).max(STEP_NS) / STEP_NS * STEP_NS;
+        let end = if state.ended && state.complete_until_ns < full {
+            state.complete_until_ns.next_multiple_of(STEP_NS)
+        } else {
+            full
+        };
+        if state.complete_until_ns < end && !state.ended || end <= start {
+            return None;
+        }
+        let over = *self.report_over.get_or_insert_with(Instant::now);
+        if state.names_outstanding > 0 && over.elapsed() < NAMES_WAIT {
+            return None;
+        }
+        self.report_over = None;
+        self.report_start_ns = Some(end);
+        self.reports += 1;
+        // The store counts whole steps up to this time: not the one that begins
+        // with the end.
+        Some(Due {
+            end_ns: end - 1,
+            window: Duration::from_nanos(end - start),
+        })
+    }
+
+    /// Whether everything up to then has been reported.
+    pub fn is_caught_up(&self, complete_until_ns: u64) -> bool {
+        complete_until_ns == 0
+            || self
+                .report_start_ns
+                .is_some_and(|start_ns| start_ns >= complete_until_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn state(complete_until_ns: u64) -> State {
+        State {
+            complete_until_ns,
+            begin_ns: 5 * SECOND + 3,
+            names_outstanding: 0,
+            ended: false,
+        }
+    }
+
+    fn reports(count: Option<u64>) -> SnapshotClock {
+        SnapshotClock::new(Schedule::Reports {
+            delay: Duration::from_secs(1),
+            count,
+        })
+    }
+
+    #[test]
+    fn reports_follow_each_other_without_a_gap() {
+        let mut clock = reports(None);
+        assert_eq!(clock.due(&state(5 * SECOND + 900)), None);
+        let first = clock.due(&state(6 * SECOND + 5)).unwrap();
+        let second = clock.due(&state(7 * SECOND + 5)).unwrap();
+        assert_eq!(first.end_ns, 6 * SECOND - 1);
+        assert_eq!(
+            second.end_ns - second.window.as_nanos() as u64,
+            first.end_ns
+        );
+    }
+
+    #[test]
+    fn so_many_reports_and_no_more() {
+        let mut clock = reports(Some(1));
+        assert!(clock.due(&state(9 * SECOND)).is_some());
+        assert!(clock.is_finished());
+        assert_eq!(clock.due(&state(20 * SECOND)), None);
+    }
+
+    #[test]
+    fn the_last_report_may_be_short() {
+        let mut clock = reports(None);
+        let end = State {
+            ended: true,
+            ..state(5 * SECOND + 50_000_000)
+        };
+        let due = clock.due(&end).unwrap();
+        assert_eq!(due.window, Duration::from_millis(50));
+        assert!(clock.is_caught_up(end.complete_until_ns));
+        assert_eq!(clock.due(&end), None);
+    }
+
+    #[test]
+    fn a_report_waits_for_names() {
+        let mut clock = reports(None);
+        let waiting = State {
+            names_outstanding: 3,
+            ..state(6 * SECOND)
+        };
+        assert_eq!(clock.due(&waiting), None);
+        assert!(clock.due(&state(6 * SECOND)).is_some());
+    }
+
+    #[test]
+    fn a_new_window_is_shown_at_once() {
+        let window = Span::Seconds(10);
+        let refresh = Duration::from_secs(1);
+        let mut clock = SnapshotClock::new(Schedule::Live { window, refresh });
+        assert!(clock.due(&state(6 * SECOND)).is_some());
+        assert_eq!(clock.due(&state(6 * SECOND)), None);
+        clock.set_window(Span::Seconds(60));
+        assert_eq!(
+            clock.due(&state(6 * SECOND)).unwrap().window,
+            Duration::from_secs(60)
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! What proftop itself costs, and how busy the machine is.
+
+use probe::Counters;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// CPU time used between two looks, as shares of a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// Percent of one CPU: our threads and the BPF program.
+    pub own_cpu_percent: f64,
+    pub own_rss_bytes: u64,
+    /// CPUs of the machine that did something.
+    pub busy_cpus: f64,
+}
+
+/// Measures cost from one look to the next.
+#[derive(Debug)]
+pub struct Meter {
+    looked: Instant,
+    own: Duration,
+    kernel_ns: u64,
+    busy_ticks: u64,
+    last: Cost,
+}
+
+/// Two looks closer together than this say nothing: /proc counts in 10 ms.
+const LOOK_MIN: Duration = Duration::from_millis(500);
+
+impl Meter {
+    pub fn new() -> Self {
+        Self {
+            looked: Instant::now(),
+            own: own_cpu_time(),
+            kernel_ns: 0,
+            busy_ticks: busy_ticks(),
+            last: Cost {
+                own_rss_bytes: rss_bytes(),
+                ..Cost::default()
+            },
+        }
+    }
+
+    /// The cost since the last look, or the last one if that was just now.
+    pub fn look(&mut self, counters: &Counters) -> Cost {
+        let elapsed = self.looked.elapsed();
+        if elapsed < LOOK_MIN {
+            return self.last;
+        }
+        let (own, busy) = (own_cpu_time(), busy_ticks());
+        let kernel = Duration::from_nanos(counters.kernel_ns.saturating_sub(self.kernel_ns));
+        let spent = own.saturating_sub(self.own) + kernel;
+        let ticks = busy.saturating_sub(self.busy_ticks) as f64;
+        self.last = Cost {
+            own_cpu_percent: 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64(),
+            own_rss_bytes: rss_bytes(),
+            busy_cpus: ticks / ticks_per_second() / elapsed.as_secs_f64(),
+        };
+        (self.looked, self.own, self.busy_ticks) = (Instant::now(), own, busy);
+        self.kernel_ns = counters.kernel_ns;
+        self.last
+    }
+}
+
+fn own_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Second field of /proc/self/statm, in pages.
+fn rss_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
+fn busy_ticks() -> u64 {
+    parse_busy(&fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or(0)
+}
+
+/// `cpu user nice system idle iowait irq softirq steal …`: all but idle, iowait
+/// and what a hypervisor took.
+fn parse_busy(stat: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let all: u64 = fields.get(..7)?.iter().sum();
+    Some(all - fields[3] - fields[4])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_iowait_are_not_busy() {
+        let stat = "cpu  10 1 5 1000 100 2 3 50 7 0\ncpu0 1 1 1 1 1 1 1 1\n";
+        assert_eq!(parse_busy(stat), Some(10 + 1 + 5 + 2 + 3));
+        assert_eq!(parse_busy(""), None);
+    }
+
+    #[test]
+    fn we_have_memory() {
+        assert!(rss_bytes() > 1 << 20);
+    }
+}

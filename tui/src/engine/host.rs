@@ -1,0 +1,30 @@
+//! The machine we run on, in the words of the header.
+
+use crate::snapshot::Host;
+
+/// Reads the machine's name, kernel and architecture.
+pub fn read() -> Host {
+    let system = rustix::system::uname();
+    let text = |field: &std::ffi::CStr| symbolize::sanitize(field.to_bytes()).into_owned();
+    let release = text(system.release());
+    Host {
+        name: text(system.nodename()),
+        // `6.18.44-fc-v595`: what is behind the numbers is of no use at a glance.
+        kernel: release.split('-').next().unwrap_or(&release).to_string(),
+        arch: text(system.machine()).replace('_', "-"),
+        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn this_machine_has_a_kernel_and_cpus() {
+        let host = super::read();
+        assert!(
+            host.kernel
+                .starts_with(|first: char| first.is_ascii_digit())
+        );
+        assert!(host.cpus > 0);
+    }
+}

@@ -1,0 +1,55 @@
+//! How many samples were lost in a window: the source only counts from the
+//! start of the run.
+
+use std::collections::VecDeque;
+
+/// The count over time, as far back as any window reaches.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// `(time, lost until then)`, only where the count changed.
+    steps: VecDeque<(u64, u64)>,
+}
+
+/// Beyond this many steps the oldest are forgotten: an hour of losing samples
+/// at each drain of the ring.
+const STEPS_MAX: usize = 65_536;
+
+impl Losses {
+    pub fn note(&mut self, time_ns: u64, lost_run: u64) {
+        if self.steps.back().map_or(0, |(_, lost)| *lost) == lost_run {
+            return;
+        }
+        if self.steps.len() == STEPS_MAX {
+            self.steps.pop_front();
+        }
+        self.steps.push_back((time_ns, lost_run));
+    }
+
+    /// Samples lost from `start_ns` on, and up to `end_ns`.
+    pub fn between(&self, start_ns: u64, end_ns: u64) -> u64 {
+        self.until(end_ns) - self.until(start_ns)
+    }
+
+    fn until(&self, time_ns: u64) -> u64 {
+        let after = self.steps.partition_point(|(time, _)| *time <= time_ns);
+        after.checked_sub(1).map_or(0, |last| self.steps[last].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_its_own_losses() {
+        let mut losses = Losses::default();
+        for (time, lost) in [(10, 0), (20, 5), (30, 5), (40, 7)] {
+            losses.note(time, lost);
+        }
+        assert_eq!(losses.between(0, 100), 7);
+        assert_eq!(losses.between(0, 15), 0);
+        assert_eq!(losses.between(15, 35), 5);
+        assert_eq!(losses.between(20, 35), 0);
+        assert_eq!(losses.between(35, 100), 2);
+    }
+}

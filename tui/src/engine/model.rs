@@ -1,0 +1,381 @@
+//! The model: the thread that owns the profile store.
+
+use super::clock::{Due, SnapshotClock, State};
+use super::cost::Meter;
+use super::losses::Losses;
+use super::naming::{NamedModule, Naming};
+use super::{Command, News, Schedule, Settings, host};
+use crate::snapshot::{Host, Snapshot, TargetState};
+use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo};
+use profile::{Frame, FrameKind, Health, ModuleId, NewSample, ProcessId, Store};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How long the model sleeps when nothing comes in: the longest that a command
+/// or a name waits.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Frames sent to the naming workers at once; the rest follow when they are
+/// named, so that the hottest of then come first.
+const FRAMES_ASKED_MAX: usize = 20_000;
+
+/// Files held open for the naming workers. The rest is found again by path.
+const FILES_OPEN_MAX: usize = 256;
+
+/// Lines of the started command's output that are kept.
+const OUTPUT_LINES_MAX: usize = 1000;
+
+/// A module as the store and the naming workers want to know it.
+struct Described {
+    named: Arc<NamedModule>,
+    kind: FrameKind,
+    name: String,
+    path: String,
+}
+
+type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
+
+pub struct Model {
+    settings: Settings,
+    publish: Publish,
+    clock: SnapshotClock,
+    store: Store,
+    naming: Naming,
+    modules: HashMap<ModuleId, Described>,
+    open_files: VecDeque<Arc<NamedModule>>,
+    meter: Meter,
+    losses: Losses,
+    counters: Counters,
+    host: Arc<Host>,
+    source: SourceInfo,
+    target: TargetState,
+    /// What is to be the target's state when samples have come in up to then.
+    ends: Option<(String, u64)>,
+    output: VecDeque<String>,
+    begin_ns: u64,
+    complete_until_ns: u64,
+    generation: u64,
+}
+
+impl Model {
+    pub fn new(settings: Settings, publish: Publish) -> Self {
+        Self {
+            clock: SnapshotClock::new(settings.schedule.clone()),
+            store: Store::new(settings.limits),
+            settings,
+            publish,
+            naming: Naming::start(),
+            modules: HashMap::new(),
+            open_files: VecDeque::new(),
+            meter: Meter::new(),
+            losses: Losses::default(),
+            counters: Counters::default(),
+            host: Arc::new(host::read()),
+            source: SourceInfo::default(),
+            target: TargetState::Starting,
+            ends: None,
+            output: VecDeque::new(),
+            begin_ns: 0,
+            complete_until_ns: 0,
+            generation: 0,
+        }
+    }
+
+    /// Runs until nobody wants more snapshots, or is told to stop.
+    pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            match news.recv_timeout(NAP) {
+                Ok(news) => self.hear(news),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The screen goes on showing what there is.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(NAP),
+            }
+            // What has piled up is one step: only the newest state is shown.
+            while let Ok(news) = news.try_recv() {
+                self.hear(news);
+            }
+            commands.try_iter().for_each(|command| self.obey(command));
+            self.notice_end();
+            self.exchange_names();
+            if !self.publish_if_due() {
+                return;
+            }
+            if self.has_reported_all() {
+                return;
+            }
+        }
+    }
+
+    /// Why the source stopped, if it did by itself.
+    pub fn failure(&self) -> Option<String> {
+        match &self.target {
+            TargetState::Failed(sentence) => Some(sentence.clone()),
+            _ => None,
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Started(info) => {
+                self.source = info;
+                self.target = TargetState::Running;
+                self.begin_ns = probe::now_ns();
+                self.store.begin(self.begin_ns);
+            }
+            News::Batch(batch) => self.absorb(&batch),
+            News::Failed(sentence) => self.target = TargetState::Failed(sentence),
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::SetWindow(span) => self.clock.set_window(span),
+            Command::TargetEnded { words, at_ns } => self.ends = Some((words, at_ns)),
+            Command::Finish => self.ends = Some((String::new(), self.complete_until_ns)),
+            Command::Output(lines) => {
+                self.output.extend(lines);
+                let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);
+                self.output.drain(..surplus);
+            }
+        }
+    }
+
+    fn absorb(&mut self, batch: &Batch) {
+        for module in &batch.modules {
+            self.add_module(module);
+        }
+        for process in &batch.processes {
+            self.add_process(process);
+        }
+        for sample in &batch.samples {
+            self.add_sample(sample);
+        }
+        self.counters = batch.counters;
+        self.losses
+            .note(batch.complete_until_ns, batch.counters.lost);
+        // Once the target is gone time stands still, so that what it did last
+        // stays in the window.
+        if self.target == TargetState::Running {
+            self.complete_until_ns = batch.complete_until_ns;
+            if batch.targets_alive == Some(0) {
+                self.target = TargetState::Exited(format!("{} ended", self.settings.scope));
+            }
+        }
+    }
+
+    /// The started command has ended, and all its samples have come in.
+    fn notice_end(&mut self) {
+        let is_in = |(_, at_ns): &(String, u64)| *at_ns <= self.complete_until_ns;
+        let has_ended = matches!(self.target, TargetState::Exited(_));
+        if self
+            .ends
+            .as_ref()
+            .is_some_and(|end| has_ended || is_in(end))
+            && let Some((words, _)) = self.ends.take()
+            && self.failure().is_none()
+        {
+            self.target = TargetState::Exited(words);
+        }
+    }
+
+    fn add_module(&mut self, module: &probe::Module) {
+        let id = ModuleId(module.id.0);
+        let (name, path, kind) = describe(&module.kind);
+        self.store.add_module(id, &name, &path);
+        let named = Arc::new(NamedModule::new(module));
+        if matches!(&module.kind, ModuleKind::File { file: Some(_), .. }) {
+            self.open_files.push_back(named.clone());
+            if self.open_files.len() > FILES_OPEN_MAX
+                && let Some(oldest) = self.open_files.pop_front()
+            {
+                oldest.close_file();
+            }
+        }
+        let described = Described {
+            named,
+            kind,
+            name,
+            path,
+        };
+        self.modules.insert(id, described);
+    }
+
+    fn add_process(&mut self, process: &ProcessInfo) {
+        let id = ProcessId(process.id.0);
+        self.store.add_process(id, process.pid, &process.comm);
+        if process.exited {
+            self.store.process_exited(id);
+        }
+    }
+
+    fn add_sample(&mut self, sample: &probe::Sample) {
+        let mut frames = Vec::with_capacity(sample.frames.len());
+        for frame in &sample.frames {
+            let module = ModuleId(frame.module.0);
+            // A module is told before the first sample that uses it.
+            let Some(described) = self.modules.get(&module) else {
+                continue;
+            };
+            if !self.store.has_module(module) {
+                // The store forgets modules of which it has no frame left.
+                let Described { name, path, .. } = described;
+                self.store.add_module(module, name, path);
+            }
+            frames.push(Frame {
+                module,
+                address: frame.address,
+                kind: described.kind,
+            });
+        }
+        self.store.add_sample(NewSample {
+            time_ns: sample.time_ns,
+            cpu: sample.cpu as u16,
+            process: ProcessId(sample.process.0),
+            tid: sample.tid,
+            comm: &sample.comm,
+            frames: &frames,
+            kernel_frames: sample.kernel_frames,
+            ending: ending(sample.ending),
+        });
+    }
+
+    /// Takes in the names that were found, and asks for more.
+    fn exchange_names(&mut self) {
+        for answer in self.naming.answers() {
+            self.store.set_name(answer.frame, answer.name);
+        }
+        if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
+            return;
+        }
+        let wanted = self.store.frames_to_name(FRAMES_ASKED_MAX);
+        let asked = wanted.into_iter().filter_map(|id| {
+            let frame = self.store.frame(id)?;
+            Some((
+                id,
+                frame.address,
+                self.modules.get(&frame.module)?.named.clone(),
+            ))
+        });
+        self.naming.ask(asked);
+    }
+
+    /// False if nobody wants snapshots any more.
+    fn publish_if_due(&mut self) -> bool {
+        let state = State {
+            complete_until_ns: self.complete_until_ns,
+            begin_ns: self.begin_ns,
+            names_outstanding: self.naming.outstanding(),
+            ended: !matches!(self.target, TargetState::Starting | TargetState::Running),
+        };
+        match self.clock.due(&state) {
+            Some(due) => {
+                let snapshot = Arc::new(self.snapshot(due));
+                (self.publish)(snapshot)
+            }
+            None => true,
+        }
+    }
+
+    /// A run of reports is over; the screen never is.
+    fn has_reported_all(&self) -> bool {
+        let is_over = !matches!(self.target, TargetState::Starting | TargetState::Running);
+        match self.settings.schedule {
+            Schedule::Live { .. } => false,
+            Schedule::Reports { .. } => {
+                self.clock.is_finished()
+                    || is_over && self.clock.is_caught_up(self.complete_until_ns)
+            }
+        }
+    }
+
+    fn snapshot(&mut self, due: Due) -> Snapshot {
+        self.generation += 1;
+        let report = self.store.report(due.window, due.end_ns);
+        let cost = self.meter.look(&self.counters);
+        let window = report.window;
+        Snapshot {
+            generation: self.generation,
+            health: Health {
+                lost: self.losses.between(window.start_ns, window.end_ns),
+                taken_run: self.counters.taken,
+                lost_run: self.counters.lost,
+                own_cpu_percent: cost.own_cpu_percent,
+                own_rss_bytes: cost.own_rss_bytes,
+                notes: self.notes(),
+            },
+            report: Arc::new(report),
+            host: self.host.clone(),
+            busy_cpus: cost.busy_cpus,
+            elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),
+            rate_hz: self.settings.rate_hz,
+            scope: self.settings.scope.clone(),
+            window: self.clock.window(),
+            target: self.target.clone(),
+            loading: Vec::new(),
+            command_output: self.output.iter().cloned().collect(),
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.source.notes.clone();
+        let stats = self.store.stats();
+        if self.counters.events_lost > 0 {
+            notes.push(format!(
+                "{} process events were lost: some addresses may lack a module",
+                self.counters.events_lost
+            ));
+        }
+        if stats.refused_memory > 0 {
+            notes.push(format!(
+                "{} samples did not fit into --mem and are not shown",
+                stats.refused_memory
+            ));
+        }
+        if stats.refused_late > 0 {
+            notes.push(format!(
+                "{} samples came too late to be shown",
+                stats.refused_late
+            ));
+        }
+        notes
+    }
+}
+
+/// Short name, long name, and on which side its code runs.
+fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
+    let same = |name: &str, kind| (name.to_string(), name.to_string(), kind);
+    match kind {
+        ModuleKind::Kernel => same("[kernel]", FrameKind::Kernel),
+        ModuleKind::Vdso => same("[vdso]", FrameKind::User),
+        ModuleKind::Vsyscall => same("[vsyscall]", FrameKind::User),
+        ModuleKind::Anonymous { .. } => same("[anon]", FrameKind::Jit),
+        ModuleKind::Unmapped { .. } => same("[unmapped]", FrameKind::User),
+        ModuleKind::File { path, .. } => {
+            use std::os::unix::ffi::OsStrExt as _;
+            let clean = |bytes: &[u8]| symbolize::sanitize(bytes).into_owned();
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            (
+                clean(name.as_bytes()),
+                clean(path.as_os_str().as_bytes()),
+                FrameKind::User,
+            )
+        }
+    }
+}
+
+fn ending(ending: probe::Ending) -> profile::Ending {
+    match ending {
+        probe::Ending::Root => profile::Ending::Root,
+        probe::Ending::NoUserStack => profile::Ending::NoUserStack,
+        probe::Ending::NoFramePointer => profile::Ending::NoFramePointer,
+        probe::Ending::BrokenChain => profile::Ending::BrokenChain,
+        probe::Ending::ReadFault => profile::Ending::ReadFault,
+        probe::Ending::TooDeep => profile::Ending::TooDeep,
+        probe::Ending::NoMapping => profile::Ending::NoMapping,
+        probe::Ending::Compat32 => profile::Ending::Compat32,
+        probe::Ending::Exec => profile::Ending::Exec,
+    }
+}

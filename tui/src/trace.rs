@@ -1,0 +1,58 @@
+//! `PROFTOP_TRACE_START=1`: how long the start took, told at the end.
+
+use crate::snapshot::Snapshot;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+static PROCESS_START: OnceLock<Instant> = OnceLock::new();
+
+/// To be called first thing.
+pub fn process_begins() {
+    PROCESS_START.get_or_init(Instant::now);
+}
+
+/// When the things happened that a user waits for.
+#[derive(Debug, Default)]
+pub struct StartTrace {
+    pub first_paint: Option<Instant>,
+    pub first_samples: Option<Instant>,
+    pub first_names: Option<Instant>,
+}
+
+impl StartTrace {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn look(&mut self, snapshot: &Snapshot) {
+        if snapshot.report.samples > 0 {
+            self.first_samples.get_or_insert_with(Instant::now);
+        }
+        if snapshot.report.completeness.named > 0 {
+            self.first_names.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// To standard error, if it was asked for.
+    pub fn print(&self) {
+        if std::env::var_os("PROFTOP_TRACE_START").is_none_or(|value| value != "1") {
+            return;
+        }
+        let Some(start) = PROCESS_START.get() else {
+            return;
+        };
+        for (what, when) in [
+            ("paint", self.first_paint),
+            ("samples", self.first_samples),
+            ("names", self.first_names),
+        ] {
+            if let Some(when) = when {
+                let took = when.duration_since(*start);
+                eprintln!(
+                    "proftop: first {what} after {:.1} ms",
+                    took.as_secs_f64() * 1e3
+                );
+            }
+        }
+    }
+}
