@@ -4,6 +4,7 @@ mod filter;
 mod maps;
 mod sample;
 mod walk;
+mod world;
 
 use aya_ebpf::macros::{btf_tracepoint, perf_event};
 use aya_ebpf::programs::{BtfTracePointContext, PerfEventContext};

@@ -6,94 +6,42 @@
 //! plausible, and an implausible one ends the walk with its cause.
 
 use crate::limits::{FRAME_BYTES_MAX, LOWEST_ADDRESS, USER_SPACE_END};
-
-/// The registers that a walk needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
-pub struct Registers {
-    pub ip: u64,
-    pub sp: u64,
-    pub bp: u64,
-}
-
-/// The memory of the thread whose stack is walked.
-pub trait Memory {
-    /// The two words at `address`, or nothing if they cannot be read.
-    fn read_pair(&mut self, address: u64) -> Option<(u64, u64)>;
-}
-
-/// What one step found.
-///
-/// Plain numbers without data: an enum with data costs the verifier more than
-/// all the rest of the walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Step {
-    /// The registers are those of the caller now.
-    Caller,
-    /// The frame pointer is zero: the first frame of the thread, if the frames
-    /// before it kept frame pointers.
-    ChainEnd,
-    /// The frame pointer points where no frame can be.
-    Implausible,
-    ReadFault,
-}
+use crate::walk::{Registers, World, status};
 
 /// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
 #[inline(always)]
-pub fn step<M: Memory>(registers: &mut Registers, memory: &mut M) -> Step {
+pub fn step<W: World>(registers: &mut Registers, world: &mut W) -> u32 {
     let bp = registers.bp;
     if bp == 0 {
-        return Step::ChainEnd;
+        return status::CHAIN_END;
     }
     if bp & 7 != 0 || bp < registers.sp || bp.wrapping_sub(registers.sp) > FRAME_BYTES_MAX {
-        return Step::Implausible;
+        return status::IMPLAUSIBLE;
     }
-    let Some((caller_bp, return_address)) = memory.read_pair(bp) else {
-        return Step::ReadFault;
+    let Some((caller_bp, return_address)) = world.read_pair(bp) else {
+        return status::READ_FAULT;
     };
     if return_address == 0 {
-        return Step::ChainEnd;
+        return status::CHAIN_END;
     }
     if !(LOWEST_ADDRESS..USER_SPACE_END).contains(&return_address) {
-        return Step::Implausible;
+        return status::IMPLAUSIBLE;
     }
     registers.ip = return_address;
     registers.sp = bp.wrapping_add(16);
     registers.bp = caller_bp;
-    Step::Caller
+    status::CALLER
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::walk::tests::Stack;
 
-    /// A stack of words from `base` upwards.
-    struct Stack<'a> {
-        base: u64,
-        words: &'a [u64],
-    }
-
-    impl Memory for Stack<'_> {
-        fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {
-            let index = (address.checked_sub(self.base)? / 8) as usize;
-            Some((*self.words.get(index)?, *self.words.get(index + 1)?))
-        }
-    }
-
-    fn check(words: &[u64], registers: Registers, expected: Step) -> Registers {
+    fn check(words: &[u64], registers: Registers, expected: u32) -> Registers {
         let mut after = registers;
-        assert_eq!(
-            step(
-                &mut after,
-                &mut Stack {
-                    base: 0x7000,
-                    words
-                }
-            ),
-            expected
-        );
-        if expected != Step::Caller {
+        assert_eq!(step(&mut after, &mut Stack::new(words)), expected);
+        if expected != status::CALLER {
             assert_eq!(after, registers, "a failed step changes nothing");
         }
         after
@@ -110,7 +58,7 @@ mod tests {
                 sp: 0x7000,
                 bp: 0x7010,
             },
-            Step::Caller,
+            status::CALLER,
         );
         assert_eq!(
             after,
@@ -131,7 +79,7 @@ mod tests {
                 sp: 0x7000,
                 bp: 0,
             },
-            Step::ChainEnd,
+            status::CHAIN_END,
         );
         // main was entered with rbp = 0, and nothing returns to address 0.
         check(
@@ -141,7 +89,7 @@ mod tests {
                 sp: 0x7000,
                 bp: 0x7000,
             },
-            Step::ChainEnd,
+            status::CHAIN_END,
         );
     }
 
@@ -154,7 +102,7 @@ mod tests {
                 sp: 0x7010,
                 bp: 0x7000,
             },
-            Step::Implausible,
+            status::IMPLAUSIBLE,
         );
     }
 
@@ -167,7 +115,7 @@ mod tests {
                 sp: 0x7000,
                 bp: 0x7004,
             },
-            Step::Implausible,
+            status::IMPLAUSIBLE,
         );
     }
 
@@ -181,7 +129,7 @@ mod tests {
                 sp: 0x7000,
                 bp,
             },
-            Step::Implausible,
+            status::IMPLAUSIBLE,
         );
     }
 
@@ -195,7 +143,7 @@ mod tests {
                     sp: 0x7000,
                     bp: 0x7000,
                 },
-                Step::Implausible,
+                status::IMPLAUSIBLE,
             );
         }
     }
@@ -209,7 +157,7 @@ mod tests {
                 sp: 0x7000,
                 bp: 0x7000,
             },
-            Step::ReadFault,
+            status::READ_FAULT,
         );
     }
 
@@ -222,12 +170,9 @@ mod tests {
             sp: 0x7000,
             bp: 0x7000,
         };
-        let mut memory = Stack {
-            base: 0x7000,
-            words: &words,
-        };
+        let mut memory = Stack::new(&words);
         let mut steps = 0;
-        while step(&mut registers, &mut memory) == Step::Caller {
+        while step(&mut registers, &mut memory) == status::CALLER {
             steps += 1;
             assert!(steps <= words.len());
         }

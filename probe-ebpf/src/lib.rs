@@ -16,6 +16,7 @@ pub mod record;
 pub mod rule;
 pub mod settings;
 pub mod table;
+pub mod walk;
 
-pub use frame_pointer::{Memory, Registers, Step};
 pub use record::{Ending, SampleHeader, UserFrame};
+pub use walk::Registers;

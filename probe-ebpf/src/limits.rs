@@ -15,6 +15,21 @@ pub const FRAMES_MAX: usize = KERNEL_FRAMES_MAX + USER_FRAMES_MAX;
 /// two CPUs at 10 kHz with 30 frames a sample. A power of two.
 pub const RING_BYTES: usize = 8 << 20;
 
+/// Bytes of the user stack that are read at once. From the third word on this
+/// is cheaper than asking for each; 1 to 4 KiB are equally good, measured.
+pub const WINDOW_BYTES: usize = 2048;
+
+/// Where the window begins below the word that was asked for: saved registers
+/// lie below the return address.
+pub const WINDOW_BELOW: u64 = 48;
+
+/// Entries of one CPU's rule cache. More hit more often and are still slower:
+/// 64 KiB is what a core's second cache gives without a fight, measured.
+pub const CACHE_ENTRIES: usize = 4096;
+
+/// CPUs that may exist: one rule cache each.
+pub const CPUS_MAX: u32 = 1024;
+
 /// Pids, and tids, that one run can be aimed at, their children included.
 pub const TARGETS_MAX: usize = 16_384;
 

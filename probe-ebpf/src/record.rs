@@ -104,6 +104,10 @@ pub enum Ending {
     /// In the midst of exec: the old program's stack is gone, the new one has
     /// none yet. Only the reader of the record can tell.
     Exec = 8,
+    /// The unwind information says there what is not supported.
+    Unsupported = 9,
+    /// The unwind information leads downwards: it lies.
+    Stuck = 10,
 }
 
 impl Ending {
@@ -118,6 +122,8 @@ impl Ending {
             6 => Self::NoMapping,
             7 => Self::Compat32,
             8 => Self::Exec,
+            9 => Self::Unsupported,
+            10 => Self::Stuck,
             _ => return None,
         })
     }
@@ -147,6 +153,6 @@ mod tests {
                 assert_eq!(ending as u8, byte);
             }
         }
-        assert_eq!(Ending::from_byte(9), None);
+        assert_eq!(Ending::from_byte(11), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Which CPUs are online.
 
+use probe_ebpf::limits::CPUS_MAX;
 use std::collections::BTreeSet;
 use std::{fs, io};
 
@@ -14,6 +15,13 @@ pub fn online() -> io::Result<BTreeSet<u32>> {
             format!("{ONLINE} says {:?}", text.trim()),
         )
     })
+}
+
+/// How many CPUs there may ever be, numbered from 0.
+pub fn possible() -> u32 {
+    let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = parse_list(list.trim()).and_then(|cpus| cpus.last().copied());
+    last.map_or(CPUS_MAX, |last| (last + 1).min(CPUS_MAX))
 }
 
 /// Reads a list as the kernel writes it: `0-3,5,8-9`.

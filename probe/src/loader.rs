@@ -1,9 +1,9 @@
 //! Loads the BPF object: sizes its maps, sets its globals, and gives the
 //! programs and maps by name.
 
-use crate::btf;
 use crate::error::Error;
 use crate::target::Target;
+use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, ProgramFd};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -69,7 +69,8 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .override_global("CGROUP_LEVEL", &cgroup.1, true)
         .override_global("WAKE_BYTES", &wake_bytes, true)
         .override_global("TASK_TGID_OFFSET", &tgid_offset, true)
-        .map_max_entries("SAMPLES", settings.ring_bytes);
+        .map_max_entries("SAMPLES", settings.ring_bytes)
+        .map_max_entries("RULE_CACHE", cpus::possible());
     let mut object = loader.load(OBJECT).map_err(Error::Load)?;
     let sampler = load_sampler(&mut object)?;
     let mut verified = vec![("sample", verified_instructions(&object, "sample"))];

@@ -26,10 +26,14 @@ pub enum Ending {
     /// In the midst of exec: the old program's stack is gone, the new one has
     /// none yet. Not a user stack either.
     Exec,
+    /// The file's unwind information says there what is not supported.
+    Unsupported,
+    /// The file's unwind information leads downwards: it lies.
+    Stuck,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 9] = [
+    pub const ALL: [Ending; 11] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -39,6 +43,8 @@ impl Ending {
         Ending::NoMapping,
         Ending::Compat32,
         Ending::Exec,
+        Ending::Unsupported,
+        Ending::Stuck,
     ];
 
     /// The word that scripts see; part of the JSON schema.
@@ -53,6 +59,8 @@ impl Ending {
             Ending::NoMapping => "no_mapping",
             Ending::Compat32 => "compat_32_bit",
             Ending::Exec => "exec",
+            Ending::Unsupported => "unsupported",
+            Ending::Stuck => "stuck",
         }
     }
 
@@ -72,6 +80,8 @@ impl Ending {
             Ending::NoMapping => "no mapping of the process holds the address",
             Ending::Compat32 => "32-bit programs are not supported",
             Ending::Exec => "the program was just being replaced by exec: it had no stack",
+            Ending::Unsupported => "the file's unwind information says there what is not supported",
+            Ending::Stuck => "the file's unwind information leads nowhere: it is damaged or lies",
         }
     }
 

@@ -5,12 +5,18 @@
 //! the loader overwrites it; and a key is a local variable, never `&0`.
 
 use aya_ebpf::Global;
-use aya_ebpf::btf_maps::{HashMap, LruHashMap, PerCpuArray, RingBuf};
+use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
-use probe_ebpf::limits::{COMMS_MAX, FRAMES_MAX, RING_BYTES, TARGETS_MAX};
+use probe_ebpf::SampleHeader;
+use probe_ebpf::limits::{
+    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, RING_BYTES, TARGETS_MAX, WINDOW_BYTES,
+};
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
-use probe_ebpf::{Registers, SampleHeader};
+use probe_ebpf::table::{
+    CHUNK_WORDS, CHUNKS_MAX, EXTENDED_MAX, MAPPINGS_MAX, PROCESSES_MAX, RULES_MAX,
+};
+use probe_ebpf::walk::Walk;
 
 /// One record under construction, and the state of the walk. All of it lives in
 /// a map: values loaded from there are unknown to the verifier, so that it
@@ -18,23 +24,57 @@ use probe_ebpf::{Registers, SampleHeader};
 #[repr(C)]
 pub struct Scratch {
     pub walk: Walk,
+    /// Where the next frame goes.
+    pub position: u32,
+    pub reserved: u32,
+    /// The generation of the process's rules, in the upper half.
+    pub generation: u64,
+    /// The user stack from here on is in `window`; all ones if nothing is.
+    pub window_start: u64,
+    /// The last offset in the window at which there is a whole word.
+    pub window_last: u64,
+    pub window: [u64; WINDOW_BYTES / 8],
     pub header: SampleHeader,
     pub frames: [u64; FRAMES_MAX],
 }
 
-#[repr(C)]
-pub struct Walk {
-    pub registers: Registers,
-    /// Where the next frame goes.
-    pub position: u32,
-    pub user_frames: u32,
-    /// A `Step`.
-    pub last_step: u32,
-    pub reserved: u32,
-}
+/// A cache of rules by pc, direct mapped: `pc` and `generation << 32 | rule`. A
+/// flat array: maps of nested arrays are refused.
+pub type RuleCache = [u64; 2 * CACHE_ENTRIES];
+
+/// `BPF_F_MMAPABLE`: the loader writes these as memory.
+const MMAPABLE: usize = 1024;
+
+/// A chunk of the pool. An array and no structure: kernels up to 6.1 refuse to
+/// put maps whose value is a structure into a map.
+pub type Chunk = [u32; CHUNK_WORDS];
 
 #[btf_map]
 pub static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+
+/// One element for each CPU; too large for a per-CPU value.
+#[btf_map]
+pub static RULE_CACHE: Array<RuleCache, { CPUS_MAX as usize }> = Array::new();
+
+/// The pool of all tables, in chunks that come and go.
+#[btf_map]
+pub static CHUNKS: ArrayOfMaps<Array<Chunk, 1, MMAPABLE>, CHUNKS_MAX> = ArrayOfMaps::new();
+
+/// The rules that rows number.
+#[btf_map]
+pub static RULES: Array<[u32; RULES_MAX], 1, MMAPABLE> = Array::new();
+
+/// The rules that need more than a word, as words.
+#[btf_map]
+pub static EXTENDED: Array<[u32; EXTENDED_MAX * 4], 1, MMAPABLE> = Array::new();
+
+/// The mappings of all processes, five words each.
+#[btf_map]
+pub static MAPPINGS: Array<[u64; MAPPINGS_MAX * 5], 1, MMAPABLE> = Array::new();
+
+/// Where a process's mappings are: tgid to `MappingList`.
+#[btf_map]
+pub static PROCESSES: HashMap<u32, u64, PROCESSES_MAX> = HashMap::new();
 
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();

@@ -11,7 +11,8 @@ use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, KERNEL_FRAMES_MAX};
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
-use probe_ebpf::{Ending, Registers, SampleHeader};
+use probe_ebpf::walk::Walk;
+use probe_ebpf::{Ending, SampleHeader};
 
 /// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
 const USER32_CS: u64 = 0x23;
@@ -44,7 +45,7 @@ pub fn take(ctx: &PerfEventContext) {
     } else {
         kernel_stack(ctx, scratch)
     };
-    let ending = user_stack(interrupted, in_user_mode, scratch, kernel_frames);
+    let ending = user_stack(interrupted, in_user_mode, scratch, kernel_frames, tgid);
     write_header(scratch, start_ns, tgid, tid, kernel_frames, ending);
     submit(scratch);
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
@@ -79,35 +80,44 @@ fn user_stack(
     in_user_mode: bool,
     scratch: *mut Scratch,
     kernel_frames: u32,
+    tgid: u32,
 ) -> Ending {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let state = unsafe { &mut (*scratch).walk };
+    let state = unsafe { &mut *scratch };
     state.position = kernel_frames;
-    state.user_frames = 0;
-    state.last_step = 0;
-    state.registers.ip = 0;
+    state.walk.registers.ip = 0;
     let mut cs = 0;
     if in_user_mode {
         // SAFETY: the context's registers, read one by one.
         unsafe {
             cs = (*interrupted).cs;
-            state.registers.ip = (*interrupted).rip;
-            state.registers.sp = (*interrupted).rsp;
-            state.registers.bp = (*interrupted).rbp;
+            state.walk.registers.ip = (*interrupted).rip;
+            state.walk.registers.sp = (*interrupted).rsp;
+            state.walk.registers.bp = (*interrupted).rbp;
+            // In the order of `rule::base`, from r10 on.
+            state.walk.scratch[0] = (*interrupted).r10;
+            state.walk.scratch[1] = (*interrupted).rax;
+            state.walk.scratch[2] = (*interrupted).rcx;
+            state.walk.scratch[3] = (*interrupted).rsi;
+            state.walk.scratch[4] = (*interrupted).rdi;
+            state.walk.scratch[5] = (*interrupted).r8;
+            state.walk.scratch[6] = (*interrupted).r9;
+            state.walk.scratch[7] = (*interrupted).r11;
+            state.walk.scratch[8] = (*interrupted).r13;
         }
-    } else if !entry_registers(&mut state.registers, &mut cs) {
+    } else if !entry_registers(&mut state.walk, &mut cs) {
         return Ending::NoUserStack;
     }
     if cs == USER32_CS {
         return Ending::Compat32;
     }
-    walk(scratch)
+    walk(scratch, tgid)
 }
 
 /// The registers with which the current task entered the kernel. False for a
 /// kernel thread: it never did.
 #[inline(always)]
-fn entry_registers(registers: &mut Registers, cs: &mut u64) -> bool {
+fn entry_registers(walk: &mut Walk, cs: &mut u64) -> bool {
     // SAFETY: helpers made for this; every read is checked by the kernel, and
     // the offsets in pt_regs are part of the x86-64 ABI.
     unsafe {
@@ -117,9 +127,20 @@ fn entry_registers(registers: &mut Registers, cs: &mut u64) -> bool {
         if *cs & 3 != 3 {
             return false;
         }
-        read_kernel(&mut registers.ip, &raw const (*entry).rip);
-        read_kernel(&mut registers.sp, &raw const (*entry).rsp);
-        read_kernel(&mut registers.bp, &raw const (*entry).rbp);
+        read_kernel(&mut walk.registers.ip, &raw const (*entry).rip);
+        read_kernel(&mut walk.registers.sp, &raw const (*entry).rsp);
+        read_kernel(&mut walk.registers.bp, &raw const (*entry).rbp);
+        // A page fault can hit where a cfa is counted from r10; a system call
+        // cannot.
+        read_kernel(&mut walk.scratch[0], &raw const (*entry).r10);
+        read_kernel(&mut walk.scratch[1], &raw const (*entry).rax);
+        read_kernel(&mut walk.scratch[2], &raw const (*entry).rcx);
+        read_kernel(&mut walk.scratch[3], &raw const (*entry).rsi);
+        read_kernel(&mut walk.scratch[4], &raw const (*entry).rdi);
+        read_kernel(&mut walk.scratch[5], &raw const (*entry).r8);
+        read_kernel(&mut walk.scratch[6], &raw const (*entry).r9);
+        read_kernel(&mut walk.scratch[7], &raw const (*entry).r11);
+        read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
     }
     true
 }
@@ -150,18 +171,19 @@ fn write_header(
         )
     };
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let (header, walk) = unsafe { (&mut (*scratch).header, &(*scratch).walk) };
+    let state = unsafe { &mut *scratch };
+    let header = &mut state.header;
     header.time_ns = time_ns;
     header.cgroup_id = cgroup_id;
     header.stopped_at = match ending {
         Ending::Root | Ending::NoUserStack => 0,
-        _ => walk.registers.ip,
+        _ => state.walk.registers.ip,
     };
     header.tgid = tgid;
     header.tid = tid;
     header.cpu = cpu;
     header.kernel_frames = kernel_frames as u16;
-    header.user_frames = walk.user_frames as u16;
+    header.user_frames = state.position.wrapping_sub(kernel_frames) as u16;
     header.ending = ending as u8;
     header.reserved = [0; 7];
     header.comm = comm;
@@ -175,7 +197,7 @@ fn submit(scratch: *mut Scratch) {
     // SAFETY: the pointers are a map and a value of a map; the length is bounded
     // by the value's.
     let written = unsafe {
-        let bytes = HEADER_BYTES + (*scratch).walk.position as u64 * 8;
+        let bytes = HEADER_BYTES + (*scratch).position as u64 * 8;
         let bytes = if bytes > HEADER_BYTES + FRAMES_BYTES_MAX {
             HEADER_BYTES + FRAMES_BYTES_MAX
         } else {

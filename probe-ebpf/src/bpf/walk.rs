@@ -1,83 +1,288 @@
 //! The walk of the user stack: one frame per call of the loop's body.
+//!
+//! Most frames take the fast path: their rule is in the cache and says "rsp or
+//! rbp plus a number", and the words they need are in the window. It makes no
+//! call and changes nothing before it can no longer fail. Everything else is a
+//! slow frame.
 
-use super::maps::{MAX_USER_FRAMES, SCRATCH, Scratch};
+use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
+use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::limits::FRAMES_MAX;
-use probe_ebpf::{Ending, Memory, Step, UserFrame, frame_pointer};
+use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
+use probe_ebpf::rule::{Rule, caller_rbp, kind};
+use probe_ebpf::table::MappingList;
+use probe_ebpf::walk::{Walk, frame, rule_for, status};
+use probe_ebpf::{Ending, UserFrame};
 
-/// The memory of the current task.
-struct UserMemory;
-
-impl Memory for UserMemory {
-    #[inline(always)]
-    fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {
-        let mut words = [0u64; 2];
-        // SAFETY: the helper checks the address and writes 16 bytes to `words`.
-        let read = unsafe {
-            helpers::bpf_probe_read_user(
-                &raw mut words as *mut c_void,
-                16,
-                address as *const c_void,
-            )
-        };
-        if read == 0 {
-            Some((words[0], words[1]))
-        } else {
-            None
-        }
-    }
+/// What the loop's body needs, on the program's stack: looking both up again
+/// for each frame costs a few percent.
+#[repr(C)]
+struct Place {
+    scratch: *mut Scratch,
+    cache: *mut RuleCache,
 }
 
 /// Walks from the registers in `scratch.walk`, writes the frames behind those
 /// that are there already, and says how it ended.
 #[inline(always)]
-pub fn walk(scratch: *mut Scratch) -> Ending {
-    let body = one_frame as *mut c_void;
-    // SAFETY: the body takes all its state from the per-CPU map.
-    unsafe { helpers::bpf_loop(MAX_USER_FRAMES.load(), body, core::ptr::null_mut(), 0) };
+pub fn walk(scratch: *mut Scratch, tgid: u32) -> Ending {
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { helpers::bpf_get_smp_processor_id() };
+    let Some(cache) = RULE_CACHE.get_ptr_mut(cpu) else {
+        return Ending::NoUserStack;
+    };
+    let list = match PROCESSES.get_ptr(&tgid) {
+        // SAFETY: a value of a live map, read as one word.
+        Some(list) => MappingList(unsafe { *list }),
+        None => MappingList(0),
+    };
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let (last_step, user_frames) =
-        unsafe { ((*scratch).walk.last_step, (*scratch).walk.user_frames) };
-    if last_step == Step::Caller as u32 {
-        return Ending::TooDeep;
-    }
-    // A chain that fails at its first link never was one: the interrupted code
-    // uses rbp for something else, whatever it holds.
-    if user_frames <= 1 {
-        return Ending::NoFramePointer;
-    }
-    if last_step == Step::ChainEnd as u32 {
-        Ending::Root
-    } else if last_step == Step::ReadFault as u32 {
-        Ending::ReadFault
-    } else {
-        Ending::BrokenChain
+    let state = unsafe { &mut *scratch };
+    let before = state.position;
+    state.generation = (list.generation() as u64) << 32;
+    state.window_start = u64::MAX;
+    state.window_last = 0;
+    state.walk.first = list.first();
+    state.walk.length = list.length();
+    state.walk.mapping.start = 1;
+    state.walk.mapping.end = 0;
+    state.walk.is_exact = 1;
+    state.walk.is_leaf = 1;
+    state.walk.links = 0;
+    state.walk.status = status::CALLER;
+    let mut place = Place { scratch, cache };
+    let body = one_frame as *mut c_void;
+    // SAFETY: the body takes all its state from the maps that `place` points to.
+    unsafe {
+        helpers::bpf_loop(
+            MAX_USER_FRAMES.load(),
+            body,
+            &raw mut place as *mut c_void,
+            0,
+        )
+    };
+    ending(&state.walk, state.position.wrapping_sub(before))
+}
+
+#[inline(always)]
+fn ending(walk: &Walk, frames: u32) -> Ending {
+    match walk.status {
+        status::CALLER => Ending::TooDeep,
+        status::END => Ending::Root,
+        status::UNSUPPORTED => Ending::Unsupported,
+        status::STUCK => Ending::Stuck,
+        // By frame pointers: a chain that fails at its first link never was one.
+        // The interrupted code uses rbp for something else, whatever it holds.
+        status::CHAIN_END if walk.links > 0 => Ending::Root,
+        status::CHAIN_END | status::IMPLAUSIBLE if walk.links == 0 => Ending::NoFramePointer,
+        status::NO_MAPPING if walk.links == 0 || frames <= 1 => Ending::NoMapping,
+        status::READ_FAULT => Ending::ReadFault,
+        _ => Ending::BrokenChain,
     }
 }
 
 /// The loop's body. Not exported: the kernel demands a static function.
-unsafe extern "C" fn one_frame(_index: u32, _context: *mut c_void) -> i64 {
-    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
+    let place = place as *const Place;
+    // SAFETY: `walk` passes its own `place`, which outlives the loop.
+    let (scratch, cache) = unsafe { ((*place).scratch, (*place).cache) };
+    match fast_frame(scratch, cache) {
+        FAST_DONE => 0,
+        FAST_END => 1,
+        _ => slow_frame(scratch, cache) as i64,
+    }
+}
+
+const FAST_DONE: u32 = 0;
+const FAST_END: u32 = 1;
+const FAST_NO: u32 = 2;
+
+/// A frame whose rule is cached and simple, and whose words are in the window.
+#[inline(always)]
+fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
+    // SAFETY: both come from maps and were checked there.
+    let state = unsafe { &mut *scratch };
+    if state.walk.is_exact != 0 {
+        return FAST_NO;
+    }
+    let ip = state.walk.registers.ip;
+    let sp = state.walk.registers.sp;
+    let bp = state.walk.registers.bp;
+    let generation = state.generation;
+    let position = state.position as usize;
+    if position >= FRAMES_MAX {
+        return FAST_NO;
+    }
+    // Whatever happens now, this is the frame to record; a slow frame writes
+    // the same once more.
+    // SAFETY: the position was just checked.
+    unsafe { *(&raw mut state.frames as *mut u64).add(position) = ip };
+    let entry = cache_entry(cache, ip, generation);
+    // SAFETY: `cache_entry` gives a place inside the cache.
+    let (key, tag) = unsafe { (*entry, *entry.add(1)) };
+    if key != ip || (tag ^ generation) >> 32 != 0 {
+        return FAST_NO;
+    }
+    let rule = tag as u32;
+    // Neither special nor extended.
+    if rule & kind::SPECIAL != 0 {
+        return FAST_NO;
+    }
+    let from = if rule & kind::RBP != 0 { bp } else { sp };
+    let cfa = from.wrapping_add((rule >> 2 & 0xffff) as u64 * 8);
+    if cfa <= sp {
+        return FAST_NO;
+    }
+    let wanted = cfa.wrapping_sub(8);
+    let mut offset = wanted.wrapping_sub(state.window_start);
+    if offset > state.window_last {
+        if refill(scratch, wanted, sp) != 0 {
+            return FAST_NO;
+        }
+        offset = wanted.wrapping_sub(state.window_start);
+        if offset > state.window_last {
+            return FAST_NO;
+        }
+    }
+    if offset & 7 != 0 {
+        return FAST_NO;
+    }
+    let window = &raw const state.window as *const u64;
+    // SAFETY: the mask keeps the offset inside the window.
+    let caller = unsafe { *window.byte_add(offset as usize & (WINDOW_BYTES - 8)) };
+    let mut caller_bp = bp;
+    if rule & (3 << 18) != 0 {
+        let below = (rule >> 20) as u64 * 8;
+        let saved = offset.wrapping_add(8).wrapping_sub(below);
+        if saved > state.window_last {
+            return FAST_NO;
+        }
+        // SAFETY: the mask keeps the offset inside the window.
+        caller_bp = unsafe { *window.byte_add(saved as usize & (WINDOW_BYTES - 8)) };
+    }
+    state.position = position as u32 + 1;
+    state.walk.links = 0;
+    if caller == 0 {
+        state.walk.status = status::END;
+        return FAST_END;
+    }
+    state.walk.registers.ip = caller;
+    state.walk.registers.sp = cfa;
+    state.walk.registers.bp = caller_bp;
+    FAST_DONE
+}
+
+const _: () = assert!(caller_rbp::AT_CFA == 1 && kind::EXTENDED & kind::SPECIAL != 0);
+
+/// Where the rule for a pc would be. No multiplication: this is on the path
+/// from one return address to the next.
+#[inline(always)]
+fn cache_entry(cache: *mut RuleCache, key: u64, generation: u64) -> *mut u64 {
+    const ENTRY_SHIFT: u32 = 4;
+    const MASK: u64 = ((CACHE_ENTRIES - 1) as u64) << ENTRY_SHIFT;
+    const FOLD: u32 = CACHE_ENTRIES.ilog2() - 3;
+    let slot = (key << ENTRY_SHIFT) ^ (key >> FOLD) ^ (generation >> (32 - ENTRY_SHIFT));
+    // SAFETY: the mask keeps the entry inside the cache.
+    unsafe { (cache as *mut u64).byte_add((slot & MASK) as usize) }
+}
+
+/// Reads the stack around `address` into the window; 0 if that went well. Never
+/// across the end of a page: a fault costs as much as a whole sample.
+#[inline(never)]
+fn refill(scratch: *mut Scratch, address: u64, sp: u64) -> u32 {
+    const PAGE: u64 = 4096;
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    if (address | sp) & 7 != 0 {
         return 1;
+    }
+    let below = address.wrapping_sub(WINDOW_BELOW);
+    let mut start = if below > sp { below } else { sp };
+    if start > address || address - start > WINDOW_BELOW {
+        start = address;
+    }
+    let mut left = PAGE - (start & (PAGE - 1));
+    if left < address - start + 8 {
+        start = address;
+        left = PAGE - (start & (PAGE - 1));
+    }
+    let bytes = if left < WINDOW_BYTES as u64 {
+        left
+    } else {
+        WINDOW_BYTES as u64
     };
-    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
-    let walk = unsafe { &mut (*scratch).walk };
-    let position = walk.position as usize;
+    let into = &raw mut state.window as *mut c_void;
+    // SAFETY: the helper checks the address; the length is at most the window's.
+    let read = unsafe { helpers::bpf_probe_read_user(into, bytes as u32, start as *const c_void) };
+    if read != 0 {
+        state.window_start = u64::MAX;
+        state.window_last = 0;
+        return 1;
+    }
+    state.window_start = start;
+    state.window_last = bytes - 8;
+    0
+}
+
+/// A frame of any kind, without the window. 0 to go on.
+#[inline(never)]
+fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
+    // SAFETY: both come from maps and were checked there.
+    let state = unsafe { &mut *scratch };
+    let position = state.position as usize;
     if position >= FRAMES_MAX {
         return 1;
     }
-    let ip = walk.registers.ip;
-    let frame = if walk.user_frames == 0 {
+    let ip = state.walk.registers.ip;
+    let exact = (state.walk.is_exact & 1) as u64;
+    let word = if exact != 0 {
         UserFrame::exact(ip)
     } else {
         UserFrame::return_address(ip)
     };
-    // SAFETY: `position` was checked against the array's length.
-    unsafe { (*scratch).frames[position] = frame.0 };
-    walk.position += 1;
-    walk.user_frames += 1;
-    let step = frame_pointer::step(&mut walk.registers, &mut UserMemory);
-    walk.last_step = step as u32;
-    if step == Step::Caller { 0 } else { 1 }
+    // SAFETY: the position was just checked.
+    unsafe { *(&raw mut state.frames as *mut u64).add(position) = word.0 };
+    state.position = position as u32 + 1;
+    // The rule for a return address is that of the byte before it; so the rule
+    // for an exact pc is kept under the next one, and both share an entry.
+    let key = ip.wrapping_add(exact);
+    let rule = cached_rule(&mut state.walk, cache, key, state.generation);
+    (frame(rule, &mut state.walk, &mut Current) != status::CALLER) as u32
+}
+
+#[inline(always)]
+fn cached_rule(walk: &mut Walk, cache: *mut RuleCache, key: u64, generation: u64) -> Option<Rule> {
+    let entry = cache_entry(cache, key, generation);
+    // SAFETY: `cache_entry` gives a place inside the cache.
+    let (known, tag) = unsafe { (*entry, *entry.add(1)) };
+    if known == key && (tag ^ generation) >> 32 == 0 {
+        return Some(Rule(tag as u32));
+    }
+    let found = look_up(walk, key.wrapping_sub(1));
+    if found > u32::MAX as u64 {
+        return None;
+    }
+    // Without mappings there is no generation to tell the entry by.
+    if walk.length != 0 {
+        // SAFETY: as above. The tag last, and invalid meanwhile.
+        unsafe {
+            entry.add(1).write_volatile(0);
+            entry.write_volatile(key);
+            entry.add(1).write_volatile(generation | found);
+        }
+    }
+    Some(Rule(found as u32))
+}
+
+const NOT_FOUND: u64 = u64::MAX;
+
+/// A function of its own, so that it is verified once.
+#[inline(never)]
+fn look_up(walk: *mut Walk, pc: u64) -> u64 {
+    // SAFETY: the pointer is into the per-CPU map.
+    match rule_for(unsafe { &mut *walk }, &Current, pc) {
+        Some(rule) => rule.0 as u64,
+        None => NOT_FOUND,
+    }
 }

@@ -377,5 +377,7 @@ fn ending(ending: probe::Ending) -> profile::Ending {
         probe::Ending::NoMapping => profile::Ending::NoMapping,
         probe::Ending::Compat32 => profile::Ending::Compat32,
         probe::Ending::Exec => profile::Ending::Exec,
+        probe::Ending::Unsupported => profile::Ending::Unsupported,
+        probe::Ending::Stuck => profile::Ending::Stuck,
     }
 }
