@@ -1,13 +1,14 @@
 //! The programs, and what every one of them needs.
 
 mod filter;
+mod lifecycle;
 mod maps;
 mod sample;
 mod walk;
 mod world;
 
-use aya_ebpf::macros::{btf_tracepoint, perf_event};
-use aya_ebpf::programs::{BtfTracePointContext, PerfEventContext};
+use aya_ebpf::macros::{perf_event, raw_tracepoint};
+use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
 
 /// One tick of the sampling clock on one CPU.
 #[perf_event]
@@ -16,10 +17,17 @@ pub fn sample(ctx: PerfEventContext) -> u32 {
     0
 }
 
-/// A task was created: children of targets become targets before they run.
-#[btf_tracepoint(function = "sched_process_fork")]
-pub fn follow_fork(ctx: BtfTracePointContext) -> i32 {
-    filter::follow_fork(&ctx);
+/// A task was created.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub fn follow_fork(ctx: RawTracePointContext) -> i32 {
+    lifecycle::follow_fork(&ctx);
+    0
+}
+
+/// A task has become another program.
+#[raw_tracepoint(tracepoint = "sched_process_exec")]
+pub fn follow_exec(_ctx: RawTracePointContext) -> i32 {
+    lifecycle::follow_exec();
     0
 }
 

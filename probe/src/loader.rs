@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::target::Target;
 use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, ProgramFd};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint};
+use aya::{Ebpf, EbpfLoader};
 use probe_ebpf::settings::filter;
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
@@ -43,21 +43,13 @@ pub struct Object(#[expect(dead_code, reason = "held for its Drop")] Ebpf);
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
-    let follow = target.children && !target.pids.is_empty();
     let conditions = conditions(target);
     let cgroup = target
         .cgroup
         .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
     let wake_bytes = u64::from(settings.ring_bytes / 4);
     let mut notes = Vec::new();
-    let tgid_offset = match follow.then(|| btf::kernel_offset("task_struct", "tgid")) {
-        Some(Ok(offset)) => offset,
-        Some(Err(error)) => {
-            notes.push(format!("children of the targets are found late: {error}"));
-            0
-        }
-        None => 0,
-    };
+    let tgid_offset = btf::kernel_offset("task_struct", "tgid");
     let mut loader = EbpfLoader::new();
     // Nothing in the sampler is relocated by BTF; reading the kernel's takes
     // longer than all the rest.
@@ -68,18 +60,23 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .override_global("CGROUP_ID", &cgroup.0, true)
         .override_global("CGROUP_LEVEL", &cgroup.1, true)
         .override_global("WAKE_BYTES", &wake_bytes, true)
-        .override_global("TASK_TGID_OFFSET", &tgid_offset, true)
+        .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible());
     let mut object = loader.load(OBJECT).map_err(Error::Load)?;
     let sampler = load_sampler(&mut object)?;
     let mut verified = vec![("sample", verified_instructions(&object, "sample"))];
-    if follow && tgid_offset != 0 {
-        match attach_follow_fork(&mut object) {
-            Ok(()) => verified.push(("follow_fork", verified_instructions(&object, "follow_fork"))),
-            Err(error) => {
-                notes.push(format!("children of the targets are found late: {error}"));
-            }
+    let followers = match tgid_offset {
+        Ok(_) => &["follow_exec", "follow_fork"][..],
+        Err(error) => {
+            notes.push(format!("new processes are found late: {error}"));
+            &["follow_exec"]
+        }
+    };
+    for name in followers {
+        match attach_follower(&mut object, name) {
+            Ok(()) => verified.push((name, verified_instructions(&object, name))),
+            Err(error) => notes.push(format!("new processes are found late: {error}")),
         }
     }
     Ok(Loaded {
@@ -121,22 +118,19 @@ fn load_sampler(object: &mut Ebpf) -> Result<ProgramFd, Error> {
         .map_err(refused)
 }
 
-fn attach_follow_fork(object: &mut Ebpf) -> Result<(), Error> {
-    let refused = |reason| Error::Refused {
-        program: "follow_fork",
-        reason,
+/// A follower is called as the tracepoint after `follow_`.
+fn attach_follower(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
+    let refused = |error: ProgramError| Error::Refused {
+        program: name,
+        reason: last_word(&error),
     };
-    let program: &mut BtfTracePoint = object
-        .program_mut("follow_fork")
+    let program: &mut RawTracePoint = object
+        .program_mut(name)
         .and_then(|program| program.try_into().ok())
-        .ok_or(Error::Foreign("program `follow_fork`"))?;
-    let btf = Btf::from_sys_fs().map_err(|error| refused(error.to_string()))?;
-    program
-        .load("sched_process_fork", &btf)
-        .map_err(|error| refused(last_word(&error)))?;
-    program
-        .attach()
-        .map_err(|error| refused(last_word(&error)))?;
+        .ok_or(Error::Foreign(name))?;
+    program.load().map_err(refused)?;
+    let tracepoint = name.replace("follow_", "sched_process_");
+    program.attach(&tracepoint).map_err(refused)?;
     Ok(())
 }
 

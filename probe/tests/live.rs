@@ -119,7 +119,7 @@ fn the_verifier_has_little_to_do() {
         "verified instructions: {:?}",
         source.verified_instructions()
     );
-    assert_eq!(source.verified_instructions().len(), 2);
+    assert_eq!(source.verified_instructions().len(), 3);
     for (program, instructions) in source.verified_instructions() {
         // 0: this kernel does not tell (before 5.16).
         assert!(*instructions < 20_000, "{program}: {instructions}");
@@ -134,7 +134,12 @@ fn shares_are_those_of_the_work() {
     };
     let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
     let threads = burn::Threads::start(2);
-    let seen = watch(&mut source, Duration::from_secs(3));
+    // Enough for the band, however busy the machine is with other things.
+    let mut seen = Seen::default();
+    let end = Instant::now() + Duration::from_secs(30);
+    while seen.samples.len() < 2_000 && Instant::now() < end {
+        seen.take(&mut source);
+    }
     drop(threads);
     assert_eq!(seen.counters.lost, 0);
     let mut counts: HashMap<&str, f64> = HashMap::new();
@@ -154,7 +159,7 @@ fn shares_are_those_of_the_work() {
         }
     }
     let all: f64 = counts.values().sum();
-    assert!(all > 500.0, "{all} samples in the burning functions");
+    assert!(all > 1_000.0, "{all} samples in the burning functions");
     assert_eq!(tids.len(), 2, "both threads are seen");
     for (name, share) in burn::FUNCTIONS.into_iter().zip(burn::SHARES) {
         let measured = counts.get(name).copied().unwrap_or(0.0) / all;
@@ -368,7 +373,7 @@ fn nothing_stays_behind() {
     let programs = || {
         aya::programs::loaded_programs()
             .filter_map(|program| Some(program.ok()?.name_as_str()?.to_string()))
-            .filter(|name| name == "sample" || name == "follow_fork")
+            .filter(|name| name == "sample" || name.starts_with("follow_"))
             .count()
     };
     let Some(source) = start(&Config::default()) else {

@@ -2,13 +2,9 @@
 
 use super::maps::{
     CGROUP_ID, CGROUP_LEVEL, COMM_PIDS, COMM_VERDICTS, FILTER, TARGET_PIDS, TARGET_TIDS,
-    TASK_TGID_OFFSET, count,
 };
-use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::{bpf_get_current_comm, generated as helpers};
-use aya_ebpf::programs::BtfTracePointContext;
-use core::ffi::c_void;
-use probe_ebpf::settings::{counter, filter, verdict};
+use probe_ebpf::settings::{filter, verdict};
 
 /// Whether the current task meets every condition that is set.
 #[inline(always)]
@@ -45,35 +41,5 @@ fn comm_fits(tgid: u32) -> bool {
         // SAFETY: a value of a live map; a byte cannot be torn.
         Some(answer) => unsafe { *answer == verdict::WANTED },
         None => true,
-    }
-}
-
-/// `sched_process_fork(parent, child)`: runs in the parent.
-#[inline(always)]
-pub fn follow_fork(ctx: &BtfTracePointContext) {
-    if FILTER.load() & (filter::PIDS | filter::CHILDREN) != filter::PIDS | filter::CHILDREN {
-        return;
-    }
-    let parent = (aya_ebpf::helpers::bpf_get_current_pid_tgid() >> 32) as u32;
-    if TARGET_PIDS.get_ptr(&parent).is_none() {
-        return;
-    }
-    // SAFETY: the second argument of this tracepoint is the child's task_struct.
-    let child: *const u8 = unsafe { *(ctx.as_ptr() as *const u64).add(1) } as *const u8;
-    let mut tgid = 0u32;
-    // SAFETY: the helper checks the address; the offset is this kernel's own.
-    let read = unsafe {
-        helpers::bpf_probe_read_kernel(
-            &raw mut tgid as *mut c_void,
-            4,
-            child.add(TASK_TGID_OFFSET.load() as usize) as *const c_void,
-        )
-    };
-    // A new thread has its parent's tgid, which is in the map already.
-    if read == 0 && tgid != parent {
-        let present = verdict::WANTED;
-        if TARGET_PIDS.insert(&tgid, &present, 0).is_err() {
-            count(counter::TARGETS_FULL, 1);
-        }
     }
 }
