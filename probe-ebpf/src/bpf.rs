@@ -3,6 +3,7 @@
 mod filter;
 mod lifecycle;
 mod maps;
+mod raw;
 mod sample;
 mod walk;
 mod world;

@@ -18,5 +18,5 @@ pub mod settings;
 pub mod table;
 pub mod walk;
 
-pub use record::{Ending, SampleHeader, UserFrame};
+pub use record::{Ending, RawStack, SampleHeader, UserFrame};
 pub use walk::Registers;

@@ -1,6 +1,8 @@
 //! The record of one sample in the ring buffer: a header, then kernel frames,
 //! then user frames, one word each, innermost first.
 
+use crate::walk::{Registers, SCRATCH_REGISTERS};
+
 /// Length of a thread's name in the kernel, with its final zero.
 pub const COMM_LEN: usize = 16;
 
@@ -20,7 +22,9 @@ pub struct SampleHeader {
     pub user_frames: u16,
     /// An [`Ending`].
     pub ending: u8,
-    pub reserved: [u8; 7],
+    /// A [`record_kind`].
+    pub kind: u8,
+    pub reserved: [u8; 6],
     pub comm: [u8; COMM_LEN],
 }
 
@@ -36,8 +40,36 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, kernel_frames) == 36);
     assert!(core::mem::offset_of!(SampleHeader, user_frames) == 38);
     assert!(core::mem::offset_of!(SampleHeader, ending) == 40);
-    assert!(core::mem::offset_of!(SampleHeader, reserved) == 41);
+    assert!(core::mem::offset_of!(SampleHeader, kind) == 41);
+    assert!(core::mem::offset_of!(SampleHeader, reserved) == 42);
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
+};
+
+/// What a record is.
+pub mod record_kind {
+    /// A sample with its frames.
+    pub const WALKED: u8 = 0;
+    /// The same, walked by frame pointers only, because the process's tables are
+    /// not in place; its whole stack follows on the same CPU.
+    pub const STACK_FOLLOWS: u8 = 1;
+    /// A header, a [`super::RawStack`] and a copy of the stack from `sp` on. The
+    /// header's time is that of the sample before it.
+    pub const STACK: u8 = 2;
+}
+
+/// The registers of a thread, and how much of its stack follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct RawStack {
+    pub registers: Registers,
+    pub scratch: [u64; SCRATCH_REGISTERS],
+    pub stack_bytes: u64,
+}
+
+const _: () = {
+    assert!(size_of::<RawStack>() == 104);
+    assert!(core::mem::offset_of!(RawStack, scratch) == 24);
+    assert!(core::mem::offset_of!(RawStack, stack_bytes) == 96);
 };
 
 /// A user frame as one word: what kind of address it is, and the address.
@@ -108,6 +140,9 @@ pub enum Ending {
     Unsupported = 9,
     /// The unwind information leads downwards: it lies.
     Stuck = 10,
+    /// The stack is longer than the copy of it that was walked. Only the reader
+    /// of the record can tell.
+    CopyCut = 11,
 }
 
 impl Ending {
@@ -124,6 +159,7 @@ impl Ending {
             8 => Self::Exec,
             9 => Self::Unsupported,
             10 => Self::Stuck,
+            11 => Self::CopyCut,
             _ => return None,
         })
     }
@@ -153,6 +189,6 @@ mod tests {
                 assert_eq!(ending as u8, byte);
             }
         }
-        assert_eq!(Ending::from_byte(11), None);
+        assert_eq!(Ending::from_byte(12), None);
     }
 }

@@ -31,7 +31,11 @@ pub mod counter {
     /// Children that could not be made targets: the map is full.
     pub const TARGETS_FULL: u32 = 5;
 
-    pub const COUNT: u32 = 6;
+    /// Whole stacks shipped, and not shipped because there were too many.
+    pub const STACKS_SHIPPED: u32 = 6;
+    pub const STACKS_OVER_RATE: u32 = 7;
+
+    pub const COUNT: u32 = 8;
 }
 
 /// Values of `COMM_VERDICTS`.

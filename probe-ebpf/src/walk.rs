@@ -7,6 +7,7 @@
 //! unknown and looks at a frame once.
 
 use crate::frame_pointer;
+use crate::record::Ending;
 use crate::rule::{Extended, Rule, base, caller_rbp, extended_rbp, kind, special};
 use crate::table::{
     BLOCKS, Mapping, NO_TABLE, PAGE_SHIFT, PROCESS_MAPPINGS_MAX, Words, find_rule, less_than,
@@ -314,6 +315,24 @@ pub fn frame<W: World>(rule: Option<Rule>, walk: &mut Walk, world: &mut W) -> u3
     walk.is_leaf = 0;
     walk.status = status;
     status
+}
+
+/// How a walk of so many frames has ended.
+#[inline(always)]
+pub fn ending(walk: &Walk, frames: u32) -> Ending {
+    match walk.status {
+        status::CALLER => Ending::TooDeep,
+        status::END => Ending::Root,
+        status::UNSUPPORTED => Ending::Unsupported,
+        status::STUCK => Ending::Stuck,
+        // By frame pointers: a chain that fails at its first link never was one.
+        // The interrupted code uses rbp for something else, whatever it holds.
+        status::CHAIN_END if walk.links > 0 => Ending::Root,
+        status::CHAIN_END | status::IMPLAUSIBLE if walk.links == 0 => Ending::NoFramePointer,
+        status::NO_MAPPING if walk.links == 0 || frames <= 1 => Ending::NoMapping,
+        status::READ_FAULT => Ending::ReadFault,
+        _ => Ending::BrokenChain,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The source that samples with BPF.
 
 use crate::clocks::Clocks;
-use crate::decode::{RawSample, decode};
+use crate::decode::{RawSample, Record, StackCopy, decode};
 use crate::error::Error;
 use crate::loader::{self, Settings};
 use crate::process::ProcessTable;
@@ -16,6 +16,7 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use probe_ebpf::limits::{RING_BYTES, USER_FRAMES_MAX};
 use probe_ebpf::settings::counter;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,8 @@ pub struct BpfSource {
     /// Read, but newer than the side band has been read.
     waiting_samples: Vec<RawSample>,
     waiting_events: Vec<Event>,
+    /// Copies of stacks, by the CPU and time of their samples.
+    stacks: HashMap<(u32, u64), StackCopy>,
     events_lost: u64,
     undecodable: u64,
     unwanted: u64,
@@ -103,6 +106,7 @@ impl BpfSource {
             resolver: Resolver::default(),
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
+            stacks: HashMap::new(),
             events_lost: 0,
             undecodable: 0,
             unwanted: 0,
@@ -149,7 +153,10 @@ impl BpfSource {
         self.clocks.drain(&mut self.waiting_events);
         while let Some(record) = self.samples.next() {
             match decode(&record) {
-                Ok(sample) => self.waiting_samples.push(sample),
+                Ok(Record::Sample(sample)) => self.waiting_samples.push(sample),
+                Ok(Record::Stack(stack)) => {
+                    self.stacks.insert((stack.cpu, stack.time_ns), stack);
+                }
                 Err(_) => self.undecodable += 1,
             }
         }

@@ -2,8 +2,10 @@
 //! cannot panic.
 
 use probe_ebpf::limits::{KERNEL_FRAMES_MAX, USER_FRAMES_MAX};
-use probe_ebpf::record::COMM_LEN;
-use probe_ebpf::{Ending, SampleHeader, UserFrame};
+use probe_ebpf::record::{COMM_LEN, record_kind};
+use probe_ebpf::walk::SCRATCH_REGISTERS;
+use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
+use std::mem::offset_of;
 
 /// A sample as the kernel side wrote it: addresses of a process, not of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,27 @@ pub struct RawSample {
     /// Innermost first.
     pub kernel: Vec<u64>,
     pub user: Vec<UserFrame>,
+    /// The frames are those by frame pointers alone; the stack comes as the next
+    /// record of this CPU.
+    pub stack_follows: bool,
+}
+
+/// A copy of a thread's stack, for the sample of the same time and CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackCopy {
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub registers: Registers,
+    pub scratch: [u64; SCRATCH_REGISTERS],
+    /// From the stack pointer upwards.
+    pub bytes: Vec<u8>,
+}
+
+/// One record of the ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    Sample(RawSample),
+    Stack(StackCopy),
 }
 
 /// Why a record was not understood. It never happens with an object that
@@ -29,12 +52,50 @@ pub enum DecodeError {
     Short(usize),
     #[error("a record says its stack ended in way {0}")]
     Ending(u8),
+    #[error("a record is of kind {0}")]
+    Kind(u8),
     #[error("a record says it has {kernel} kernel and {user} user frames")]
     Frames { kernel: u16, user: u16 },
 }
 
 /// Reads one record.
-pub fn decode(bytes: &[u8]) -> Result<RawSample, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
+    let short = DecodeError::Short(bytes.len());
+    let [kind] = Fields(bytes)
+        .at(offset_of!(SampleHeader, kind))
+        .ok_or(short)?;
+    match kind {
+        record_kind::WALKED => Ok(Record::Sample(decode_sample(bytes, false)?)),
+        record_kind::STACK_FOLLOWS => Ok(Record::Sample(decode_sample(bytes, true)?)),
+        record_kind::STACK => Ok(Record::Stack(decode_stack(bytes).ok_or(short)?)),
+        other => Err(DecodeError::Kind(other)),
+    }
+}
+
+fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
+    let header = Fields(bytes);
+    let raw = Fields(bytes.get(size_of::<SampleHeader>()..)?);
+    let word = |index: usize| Some(u64::from_le_bytes(raw.at(8 * index)?));
+    let mut scratch = [0; SCRATCH_REGISTERS];
+    for (index, register) in scratch.iter_mut().enumerate() {
+        *register = word(3 + index)?;
+    }
+    let length = usize::try_from(word(3 + SCRATCH_REGISTERS)?).ok()?;
+    let stack = raw.0.get(size_of::<RawStack>()..)?;
+    Some(StackCopy {
+        time_ns: u64::from_le_bytes(header.at(0)?),
+        cpu: u32::from_le_bytes(header.at(32)?),
+        registers: Registers {
+            ip: word(0)?,
+            sp: word(1)?,
+            bp: word(2)?,
+        },
+        scratch,
+        bytes: stack.get(..length)?.to_vec(),
+    })
+}
+
+fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeError> {
     let short = DecodeError::Short(bytes.len());
     let field = Fields(bytes);
     let kernel = u16::from_le_bytes(field.at(36).ok_or(short)?);
@@ -66,6 +127,7 @@ pub fn decode(bytes: &[u8]) -> Result<RawSample, DecodeError> {
             .ok_or(short)?
             .map(UserFrame)
             .collect(),
+        stack_follows,
     })
 }
 
@@ -94,7 +156,6 @@ fn word(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::mem::offset_of;
 
     /// A record as the kernel side lays it out, field by field.
     fn record(kernel: &[u64], user: &[u64], ending: u8) -> Vec<u8> {
@@ -130,7 +191,9 @@ mod tests {
             UserFrame::exact(0x1000).0,
             UserFrame::return_address(0x2000).0,
         ];
-        let sample = decode(&record(&[0xffff_8000_0000_1000], &user, 3)).unwrap();
+        let Ok(Record::Sample(sample)) = decode(&record(&[0xffff_8000_0000_1000], &user, 3)) else {
+            panic!("no sample");
+        };
         assert_eq!(
             sample,
             RawSample {
@@ -144,9 +207,36 @@ mod tests {
                 comm: *b"postgres\0\0\0\0\0\0\0\0",
                 kernel: vec![0xffff_8000_0000_1000],
                 user: vec![UserFrame::exact(0x1000), UserFrame::return_address(0x2000)],
+                stack_follows: false,
             }
         );
         assert_eq!(comm_bytes(&sample.comm), b"postgres");
+    }
+
+    #[test]
+    fn a_stack_arrives() {
+        let mut bytes = record(&[], &[], 0);
+        bytes[offset_of!(SampleHeader, kind)] = record_kind::STACK;
+        for word in (1..=12u64).chain([16]) {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([7; 16]);
+        let Ok(Record::Stack(stack)) = decode(&bytes) else {
+            panic!("no stack");
+        };
+        assert_eq!(
+            stack.registers,
+            Registers {
+                ip: 1,
+                sp: 2,
+                bp: 3
+            }
+        );
+        assert_eq!(stack.scratch, [4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(stack.bytes, [7; 16]);
+        assert_eq!((stack.time_ns, stack.cpu), (11, 16));
+        bytes.pop();
+        assert_eq!(decode(&bytes), Err(DecodeError::Short(bytes.len())));
     }
 
     #[test]

@@ -30,10 +30,12 @@ pub enum Ending {
     Unsupported,
     /// The file's unwind information leads downwards: it lies.
     Stuck,
+    /// The stack is longer than the copy of it that was walked.
+    CopyCut,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 11] = [
+    pub const ALL: [Ending; 12] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -45,6 +47,7 @@ impl Ending {
         Ending::Exec,
         Ending::Unsupported,
         Ending::Stuck,
+        Ending::CopyCut,
     ];
 
     /// The word that scripts see; part of the JSON schema.
@@ -61,6 +64,7 @@ impl Ending {
             Ending::Exec => "exec",
             Ending::Unsupported => "unsupported",
             Ending::Stuck => "stuck",
+            Ending::CopyCut => "copy_cut",
         }
     }
 
@@ -82,6 +86,9 @@ impl Ending {
             Ending::Exec => "the program was just being replaced by exec: it had no stack",
             Ending::Unsupported => "the file's unwind information says there what is not supported",
             Ending::Stuck => "the file's unwind information leads nowhere: it is damaged or lies",
+            Ending::CopyCut => {
+                "the stack was longer than the copy taken before the process was known"
+            }
         }
     }
 

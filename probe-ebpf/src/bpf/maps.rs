@@ -7,9 +7,9 @@
 use aya_ebpf::Global;
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
-use probe_ebpf::SampleHeader;
 use probe_ebpf::limits::{
-    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, RING_BYTES, TARGETS_MAX, WINDOW_BYTES,
+    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, PAGE_BYTES, RAW_PAGES, RING_BYTES, TARGETS_MAX,
+    WINDOW_BYTES,
 };
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
@@ -17,6 +17,7 @@ use probe_ebpf::table::{
     CHUNK_WORDS, CHUNKS_MAX, EXTENDED_MAX, MAPPINGS_MAX, PROCESSES_MAX, RULES_MAX,
 };
 use probe_ebpf::walk::Walk;
+use probe_ebpf::{RawStack, SampleHeader};
 
 /// One record under construction, and the state of the walk. All of it lives in
 /// a map: values loaded from there are unknown to the verifier, so that it
@@ -75,6 +76,20 @@ pub static MAPPINGS: Array<[u64; MAPPINGS_MAX * 5], 1, MMAPABLE> = Array::new();
 /// Where a process's mappings are: tgid to `MappingList`.
 #[btf_map]
 pub static PROCESSES: HashMap<u32, u64, PROCESSES_MAX> = HashMap::new();
+
+/// A whole stack under construction.
+#[repr(C)]
+pub struct RawScratch {
+    /// The second that `shipped` counts in.
+    pub second: u64,
+    pub shipped: u64,
+    pub header: SampleHeader,
+    pub raw: RawStack,
+    pub stack: [u8; RAW_PAGES * PAGE_BYTES],
+}
+
+#[btf_map]
+pub static RAW_SCRATCH: PerCpuArray<RawScratch, 1> = PerCpuArray::new();
 
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();

@@ -2,14 +2,15 @@
 
 use super::filter::is_target;
 use super::maps::{SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
-use super::walk::walk;
+use super::raw;
+use super::walk::{mappings_of, walk};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, pt_regs};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::programs::PerfEventContext;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, KERNEL_FRAMES_MAX};
-use probe_ebpf::record::COMM_LEN;
+use probe_ebpf::record::{COMM_LEN, record_kind};
 use probe_ebpf::settings::counter;
 use probe_ebpf::walk::Walk;
 use probe_ebpf::{Ending, SampleHeader};
@@ -45,9 +46,23 @@ pub fn take(ctx: &PerfEventContext) {
     } else {
         kernel_stack(ctx, scratch)
     };
-    let ending = user_stack(interrupted, in_user_mode, scratch, kernel_frames, tgid);
-    write_header(scratch, start_ns, tgid, tid, kernel_frames, ending);
+    let mut kind = record_kind::WALKED;
+    let ending = if user_registers(interrupted, in_user_mode, scratch, kernel_frames) {
+        let list = mappings_of(tgid);
+        // SAFETY: the pointer comes from the per-CPU map and was checked there.
+        if list.length() == 0 && raw::prepare(unsafe { &(*scratch).walk }, start_ns) {
+            kind = record_kind::STACK_FOLLOWS;
+        }
+        walk(scratch, list)
+    } else {
+        // SAFETY: as above.
+        without_stack(unsafe { (*scratch).walk.registers.ip })
+    };
+    write_header(scratch, start_ns, id, kernel_frames, ending, kind);
     submit(scratch);
+    if kind == record_kind::STACK_FOLLOWS {
+        raw::ship(scratch);
+    }
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
 }
 
@@ -73,15 +88,14 @@ fn kernel_stack(ctx: &PerfEventContext, scratch: *mut Scratch) -> u32 {
     if bytes > 0 { (bytes as u32) >> 3 } else { 0 }
 }
 
-/// Fills `scratch.walk` and the user frames.
+/// Fills `scratch.walk`. False if there is no stack to walk.
 #[inline(always)]
-fn user_stack(
+fn user_registers(
     interrupted: *const pt_regs,
     in_user_mode: bool,
     scratch: *mut Scratch,
     kernel_frames: u32,
-    tgid: u32,
-) -> Ending {
+) -> bool {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let state = unsafe { &mut *scratch };
     state.position = kernel_frames;
@@ -106,12 +120,19 @@ fn user_stack(
             state.walk.scratch[8] = (*interrupted).r13;
         }
     } else if !entry_registers(&mut state.walk, &mut cs) {
-        return Ending::NoUserStack;
+        return false;
     }
-    if cs == USER32_CS {
-        return Ending::Compat32;
+    cs != USER32_CS
+}
+
+/// Why there is none: a kernel thread has no user registers at all.
+#[inline(always)]
+fn without_stack(ip: u64) -> Ending {
+    if ip == 0 {
+        Ending::NoUserStack
+    } else {
+        Ending::Compat32
     }
-    walk(scratch, tgid)
 }
 
 /// The registers with which the current task entered the kernel. False for a
@@ -157,10 +178,10 @@ fn read_kernel(into: &mut u64, from: *const u64) {
 fn write_header(
     scratch: *mut Scratch,
     time_ns: u64,
-    tgid: u32,
-    tid: u32,
+    id: u64,
     kernel_frames: u32,
     ending: Ending,
+    kind: u8,
 ) {
     let comm = bpf_get_current_comm().unwrap_or([0; COMM_LEN]);
     // SAFETY: helpers without pointers.
@@ -179,13 +200,14 @@ fn write_header(
         Ending::Root | Ending::NoUserStack => 0,
         _ => state.walk.registers.ip,
     };
-    header.tgid = tgid;
-    header.tid = tid;
+    header.tgid = (id >> 32) as u32;
+    header.tid = id as u32;
     header.cpu = cpu;
     header.kernel_frames = kernel_frames as u16;
     header.user_frames = state.position.wrapping_sub(kernel_frames) as u16;
     header.ending = ending as u8;
-    header.reserved = [0; 7];
+    header.kind = kind;
+    header.reserved = [0; 6];
     header.comm = comm;
 }
 

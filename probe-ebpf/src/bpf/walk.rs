@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
 use probe_ebpf::rule::{Rule, caller_rbp, kind};
 use probe_ebpf::table::MappingList;
-use probe_ebpf::walk::{Walk, frame, rule_for, status};
+use probe_ebpf::walk::{Walk, ending, frame, rule_for, status};
 use probe_ebpf::{Ending, UserFrame};
 
 /// What the loop's body needs, on the program's stack: looking both up again
@@ -24,18 +24,14 @@ struct Place {
 }
 
 /// Walks from the registers in `scratch.walk`, writes the frames behind those
-/// that are there already, and says how it ended.
+/// that are there already, and says how it ended. Without a list of mappings
+/// every step is by frame pointer.
 #[inline(always)]
-pub fn walk(scratch: *mut Scratch, tgid: u32) -> Ending {
+pub fn walk(scratch: *mut Scratch, list: MappingList) -> Ending {
     // SAFETY: a helper without arguments.
     let cpu = unsafe { helpers::bpf_get_smp_processor_id() };
     let Some(cache) = RULE_CACHE.get_ptr_mut(cpu) else {
         return Ending::NoUserStack;
-    };
-    let list = match PROCESSES.get_ptr(&tgid) {
-        // SAFETY: a value of a live map, read as one word.
-        Some(list) => MappingList(unsafe { *list }),
-        None => MappingList(0),
     };
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let state = unsafe { &mut *scratch };
@@ -65,20 +61,13 @@ pub fn walk(scratch: *mut Scratch, tgid: u32) -> Ending {
     ending(&state.walk, state.position.wrapping_sub(before))
 }
 
+/// The mappings of a process, if they are published.
 #[inline(always)]
-fn ending(walk: &Walk, frames: u32) -> Ending {
-    match walk.status {
-        status::CALLER => Ending::TooDeep,
-        status::END => Ending::Root,
-        status::UNSUPPORTED => Ending::Unsupported,
-        status::STUCK => Ending::Stuck,
-        // By frame pointers: a chain that fails at its first link never was one.
-        // The interrupted code uses rbp for something else, whatever it holds.
-        status::CHAIN_END if walk.links > 0 => Ending::Root,
-        status::CHAIN_END | status::IMPLAUSIBLE if walk.links == 0 => Ending::NoFramePointer,
-        status::NO_MAPPING if walk.links == 0 || frames <= 1 => Ending::NoMapping,
-        status::READ_FAULT => Ending::ReadFault,
-        _ => Ending::BrokenChain,
+pub fn mappings_of(tgid: u32) -> MappingList {
+    match PROCESSES.get_ptr(&tgid) {
+        // SAFETY: a value of a live map, read as one word.
+        Some(list) => MappingList(unsafe { *list }),
+        None => MappingList(0),
     }
 }
 

@@ -158,6 +158,10 @@ mod tests {
     #[test]
     fn a_missing_hierarchy_is_only_a_warning() {
         assert_eq!(judge_cgroups(None, true).level, Level::Warn);
-        assert_eq!(judge_pid_namespace(false).level, Level::Warn);
+    }
+
+    #[test]
+    fn foreign_pids_make_sampling_impossible() {
+        assert_eq!(judge_pid_namespace(false).level, Level::Fail);
     }
 }

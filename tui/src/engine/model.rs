@@ -379,5 +379,6 @@ fn ending(ending: probe::Ending) -> profile::Ending {
         probe::Ending::Exec => profile::Ending::Exec,
         probe::Ending::Unsupported => profile::Ending::Unsupported,
         probe::Ending::Stuck => profile::Ending::Stuck,
+        probe::Ending::CopyCut => profile::Ending::CopyCut,
     }
 }

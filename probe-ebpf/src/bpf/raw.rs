@@ -1,0 +1,131 @@
+//! The whole stack of a thread, for a process whose tables are not in place
+//! yet: user space walks it by the same code when they are.
+
+use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, Scratch, count};
+use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
+use aya_ebpf::helpers::generated as helpers;
+use core::ffi::c_void;
+use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES, RAW_PER_SECOND};
+use probe_ebpf::record::record_kind;
+use probe_ebpf::settings::counter;
+use probe_ebpf::walk::Walk;
+use probe_ebpf::{RawStack, SampleHeader};
+
+const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
+const STACK_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
+
+/// Takes a copy before the walk changes the registers. False if there have been
+/// enough in this second.
+#[inline(always)]
+pub fn prepare(walk: &Walk, time_ns: u64) -> bool {
+    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+        return false;
+    };
+    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    let raw = unsafe { &mut *raw };
+    let second = time_ns >> 30;
+    if raw.second != second {
+        raw.second = second;
+        raw.shipped = 0;
+    }
+    if raw.shipped >= RAW_PER_SECOND {
+        count(counter::STACKS_OVER_RATE, 1);
+        return false;
+    }
+    raw.shipped += 1;
+    let into = &mut raw.raw;
+    into.registers.ip = walk.registers.ip;
+    into.registers.sp = walk.registers.sp;
+    into.registers.bp = walk.registers.bp;
+    into.scratch[0] = walk.scratch[0];
+    into.scratch[1] = walk.scratch[1];
+    into.scratch[2] = walk.scratch[2];
+    into.scratch[3] = walk.scratch[3];
+    into.scratch[4] = walk.scratch[4];
+    into.scratch[5] = walk.scratch[5];
+    into.scratch[6] = walk.scratch[6];
+    into.scratch[7] = walk.scratch[7];
+    into.scratch[8] = walk.scratch[8];
+    true
+}
+
+/// Ships what [`prepare`] has noted, after the sample it belongs to.
+#[inline(never)]
+pub fn ship(scratch: *const Scratch) -> u32 {
+    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: both are per-CPU values of this CPU.
+    let (raw, sample) = unsafe { (&mut *raw, &(*scratch).header) };
+    raw.header.time_ns = sample.time_ns;
+    raw.header.cgroup_id = sample.cgroup_id;
+    raw.header.stopped_at = 0;
+    raw.header.tgid = sample.tgid;
+    raw.header.tid = sample.tid;
+    raw.header.cpu = sample.cpu;
+    raw.header.kernel_frames = 0;
+    raw.header.user_frames = 0;
+    raw.header.ending = 0;
+    raw.header.kind = record_kind::STACK;
+    raw.header.reserved = [0; 6];
+    raw.header.comm = sample.comm;
+    let copied = copy_stack(raw);
+    raw.raw.stack_bytes = copied;
+    let bytes = HEADERS
+        + if copied > STACK_MAX {
+            STACK_MAX
+        } else {
+            copied
+        };
+    let ring = &raw const SAMPLES as *mut c_void;
+    let record = &raw mut raw.header as *mut c_void;
+    // SAFETY: the pointers are a map and a value of a map; the length is bounded
+    // by the value's.
+    let written =
+        unsafe { helpers::bpf_ringbuf_output(ring, record, bytes, BPF_RB_NO_WAKEUP as u64) };
+    // A sample without its stack keeps its walk by frame pointers.
+    let slot = if written == 0 {
+        counter::STACKS_SHIPPED
+    } else {
+        counter::STACKS_OVER_RATE
+    };
+    count(slot, 1);
+    0
+}
+
+/// Copies pages until one cannot be read: the end of the stack's mapping. The
+/// first is copied from `sp` to the end of its page.
+#[inline(always)]
+fn copy_stack(raw: &mut RawScratch) -> u64 {
+    const PAGE: u64 = PAGE_BYTES as u64;
+    let sp = raw.raw.registers.sp;
+    let to = &raw mut raw.stack as *mut u8;
+    let first = PAGE - (sp & (PAGE - 1));
+    // SAFETY: the helper checks the address; at most a page goes to the start.
+    let failed = unsafe {
+        helpers::bpf_probe_read_user(to as *mut c_void, first as u32, sp as *const c_void)
+    };
+    if failed != 0 {
+        return 0;
+    }
+    let mut copied = first;
+    for _ in 1..RAW_PAGES {
+        if copied > STACK_MAX - PAGE {
+            break;
+        }
+        let from = sp.wrapping_add(copied);
+        // SAFETY: there is a page left in the value, as was just checked.
+        let failed = unsafe {
+            helpers::bpf_probe_read_user(
+                to.add(copied as usize) as *mut c_void,
+                PAGE_BYTES as u32,
+                from as *const c_void,
+            )
+        };
+        if failed != 0 {
+            break;
+        }
+        copied += PAGE;
+    }
+    copied
+}
