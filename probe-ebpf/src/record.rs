@@ -13,18 +13,20 @@ pub struct SampleHeader {
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     pub cgroup_id: u64,
-    /// Where the walk of the user stack stopped; 0 at the root.
+    /// The pc of the frame that the walk stopped in.
     pub stopped_at: u64,
     pub tgid: u32,
     pub tid: u32,
     pub cpu: u32,
     pub kernel_frames: u16,
     pub user_frames: u16,
-    /// An [`Ending`].
-    pub ending: u8,
+    /// How the walk ended: a [`status`](crate::walk::status).
+    pub status: u8,
     /// A [`record_kind`].
     pub kind: u8,
-    pub reserved: [u8; 6],
+    /// Frame pointers followed at the end of the walk.
+    pub links: u16,
+    pub reserved: [u8; 4],
     pub comm: [u8; COMM_LEN],
 }
 
@@ -39,9 +41,10 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, cpu) == 32);
     assert!(core::mem::offset_of!(SampleHeader, kernel_frames) == 36);
     assert!(core::mem::offset_of!(SampleHeader, user_frames) == 38);
-    assert!(core::mem::offset_of!(SampleHeader, ending) == 40);
+    assert!(core::mem::offset_of!(SampleHeader, status) == 40);
     assert!(core::mem::offset_of!(SampleHeader, kind) == 41);
-    assert!(core::mem::offset_of!(SampleHeader, reserved) == 42);
+    assert!(core::mem::offset_of!(SampleHeader, links) == 42);
+    assert!(core::mem::offset_of!(SampleHeader, reserved) == 44);
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
 };
 
@@ -113,56 +116,35 @@ impl UserFrame {
     }
 }
 
-/// How the walk of a user stack ended.
+/// How the walk of a user stack ended, as the reader of a record tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
 pub enum Ending {
     /// The chain of frames ended as it should: at the thread's first frame.
-    Root = 0,
+    Root,
     /// A kernel thread, or a task that has no user registers.
-    NoUserStack = 1,
+    NoUserStack,
     /// The interrupted code keeps no frame pointer.
-    NoFramePointer = 2,
+    NoFramePointer,
     /// A frame pointer that points nowhere a frame can be.
-    BrokenChain = 3,
+    BrokenChain,
     /// The stack's memory could not be read.
-    ReadFault = 4,
+    ReadFault,
     /// More frames than the limit.
-    TooDeep = 5,
+    TooDeep,
     /// An address outside all executable mappings.
-    NoMapping = 6,
+    NoMapping,
     /// A 32-bit task.
-    Compat32 = 7,
+    Compat32,
     /// In the midst of exec: the old program's stack is gone, the new one has
-    /// none yet. Only the reader of the record can tell.
-    Exec = 8,
+    /// none yet.
+    Exec,
     /// The unwind information says there what is not supported.
-    Unsupported = 9,
+    Unsupported,
     /// The unwind information leads downwards: it lies.
-    Stuck = 10,
+    Stuck,
     /// The stack is longer than the copy of it that was walked. Only the reader
     /// of the record can tell.
-    CopyCut = 11,
-}
-
-impl Ending {
-    pub const fn from_byte(byte: u8) -> Option<Self> {
-        Some(match byte {
-            0 => Self::Root,
-            1 => Self::NoUserStack,
-            2 => Self::NoFramePointer,
-            3 => Self::BrokenChain,
-            4 => Self::ReadFault,
-            5 => Self::TooDeep,
-            6 => Self::NoMapping,
-            7 => Self::Compat32,
-            8 => Self::Exec,
-            9 => Self::Unsupported,
-            10 => Self::Stuck,
-            11 => Self::CopyCut,
-            _ => return None,
-        })
-    }
+    CopyCut,
 }
 
 #[cfg(test)]
@@ -180,15 +162,5 @@ mod tests {
             UserFrame::exact(0x7fff_ffff_f000).address(),
             0x7fff_ffff_f000
         );
-    }
-
-    #[test]
-    fn every_ending_survives_its_byte() {
-        for byte in 0..=u8::MAX {
-            if let Some(ending) = Ending::from_byte(byte) {
-                assert_eq!(ending as u8, byte);
-            }
-        }
-        assert_eq!(Ending::from_byte(12), None);
     }
 }

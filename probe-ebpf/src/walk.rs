@@ -66,6 +66,10 @@ pub mod status {
     pub const STUCK: u32 = 6;
     /// The pc is in no mapping that is known.
     pub const NO_MAPPING: u32 = 7;
+    /// There is no user stack: a kernel thread.
+    pub const NO_STACK: u32 = 8;
+    /// A 32-bit task.
+    pub const COMPAT_32: u32 = 9;
 }
 
 /// What a walk reads.
@@ -317,19 +321,21 @@ pub fn frame<W: World>(rule: Option<Rule>, walk: &mut Walk, world: &mut W) -> u3
     status
 }
 
-/// How a walk of so many frames has ended.
-#[inline(always)]
-pub fn ending(walk: &Walk, frames: u32) -> Ending {
-    match walk.status {
+/// What the last status means for a walk of so many frames, the last `links` of
+/// them by frame pointer.
+pub fn ending(status: u32, links: u32, frames: u32) -> Ending {
+    match status {
         status::CALLER => Ending::TooDeep,
         status::END => Ending::Root,
         status::UNSUPPORTED => Ending::Unsupported,
         status::STUCK => Ending::Stuck,
+        status::NO_STACK => Ending::NoUserStack,
+        status::COMPAT_32 => Ending::Compat32,
         // By frame pointers: a chain that fails at its first link never was one.
         // The interrupted code uses rbp for something else, whatever it holds.
-        status::CHAIN_END if walk.links > 0 => Ending::Root,
-        status::CHAIN_END | status::IMPLAUSIBLE if walk.links == 0 => Ending::NoFramePointer,
-        status::NO_MAPPING if walk.links == 0 || frames <= 1 => Ending::NoMapping,
+        status::CHAIN_END if links > 0 => Ending::Root,
+        status::CHAIN_END | status::IMPLAUSIBLE if links == 0 => Ending::NoFramePointer,
+        status::NO_MAPPING if links == 0 || frames <= 1 => Ending::NoMapping,
         status::READ_FAULT => Ending::ReadFault,
         _ => Ending::BrokenChain,
     }

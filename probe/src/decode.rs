@@ -3,7 +3,7 @@
 
 use probe_ebpf::limits::{KERNEL_FRAMES_MAX, USER_FRAMES_MAX};
 use probe_ebpf::record::{COMM_LEN, record_kind};
-use probe_ebpf::walk::SCRATCH_REGISTERS;
+use probe_ebpf::walk::{SCRATCH_REGISTERS, ending};
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
 use std::mem::offset_of;
 
@@ -50,8 +50,6 @@ pub enum Record {
 pub enum DecodeError {
     #[error("a record of {0} bytes is shorter than it says")]
     Short(usize),
-    #[error("a record says its stack ended in way {0}")]
-    Ending(u8),
     #[error("a record is of kind {0}")]
     Kind(u8),
     #[error("a record says it has {kernel} kernel and {user} user frames")]
@@ -100,7 +98,8 @@ fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeE
     let field = Fields(bytes);
     let kernel = u16::from_le_bytes(field.at(36).ok_or(short)?);
     let user = u16::from_le_bytes(field.at(38).ok_or(short)?);
-    let [ending] = field.at(40).ok_or(short)?;
+    let [status] = field.at(offset_of!(SampleHeader, status)).ok_or(short)?;
+    let links = u16::from_le_bytes(field.at(offset_of!(SampleHeader, links)).ok_or(short)?);
     let comm = field.at(48).ok_or(short)?;
     if usize::from(kernel) > KERNEL_FRAMES_MAX || usize::from(user) > USER_FRAMES_MAX {
         return Err(DecodeError::Frames { kernel, user });
@@ -120,7 +119,7 @@ fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeE
         tgid: u32::from_le_bytes(field.at(24).ok_or(short)?),
         tid: u32::from_le_bytes(field.at(28).ok_or(short)?),
         cpu: u32::from_le_bytes(field.at(32).ok_or(short)?),
-        ending: Ending::from_byte(ending).ok_or(DecodeError::Ending(ending))?,
+        ending: ending(u32::from(status), u32::from(links), u32::from(user)),
         comm,
         kernel: words(frames_start..kernel_end).ok_or(short)?.collect(),
         user: words(kernel_end..user_end)
@@ -155,10 +154,11 @@ fn word(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use probe_ebpf::walk::status;
     use proptest::prelude::*;
 
     /// A record as the kernel side lays it out, field by field.
-    fn record(kernel: &[u64], user: &[u64], ending: u8) -> Vec<u8> {
+    fn record(kernel: &[u64], user: &[u64], status: u8) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<SampleHeader>()];
         let mut put = |offset: usize, value: &[u8]| {
             bytes[offset..offset + value.len()].copy_from_slice(value);
@@ -177,7 +177,7 @@ mod tests {
             offset_of!(SampleHeader, user_frames),
             &(user.len() as u16).to_le_bytes(),
         );
-        put(offset_of!(SampleHeader, ending), &[ending]);
+        put(offset_of!(SampleHeader, status), &[status]);
         put(offset_of!(SampleHeader, comm), b"postgres\0\0\0\0\0\0\0\0");
         for frame in kernel.iter().chain(user) {
             bytes.extend(frame.to_le_bytes());
@@ -191,7 +191,11 @@ mod tests {
             UserFrame::exact(0x1000).0,
             UserFrame::return_address(0x2000).0,
         ];
-        let Ok(Record::Sample(sample)) = decode(&record(&[0xffff_8000_0000_1000], &user, 3)) else {
+        let Ok(Record::Sample(sample)) = decode(&record(
+            &[0xffff_8000_0000_1000],
+            &user,
+            status::IMPLAUSIBLE as u8,
+        )) else {
             panic!("no sample");
         };
         assert_eq!(
@@ -203,7 +207,7 @@ mod tests {
                 tgid: 14,
                 tid: 15,
                 cpu: 16,
-                ending: Ending::BrokenChain,
+                ending: Ending::NoFramePointer,
                 comm: *b"postgres\0\0\0\0\0\0\0\0",
                 kernel: vec![0xffff_8000_0000_1000],
                 user: vec![UserFrame::exact(0x1000), UserFrame::return_address(0x2000)],
@@ -245,7 +249,6 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(decode(&whole[..length]), Err(DecodeError::Short(length)));
         }
-        assert_eq!(decode(&record(&[], &[], 99)), Err(DecodeError::Ending(99)));
         let many = decode(&record(&[0; 200], &[], 0));
         assert_eq!(
             many,

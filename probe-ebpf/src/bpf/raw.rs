@@ -8,29 +8,29 @@ use core::ffi::c_void;
 use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES, RAW_PER_SECOND};
 use probe_ebpf::record::record_kind;
 use probe_ebpf::settings::counter;
-use probe_ebpf::walk::Walk;
 use probe_ebpf::{RawStack, SampleHeader};
 
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
 const STACK_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
 
-/// Takes a copy before the walk changes the registers. False if there have been
-/// enough in this second.
+/// Takes a copy before the walk changes the registers, and says in the sample's
+/// header that a stack follows; not if there have been enough in this second.
 #[inline(always)]
-pub fn prepare(walk: &Walk, time_ns: u64) -> bool {
+pub fn prepare(sample: &mut Scratch) {
     let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
-        return false;
+        return;
     };
+    let walk = &sample.walk;
     // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
     let raw = unsafe { &mut *raw };
-    let second = time_ns >> 30;
+    let second = sample.header.time_ns >> 30;
     if raw.second != second {
         raw.second = second;
         raw.shipped = 0;
     }
     if raw.shipped >= RAW_PER_SECOND {
         count(counter::STACKS_OVER_RATE, 1);
-        return false;
+        return;
     }
     raw.shipped += 1;
     let into = &mut raw.raw;
@@ -46,7 +46,7 @@ pub fn prepare(walk: &Walk, time_ns: u64) -> bool {
     into.scratch[6] = walk.scratch[6];
     into.scratch[7] = walk.scratch[7];
     into.scratch[8] = walk.scratch[8];
-    true
+    sample.header.kind = record_kind::STACK_FOLLOWS;
 }
 
 /// Ships what [`prepare`] has noted, after the sample it belongs to.
@@ -65,12 +65,12 @@ pub fn ship(scratch: *const Scratch) -> u32 {
     raw.header.cpu = sample.cpu;
     raw.header.kernel_frames = 0;
     raw.header.user_frames = 0;
-    raw.header.ending = 0;
+    raw.header.status = 0;
+    raw.header.links = 0;
     raw.header.kind = record_kind::STACK;
-    raw.header.reserved = [0; 6];
+    raw.header.reserved = [0; 4];
     raw.header.comm = sample.comm;
     let copied = copy_stack(raw);
-    raw.raw.stack_bytes = copied;
     let bytes = HEADERS
         + if copied > STACK_MAX {
             STACK_MAX
@@ -97,35 +97,42 @@ pub fn ship(scratch: *const Scratch) -> u32 {
 /// first is copied from `sp` to the end of its page.
 #[inline(always)]
 fn copy_stack(raw: &mut RawScratch) -> u64 {
+    raw.raw.stack_bytes = 0;
+    let body = copy_page as *mut c_void;
+    // SAFETY: the body takes all its state from the per-CPU map. As a loop of
+    // the language this would be verified for every number of pages.
+    unsafe { helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0) };
+    raw.raw.stack_bytes
+}
+
+/// The loop's body: one page. Not exported: the kernel demands a static
+/// function.
+unsafe extern "C" fn copy_page(_index: u32, _context: *mut c_void) -> i64 {
     const PAGE: u64 = PAGE_BYTES as u64;
-    let sp = raw.raw.registers.sp;
+    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+        return 1;
+    };
+    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    let raw = unsafe { &mut *raw };
+    let copied = raw.raw.stack_bytes;
+    if copied > STACK_MAX - PAGE {
+        return 1;
+    }
+    let from = raw.raw.registers.sp.wrapping_add(copied);
+    let left = PAGE - (from & (PAGE - 1));
     let to = &raw mut raw.stack as *mut u8;
-    let first = PAGE - (sp & (PAGE - 1));
-    // SAFETY: the helper checks the address; at most a page goes to the start.
+    // SAFETY: there is a page left in the value, as was just checked; the helper
+    // checks the address.
     let failed = unsafe {
-        helpers::bpf_probe_read_user(to as *mut c_void, first as u32, sp as *const c_void)
+        helpers::bpf_probe_read_user(
+            to.add(copied as usize) as *mut c_void,
+            left as u32,
+            from as *const c_void,
+        )
     };
     if failed != 0 {
-        return 0;
+        return 1;
     }
-    let mut copied = first;
-    for _ in 1..RAW_PAGES {
-        if copied > STACK_MAX - PAGE {
-            break;
-        }
-        let from = sp.wrapping_add(copied);
-        // SAFETY: there is a page left in the value, as was just checked.
-        let failed = unsafe {
-            helpers::bpf_probe_read_user(
-                to.add(copied as usize) as *mut c_void,
-                PAGE_BYTES as u32,
-                from as *const c_void,
-            )
-        };
-        if failed != 0 {
-            break;
-        }
-        copied += PAGE;
-    }
-    copied
+    raw.raw.stack_bytes = copied + left;
+    0
 }

@@ -9,11 +9,11 @@ use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEU
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::programs::PerfEventContext;
 use core::ffi::c_void;
+use probe_ebpf::SampleHeader;
 use probe_ebpf::limits::{FRAMES_MAX, KERNEL_FRAMES_MAX};
 use probe_ebpf::record::{COMM_LEN, record_kind};
 use probe_ebpf::settings::counter;
-use probe_ebpf::walk::Walk;
-use probe_ebpf::{Ending, SampleHeader};
+use probe_ebpf::walk::status;
 
 /// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
 const USER32_CS: u64 = 0x23;
@@ -37,30 +37,20 @@ pub fn take(ctx: &PerfEventContext) {
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
         return;
     };
+    begin(scratch, start_ns, id);
     // SAFETY: a perf event program's context holds the interrupted registers.
     let interrupted = unsafe { &raw const (*ctx.ctx).regs };
     // SAFETY: as above; a plain load that the verifier knows.
-    let in_user_mode = unsafe { (*interrupted).cs & 3 == 3 };
-    let kernel_frames = if in_user_mode {
-        0
+    if unsafe { (*interrupted).cs & 3 == 3 } {
+        interrupted_registers(interrupted, scratch);
     } else {
-        kernel_stack(ctx, scratch)
-    };
-    let mut kind = record_kind::WALKED;
-    let ending = if user_registers(interrupted, in_user_mode, scratch, kernel_frames) {
-        let list = mappings_of(tgid);
-        // SAFETY: the pointer comes from the per-CPU map and was checked there.
-        if list.length() == 0 && raw::prepare(unsafe { &(*scratch).walk }, start_ns) {
-            kind = record_kind::STACK_FOLLOWS;
-        }
-        walk(scratch, list)
-    } else {
-        // SAFETY: as above.
-        without_stack(unsafe { (*scratch).walk.registers.ip })
-    };
-    write_header(scratch, start_ns, id, kernel_frames, ending, kind);
+        kernel_stack(ctx, scratch);
+        entry_registers(scratch);
+    }
+    user_stack(scratch);
     submit(scratch);
-    if kind == record_kind::STACK_FOLLOWS {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    if unsafe { (*scratch).header.kind } == record_kind::STACK_FOLLOWS {
         raw::ship(scratch);
     }
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
@@ -72,10 +62,41 @@ fn now_ns() -> u64 {
     unsafe { helpers::bpf_ktime_get_ns() }
 }
 
+// The steps below leave what they find in the map and not in registers: to the
+// verifier a value from memory is any value, so that it goes through what comes
+// after once, and not once for each way to get there.
+
+#[inline(always)]
+fn begin(scratch: *mut Scratch, time_ns: u64, id: u64) {
+    let comm = bpf_get_current_comm().unwrap_or([0; COMM_LEN]);
+    // SAFETY: helpers without pointers.
+    let (cgroup_id, cpu) = unsafe {
+        (
+            helpers::bpf_get_current_cgroup_id(),
+            helpers::bpf_get_smp_processor_id(),
+        )
+    };
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    state.position = 0;
+    state.walk.status = status::NO_STACK;
+    state.walk.links = 0;
+    state.walk.registers.ip = 0;
+    let header = &mut state.header;
+    header.time_ns = time_ns;
+    header.cgroup_id = cgroup_id;
+    header.tgid = (id >> 32) as u32;
+    header.tid = id as u32;
+    header.cpu = cpu;
+    header.kernel_frames = 0;
+    header.kind = record_kind::WALKED;
+    header.comm = comm;
+}
+
 /// Only asked for when the CPU was in the kernel: otherwise there is none, and
 /// the question costs a tenth of a microsecond.
 #[inline(always)]
-fn kernel_stack(ctx: &PerfEventContext, scratch: *mut Scratch) -> u32 {
+fn kernel_stack(ctx: &PerfEventContext, scratch: *mut Scratch) {
     // SAFETY: the array is longer than what the helper may write.
     let bytes = unsafe {
         helpers::bpf_get_stack(
@@ -85,69 +106,52 @@ fn kernel_stack(ctx: &PerfEventContext, scratch: *mut Scratch) -> u32 {
             0,
         )
     };
-    if bytes > 0 { (bytes as u32) >> 3 } else { 0 }
+    if bytes > 0 {
+        let frames = (bytes as u32) >> 3;
+        // SAFETY: the pointer comes from the per-CPU map and was checked there.
+        let state = unsafe { &mut *scratch };
+        state.position = frames;
+        state.header.kernel_frames = frames as u16;
+    }
 }
 
-/// Fills `scratch.walk`. False if there is no stack to walk.
 #[inline(always)]
-fn user_registers(
-    interrupted: *const pt_regs,
-    in_user_mode: bool,
-    scratch: *mut Scratch,
-    kernel_frames: u32,
-) -> bool {
+fn interrupted_registers(interrupted: *const pt_regs, scratch: *mut Scratch) {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let state = unsafe { &mut *scratch };
-    state.position = kernel_frames;
-    state.walk.registers.ip = 0;
+    let walk = unsafe { &mut (*scratch).walk };
+    // SAFETY: the context's registers, read one by one.
+    unsafe {
+        walk.status = status_for((*interrupted).cs);
+        walk.registers.ip = (*interrupted).rip;
+        walk.registers.sp = (*interrupted).rsp;
+        walk.registers.bp = (*interrupted).rbp;
+        // In the order of `rule::base`, from r10 on.
+        walk.scratch[0] = (*interrupted).r10;
+        walk.scratch[1] = (*interrupted).rax;
+        walk.scratch[2] = (*interrupted).rcx;
+        walk.scratch[3] = (*interrupted).rsi;
+        walk.scratch[4] = (*interrupted).rdi;
+        walk.scratch[5] = (*interrupted).r8;
+        walk.scratch[6] = (*interrupted).r9;
+        walk.scratch[7] = (*interrupted).r11;
+        walk.scratch[8] = (*interrupted).r13;
+    }
+}
+
+/// The registers with which the current task entered the kernel. A kernel
+/// thread never did.
+#[inline(never)]
+fn entry_registers(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let walk = unsafe { &mut (*scratch).walk };
     let mut cs = 0;
-    if in_user_mode {
-        // SAFETY: the context's registers, read one by one.
-        unsafe {
-            cs = (*interrupted).cs;
-            state.walk.registers.ip = (*interrupted).rip;
-            state.walk.registers.sp = (*interrupted).rsp;
-            state.walk.registers.bp = (*interrupted).rbp;
-            // In the order of `rule::base`, from r10 on.
-            state.walk.scratch[0] = (*interrupted).r10;
-            state.walk.scratch[1] = (*interrupted).rax;
-            state.walk.scratch[2] = (*interrupted).rcx;
-            state.walk.scratch[3] = (*interrupted).rsi;
-            state.walk.scratch[4] = (*interrupted).rdi;
-            state.walk.scratch[5] = (*interrupted).r8;
-            state.walk.scratch[6] = (*interrupted).r9;
-            state.walk.scratch[7] = (*interrupted).r11;
-            state.walk.scratch[8] = (*interrupted).r13;
-        }
-    } else if !entry_registers(&mut state.walk, &mut cs) {
-        return false;
-    }
-    cs != USER32_CS
-}
-
-/// Why there is none: a kernel thread has no user registers at all.
-#[inline(always)]
-fn without_stack(ip: u64) -> Ending {
-    if ip == 0 {
-        Ending::NoUserStack
-    } else {
-        Ending::Compat32
-    }
-}
-
-/// The registers with which the current task entered the kernel. False for a
-/// kernel thread: it never did.
-#[inline(always)]
-fn entry_registers(walk: &mut Walk, cs: &mut u64) -> bool {
     // SAFETY: helpers made for this; every read is checked by the kernel, and
     // the offsets in pt_regs are part of the x86-64 ABI.
     unsafe {
         let task = helpers::bpf_get_current_task_btf();
         let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
-        read_kernel(cs, &raw const (*entry).cs);
-        if *cs & 3 != 3 {
-            return false;
-        }
+        read_kernel(&mut cs, &raw const (*entry).cs);
+        walk.status = status_for(cs);
         read_kernel(&mut walk.registers.ip, &raw const (*entry).rip);
         read_kernel(&mut walk.registers.sp, &raw const (*entry).rsp);
         read_kernel(&mut walk.registers.bp, &raw const (*entry).rbp);
@@ -163,7 +167,35 @@ fn entry_registers(walk: &mut Walk, cs: &mut u64) -> bool {
         read_kernel(&mut walk.scratch[7], &raw const (*entry).r11);
         read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
     }
-    true
+    0
+}
+
+/// Whether there is a stack to walk: by the code segment.
+#[inline(always)]
+fn status_for(cs: u64) -> u32 {
+    if cs & 3 != 3 {
+        status::NO_STACK
+    } else if cs == USER32_CS {
+        status::COMPAT_32
+    } else {
+        status::CALLER
+    }
+}
+
+/// Walks the stack, if there is one.
+#[inline(never)]
+fn user_stack(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    if state.walk.status != status::CALLER {
+        return 0;
+    }
+    let list = mappings_of(state.header.tgid);
+    if list.length() == 0 {
+        raw::prepare(state);
+    }
+    walk(scratch, list);
+    0
 }
 
 #[inline(always)]
@@ -174,47 +206,18 @@ fn read_kernel(into: &mut u64, from: *const u64) {
     };
 }
 
-#[inline(always)]
-fn write_header(
-    scratch: *mut Scratch,
-    time_ns: u64,
-    id: u64,
-    kernel_frames: u32,
-    ending: Ending,
-    kind: u8,
-) {
-    let comm = bpf_get_current_comm().unwrap_or([0; COMM_LEN]);
-    // SAFETY: helpers without pointers.
-    let (cgroup_id, cpu) = unsafe {
-        (
-            helpers::bpf_get_current_cgroup_id(),
-            helpers::bpf_get_smp_processor_id(),
-        )
-    };
-    // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let state = unsafe { &mut *scratch };
-    let header = &mut state.header;
-    header.time_ns = time_ns;
-    header.cgroup_id = cgroup_id;
-    header.stopped_at = match ending {
-        Ending::Root | Ending::NoUserStack => 0,
-        _ => state.walk.registers.ip,
-    };
-    header.tgid = (id >> 32) as u32;
-    header.tid = id as u32;
-    header.cpu = cpu;
-    header.kernel_frames = kernel_frames as u16;
-    header.user_frames = state.position.wrapping_sub(kernel_frames) as u16;
-    header.ending = ending as u8;
-    header.kind = kind;
-    header.reserved = [0; 6];
-    header.comm = comm;
-}
-
 /// Copies the record, as long as it is, to the ring buffer. The reader is only
 /// woken up when much is waiting; otherwise it comes by itself.
-#[inline(always)]
-fn submit(scratch: *mut Scratch) {
+#[inline(never)]
+fn submit(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    let kernel_frames = state.header.kernel_frames;
+    state.header.user_frames = (state.position as u16).wrapping_sub(kernel_frames);
+    state.header.stopped_at = state.walk.registers.ip;
+    state.header.status = state.walk.status as u8;
+    state.header.links = state.walk.links as u16;
+    state.header.reserved = [0; 4];
     let ring = &raw const SAMPLES as *mut c_void;
     // SAFETY: the pointers are a map and a value of a map; the length is bounded
     // by the value's.
@@ -242,4 +245,5 @@ fn submit(scratch: *mut Scratch) {
         },
         1,
     );
+    0
 }

@@ -9,11 +9,11 @@ use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
 use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
+use probe_ebpf::UserFrame;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
 use probe_ebpf::rule::{Rule, caller_rbp, kind};
 use probe_ebpf::table::MappingList;
-use probe_ebpf::walk::{Walk, ending, frame, rule_for, status};
-use probe_ebpf::{Ending, UserFrame};
+use probe_ebpf::walk::{Walk, frame, rule_for, status};
 
 /// What the loop's body needs, on the program's stack: looking both up again
 /// for each frame costs a few percent.
@@ -23,19 +23,18 @@ struct Place {
     cache: *mut RuleCache,
 }
 
-/// Walks from the registers in `scratch.walk`, writes the frames behind those
-/// that are there already, and says how it ended. Without a list of mappings
-/// every step is by frame pointer.
+/// Walks from the registers in `scratch.walk` and writes the frames behind those
+/// that are there already. Without a list of mappings every step is by frame
+/// pointer.
 #[inline(always)]
-pub fn walk(scratch: *mut Scratch, list: MappingList) -> Ending {
+pub fn walk(scratch: *mut Scratch, list: MappingList) {
     // SAFETY: a helper without arguments.
     let cpu = unsafe { helpers::bpf_get_smp_processor_id() };
     let Some(cache) = RULE_CACHE.get_ptr_mut(cpu) else {
-        return Ending::NoUserStack;
+        return;
     };
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let state = unsafe { &mut *scratch };
-    let before = state.position;
     state.generation = (list.generation() as u64) << 32;
     state.window_start = u64::MAX;
     state.window_last = 0;
@@ -58,7 +57,6 @@ pub fn walk(scratch: *mut Scratch, list: MappingList) -> Ending {
             0,
         )
     };
-    ending(&state.walk, state.position.wrapping_sub(before))
 }
 
 /// The mappings of a process, if they are published.
