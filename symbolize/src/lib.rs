@@ -39,6 +39,7 @@ pub mod reason;
 pub mod sanitize;
 pub mod source;
 pub mod symbolizer;
+pub mod unwind;
 pub mod vdso;
 
 pub use address::{FileOffset, LinkAddr, Mapping, ProcessAddr, Segment, Segments};

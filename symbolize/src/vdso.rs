@@ -15,8 +15,12 @@ const VDSO_BYTES_MAX: u64 = 1 << 20;
 pub struct Vdso(ElfSymbols);
 
 impl Vdso {
-    /// Reads the image out of our own memory.
     pub fn load() -> Result<Vdso, OpenError> {
+        ElfSymbols::from_bytes(Vdso::image()?).map(Vdso)
+    }
+
+    /// Reads the ELF file out of our own memory.
+    pub fn image() -> Result<Box<[u8]>, OpenError> {
         let read = |source| OpenError::Read {
             what: "own memory",
             source,
@@ -31,7 +35,7 @@ impl Vdso {
         let mut image = vec![0; len as usize];
         let memory = File::open("/proc/self/mem").map_err(read)?;
         memory.read_exact_at(&mut image, start).map_err(read)?;
-        ElfSymbols::from_bytes(image.into()).map(Vdso)
+        Ok(image.into())
     }
 
     /// The function at an offset from the start of `[vdso]`.

@@ -117,6 +117,11 @@ impl ProgramHeader {
         self.kind == elf::PT_DYNAMIC.0
     }
 
+    /// Whether it is `.eh_frame_hdr`, which says where `.eh_frame` is.
+    pub fn is_eh_frame_header(&self) -> bool {
+        self.kind == elf::PT_GNU_EH_FRAME.0
+    }
+
     pub fn is_executable(&self) -> bool {
         self.flags & elf::PF_X.0 != 0
     }
@@ -155,6 +160,11 @@ impl Section {
 
     pub fn is_executable(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0
+    }
+
+    /// Whether the bytes in the file have to be inflated first.
+    pub fn is_compressed(&self) -> bool {
+        self.flags & u64::from(elf::SHF_COMPRESSED.0) != 0
     }
 
     /// Whether the section has bytes in this file; those of `.bss`, and all of

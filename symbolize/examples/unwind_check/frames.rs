@@ -1,0 +1,150 @@
+//! One step of unwinding from made-up registers and memory, by a rule and by
+//! gimli. Two descriptions of a frame that mean the same give the same caller.
+
+use gimli::{CfaRule, Encoding, EvaluationResult, Location, Register, RegisterRule, Value};
+use gimli::{UnwindExpression, UnwindSection, UnwindTableRow, X86_64};
+use symbolize::unwind::{RbpRule, UnwindRule};
+
+use super::oracle::Bytes;
+
+/// What unwinding finds out about the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    pub cfa: u64,
+    pub rbp: u64,
+    pub return_address: u64,
+}
+
+/// The registers of x86-64 by DWARF number, `rip` being the 17th.
+#[derive(Debug, Clone, Copy)]
+pub struct Registers([u64; 17]);
+
+impl Registers {
+    /// Values that no sum of small offsets leads to from one another.
+    pub fn with_rip(rip: u64) -> Registers {
+        let mut registers = [0; 17];
+        for (number, value) in (1..).zip(&mut registers) {
+            *value = number << 40;
+        }
+        registers[16] = rip;
+        Registers(registers)
+    }
+
+    fn get(&self, number: u16) -> Option<u64> {
+        self.0.get(usize::from(number)).copied()
+    }
+}
+
+/// The word at an address: any function of it will do.
+fn memory(addr: u64) -> u64 {
+    (addr ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// `None` if the rule leads to no caller.
+pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
+    let [.., rip] = registers.0;
+    let rsp = registers.get(X86_64::RSP.0)?;
+    let rbp = registers.get(X86_64::RBP.0)?;
+    let at = |addr: u64, offset: i32| memory(addr.wrapping_add_signed(offset.into()));
+    match rule {
+        UnwindRule::Frame { cfa, rbp: saved } => {
+            let base = registers.get(cfa.base as u16)?;
+            let cfa = match cfa.deref {
+                true => at(base, cfa.offset).wrapping_add_signed(cfa.addend.into()),
+                false => base.wrapping_add_signed(cfa.offset.into()),
+            };
+            Some(Caller {
+                cfa,
+                rbp: match saved {
+                    RbpRule::Same => rbp,
+                    RbpRule::AtCfa(offset) => at(cfa, offset),
+                    RbpRule::AtRbp(offset) => at(rbp, offset),
+                },
+                return_address: at(cfa, -8),
+            })
+        }
+        UnwindRule::Plt { limit } => {
+            let pushed = if rip & 15 >= limit.into() { 8 } else { 0 };
+            let cfa = rsp + 8 + pushed;
+            Some(Caller {
+                cfa,
+                rbp,
+                return_address: at(cfa, -8),
+            })
+        }
+        // struct ucontext: uc_mcontext.rsp, .rbp, .rip
+        UnwindRule::Signal => Some(Caller {
+            cfa: at(rsp, 160),
+            rbp: at(rsp, 120),
+            return_address: at(rsp, 168),
+        }),
+        UnwindRule::Hole | UnwindRule::EndOfStack | UnwindRule::Unsupported(_) => None,
+    }
+}
+
+/// `None` if there is no caller, or an expression fails.
+pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
+    row: &UnwindTableRow<usize>,
+    section: &S,
+    encoding: Encoding,
+    registers: &Registers,
+) -> Option<Caller> {
+    let evaluate = |expression: &UnwindExpression<usize>, cfa| {
+        evaluate(expression, section, encoding, registers, cfa)
+    };
+    let cfa = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            registers.get(register.0)?.wrapping_add_signed(*offset)
+        }
+        CfaRule::Expression(expression) => evaluate(expression, None)?,
+    };
+    let register = |register: Register| match row.register(register) {
+        None | Some(RegisterRule::SameValue) => registers.get(register.0),
+        Some(RegisterRule::Undefined) if register == X86_64::RA => None,
+        Some(RegisterRule::Undefined) => registers.get(register.0),
+        Some(RegisterRule::Offset(offset)) => Some(memory(cfa.wrapping_add_signed(offset))),
+        Some(RegisterRule::ValOffset(offset)) => Some(cfa.wrapping_add_signed(offset)),
+        Some(RegisterRule::Register(other)) => registers.get(other.0),
+        Some(RegisterRule::Expression(e)) => evaluate(&e, Some(cfa)).map(memory),
+        Some(RegisterRule::ValExpression(e)) => evaluate(&e, Some(cfa)),
+        Some(_) => None,
+    };
+    Some(Caller {
+        cfa,
+        rbp: register(X86_64::RBP)?,
+        return_address: register(X86_64::RA)?,
+    })
+}
+
+fn evaluate<'d, S: UnwindSection<Bytes<'d>>>(
+    expression: &UnwindExpression<usize>,
+    section: &S,
+    encoding: Encoding,
+    registers: &Registers,
+    initial: Option<u64>,
+) -> Option<u64> {
+    let mut evaluation = expression.get(section).ok()?.evaluation(encoding);
+    evaluation.set_max_iterations(1000);
+    if let Some(initial) = initial {
+        evaluation.set_initial_value(initial);
+    }
+    let mut state = evaluation.evaluate().ok()?;
+    loop {
+        state = match state {
+            EvaluationResult::Complete => break,
+            EvaluationResult::RequiresRegister { register, .. } => {
+                let value = registers.get(register.0)?;
+                evaluation.resume_with_register(Value::Generic(value))
+            }
+            EvaluationResult::RequiresMemory {
+                address, size: 8, ..
+            } => evaluation.resume_with_memory(Value::Generic(memory(address))),
+            _ => return None,
+        }
+        .ok()?;
+    }
+    match evaluation.result().first()?.location {
+        Location::Address { address } => Some(address),
+        _ => None,
+    }
+}

@@ -1,0 +1,209 @@
+//! The comparison of one file's table with gimli's rows.
+
+use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian};
+use gimli::{CfaRule, FrameDescriptionEntry, RegisterRule, UnwindContext, UnwindSection, X86_64};
+use symbolize::object::Object;
+use symbolize::unwind::{Unsupported, UnwindRule, UnwindTable};
+use symbolize::{LinkAddr, OpenError};
+
+use super::frames::{self, Registers};
+use super::ranges::{Range, Ranges};
+
+pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Wrong look-ups that are described.
+const EXAMPLES: usize = 5;
+
+/// Gaps below this may be taken for the function before them.
+const PADDING_BYTES: u64 = 64;
+
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub rows: u64,
+    /// Rows whose address belongs to another FDE.
+    pub shadowed: u64,
+    pub lookups: u64,
+    pub wrong: u64,
+    pub examples: Vec<String>,
+}
+
+impl Outcome {
+    pub fn add(&mut self, other: Outcome) {
+        self.rows += other.rows;
+        self.shadowed += other.shadowed;
+        self.lookups += other.lookups;
+        self.wrong += other.wrong;
+    }
+
+    fn count(&mut self, addr: u64, found: Option<UnwindRule>, right: bool) {
+        self.lookups += 1;
+        if right {
+            return;
+        }
+        self.wrong += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(format!("{addr:#x} is {found:?}"));
+        }
+    }
+}
+
+/// Looks up every row of the file that gimli finds.
+pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError> {
+    let text = object.section_by_name(b".text").map_or(0, |s| s.addr);
+    let mut eh_frames = Vec::new();
+    let mut debug_frames = Vec::new();
+    for section in object.sections() {
+        let sections = match object.section_name(section) {
+            b".eh_frame" | b".bolt.org.eh_frame" => &mut eh_frames,
+            b".debug_frame" if !section.is_compressed() => &mut debug_frames,
+            _ => continue,
+        };
+        let bases = BaseAddresses::default().set_text(text);
+        let bases = bases.set_eh_frame(section.addr);
+        sections.push((object.section_data(section, 1 << 30, "section")?, bases));
+    }
+    let eh_frames: Vec<_> = eh_frames
+        .iter()
+        .map(|(data, bases)| (EhFrame::new(data, LittleEndian), bases))
+        .collect();
+    let debug_frames: Vec<_> = debug_frames
+        .iter()
+        .map(|(data, bases)| (DebugFrame::new(data, LittleEndian), bases))
+        .collect();
+
+    let mut outcome = Outcome::default();
+    let eh_ranges = ranges(&eh_frames);
+    let debug_ranges = ranges(&debug_frames);
+    rows(&eh_frames, table, &mut outcome, |addr| {
+        eh_ranges.owner(addr)
+    });
+    rows(&debug_frames, table, &mut outcome, |addr| {
+        let owner = debug_ranges.owner(addr);
+        owner.filter(|_| eh_ranges.owner(addr).is_none())
+    });
+    if debug_frames.is_empty() {
+        gaps(&eh_ranges, table, &mut outcome);
+    }
+    Ok(outcome)
+}
+
+fn ranges<'d, S: UnwindSection<Bytes<'d>>>(sections: &[(S, &BaseAddresses)]) -> Ranges {
+    let mut ranges = Vec::new();
+    let mut context = UnwindContext::new();
+    for_each_fde(sections, |number, section, bases, fde| {
+        let is_whole = fde
+            .rows(section, bases, &mut context)
+            .is_ok_and(|mut rows| {
+                loop {
+                    match rows.next_row() {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break true,
+                        Err(_) => break false,
+                    }
+                }
+            });
+        if is_whole {
+            ranges.push(Range {
+                start: fde.initial_address(),
+                end: fde.end_address(),
+                number,
+            });
+        }
+    });
+    Ranges::new(ranges)
+}
+
+fn rows<'d, S: UnwindSection<Bytes<'d>>>(
+    sections: &[(S, &BaseAddresses)],
+    table: &UnwindTable,
+    outcome: &mut Outcome,
+    owner: impl Fn(u64) -> Option<usize>,
+) {
+    let mut context = UnwindContext::new();
+    for_each_fde(sections, |number, section, bases, fde| {
+        let Ok(mut rows) = fde.rows(section, bases, &mut context) else {
+            return;
+        };
+        let encoding = fde.cie().encoding();
+        while let Ok(Some(row)) = rows.next_row() {
+            let start = row.start_address();
+            let end = row.end_address().min(fde.end_address());
+            if start >= end {
+                continue;
+            }
+            outcome.rows += 1;
+            for addr in [start, start + (end - start) / 2, end - 1] {
+                if owner(addr) != Some(number) {
+                    outcome.shadowed += 1;
+                    continue;
+                }
+                let found = table.lookup(LinkAddr(addr));
+                let right = found.is_some_and(|rule| {
+                    let is_same = |rip| {
+                        let registers = Registers::with_rip(rip);
+                        let expected = frames::by_gimli(row, section, encoding, &registers);
+                        frames::by_rule(rule, &registers) == expected
+                    };
+                    match rule {
+                        UnwindRule::Hole => false,
+                        UnwindRule::EndOfStack => {
+                            row.register(X86_64::RA) == Some(RegisterRule::Undefined)
+                        }
+                        UnwindRule::Signal => fde.is_signal_trampoline() && is_same(addr),
+                        UnwindRule::Unsupported(why) => {
+                            why != Unsupported::TooManyRules && !is_common(row)
+                        }
+                        UnwindRule::Plt { .. } => (0..16).all(is_same),
+                        UnwindRule::Frame { .. } => is_same(addr),
+                    }
+                });
+                outcome.count(addr, found, right);
+            }
+        }
+    });
+}
+
+/// Whether a row is of the form that nearly all have.
+fn is_common(row: &gimli::UnwindTableRow<usize>) -> bool {
+    let by_register = |register| register == X86_64::RSP || register == X86_64::RBP;
+    matches!(row.cfa(), CfaRule::RegisterAndOffset { register, .. } if by_register(*register))
+        && row.register(X86_64::RA) == Some(RegisterRule::Offset(-8))
+        && matches!(
+            row.register(X86_64::RBP),
+            None | Some(RegisterRule::Offset(_) | RegisterRule::SameValue)
+        )
+}
+
+fn gaps(ranges: &Ranges, table: &UnwindTable, outcome: &mut Outcome) {
+    for (start, end) in ranges.gaps() {
+        let middle = start + (end - start) / 2;
+        let found = table.lookup(LinkAddr(middle));
+        let before = table.lookup(LinkAddr(start - 1));
+        let is_padding = end - start < PADDING_BYTES && found == before;
+        let right = found == Some(UnwindRule::Hole) || is_padding;
+        outcome.count(middle, found, right);
+    }
+}
+
+fn for_each_fde<'d, S: UnwindSection<Bytes<'d>>>(
+    sections: &[(S, &BaseAddresses)],
+    mut on_fde: impl FnMut(usize, &S, &BaseAddresses, &FrameDescriptionEntry<Bytes<'d>>),
+) {
+    let mut number = 0;
+    for (section, bases) in sections {
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(partial) = entry else {
+                continue;
+            };
+            let Ok(fde) = partial.parse(S::cie_from_offset) else {
+                continue;
+            };
+            let removed = fde.initial_address() == 0 || fde.len() == 0;
+            if !removed && fde.end_address() <= u64::from(u32::MAX) {
+                on_fde(number, section, bases, &fde);
+            }
+            number += 1;
+        }
+    }
+}

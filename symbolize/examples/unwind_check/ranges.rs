@@ -1,0 +1,55 @@
+//! Which FDE has an address that several claim, decided one address at a
+//! time: slow, and nothing like the crate's own sweep.
+
+use std::cmp::Reverse;
+
+/// The addresses of one FDE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    pub start: u64,
+    pub end: u64,
+    /// Which one it is, in the order of the file.
+    pub number: usize,
+}
+
+/// The FDEs of one kind of section.
+#[derive(Debug, Default)]
+pub struct Ranges {
+    sorted: Vec<Range>,
+    /// The highest end of those up to each.
+    end_max: Vec<u64>,
+}
+
+impl Ranges {
+    pub fn new(mut ranges: Vec<Range>) -> Ranges {
+        ranges.sort_by_key(|r| (r.start, Reverse(r.end), Reverse(r.number)));
+        let mut end = 0;
+        let maxima = ranges.iter().map(|range| {
+            end = range.end.max(end);
+            end
+        });
+        Ranges {
+            end_max: maxima.collect(),
+            sorted: ranges,
+        }
+    }
+
+    /// The one that starts last, is shortest, comes first.
+    pub fn owner(&self, addr: u64) -> Option<usize> {
+        let behind = self.sorted.partition_point(|range| range.start <= addr);
+        let mut candidates = (0..behind).rev();
+        let candidates = candidates.by_ref();
+        candidates
+            .take_while(|&index| self.end_max[index] > addr)
+            .map(|index| &self.sorted[index])
+            .find(|range| addr < range.end)
+            .map(|range| range.number)
+    }
+
+    /// Address ranges between FDEs.
+    pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let starts = self.sorted.iter().skip(1).map(|range| range.start);
+        let ends = self.end_max.iter().copied();
+        ends.zip(starts).filter(|(end, start)| end < start)
+    }
+}

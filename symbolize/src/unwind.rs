@@ -1,0 +1,34 @@
+//! Unwind information: how to get from a function's frame to its caller's,
+//! for every address of an ELF file.
+//!
+//! ```text
+//! .eh_frame ──► section ──► program ──► x86_64 ──► collect ──► flatten ──► UnwindTable
+//!               entries     rows        rules      spans       no overlaps
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `rule` | what to do at an address, in neutral terms |
+//! | `table` | the rules of a file, by address |
+//! | `eh_frame` | where the information is that every program carries |
+//! | `debug_frame` | the same from the debug information |
+//! | `section` | the entries of either kind of section |
+//! | `program` | an entry's instructions, run to rows |
+//! | `x86_64` | a row of that architecture as a rule |
+//! | `expression` | the few DWARF expressions that compilers write |
+//! | `collect` | rules as found, in the order of the file |
+//! | `flatten` | the same by address, each address once |
+
+mod collect;
+mod debug_frame;
+mod eh_frame;
+mod expression;
+mod flatten;
+mod program;
+pub mod rule;
+mod section;
+pub mod table;
+mod x86_64;
+
+pub use rule::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
+pub use table::{Row, RuleId, Statistics, UnwindTable};

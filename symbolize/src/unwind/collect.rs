@@ -1,0 +1,151 @@
+//! Rules as they are found: the rows of each function together, functions in
+//! the order of the file.
+
+use std::collections::HashMap;
+
+use super::rule::{Unsupported, UnwindRule};
+use super::table::{Row, RuleId, Statistics};
+use crate::OpenError;
+
+/// 128 MiB. The largest files known to us have 2 million.
+const ROWS_MAX: usize = 16 << 20;
+
+/// The rows of one function: `rows[first..behind]` of its collection.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+    pub first: u32,
+    pub behind: u32,
+}
+
+/// The rows of one kind of section.
+#[derive(Debug, Default)]
+pub struct Collection {
+    pub rows: Vec<Row>,
+    pub spans: Vec<Span>,
+}
+
+/// Different rules, numbered in the order in which they were met.
+#[derive(Debug)]
+pub struct Rules {
+    pub list: Vec<UnwindRule>,
+    ids: HashMap<UnwindRule, RuleId>,
+}
+
+/// Takes functions one after the other.
+#[derive(Debug, Default)]
+pub struct Collector {
+    pub collection: Collection,
+    pub rules: Rules,
+    pub statistics: Statistics,
+    open: Span,
+}
+
+impl Collector {
+    /// Starts a function. `false` for one that is not there: its code was
+    /// removed by the linker, which then leaves an address of 0 or -1.
+    pub fn open(&mut self, start: u64, len: u64) -> bool {
+        let range = u32::try_from(start).ok().zip(
+            start
+                .checked_add(len)
+                .and_then(|end| u32::try_from(end).ok()),
+        );
+        let Some((start, end)) = range.filter(|(start, end)| *start != 0 && start < end) else {
+            self.statistics.discarded += 1;
+            return false;
+        };
+        let first = self.collection.rows.len() as u32;
+        self.open = Span {
+            start,
+            end,
+            first,
+            behind: first,
+        };
+        true
+    }
+
+    /// Adds a row; addresses never go back.
+    pub fn add(&mut self, address: u64, rule: impl FnOnce() -> UnwindRule) {
+        // Rows behind the end belong to nobody, nor do those beyond what the
+        // limit lets in, which `close` tells.
+        let rows = &mut self.collection.rows;
+        if address >= u64::from(self.open.end) || rows.len() > ROWS_MAX {
+            return;
+        }
+        let row = Row {
+            start: address as u32,
+            rule: self.rules.id(rule()),
+        };
+        match rows[self.open.first as usize..].last_mut() {
+            Some(last) if last.start == row.start => *last = row,
+            Some(last) if last.rule == row.rule => {}
+            _ => rows.push(row),
+        }
+    }
+
+    /// Completes the function.
+    pub fn close(&mut self) -> Result<(), OpenError> {
+        if self.collection.rows.len() > ROWS_MAX {
+            return Err(OpenError::Refused("too many unwind rows"));
+        }
+        self.open.behind = self.collection.rows.len() as u32;
+        self.collection.spans.push(self.open);
+        self.statistics.functions += 1;
+        Ok(())
+    }
+
+    /// Forgets the function.
+    pub fn abandon(&mut self) {
+        self.collection.rows.truncate(self.open.first as usize);
+    }
+
+    /// What was collected since the start or the last call.
+    pub fn take(&mut self) -> Collection {
+        std::mem::take(&mut self.collection)
+    }
+}
+
+impl Rules {
+    fn id(&mut self, rule: UnwindRule) -> RuleId {
+        if let Some(id) = self.ids.get(&rule) {
+            return *id;
+        }
+        // The last number is kept for what has none.
+        if self.list.len() == usize::from(u16::MAX) {
+            self.list
+                .push(UnwindRule::Unsupported(Unsupported::TooManyRules));
+        }
+        match u16::try_from(self.list.len()) {
+            Ok(number) => {
+                self.list.push(rule);
+                self.ids.insert(rule, RuleId(number));
+                RuleId(number)
+            }
+            Err(_) => RuleId(u16::MAX),
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        let mut rules = Rules {
+            list: Vec::new(),
+            ids: HashMap::new(),
+        };
+        let hole = rules.id(UnwindRule::Hole);
+        debug_assert_eq!(hole, RuleId::HOLE);
+        rules
+    }
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span {
+            start: 0,
+            end: 0,
+            first: 0,
+            behind: 0,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `.eh_frame`: the unwind information that every program carries, for
+//! exceptions.
+
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
+
+use super::collect::Collector;
+use super::section::{self, AtZero, SECTION_BYTES_MAX};
+use crate::OpenError;
+use crate::object::{Object, ProgramHeader};
+
+/// 12 bytes are all that is read of `.eh_frame_hdr`; the search table behind
+/// them tells nothing new.
+const HEADER_BYTES: u64 = 12;
+
+/// Adds the functions of all such sections. BOLT leaves the information of
+/// code that it did not move in a section of its own.
+pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
+    let bases = bases(object);
+    let mut found = false;
+    for section in object.sections() {
+        let name = object.section_name(section);
+        if !matches!(name, b".eh_frame" | b".bolt.org.eh_frame") {
+            continue;
+        }
+        found = true;
+        let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
+        let bases = bases.clone().set_eh_frame(section.addr);
+        let eh_frame = EhFrame::new(&data, LittleEndian);
+        // Where object files were linked in an odd order, the zero that ends
+        // the last is in the middle.
+        section::read(&eh_frame, &data, &bases, AtZero::Continue, collector)?;
+    }
+    match found {
+        true => Ok(()),
+        false => read_by_segment(object, bases, collector),
+    }
+}
+
+/// The same without section headers: the run-time search table has the
+/// address. The end is where the segment ends, or the zero before.
+fn read_by_segment(
+    object: &Object,
+    bases: BaseAddresses,
+    collector: &mut Collector,
+) -> Result<(), OpenError> {
+    let headers = object.program_headers();
+    let Some(table) = headers.iter().find(|header| header.is_eh_frame_header()) else {
+        return Ok(());
+    };
+    let bases = bases.set_eh_frame_hdr(table.vaddr);
+    let damaged = OpenError::Damaged(".eh_frame_hdr");
+    let Some(addr) = eh_frame_addr(object, table, &bases)? else {
+        return Err(damaged);
+    };
+    let holds = |load: &&ProgramHeader| {
+        load.is_load()
+            && addr
+                .checked_sub(load.vaddr)
+                .is_some_and(|n| n < load.filesz)
+    };
+    let load = headers.iter().find(holds).ok_or(damaged)?;
+    let before = addr - load.vaddr;
+    let len = (load.filesz - before).min(SECTION_BYTES_MAX);
+    let offset = load.offset.saturating_add(before);
+    let data = object.source().read(offset, len, ".eh_frame")?;
+    let bases = bases.set_eh_frame(addr);
+    let eh_frame = EhFrame::new(&data, LittleEndian);
+    section::read(&eh_frame, &data, &bases, AtZero::Stop, collector)
+}
+
+fn eh_frame_addr(
+    object: &Object,
+    table: &ProgramHeader,
+    bases: &BaseAddresses,
+) -> Result<Option<u64>, OpenError> {
+    let len = table.filesz.min(HEADER_BYTES);
+    let data = object.source().read(table.offset, len, ".eh_frame_hdr")?;
+    let header = EhFrameHdr::new(&data, LittleEndian).parse(bases, 8);
+    Ok(header
+        .ok()
+        .and_then(|header| header.eh_frame_ptr().direct().ok()))
+}
+
+/// What addresses may be relative to. Only `DW_EH_PE_pcrel` is common.
+fn bases(object: &Object) -> BaseAddresses {
+    let addr = |name: &[u8]| object.section_by_name(name).map(|section| section.addr);
+    let mut bases = BaseAddresses::default();
+    if let Some(text) = addr(b".text") {
+        bases = bases.set_text(text);
+    }
+    // `_GLOBAL_OFFSET_TABLE_` on x86-64.
+    if let Some(got) = addr(b".got.plt").or_else(|| addr(b".got")) {
+        bases = bases.set_got(got);
+    }
+    bases
+}

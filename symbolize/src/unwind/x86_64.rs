@@ -1,0 +1,110 @@
+//! A row of call frame information of x86-64, as a rule.
+
+use gimli::{CfaRule, RegisterRule, UnwindExpression, X86_64};
+
+use super::expression;
+use super::program::{State, Tracked};
+use super::rule::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
+
+pub const TRACKED: Tracked = Tracked {
+    frame_pointer: X86_64::RBP,
+    return_address: X86_64::RA,
+};
+
+/// Of the interrupted `rsp` in the `struct ucontext` that the kernel pushes
+/// (arch/x86/include/uapi/asm/sigcontext.h).
+const UCONTEXT_RSP: i64 = 160;
+
+/// `section` is where the expressions are. `signal` is the CIE's augmentation
+/// `S`.
+pub fn rule(state: &State, section: &[u8], signal: bool) -> UnwindRule {
+    let rule = match signal {
+        true => signal_frame(state, section),
+        false => frame(state, section),
+    };
+    rule.unwrap_or_else(UnwindRule::Unsupported)
+}
+
+fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
+    match state.return_address {
+        Some(RegisterRule::Offset(-8)) => {}
+        Some(RegisterRule::Undefined) => return Ok(UnwindRule::EndOfStack),
+        _ => return Err(Unsupported::ReturnAddress),
+    }
+    let rbp = rbp(state.frame_pointer.as_ref(), section)?;
+    let cfa = match state.cfa {
+        CfaRule::RegisterAndOffset { register, offset } => Cfa {
+            base: base(register.0)?,
+            deref: false,
+            offset: narrow(offset)?,
+            addend: 0,
+        },
+        CfaRule::Expression(expression) => {
+            let bytes = bytes(section, expression);
+            if let (Some(limit), RbpRule::Same) = (expression::plt_limit(bytes), rbp) {
+                return Ok(UnwindRule::Plt { limit });
+            }
+            cfa(bytes)?
+        }
+    };
+    Ok(UnwindRule::Frame { cfa, rbp })
+}
+
+fn cfa(bytes: &[u8]) -> Result<Cfa, Unsupported> {
+    let address = expression::address(bytes).ok_or(Unsupported::CfaExpression)?;
+    Ok(Cfa {
+        base: base(address.register)?,
+        deref: address.deref,
+        offset: narrow(address.offset)?,
+        addend: narrow(address.addend)?,
+    })
+}
+
+fn rbp(rule: Option<&RegisterRule<usize>>, section: &[u8]) -> Result<RbpRule, Unsupported> {
+    match rule {
+        // A function may leave rbp alone without saying so. One that loses it
+        // says "undefined"; callers then have their CFA from rsp.
+        None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => Ok(RbpRule::Same),
+        Some(RegisterRule::Offset(offset)) => Ok(RbpRule::AtCfa(narrow(*offset)?)),
+        Some(RegisterRule::Expression(expression)) => {
+            let address = expression::address(bytes(section, *expression));
+            let address = address
+                .filter(|address| address.register == X86_64::RBP.0 && !address.deref)
+                .ok_or(Unsupported::RbpExpression)?;
+            Ok(RbpRule::AtRbp(narrow(address.offset)?))
+        }
+        Some(_) => Err(Unsupported::RbpRule),
+    }
+}
+
+/// In the C library's `__restore_rt` all registers have expressions that find
+/// them in the `struct ucontext`. The one of `rsp` tells that it is there.
+fn signal_frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
+    let CfaRule::Expression(expression) = state.cfa else {
+        return Err(Unsupported::SignalFrame);
+    };
+    let rsp = expression::Address {
+        register: X86_64::RSP.0,
+        offset: UCONTEXT_RSP,
+        deref: true,
+        addend: 0,
+    };
+    match expression::address(bytes(section, expression)) == Some(rsp) {
+        true => Ok(UnwindRule::Signal),
+        false => Err(Unsupported::SignalFrame),
+    }
+}
+
+fn base(register: u16) -> Result<Register, Unsupported> {
+    Register::from_dwarf(register).ok_or(Unsupported::CfaRegister)
+}
+
+fn narrow(offset: i64) -> Result<i32, Unsupported> {
+    offset.try_into().map_err(|_| Unsupported::Offset)
+}
+
+/// Empty, and so no known form, where it is not in the section.
+fn bytes(section: &[u8], expression: UnwindExpression<usize>) -> &[u8] {
+    let rest = section.get(expression.offset..).unwrap_or_default();
+    rest.get(..expression.length).unwrap_or_default()
+}
