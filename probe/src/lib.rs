@@ -31,6 +31,8 @@ pub mod sample;
 mod sideband;
 pub mod source;
 mod startup;
+#[allow(dead_code, unused_imports, reason = "the loader does not use it yet")]
+mod tables;
 pub mod target;
 mod targets;
 

@@ -1,0 +1,208 @@
+//! The dictionary of rules that all tables share: a row names a rule by its
+//! number here. It only grows, so that a number keeps its meaning for as long
+//! as anybody may read it.
+
+use super::encode::Packed;
+use super::shared::Shared;
+use probe_ebpf::rule::{Extended, Rule, kind};
+use probe_ebpf::table::{EXTENDED_MAX, RULES_MAX};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Words of an extended rule.
+pub const EXTENDED_WORDS: usize = size_of::<Extended>() / 4;
+
+/// All rules that were ever needed.
+#[derive(Debug)]
+pub struct Dictionary {
+    rules: Arc<Shared>,
+    extended: Arc<Shared>,
+    numbers: HashMap<Packed, u16>,
+    rules_used: usize,
+    extended_used: usize,
+    dropped: u64,
+}
+
+impl Dictionary {
+    /// Over the values of `RULES` and `EXTENDED`.
+    pub fn new(rules: Arc<Shared>, extended: Arc<Shared>) -> Self {
+        let mut dictionary = Self {
+            rules,
+            extended,
+            numbers: HashMap::new(),
+            rules_used: 0,
+            extended_used: 0,
+            dropped: 0,
+        };
+        // These two are always there, whatever else is dropped.
+        dictionary.number_of(Packed::HOLE);
+        dictionary.number_of(Packed::UNSUPPORTED);
+        dictionary
+    }
+
+    /// The number of a rule. When there is no room for a new one it is the
+    /// number of `UNSUPPORTED`.
+    pub fn number_of(&mut self, rule: Packed) -> u16 {
+        if let Some(number) = self.numbers.get(&rule) {
+            return *number;
+        }
+        let Some(number) = self.append(rule) else {
+            self.dropped += 1;
+            return self.numbers[&Packed::UNSUPPORTED];
+        };
+        self.numbers.insert(rule, number);
+        number
+    }
+
+    pub fn rules(&self) -> usize {
+        self.rules_used
+    }
+
+    pub fn extended(&self) -> usize {
+        self.extended_used
+    }
+
+    /// How often a rule had no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn append(&mut self, rule: Packed) -> Option<u16> {
+        if self.rules_used >= RULES_MAX.min(self.rules.words().len()) {
+            return None;
+        }
+        let word = match rule {
+            Packed::Word(word) => word,
+            Packed::Extended(extended) => self.append_extended(extended)?,
+        };
+        let number = self.rules_used;
+        self.rules.words()[number].store(word.0, Ordering::Release);
+        self.rules_used += 1;
+        u16::try_from(number).ok()
+    }
+
+    fn append_extended(&mut self, extended: Extended) -> Option<Rule> {
+        let number = self.extended_used;
+        if number >= EXTENDED_MAX {
+            return None;
+        }
+        let first = number * EXTENDED_WORDS;
+        let place = self.extended.words().get(first..first + EXTENDED_WORDS)?;
+        for (place, word) in place.iter().zip(extended_to_words(extended)) {
+            place.store(word, Ordering::Release);
+        }
+        self.extended_used += 1;
+        Some(Rule::new(kind::EXTENDED, number as u32, 0, 0))
+    }
+}
+
+/// An extended rule as it lies in memory.
+pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
+    let head = [rule.base, rule.deref, rule.caller_rbp, rule.reserved];
+    [
+        u32::from_ne_bytes(head),
+        rule.offset.cast_unsigned(),
+        rule.addend.cast_unsigned(),
+        rule.rbp_offset.cast_unsigned(),
+    ]
+}
+
+pub fn extended_from_words(words: [u32; EXTENDED_WORDS]) -> Extended {
+    let [base, deref, caller_rbp, reserved] = words[0].to_ne_bytes();
+    Extended {
+        base,
+        deref,
+        caller_rbp,
+        reserved,
+        offset: words[1].cast_signed(),
+        addend: words[2].cast_signed(),
+        rbp_offset: words[3].cast_signed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_ebpf::rule::{base, special};
+
+    fn dictionary() -> Dictionary {
+        let rules = Arc::new(Shared::heap(RULES_MAX * 4));
+        let extended = Arc::new(Shared::heap(EXTENDED_MAX * size_of::<Extended>()));
+        Dictionary::new(rules, extended)
+    }
+
+    fn word_at(dictionary: &Dictionary, number: u16) -> Rule {
+        Rule(dictionary.rules.words()[usize::from(number)].load(Ordering::Acquire))
+    }
+
+    fn extended(offset: i32) -> Packed {
+        Packed::Extended(Extended {
+            base: base::R10,
+            offset,
+            rbp_offset: -8,
+            ..Extended::default()
+        })
+    }
+
+    #[test]
+    fn a_rule_has_one_number_and_is_there() {
+        let mut dictionary = dictionary();
+        let rule = Rule::new(kind::RSP, 3, 1, 2);
+        let number = dictionary.number_of(Packed::Word(rule));
+        assert_eq!(dictionary.number_of(Packed::Word(rule)), number);
+        assert_eq!(word_at(&dictionary, number), rule);
+        assert_eq!(dictionary.rules(), 3);
+    }
+
+    #[test]
+    fn an_extended_rule_is_numbered_by_a_word() {
+        let mut dictionary = dictionary();
+        dictionary.number_of(extended(1));
+        let number = dictionary.number_of(extended(2));
+        let word = word_at(&dictionary, number);
+        assert_eq!((word.kind(), word.offset()), (kind::EXTENDED, 1));
+        let words: Vec<u32> = dictionary.extended.words()[4..8]
+            .iter()
+            .map(|word| word.load(Ordering::Acquire))
+            .collect();
+        let there = extended_from_words(words.try_into().unwrap());
+        assert_eq!(Packed::Extended(there), extended(2));
+    }
+
+    #[test]
+    fn the_words_are_the_record() {
+        let rule = Extended {
+            base: 1,
+            deref: 2,
+            caller_rbp: 3,
+            reserved: 0,
+            offset: -4,
+            addend: 5,
+            rbp_offset: -6,
+        };
+        let words = extended_to_words(rule);
+        assert_eq!(words[0].to_ne_bytes(), [1, 2, 3, 0]);
+        assert_eq!(extended_from_words(words), rule);
+    }
+
+    #[test]
+    fn a_full_dictionary_says_unsupported() {
+        let mut dictionary = dictionary();
+        for offset in 0..EXTENDED_MAX as i32 {
+            dictionary.number_of(extended(offset));
+        }
+        let unsupported = dictionary.number_of(Packed::UNSUPPORTED);
+        assert_eq!(dictionary.dropped(), 0);
+        assert_eq!(dictionary.number_of(extended(-1)), unsupported);
+        assert_eq!(dictionary.dropped(), 1);
+
+        let words = (0..=Rule::OFFSET_MAX)
+            .flat_map(|offset| [0, 1].map(|kind| Packed::Word(Rule::new(kind, offset, 0, 0))));
+        let numbers: Vec<u16> = words.map(|word| dictionary.number_of(word)).collect();
+        assert_eq!(dictionary.rules(), RULES_MAX);
+        assert_eq!(numbers.last(), Some(&unsupported));
+        let rule = word_at(&dictionary, unsupported);
+        assert_eq!(rule, Rule::special(special::UNSUPPORTED));
+    }
+}

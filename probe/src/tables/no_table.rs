@@ -1,0 +1,72 @@
+//! Why a file has no unwind table: not an error, but an answer.
+
+/// Why code of a file is walked by frame pointers only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NoTable {
+    /// The file has no unwind information at all.
+    NoUnwindInfo,
+    /// The file, or its unwind information, is damaged.
+    Damaged,
+    /// More code or more rows than a table can have.
+    TooLarge,
+    /// Not a machine whose tables are understood.
+    UnsupportedMachine,
+    /// The file could not be read.
+    Unreadable,
+    /// The tables of other files fill all the memory that they may have.
+    NoRoom,
+}
+
+impl NoTable {
+    pub const ALL: [NoTable; 6] = [
+        NoTable::NoUnwindInfo,
+        NoTable::Damaged,
+        NoTable::TooLarge,
+        NoTable::UnsupportedMachine,
+        NoTable::Unreadable,
+        NoTable::NoRoom,
+    ];
+
+    /// The word that scripts see.
+    pub fn label(self) -> &'static str {
+        match self {
+            NoTable::NoUnwindInfo => "no_unwind_info",
+            NoTable::Damaged => "damaged",
+            NoTable::TooLarge => "too_large",
+            NoTable::UnsupportedMachine => "unsupported_machine",
+            NoTable::Unreadable => "unreadable",
+            NoTable::NoRoom => "no_room",
+        }
+    }
+
+    /// What happened, in a sentence for the user.
+    pub fn explain(self) -> &'static str {
+        match self {
+            NoTable::NoUnwindInfo => "The file has no unwind information.",
+            NoTable::Damaged => "The file's unwind information is damaged.",
+            NoTable::TooLarge => "The file's unwind information is larger than the limits allow.",
+            NoTable::UnsupportedMachine => "The file is for a machine that is not supported.",
+            NoTable::Unreadable => "The file could not be read.",
+            NoTable::NoRoom => "The memory for unwind tables is full.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_holds_every_reason_with_its_own_words() {
+        let mut labels: Vec<_> = NoTable::ALL.iter().map(|reason| reason.label()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        assert_eq!(labels.len(), NoTable::ALL.len());
+        assert_eq!(NoTable::NoRoom as usize + 1, NoTable::ALL.len());
+        assert!(
+            NoTable::ALL
+                .iter()
+                .all(|reason| reason.explain().ends_with('.'))
+        );
+    }
+}

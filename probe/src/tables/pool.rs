@@ -1,0 +1,328 @@
+//! The pool of words that holds all tables, in chunks that come and go.
+
+use super::maps::{CHUNK_BYTES, Chunk, Chunks};
+use super::ranges::Ranges;
+use super::resting::Resting;
+use super::shared::Shared;
+use probe_ebpf::table::{CHUNK_SHIFT, CHUNK_WORDS, CHUNKS_MAX};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The number 0 in a page index says that a page has no rows.
+const RESERVED_WORDS: u32 = 1;
+
+/// Words with consecutive numbers, all in one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    pub first: u32,
+    pub words: u32,
+}
+
+/// The chunks that are there, by index.
+pub type ChunkSet = Arc<[Option<Arc<Chunk>>]>;
+
+/// All words, and who may have which.
+pub struct Pool {
+    store: Box<dyn Chunks>,
+    chunks: ChunkSet,
+    /// The words of the chunk that was written to last, by its index.
+    open: Option<(usize, Arc<Shared>)>,
+    free: Ranges,
+    resting: Resting<Vec<Run>>,
+    resting_words: u64,
+    made: u64,
+    refused: u64,
+}
+
+impl Pool {
+    /// A pool of at most so many bytes.
+    pub fn new(store: Box<dyn Chunks>, bytes_max: u64) -> Self {
+        let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        let chunks_max = chunks_max.clamp(1, CHUNKS_MAX);
+        Self {
+            store,
+            chunks: vec![None; chunks_max].into(),
+            open: None,
+            free: Ranges::new(CHUNK_SHIFT),
+            resting: Resting::new(),
+            resting_words: 0,
+            made: 0,
+            refused: 0,
+        }
+    }
+
+    /// Room for so many words, or `None` when the pool is full.
+    pub fn allocate(&mut self, words: u32) -> Option<Run> {
+        if words == 0 || words as usize > CHUNK_WORDS - RESERVED_WORDS as usize {
+            return None;
+        }
+        loop {
+            if let Some(first) = self.free.take(words) {
+                return Some(Run { first, words });
+            }
+            if !self.add_chunk() {
+                return None;
+            }
+        }
+    }
+
+    /// Writes words into a run from `offset` on. `None` if its memory cannot be
+    /// had.
+    pub fn write(&mut self, run: Run, offset: u32, words: impl Iterator<Item = u32>) -> Option<()> {
+        let chunk = self.open((run.first >> CHUNK_SHIFT) as usize)?;
+        let first = run.first as usize & (CHUNK_WORDS - 1);
+        let place = chunk.words().get(first..first + run.words as usize)?;
+        for (place, word) in place.iter().skip(offset as usize).zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        Some(())
+    }
+
+    /// Gives runs back. Their words are used again when nobody can be reading
+    /// them any more.
+    pub fn free(&mut self, runs: Vec<Run>, now_ns: u64) {
+        self.resting_words += words_of(&runs);
+        self.resting.push(runs, now_ns);
+    }
+
+    /// Gives back runs that nobody has been told of.
+    pub fn discard(&mut self, runs: Vec<Run>) {
+        for run in runs {
+            self.free.give(run.first, run.words);
+        }
+    }
+
+    /// Makes what has rested free, and takes away a chunk that is empty; not all
+    /// of them at once, because each takes its time.
+    /// True if there is more room now.
+    pub fn sweep(&mut self, now_ns: u64) -> bool {
+        self.open = None;
+        let mut freed = false;
+        while let Some(runs) = self.resting.pop(now_ns) {
+            self.resting_words -= words_of(&runs);
+            self.discard(runs);
+            freed = true;
+        }
+        let removed = (0..self.chunks.len()).any(|index| self.remove_if_empty(index));
+        freed || removed
+    }
+
+    pub fn chunks(&self) -> &ChunkSet {
+        &self.chunks
+    }
+
+    pub fn chunk_count(&self) -> usize {
+        self.chunks.iter().flatten().count()
+    }
+
+    /// Words that somebody has; not those that only rest.
+    pub fn used_words(&self) -> u64 {
+        let all: u64 = (0..self.chunks.len())
+            .filter(|index| self.chunks[*index].is_some())
+            .map(|index| u64::from(usable(index).1))
+            .sum();
+        all - self.free.free() - self.resting_words
+    }
+
+    /// How many chunks were ever made.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// How often the kernel refused to give memory for a chunk.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn open(&mut self, index: usize) -> Option<&Shared> {
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == index);
+        if !is_open {
+            let words = self.chunks.get(index)?.as_ref()?.words().ok()?;
+            self.open = Some((index, words));
+        }
+        self.open.as_ref().map(|(_, words)| &**words)
+    }
+
+    fn add_chunk(&mut self) -> bool {
+        let Some(index) = self.chunks.iter().position(Option::is_none) else {
+            return false;
+        };
+        match self.store.create(index as u32) {
+            Ok(chunk) => {
+                self.made += 1;
+                self.replace(index, Some(Arc::new(chunk)));
+                let (first, words) = usable(index);
+                self.free.give(first, words);
+                true
+            }
+            Err(_) => {
+                self.refused += 1;
+                false
+            }
+        }
+    }
+
+    fn remove_if_empty(&mut self, index: usize) -> bool {
+        let (first, words) = usable(index);
+        let is_empty = self.chunks[index].is_some() && self.free.take_at(first, words);
+        if !is_empty {
+            return false;
+        }
+        let removed = self.store.remove(index as u32).is_ok();
+        match removed {
+            true => self.replace(index, None),
+            // It is still there and can be used.
+            false => _ = self.free.give(first, words),
+        }
+        removed
+    }
+
+    /// Readers keep the set that they have.
+    fn replace(&mut self, index: usize, chunk: Option<Arc<Chunk>>) {
+        self.open = None;
+        let mut chunks = self.chunks.to_vec();
+        chunks[index] = chunk;
+        self.chunks = chunks.into();
+    }
+}
+
+/// The words of a chunk that may be given out.
+fn usable(index: usize) -> (u32, u32) {
+    let first = (index as u32) << CHUNK_SHIFT;
+    match index {
+        0 => (RESERVED_WORDS, CHUNK_WORDS as u32 - RESERVED_WORDS),
+        _ => (first, CHUNK_WORDS as u32),
+    }
+}
+
+fn words_of(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| u64::from(run.words)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::maps::TableMaps;
+    use crate::tables::resting::REST_NS;
+    use proptest::prelude::*;
+    use std::io;
+
+    const MIB: u64 = 1 << 20;
+
+    fn pool(bytes_max: u64) -> Pool {
+        Pool::new(TableMaps::in_memory().chunks, bytes_max)
+    }
+
+    struct NoMemory;
+
+    impl Chunks for NoMemory {
+        fn create(&mut self, _: u32) -> io::Result<Chunk> {
+            Err(io::ErrorKind::OutOfMemory.into())
+        }
+
+        fn remove(&mut self, _: u32) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn chunks_come_and_go() {
+        let mut pool = pool(2 * MIB);
+        assert_eq!(pool.chunk_count(), 0);
+        let words = CHUNK_WORDS as u32 - 1;
+        let (a, b) = (pool.allocate(words).unwrap(), pool.allocate(words).unwrap());
+        assert_eq!((a.first, b.first), (1, CHUNK_WORDS as u32));
+        assert_eq!(pool.allocate(words), None, "the limit");
+        pool.free(vec![a], 0);
+        pool.sweep(REST_NS - 1);
+        assert_eq!(
+            (pool.chunk_count(), pool.used_words()),
+            (2, u64::from(words))
+        );
+        pool.sweep(REST_NS);
+        assert_eq!(
+            (pool.chunk_count(), pool.used_words()),
+            (1, u64::from(words))
+        );
+        assert!(pool.chunks()[0].is_none() && pool.chunks()[1].is_some());
+    }
+
+    #[test]
+    fn words_are_where_they_were_written() {
+        let mut pool = pool(MIB);
+        let run = pool.allocate(3).unwrap();
+        assert_eq!(pool.write(run, 1, [7, 8, 9].into_iter()), Some(()));
+        let chunk = pool.chunks()[0].as_ref().unwrap().words().unwrap();
+        let there = |at: usize| chunk.words()[run.first as usize + at].load(Ordering::Relaxed);
+        assert_eq!([there(0), there(1), there(2), there(3)], [0, 7, 8, 0]);
+    }
+
+    #[test]
+    fn no_memory_is_an_answer() {
+        let mut pool = Pool::new(Box::new(NoMemory), MIB);
+        assert_eq!(pool.allocate(1), None);
+        assert_eq!((pool.refused(), pool.chunk_count()), (1, 0));
+    }
+
+    #[test]
+    fn more_than_a_chunk_is_refused_at_once() {
+        let mut pool = pool(4 * MIB);
+        assert_eq!(pool.allocate(CHUNK_WORDS as u32 + 1), None);
+        assert_eq!(pool.chunk_count(), 0);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Allocate(u32),
+        Free(usize),
+        Wait(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (1u32..100_000).prop_map(Step::Allocate),
+            any::<usize>().prop_map(Step::Free),
+            (0u64..2 * REST_NS).prop_map(Step::Wait),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn live_and_resting_runs_never_overlap(steps in proptest::collection::vec(step(), 1..120)) {
+            let mut pool = pool(4 * MIB);
+            let (mut live, mut now_ns) = (Vec::<Run>::new(), 0);
+            let mut gone: Vec<(u64, Run)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Allocate(words) => {
+                        let Some(run) = pool.allocate(words) else { continue };
+                        prop_assert_eq!(run.first >> CHUNK_SHIFT, (run.first + words - 1) >> CHUNK_SHIFT);
+                        prop_assert!(run.first >= RESERVED_WORDS);
+                        prop_assert_eq!(pool.write(run, 0, std::iter::empty()), Some(()));
+                        let resting = gone.iter().filter(|(since, _)| now_ns - since < REST_NS);
+                        for other in live.iter().chain(resting.map(|(_, run)| run)) {
+                            let apart = run.first + run.words <= other.first
+                                || other.first + other.words <= run.first;
+                            prop_assert!(apart, "{:?} and {:?}", run, other);
+                        }
+                        live.push(run);
+                    }
+                    Step::Free(which) if !live.is_empty() => {
+                        let run = live.swap_remove(which % live.len());
+                        gone.push((now_ns, run));
+                        pool.free(vec![run], now_ns);
+                    }
+                    Step::Free(_) => {}
+                    Step::Wait(ns) => {
+                        now_ns += ns;
+                        pool.sweep(now_ns);
+                    }
+                }
+            }
+            pool.free(live, now_ns);
+            while pool.sweep(now_ns + REST_NS) {}
+            prop_assert_eq!(pool.chunk_count(), 0);
+            prop_assert_eq!(pool.free.free(), 0);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Things that were given up, and rest until nobody can be reading them: a
+//! sample that began before still may.
+
+use std::collections::VecDeque;
+
+/// Longer than any sample takes.
+pub const REST_NS: u64 = 1_000_000_000;
+
+/// What rests, in the order in which it was given up.
+#[derive(Debug)]
+pub struct Resting<T> {
+    since: VecDeque<(u64, T)>,
+}
+
+impl<T> Resting<T> {
+    pub fn new() -> Self {
+        Self {
+            since: VecDeque::new(),
+        }
+    }
+
+    pub fn push(&mut self, thing: T, now_ns: u64) {
+        // A clock that steps back must not shorten anybody's rest.
+        let before = self.since.back().map_or(0, |(since, _)| *since);
+        self.since.push_back((now_ns.max(before), thing));
+    }
+
+    /// The next thing that has rested long enough.
+    pub fn pop(&mut self, now_ns: u64) -> Option<T> {
+        let (since, _) = self.since.front()?;
+        if now_ns.saturating_sub(*since) < REST_NS {
+            return None;
+        }
+        self.since.pop_front().map(|(_, thing)| thing)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.since.iter().map(|(_, thing)| thing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_passes_first() {
+        let mut resting = Resting::new();
+        resting.push('a', 10);
+        resting.push('b', 20);
+        assert_eq!(resting.pop(REST_NS + 9), None);
+        assert_eq!(resting.pop(REST_NS + 10), Some('a'));
+        assert_eq!(resting.pop(REST_NS + 19), None);
+        assert_eq!(resting.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_shortens_nothing() {
+        let mut resting = Resting::new();
+        resting.push('a', 500);
+        resting.push('b', 0);
+        assert_eq!(resting.pop(REST_NS + 500), Some('a'));
+        assert_eq!(resting.pop(REST_NS + 499), None);
+        assert_eq!(resting.pop(REST_NS + 500), Some('b'));
+    }
+}
