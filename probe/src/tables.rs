@@ -4,6 +4,8 @@
 mod dictionary;
 mod encode;
 mod file_table;
+mod layout;
+mod lists;
 mod maps;
 mod no_table;
 mod pool;

@@ -1,0 +1,277 @@
+//! The *lists* of mappings that the walk reads: one for each layout, shared by
+//! all processes that have it.
+//!
+//! A list never changes. Another one is written at a new place, the processes
+//! are pointed to it, and the old place rests before it is used again.
+//!
+//! The walk remembers rules by `(generation, address)`, so a generation must
+//! mean one thing only: a list gets a new one unless it merely adds to the list
+//! that its process had *alone*. Two processes with one generation may add
+//! different files at the same address after a fork.
+
+mod members;
+mod room;
+
+use super::layout::{Layout, MappedRange, is_addition};
+use super::maps::Processes;
+use super::shared::Shared;
+use crate::sample::ModuleId;
+use members::Members;
+use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, PROCESSES_MAX};
+use room::Room;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What a layout means to the walk, by the tables that there are.
+pub type Resolve<'a> = &'a dyn Fn(&[MappedRange]) -> Vec<Mapping>;
+
+/// All lists, and the processes that have them.
+pub struct Lists {
+    room: Room,
+    processes: Box<dyn Processes>,
+    members: Members,
+    lists: HashMap<Layout, List>,
+    generation: u32,
+    /// Layouts that wait for room.
+    waiting: usize,
+    counts: ListCounts,
+}
+
+/// How often things did not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListCounts {
+    /// Processes that lost their list to others, least recently used first.
+    pub evicted: u64,
+    /// Lists for which there was no room at first.
+    pub postponed: u64,
+    /// Processes that the kernel had no room for.
+    pub refused: u64,
+}
+
+/// The list of a layout.
+#[derive(Debug, Default)]
+struct List {
+    /// What its processes are pointed to.
+    published: Option<MappingList>,
+    /// There was no room for what it should be.
+    is_waiting: bool,
+}
+
+impl Lists {
+    /// Over the value of `MAPPINGS`.
+    pub fn new(mappings: Arc<Shared>, processes: Box<dyn Processes>) -> Self {
+        Self {
+            room: Room::new(mappings),
+            processes,
+            members: Members::default(),
+            lists: HashMap::new(),
+            generation: 0,
+            waiting: 0,
+            counts: ListCounts::default(),
+        }
+    }
+
+    /// A process has this layout from now on.
+    pub fn publish(
+        &mut self,
+        tgid: u32,
+        layout: &[MappedRange],
+        now_ns: u64,
+        resolve: Resolve<'_>,
+    ) {
+        if self.members.touch(tgid, now_ns) {
+            let before = self.members.layout_of(tgid);
+            if before.is_some_and(|before| **before == *layout) {
+                return;
+            }
+        } else if self.members.processes() >= PROCESSES_MAX {
+            self.evict(now_ns);
+        }
+        let layout = match self.lists.get_key_value(layout) {
+            Some((known, _)) => known.clone(),
+            None => self.add(tgid, layout.into(), now_ns, resolve),
+        };
+        let left = self.members.join(tgid, layout.clone(), now_ns);
+        self.point(tgid, &layout);
+        self.abandon(left, now_ns);
+    }
+
+    /// A process is gone.
+    pub fn unpublish(&mut self, tgid: u32, now_ns: u64) {
+        if self.members.layout_of(tgid).is_none() {
+            return;
+        }
+        // There is nothing to be done if the kernel keeps it: the place is not
+        // used again for as long as a sample takes.
+        _ = self.processes.remove(tgid);
+        let left = self.members.leave(tgid);
+        self.abandon(left, now_ns);
+    }
+
+    /// A process was seen running.
+    pub fn touch(&mut self, tgid: u32, now_ns: u64) {
+        self.members.touch(tgid, now_ns);
+    }
+
+    /// These files have got tables.
+    pub fn refresh(&mut self, files: &HashSet<ModuleId>, now_ns: u64, resolve: Resolve<'_>) {
+        let concerned = |layout: &&Layout| {
+            let mut of = layout.iter().filter_map(|range| range.file);
+            of.any(|file| files.contains(&file))
+        };
+        let layouts: Vec<Layout> = self.lists.keys().filter(concerned).cloned().collect();
+        for layout in layouts {
+            self.replace(&layout, now_ns, resolve);
+        }
+    }
+
+    /// Makes room, and writes the lists that waited for it.
+    pub fn sweep(&mut self, now_ns: u64, resolve: Resolve<'_>) {
+        self.room.sweep(now_ns);
+        self.evict_until(self.room.reserve(), now_ns);
+        if self.waiting == 0 {
+            return;
+        }
+        let is_waiting = |(layout, list): (&Layout, &List)| list.is_waiting.then(|| layout.clone());
+        let layouts: Vec<Layout> = self.lists.iter().filter_map(is_waiting).collect();
+        for layout in layouts {
+            self.replace(&layout, now_ns, resolve);
+        }
+        if self.waiting > 0 && !self.room.is_any_resting() {
+            // All is free that can be, in pieces that are too small.
+            self.evict_until(self.room.available() + self.room.reserve(), now_ns);
+        }
+    }
+
+    /// Whether any process has this file in its layout.
+    pub fn is_mapped(&self, file: ModuleId) -> bool {
+        self.members.is_mapped(file)
+    }
+
+    pub fn list_of(&self, tgid: u32) -> Option<MappingList> {
+        self.lists.get(self.members.layout_of(tgid)?)?.published
+    }
+
+    pub fn processes(&self) -> usize {
+        self.members.processes()
+    }
+
+    pub fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    pub fn counts(&self) -> ListCounts {
+        self.counts
+    }
+
+    /// Writes the list of a layout that no process has yet.
+    fn add(&mut self, tgid: u32, layout: Layout, now_ns: u64, resolve: Resolve<'_>) -> Layout {
+        let mappings = resolve(&layout);
+        let kept = self.generation_to_keep(tgid, &mappings);
+        let published = self.write(&mappings, kept);
+        let is_waiting = published.is_none();
+        let list = List {
+            published,
+            is_waiting,
+        };
+        self.lists.insert(layout.clone(), list);
+        if is_waiting {
+            self.postponed(mappings.len(), now_ns);
+        }
+        layout
+    }
+
+    /// Writes the list of a layout anew, at another place.
+    fn replace(&mut self, layout: &Layout, now_ns: u64, resolve: Resolve<'_>) {
+        let mappings = resolve(layout);
+        let written = self.write(&mappings, None);
+        let Some(list) = self.lists.get_mut(layout) else {
+            return;
+        };
+        let was_waiting = std::mem::replace(&mut list.is_waiting, written.is_none());
+        let Some(written) = written else {
+            // The old list is still right in what it says.
+            if !was_waiting {
+                self.postponed(mappings.len(), now_ns);
+            }
+            return;
+        };
+        self.waiting -= usize::from(was_waiting);
+        let before = list.published.replace(written);
+        for tgid in self.members.of(layout).to_vec() {
+            self.point(tgid, layout);
+        }
+        if let Some(before) = before {
+            self.room.free(before, now_ns);
+        }
+    }
+
+    fn postponed(&mut self, mappings: usize, now_ns: u64) {
+        self.waiting += 1;
+        self.counts.postponed += 1;
+        let units = mappings.div_ceil(MAPPING_UNIT) as u32;
+        self.evict_until(units.max(self.room.reserve()), now_ns);
+    }
+
+    fn write(&mut self, mappings: &[Mapping], kept: Option<u32>) -> Option<MappingList> {
+        let generation = match kept {
+            Some(generation) => generation,
+            // Numbers are never used twice; 32 bits last for years.
+            None => self.generation.checked_add(1)?,
+        };
+        let list = self.room.write(mappings, generation)?;
+        self.generation = self.generation.max(generation);
+        Some(list)
+    }
+
+    /// The generation of the list that a process has alone, if `mappings` only
+    /// adds to it.
+    fn generation_to_keep(&self, tgid: u32, mappings: &[Mapping]) -> Option<u32> {
+        let layout = self.members.layout_of(tgid)?;
+        let list = self.lists.get(layout)?.published?;
+        let alone = self.members.of(layout).len() == 1;
+        let kept = alone && is_addition(&self.room.read(list), mappings);
+        kept.then_some(list.generation())
+    }
+
+    /// Tells the kernel which list a process has.
+    fn point(&mut self, tgid: u32, layout: &Layout) {
+        let published = self.lists.get(layout).and_then(|list| list.published);
+        let told = match published {
+            Some(list) => self.processes.set(tgid, list),
+            None => self.processes.remove(tgid),
+        };
+        self.counts.refused += u64::from(told.is_err());
+    }
+
+    /// A layout that was left; without processes its list has no purpose.
+    fn abandon(&mut self, left: Option<Layout>, now_ns: u64) {
+        let Some(layout) = left.filter(|layout| self.members.of(layout).is_empty()) else {
+            return;
+        };
+        let Some(list) = self.lists.remove(&layout) else {
+            return;
+        };
+        self.waiting -= usize::from(list.is_waiting);
+        if let Some(published) = list.published {
+            self.room.free(published, now_ns);
+        }
+    }
+
+    /// Takes lists away until so much room is free, or will be after its rest.
+    fn evict_until(&mut self, units: u32, now_ns: u64) {
+        while self.room.available() < units && self.evict(now_ns) {}
+    }
+
+    fn evict(&mut self, now_ns: u64) -> bool {
+        let Some(tgid) = self.members.least_recently_used() else {
+            return false;
+        };
+        self.unpublish(tgid, now_ns);
+        self.counts.evicted += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;
