@@ -1,6 +1,8 @@
 //! The unwind tables of all files that run, and who maps them where, kept where
 //! the walk reads them: in BPF maps, or in memory of ours.
 
+mod build;
+mod cache;
 mod dictionary;
 mod encode;
 mod file_table;

@@ -1,0 +1,151 @@
+//! Builds tables in the background, those of the hottest files first, or finds
+//! them in the cache.
+
+mod queue;
+mod read;
+
+use super::cache::Cache;
+use super::file_table::FileTable;
+use super::no_table::NoTable;
+use crate::sample::ModuleId;
+use queue::{Job, Queue};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::AssertUnwindSafe;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// Building is short work at the lowest priority: more threads would only take
+/// more memory at once.
+pub const THREADS: usize = 2;
+
+/// The lowest priority.
+const NICE: i32 = 19;
+
+/// Where a file's bytes come from.
+#[derive(Debug, Clone)]
+pub enum Content {
+    File(Arc<OwnedFd>),
+    Bytes(Arc<[u8]>),
+}
+
+/// What became of a file.
+#[derive(Debug)]
+pub struct Built {
+    pub file: ModuleId,
+    pub table: Result<Arc<FileTable>, NoTable>,
+}
+
+/// The threads, and what they are to do.
+#[derive(Debug)]
+pub struct Builder {
+    shared: Arc<Shared>,
+    built: Receiver<Built>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    cache: Option<Cache>,
+}
+
+impl Builder {
+    pub fn start(cache: Option<Cache>) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            cache,
+        });
+        // A thread waits until its last table is taken: few are in memory.
+        let (sender, built) = sync_channel(THREADS);
+        for _ in 0..THREADS {
+            let (shared, sender) = (shared.clone(), sender.clone());
+            std::thread::Builder::new()
+                .name("tables".into())
+                .spawn(move || work(&shared, &sender))?;
+        }
+        Ok(Self { shared, built })
+    }
+
+    /// Asks for a file's table, or for it to come sooner. When too many are
+    /// waiting, the coldest one is given up and returned.
+    pub fn want(&self, file: ModuleId, content: Content, hotness: u64) -> Option<ModuleId> {
+        let given_up = self.shared.queue().push(Job {
+            file,
+            content,
+            hotness,
+        });
+        self.shared.wake.notify_one();
+        given_up
+    }
+
+    /// The next file that is done.
+    pub fn next(&self) -> Option<Built> {
+        self.built.try_recv().ok()
+    }
+
+    /// How many files wait.
+    pub fn waiting(&self) -> usize {
+        self.shared.queue().len()
+    }
+
+    pub fn cache(&self) -> Option<&Cache> {
+        self.shared.cache.as_ref()
+    }
+}
+
+impl Drop for Builder {
+    /// The threads end when they next look; nobody waits for them.
+    fn drop(&mut self) {
+        self.shared.queue().close();
+        self.shared.wake.notify_all();
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|lock| lock.into_inner())
+    }
+
+    /// Waits for work; `None` at the end.
+    fn next_job(&self) -> Option<Job> {
+        let mut queue = self.queue();
+        loop {
+            if queue.is_closed() {
+                return None;
+            }
+            if let Some(job) = queue.pop() {
+                return Some(job);
+            }
+            let waited = self.wake.wait(queue);
+            queue = waited.unwrap_or_else(|lock| lock.into_inner());
+        }
+    }
+}
+
+fn work(shared: &Shared, sender: &SyncSender<Built>) {
+    // Linux keeps this per thread. Without it everything works as well.
+    _ = rustix::process::nice(NICE);
+    let cache = shared.cache.as_ref();
+    while let Some(Job { file, content, .. }) = shared.next_job() {
+        // Files come from strangers: should one of them find a way to make us
+        // panic, it is that file which has no table.
+        let read = std::panic::catch_unwind(AssertUnwindSafe(|| read::table(&content, cache)));
+        let (table, new_key) = match read {
+            Ok(Ok(found)) => (Ok(Arc::new(found.table)), found.new_key),
+            Ok(Err(reason)) => (Err(reason), None),
+            Err(_) => (Err(NoTable::Damaged), None),
+        };
+        let to_store = new_key.zip(table.as_ref().ok().cloned());
+        if sender.send(Built { file, table }).is_err() {
+            return;
+        }
+        if let (Some((key, table)), Some(cache)) = (to_store, cache) {
+            cache.store(&key, &table);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! From a file to its table.
+
+use super::Content;
+use crate::tables::cache::{Cache, CacheKey};
+use crate::tables::file_table::FileTable;
+use crate::tables::no_table::NoTable;
+use std::fs::File;
+use symbolize::OpenError;
+use symbolize::object::Object;
+use symbolize::source::Source;
+use symbolize::unwind::UnwindTable;
+
+/// `EM_X86_64` of the ELF specification.
+const X86_64: u16 = 62;
+
+/// A table, and what to keep it under if it is new.
+pub struct Found {
+    pub table: FileTable,
+    pub new_key: Option<CacheKey>,
+}
+
+/// The table of a file: from the cache, or else from its unwind information.
+pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable> {
+    let object = open(content).map_err(no_table)?;
+    if object.machine() != X86_64 {
+        return Err(NoTable::UnsupportedMachine);
+    }
+    let key = cache.and_then(|_| CacheKey::new(&object.file_id().ok()?, object.source().len()));
+    let cached = cache
+        .zip(key.as_ref())
+        .and_then(|(cache, key)| cache.load(key));
+    if let Some(table) = cached {
+        return Ok(Found {
+            table,
+            new_key: None,
+        });
+    }
+    let unwind = UnwindTable::read(&object).map_err(no_table)?;
+    let table = FileTable::build(unwind.rows(), unwind.rules(), object.segments())?;
+    Ok(Found {
+        table,
+        new_key: key,
+    })
+}
+
+fn open(content: &Content) -> Result<Object, OpenError> {
+    let source = match content {
+        Content::File(file) => {
+            let file = file.try_clone().map_err(|source| OpenError::Read {
+                what: "the file",
+                source,
+            })?;
+            Source::file(&File::from(file))?
+        }
+        Content::Bytes(bytes) => Source::Memory((&**bytes).into()),
+    };
+    Object::from_source(source)
+}
+
+fn no_table(error: OpenError) -> NoTable {
+    match error {
+        OpenError::Read { .. } => NoTable::Unreadable,
+        OpenError::NotElf | OpenError::Damaged(_) => NoTable::Damaged,
+        OpenError::Unsupported => NoTable::UnsupportedMachine,
+        OpenError::Refused(_) => NoTable::TooLarge,
+    }
+}

@@ -1,0 +1,100 @@
+use super::*;
+use crate::tables::cache::BYTES_MAX;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn file(path: impl AsRef<Path>) -> Content {
+    Content::File(Arc::new(File::open(path).unwrap().into()))
+}
+
+fn own() -> Content {
+    file("/proc/self/exe")
+}
+
+fn wait(builder: &Builder) -> Built {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        if let Some(built) = builder.next() {
+            return built;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("nothing was built");
+}
+
+fn bytes(bytes: &[u8]) -> Content {
+    Content::Bytes(bytes.into())
+}
+
+#[test]
+fn our_own_table() {
+    let builder = Builder::start(None).unwrap();
+    assert_eq!(builder.want(ModuleId(7), own(), 1), None);
+    let built = wait(&builder);
+    assert_eq!(built.file, ModuleId(7));
+    assert!(built.table.unwrap().rows() > 10_000);
+}
+
+#[test]
+fn why_there_is_none() {
+    let builder = Builder::start(None).unwrap();
+    let mut arm = std::fs::read("/proc/self/exe").unwrap();
+    arm[18] = 183;
+    let reason = |content| {
+        builder.want(ModuleId(1), content, 0);
+        wait(&builder).table.unwrap_err()
+    };
+    assert_eq!(reason(bytes(b"#!/bin/sh\n")), NoTable::Damaged);
+    assert_eq!(
+        reason(bytes(&arm[..arm.len() / 2])),
+        NoTable::UnsupportedMachine
+    );
+    arm[4] = 1;
+    assert_eq!(reason(bytes(&arm)), NoTable::UnsupportedMachine);
+    assert_eq!(reason(file("/")), NoTable::TooLarge);
+}
+
+#[test]
+fn the_second_time_it_is_in_the_cache() {
+    let base = tempfile::tempdir().unwrap();
+    let built = |file| {
+        let cache = Cache::open(base.path(), BYTES_MAX).unwrap();
+        let builder = Builder::start(Some(cache)).unwrap();
+        builder.want(file, own(), 0);
+        let table = wait(&builder).table.unwrap();
+        (builder, table)
+    };
+    let (builder, first) = built(ModuleId(1));
+    let stored = base.path().join("proftop/unwind/v1");
+    let began = Instant::now();
+    let is_there = || {
+        let mut files = std::fs::read_dir(&stored).unwrap().flatten();
+        files.any(|file| !file.file_name().to_string_lossy().starts_with('.'))
+    };
+    while !is_there() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(builder.cache().unwrap().hits(), 0);
+    let (builder, second) = built(ModuleId(2));
+    assert_eq!(builder.cache().unwrap().hits(), 1);
+    assert_eq!(first, second);
+}
+
+/// Nobody takes the tables; memory must not grow, and the end must come.
+#[test]
+fn tables_that_nobody_takes_hold_up_the_work() {
+    let builder = Builder::start(None).unwrap();
+    for file in 0..20 {
+        builder.want(ModuleId(file), bytes(b"nothing"), 0);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(builder.waiting() >= 20 - 3 * THREADS);
+    let shared = Arc::downgrade(&builder.shared);
+    drop(builder);
+    let began = Instant::now();
+    while shared.strong_count() > 0 && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(shared.strong_count(), 0);
+}

@@ -1,0 +1,160 @@
+//! The *cache*: tables of earlier runs on disk, by build-id.
+//!
+//! It may be lost, damaged, full or shared at any moment: then tables are built
+//! again. Only its owner may look into it or write to it, because what is in it
+//! decides what profiles say.
+
+mod checksum;
+mod directory;
+mod format;
+
+use super::file_table::FileTable;
+use directory::Directory;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use symbolize::FileId;
+
+/// The default for all files together: some 20 times what a desktop runs.
+pub const BYTES_MAX: u64 = 256 << 20;
+
+/// Below the base directory; another format gets another last part.
+const PARTS: [&str; 3] = ["proftop", "unwind", "v1"];
+
+/// A directory of tables.
+#[derive(Debug)]
+pub struct Cache {
+    directory: Directory,
+    bytes_max: u64,
+    /// Bytes of all files, as far as we know.
+    bytes: Mutex<u64>,
+    /// Cleared when writing has failed: it would fail again.
+    is_writable: AtomicBool,
+    hits: AtomicU64,
+    damaged: AtomicU64,
+}
+
+/// What a table is kept under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheKey {
+    name: String,
+    /// In full, to be compared when the name is only a hash.
+    text: String,
+}
+
+impl CacheKey {
+    /// `None` for files that are told apart by a part of their content only.
+    ///
+    /// The length is there because anybody can give a file any build-id.
+    pub fn new(id: &FileId, file_bytes: u64) -> Option<Self> {
+        let text = format!("{id} {file_bytes}");
+        let name = match id {
+            FileId::Gnu(id) if id.as_bytes().len() >= 8 => format!("{id}-{file_bytes:x}"),
+            FileId::Go(_) => format!("go-{:016x}", checksum::of(text.as_bytes())),
+            FileId::Gnu(_) | FileId::Content { .. } => return None,
+        };
+        Some(Self { name, text })
+    }
+}
+
+impl Cache {
+    /// Where the cache is by default: `/var/cache` for root, else what
+    /// `XDG_CACHE_HOME` says, or `~/.cache`.
+    pub fn default_base() -> Option<PathBuf> {
+        if rustix::process::geteuid().is_root() {
+            return Some(PathBuf::from("/var/cache"));
+        }
+        let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+        let from_variable = |name| std::env::var_os(name).map(PathBuf::from).and_then(absolute);
+        from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
+    }
+
+    /// Opens the cache below `base`, and makes it if it is not there.
+    pub fn open(base: &Path, bytes_max: u64) -> io::Result<Self> {
+        let directory = Directory::open(base, &PARTS)?;
+        let cache = Self {
+            directory,
+            bytes_max,
+            bytes: Mutex::new(0),
+            is_writable: AtomicBool::new(true),
+            hits: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
+        };
+        cache.shrink();
+        Ok(cache)
+    }
+
+    /// The table that was stored under this key, if it is still whole.
+    pub fn load(&self, key: &CacheKey) -> Option<FileTable> {
+        let bytes = self
+            .directory
+            .read(&key.name, format::FILE_BYTES_MAX)
+            .ok()?;
+        let table = format::decode(&bytes, &key.text);
+        match &table {
+            Some(_) => _ = self.hits.fetch_add(1, Ordering::Relaxed),
+            None => {
+                self.damaged.fetch_add(1, Ordering::Relaxed);
+                self.directory.remove(&key.name);
+            }
+        }
+        table
+    }
+
+    /// Keeps a table for later runs, if that can be done.
+    pub fn store(&self, key: &CacheKey, table: &FileTable) {
+        if !self.is_writable.load(Ordering::Relaxed) {
+            return;
+        }
+        let bytes = format::encode(table, &key.text);
+        if bytes.len() as u64 > self.bytes_max {
+            return;
+        }
+        if self.directory.write(&key.name, &bytes).is_err() {
+            self.is_writable.store(false, Ordering::Relaxed);
+            return;
+        }
+        let total = {
+            let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
+            *total += bytes.len() as u64;
+            *total
+        };
+        if total > self.bytes_max {
+            self.shrink();
+        }
+    }
+
+    /// Tables that were found.
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Files that were not whole.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Counts what is there, and removes the oldest if it is too much.
+    fn shrink(&self) {
+        let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
+        let mut files = self.directory.files();
+        files.sort_by_key(|file| file.used);
+        *total = files.iter().map(|file| file.bytes).sum();
+        if *total <= self.bytes_max {
+            return;
+        }
+        // Some more, so that not every new file has to look for old ones.
+        let target = self.bytes_max / 8 * 7;
+        for file in files {
+            if *total <= target {
+                break;
+            }
+            self.directory.remove(&file.name);
+            *total -= file.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
