@@ -1,11 +1,37 @@
 //! The unwind tables of all files that run, and who maps them where, kept where
 //! the walk reads them: in BPF maps, or in memory of ours.
+//!
+//! ```text
+//! file ──► build ──► FileTable ──► pool: page blocks, page index ◄── Mapping
+//!         ◄─ cache ─►       └────► dictionary: rules                   ▲
+//! process ──► layout ────────────► lists: PROCESSES[tgid] ──► MAPPINGS ┘
+//! ```
+//!
+//! The order of writing is the order of the arrows, from the inside out: rules,
+//! rows, index, list, process. What is no longer pointed to rests for a second
+//! before it is written over, longer than any sample takes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `encode` | an unwind rule as a word, or as an extended rule |
+//! | `dictionary` | the rules of all files, by number |
+//! | `file_table` | the table of one file, before it is loaded and then |
+//! | `pool` | the words of all tables, in chunks |
+//! | `files` | what is known of each file |
+//! | `build` | the threads that build tables |
+//! | `cache` | tables of earlier runs, on disk |
+//! | `layout` | the executable mappings of a process |
+//! | `lists` | the same as the walk reads them |
+//! | `reader` | all of it, read from here |
+//! | `maps`, `shared` | the memory |
+//! | `ranges`, `resting` | what of it is free, and what will be |
 
 mod build;
 mod cache;
 mod dictionary;
 mod encode;
 mod file_table;
+mod files;
 mod layout;
 mod lists;
 mod maps;
@@ -15,3 +41,224 @@ mod ranges;
 mod reader;
 mod resting;
 mod shared;
+mod stats;
+
+pub use build::Content;
+pub use cache::Cache;
+pub use file_table::TableHandle;
+pub use layout::MappedRange;
+pub use maps::{BpfMaps, Chunk, Chunks, Processes, TableMaps};
+pub use no_table::NoTable;
+pub use reader::Reader;
+pub use stats::TableStats;
+
+use crate::sample::ModuleId;
+use build::Builder;
+use dictionary::Dictionary;
+use file_table::FileTable;
+use files::Files;
+use lists::Lists;
+use maps::{EXTENDED_BYTES, RULES_BYTES};
+use pool::Pool;
+use probe_ebpf::table::MappingList;
+use shared::Shared;
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How long the table of a file is kept that nobody maps any more: a build
+/// starts the same programs again and again.
+const PATIENCE_NS: u64 = 60_000_000_000;
+
+/// Chunks that one call makes: the kernel takes its time for each.
+const CHUNKS_PER_POLL: u64 = 2;
+
+/// What may be used.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Of kernel memory for tables; at least one chunk of 1 MiB is used.
+    pub table_bytes: u64,
+    /// The directory that the cache is below; `None` for no cache.
+    pub cache_base: Option<PathBuf>,
+    pub cache_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            table_bytes: 128 << 20,
+            cache_base: Cache::default_base(),
+            cache_bytes: cache::BYTES_MAX,
+        }
+    }
+}
+
+/// All tables and all lists.
+pub struct Tables {
+    pool: Pool,
+    dictionary: Dictionary,
+    files: Files,
+    lists: Lists,
+    builder: Builder,
+    rules: Arc<Shared>,
+    extended: Arc<Shared>,
+    mappings: Arc<Shared>,
+}
+
+impl Tables {
+    /// Empty tables. A cache that cannot be used is done without.
+    pub fn new(maps: TableMaps, limits: &Limits) -> io::Result<Self> {
+        let open = |base: &PathBuf| Cache::open(base, limits.cache_bytes).ok();
+        let cache = limits.cache_base.as_ref().and_then(open);
+        let (rules, extended, mappings) = (maps.rules, maps.extended, maps.mappings);
+        Ok(Self {
+            pool: Pool::new(maps.chunks, limits.table_bytes),
+            dictionary: Dictionary::new(rules.clone(), extended.clone()),
+            files: Files::default(),
+            lists: Lists::new(mappings.clone(), maps.processes),
+            builder: Builder::start(cache)?,
+            rules,
+            extended,
+            mappings,
+        })
+    }
+
+    /// Asks for the table of a file, or for it to come sooner: `hotness` is how
+    /// many samples would have needed it. Nothing happens if the file is known.
+    pub fn want(&mut self, file: ModuleId, content: Content, hotness: u64) {
+        if self.files.table_of(file).is_some() {
+            return;
+        }
+        if !self.files.is_wanted(file) {
+            self.files.set_wanted(file);
+        }
+        if let Some(given_up) = self.builder.want(file, content, hotness) {
+            self.files.forget(given_up);
+        }
+    }
+
+    /// Loads some of what has been built, and tells the processes that map it.
+    /// Returns the files that have got a table. To be called often.
+    pub fn poll(&mut self, now_ns: u64) -> Vec<ModuleId> {
+        let mut ready = HashSet::new();
+        let made = self.pool.made();
+        while self.pool.made() - made < CHUNKS_PER_POLL {
+            let Some(built) = self.builder.next() else {
+                break;
+            };
+            let loaded = built.table.and_then(|table| self.load(built.file, &table));
+            match loaded {
+                Ok(()) => _ = ready.insert(built.file),
+                Err(reason) => self.files.set_none(built.file, reason),
+            }
+            if loaded == Err(NoTable::NoRoom) {
+                self.free_unused(0, now_ns);
+            }
+        }
+        if !ready.is_empty() {
+            let files = &self.files;
+            self.lists
+                .refresh(&ready, now_ns, &|layout| files.resolve(layout));
+        }
+        ready.into_iter().collect()
+    }
+
+    /// The table of a file, or why there is none. `None` while that is not
+    /// known: ask for it with [`want`](Self::want).
+    pub fn table_of(&self, file: ModuleId) -> Option<Result<TableHandle, NoTable>> {
+        self.files.table_of(file)
+    }
+
+    /// A process has exactly these executable mappings, sorted by address.
+    /// Nothing is written if it had the same before.
+    pub fn publish(&mut self, tgid: u32, layout: &[MappedRange], now_ns: u64) {
+        let files = &self.files;
+        self.lists
+            .publish(tgid, layout, now_ns, &|layout| files.resolve(layout));
+    }
+
+    /// A process has ended, or must not be walked.
+    pub fn unpublish(&mut self, tgid: u32, now_ns: u64) {
+        self.lists.unpublish(tgid, now_ns);
+    }
+
+    /// A process was sampled: others lose their lists before it does.
+    pub fn touch(&mut self, tgid: u32, now_ns: u64) {
+        self.lists.touch(tgid, now_ns);
+    }
+
+    /// Whether a process is published; it may have been evicted.
+    pub fn list_of(&self, tgid: u32) -> Option<MappingList> {
+        self.lists.list_of(tgid)
+    }
+
+    /// Frees what nobody needs any more, and does what waited for room. To be
+    /// called about once a second.
+    pub fn sweep(&mut self, now_ns: u64) {
+        let files = &self.files;
+        self.lists.sweep(now_ns, &|layout| files.resolve(layout));
+        self.free_unused(PATIENCE_NS, now_ns);
+        if self.pool.sweep(now_ns) {
+            self.files.forget_those_without_room();
+        }
+    }
+
+    /// A look at everything as it is now, for one batch of samples.
+    pub fn reader(&self) -> Reader {
+        Reader::new(
+            self.pool.chunks().clone(),
+            self.rules.clone(),
+            self.extended.clone(),
+            self.mappings.clone(),
+        )
+    }
+
+    pub fn stats(&self) -> TableStats {
+        let (tables, rows) = self.files.loaded();
+        let lists = self.lists.counts();
+        let cache = self.builder.cache();
+        let chunks = self.pool.chunk_count();
+        let fixed = RULES_BYTES + EXTENDED_BYTES + self.mappings.bytes();
+        TableStats {
+            tables,
+            rows,
+            waiting: self.builder.waiting(),
+            chunks,
+            kernel_bytes: (chunks * maps::CHUNK_BYTES + fixed) as u64,
+            used_bytes: self.pool.used_words() * 4,
+            rules: self.dictionary.rules(),
+            extended_rules: self.dictionary.extended(),
+            processes: self.lists.processes(),
+            lists: self.lists.lists(),
+            files_without_room: self.files.without_room(),
+            chunks_refused: self.pool.refused(),
+            rules_dropped: self.dictionary.dropped(),
+            processes_evicted: lists.evicted,
+            processes_refused: lists.refused,
+            lists_postponed: lists.postponed,
+            lists_cut: self.files.cut(),
+            cache_hits: cache.map_or(0, Cache::hits),
+            cache_damaged: cache.map_or(0, Cache::damaged),
+        }
+    }
+
+    fn load(&mut self, file: ModuleId, table: &FileTable) -> Result<(), NoTable> {
+        let loaded = table.load(&mut self.pool, &mut self.dictionary);
+        let loaded = loaded.ok_or(NoTable::NoRoom)?;
+        self.files.set_ready(file, loaded, table.segments.clone());
+        Ok(())
+    }
+
+    fn free_unused(&mut self, patience_ns: u64, now_ns: u64) {
+        let lists = &self.lists;
+        let is_mapped = |file| lists.is_mapped(file);
+        let runs = self.files.take_unused(is_mapped, patience_ns, now_ns);
+        if !runs.is_empty() {
+            self.pool.free(runs, now_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

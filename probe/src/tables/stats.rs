@@ -1,0 +1,37 @@
+//! Figures for the health view.
+
+/// How much there is, and what did not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TableStats {
+    pub tables: usize,
+    pub rows: usize,
+    /// Files whose tables are to be built.
+    pub waiting: usize,
+    pub chunks: usize,
+    /// All memory of the maps.
+    pub kernel_bytes: u64,
+    /// What of the chunks is used.
+    pub used_bytes: u64,
+    pub rules: usize,
+    pub extended_rules: usize,
+    pub processes: usize,
+    /// Processes with the same mappings share one.
+    pub lists: usize,
+
+    /// Files for whose tables there is no room now.
+    pub files_without_room: usize,
+    /// How often the kernel had no memory for a chunk.
+    pub chunks_refused: u64,
+    /// Rules that became unsupported because the dictionary is full.
+    pub rules_dropped: u64,
+    /// Processes that lost their lists to others.
+    pub processes_evicted: u64,
+    /// Updates of a process's list that the kernel did not take.
+    pub processes_refused: u64,
+    /// Lists that had to wait for room.
+    pub lists_postponed: u64,
+    /// Lists that were longer than the walk can search.
+    pub lists_cut: u64,
+    pub cache_hits: u64,
+    pub cache_damaged: u64,
+}

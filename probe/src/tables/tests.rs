@@ -1,0 +1,237 @@
+use super::resting::REST_NS;
+use super::*;
+use probe_ebpf::rule::{Rule, special};
+use probe_ebpf::table::NO_TABLE;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use symbolize::object::Object;
+use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule, UnwindTable};
+use symbolize::{LinkAddr, Segment, Segments};
+
+mod live;
+
+fn limits() -> Limits {
+    Limits {
+        cache_base: None,
+        ..Limits::default()
+    }
+}
+
+fn in_memory() -> Tables {
+    Tables::new(TableMaps::in_memory(), &limits()).unwrap()
+}
+
+fn content(path: impl AsRef<Path>) -> Content {
+    Content::File(Arc::new(File::open(path).unwrap().into()))
+}
+
+/// Polls until something is ready.
+fn wait(tables: &mut Tables, now_ns: u64) -> Vec<ModuleId> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        let ready = tables.poll(now_ns);
+        if !ready.is_empty() {
+            return ready;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("nothing became ready");
+}
+
+/// The mappings of this process that are of its own file.
+fn own_layout(file: ModuleId) -> Vec<MappedRange> {
+    let own = std::fs::read_link("/proc/self/exe").unwrap();
+    let lines = crate::proc_maps::read(std::process::id()).unwrap();
+    let own: &[u8] = own.as_os_str().as_encoded_bytes();
+    lines
+        .iter()
+        .map(|line| MappedRange {
+            start: line.start,
+            end: line.end,
+            file_offset: line.file_offset,
+            file: (line.path == own).then_some(file),
+        })
+        .collect()
+}
+
+/// Every address of our own code has the rule that its file says.
+fn check_own_rules(tables: &Tables, tgid: u32) {
+    let object = Object::read(&File::open("/proc/self/exe").unwrap()).unwrap();
+    let unwind = UnwindTable::read(&object).unwrap();
+    let reader = tables.reader();
+    let list = tables.list_of(tgid).unwrap();
+    let here = check_own_rules as *const () as u64;
+    let mapping = reader.find(list, here).unwrap();
+    assert_ne!(mapping.table, NO_TABLE);
+    let mut checked = 0;
+    for address in (mapping.start..mapping.end).step_by(61) {
+        assert_eq!(reader.find(list, address), Some(mapping));
+        let link = address - mapping.bias;
+        let rule = unwind.lookup(LinkAddr(link));
+        let expected = encode::encode(&rule.unwrap_or(UnwindRule::Hole));
+        let found = reader.rule_at(&mapping, link);
+        let found = match found.kind() {
+            probe_ebpf::rule::kind::EXTENDED => {
+                encode::Packed::Extended(reader.extended(found.offset()))
+            }
+            _ => encode::Packed::Word(found),
+        };
+        assert_eq!(found, expected, "at {link:#x}");
+        checked += usize::from(expected != encode::Packed::HOLE);
+    }
+    assert!(checked > 1000);
+}
+
+#[test]
+fn a_process_gets_its_table_when_it_is_built() {
+    let mut tables = in_memory();
+    let file = ModuleId(5);
+    tables.publish(1, &own_layout(file), 0);
+    let before = tables.list_of(1).unwrap();
+    assert_eq!(tables.table_of(file), None);
+    tables.want(file, content("/proc/self/exe"), 1);
+    assert_eq!(wait(&mut tables, 1), [file]);
+    assert!(matches!(tables.table_of(file), Some(Ok(_))));
+    let after = tables.list_of(1).unwrap();
+    assert_ne!(before.generation(), after.generation());
+    check_own_rules(&tables, 1);
+    let stats = tables.stats();
+    assert_eq!((stats.tables, stats.processes, stats.lists), (1, 1, 1));
+    assert!(stats.rows > 10_000 && stats.used_bytes <= stats.rows as u64 * 5);
+}
+
+#[test]
+fn a_table_goes_when_nobody_maps_the_file_for_long() {
+    let mut tables = in_memory();
+    let file = ModuleId(5);
+    tables.publish(1, &own_layout(file), 0);
+    tables.want(file, content("/proc/self/exe"), 1);
+    wait(&mut tables, 0);
+    tables.unpublish(1, 10);
+    tables.sweep(20);
+    tables.sweep(20 + PATIENCE_NS - 1);
+    assert_eq!(tables.stats().tables, 1);
+    tables.sweep(20 + PATIENCE_NS);
+    assert_eq!((tables.stats().tables, tables.stats().used_bytes), (0, 0));
+    assert!(tables.stats().chunks > 0, "it rests");
+    for _ in 0..tables.stats().chunks {
+        tables.sweep(20 + PATIENCE_NS + REST_NS);
+    }
+    assert_eq!(tables.stats().chunks, 0);
+    assert_eq!(tables.table_of(file), None);
+}
+
+/// A table of so many rows, at link address 0.
+fn table(rows: u32) -> FileTable {
+    let rules = [
+        UnwindRule::Hole,
+        UnwindRule::frame(Register::Rsp, 8, RbpRule::Same),
+        UnwindRule::frame(Register::Rsp, 16, RbpRule::Same),
+    ];
+    let rows: Vec<Row> = (0..rows)
+        .map(|at| Row {
+            start: at * 4,
+            rule: RuleId(at as u16 % 2 + 1),
+        })
+        .collect();
+    let segments = Segments::new(vec![Segment {
+        offset: 0,
+        vaddr: 0,
+        filesz: 1 << 30,
+        executable: true,
+    }]);
+    FileTable::build(&rows, &rules, &segments).unwrap()
+}
+
+#[test]
+fn files_that_nobody_maps_make_room() {
+    let limits = Limits {
+        table_bytes: 1 << 20,
+        ..limits()
+    };
+    let mut tables = Tables::new(TableMaps::in_memory(), &limits).unwrap();
+    let big = table(200_000);
+    assert_eq!(tables.load(ModuleId(1), &big), Ok(()));
+    assert_eq!(tables.load(ModuleId(2), &big), Err(NoTable::NoRoom));
+    tables.files.set_none(ModuleId(2), NoTable::NoRoom);
+    assert_eq!(tables.stats().files_without_room, 1);
+    // What `poll` does then: nobody maps the first one.
+    tables.free_unused(0, 0);
+    tables.sweep(REST_NS);
+    assert_eq!(
+        tables.table_of(ModuleId(2)),
+        None,
+        "it may be asked for again"
+    );
+    assert_eq!(tables.load(ModuleId(2), &big), Ok(()));
+}
+
+#[test]
+fn the_vdso_has_a_table() {
+    let mut tables = in_memory();
+    let image = symbolize::Vdso::image().unwrap();
+    tables.want(ModuleId(1), Content::Bytes(image.into()), 0);
+    assert_eq!(wait(&mut tables, 0), [ModuleId(1)]);
+}
+
+#[test]
+fn why_there_is_no_table_is_known() {
+    let mut tables = in_memory();
+    tables.want(ModuleId(1), Content::Bytes(b"text".as_slice().into()), 0);
+    let began = Instant::now();
+    while tables.table_of(ModuleId(1)).is_none() && began.elapsed() < Duration::from_secs(60) {
+        assert!(tables.poll(0).is_empty());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(tables.table_of(ModuleId(1)), Some(Err(NoTable::Damaged)));
+    let reader = tables.reader();
+    let no_table = probe_ebpf::table::Mapping {
+        table: NO_TABLE,
+        ..Default::default()
+    };
+    let hole = Rule::special(special::FRAME_POINTER);
+    assert_eq!(reader.rule_at(&no_table, 0), hole);
+}
+
+/// Sizes and times: `cargo test --release -p probe -- --ignored --nocapture figures`
+#[test]
+#[ignore = "prints figures"]
+fn figures() {
+    for path in std::env::var("FILES").unwrap_or_default().split(':') {
+        let Ok(file) = File::open(path) else { continue };
+        let began = Instant::now();
+        let object = Object::read(&file).unwrap();
+        let unwind = UnwindTable::read(&object).unwrap();
+        let read = began.elapsed();
+        let began = Instant::now();
+        let table = FileTable::build(unwind.rows(), unwind.rules(), object.segments()).unwrap();
+        let packed = began.elapsed();
+        let mut tables = in_memory();
+        let began = Instant::now();
+        tables.load(ModuleId(1), &table).unwrap();
+        let loaded = began.elapsed();
+        let base = tempfile::tempdir().unwrap();
+        let cache = Cache::open(base.path(), u64::MAX).unwrap();
+        let key = cache::CacheKey::new(&symbolize::FileId::gnu(&[1; 20]), 1).unwrap();
+        let began = Instant::now();
+        cache.store(&key, &table);
+        let stored = began.elapsed();
+        let began = Instant::now();
+        assert_eq!(cache.load(&key).as_ref(), Some(&table));
+        let cached = began.elapsed();
+        let stats = tables.stats();
+        let extended = table.rules.iter();
+        let extended = extended.filter(|rule| matches!(rule, encode::Packed::Extended(_)));
+        println!(
+            "{path}: {} rows, {} pages, {:.3} B/row ({:.3} of whole chunks), {} rules ({} extended), \
+             read {read:?}, packed {packed:?}, loaded {loaded:?}, stored {stored:?}, from cache {cached:?}",
+            unwind.rows().len(),
+            table.page_rows.len(),
+            stats.used_bytes as f64 / unwind.rows().len() as f64,
+            (stats.chunks << 20) as f64 / unwind.rows().len() as f64,
+            table.rules.len(),
+            extended.count(),
+        );
+    }
+}
