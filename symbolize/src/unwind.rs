@@ -16,7 +16,8 @@
 //! | `program` | an entry's instructions, run to rows |
 //! | `x86_64` | a row of that architecture as a rule |
 //! | `expression` | the few DWARF expressions that compilers write |
-//! | `collect` | rules as found, in the order of the file |
+//! | `collect` | rows as found, in the order of the file |
+//! | `rules` | their different rules, each once |
 //! | `flatten` | the same by address, each address once |
 
 mod collect;
@@ -26,6 +27,7 @@ mod expression;
 mod flatten;
 mod program;
 pub mod rule;
+mod rules;
 mod section;
 pub mod table;
 mod x86_64;

@@ -2,10 +2,10 @@
 //! gimli. Two descriptions of a frame that mean the same give the same caller.
 
 use gimli::{CfaRule, Encoding, EvaluationResult, Location, Register, RegisterRule, Value};
-use gimli::{UnwindExpression, UnwindSection, UnwindTableRow, X86_64};
+use gimli::{UnwindExpression, UnwindSection, X86_64};
 use symbolize::unwind::{RbpRule, UnwindRule};
 
-use super::oracle::Bytes;
+use super::oracle::{Bytes, Row};
 
 /// What unwinding finds out about the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
 
 /// `None` if there is no caller, or an expression fails.
 pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
-    row: &UnwindTableRow<usize>,
+    row: &Row,
     section: &S,
     encoding: Encoding,
     registers: &Registers,

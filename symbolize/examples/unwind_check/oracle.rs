@@ -1,7 +1,8 @@
 //! The comparison of one file's table with gimli's rows.
 
 use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian};
-use gimli::{CfaRule, FrameDescriptionEntry, RegisterRule, UnwindContext, UnwindSection, X86_64};
+use gimli::{CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindContext};
+use gimli::{UnwindContextStorage, UnwindSection, UnwindTableRow, X86_64};
 use symbolize::object::Object;
 use symbolize::unwind::{Unsupported, UnwindRule, UnwindTable};
 use symbolize::{LinkAddr, OpenError};
@@ -10,6 +11,16 @@ use super::frames::{self, Registers};
 use super::ranges::{Range, Ranges};
 
 pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Room for more nested states than gimli has by default, which is 4.
+pub struct Roomy;
+
+impl UnwindContextStorage<usize> for Roomy {
+    type Rules = [(Register, RegisterRule<usize>); 64];
+    type Stack = Box<[UnwindTableRow<usize, Self>; 20]>;
+}
+
+pub type Row = UnwindTableRow<usize, Roomy>;
 
 /// Wrong look-ups that are described.
 const EXAMPLES: usize = 5;
@@ -28,13 +39,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn add(&mut self, other: Outcome) {
-        self.rows += other.rows;
-        self.shadowed += other.shadowed;
-        self.lookups += other.lookups;
-        self.wrong += other.wrong;
-    }
-
     fn count(&mut self, addr: u64, found: Option<UnwindRule>, right: bool) {
         self.lookups += 1;
         if right {
@@ -50,18 +54,19 @@ impl Outcome {
 /// Looks up every row of the file that gimli finds.
 pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError> {
     let text = object.section_by_name(b".text").map_or(0, |s| s.addr);
-    let mut eh_frames = Vec::new();
-    let mut debug_frames = Vec::new();
-    for section in object.sections() {
-        let sections = match object.section_name(section) {
-            b".eh_frame" | b".bolt.org.eh_frame" => &mut eh_frames,
-            b".debug_frame" if !section.is_compressed() => &mut debug_frames,
-            _ => continue,
-        };
-        let bases = BaseAddresses::default().set_text(text);
-        let bases = bases.set_eh_frame(section.addr);
-        sections.push((object.section_data(section, 1 << 30, "section")?, bases));
-    }
+    let sections = |name: &[u8]| {
+        let sections = object.sections().iter();
+        let named = sections.filter(|s| object.section_name(s) == name && !s.is_compressed());
+        let read = named.map(|section| {
+            let bases = BaseAddresses::default().set_text(text);
+            let bases = bases.set_eh_frame(section.addr);
+            Ok((object.section_data(section, 1 << 30, "section")?, bases))
+        });
+        read.collect::<Result<Vec<_>, OpenError>>()
+    };
+    let mut eh_frames = sections(b".eh_frame")?;
+    eh_frames.extend(sections(b".bolt.org.eh_frame")?);
+    let debug_frames = sections(b".debug_frame")?;
     let eh_frames: Vec<_> = eh_frames
         .iter()
         .map(|(data, bases)| (EhFrame::new(data, LittleEndian), bases))
@@ -89,7 +94,7 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
 
 fn ranges<'d, S: UnwindSection<Bytes<'d>>>(sections: &[(S, &BaseAddresses)]) -> Ranges {
     let mut ranges = Vec::new();
-    let mut context = UnwindContext::new();
+    let mut context = UnwindContext::<usize, Roomy>::new_in();
     for_each_fde(sections, |number, section, bases, fde| {
         let is_whole = fde
             .rows(section, bases, &mut context)
@@ -119,7 +124,7 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
     outcome: &mut Outcome,
     owner: impl Fn(u64) -> Option<usize>,
 ) {
-    let mut context = UnwindContext::new();
+    let mut context = UnwindContext::<usize, Roomy>::new_in();
     for_each_fde(sections, |number, section, bases, fde| {
         let Ok(mut rows) = fde.rows(section, bases, &mut context) else {
             return;
@@ -164,7 +169,7 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
 }
 
 /// Whether a row is of the form that nearly all have.
-fn is_common(row: &gimli::UnwindTableRow<usize>) -> bool {
+fn is_common(row: &Row) -> bool {
     let by_register = |register| register == X86_64::RSP || register == X86_64::RBP;
     matches!(row.cfa(), CfaRule::RegisterAndOffset { register, .. } if by_register(*register))
         && row.register(X86_64::RA) == Some(RegisterRule::Offset(-8))

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 pub struct Range {
     pub start: u64,
     pub end: u64,
-    /// Which one it is, in the order of the file.
+    /// Which one it is, in the order of reading.
     pub number: usize,
 }
 

@@ -164,7 +164,7 @@ impl Section {
 
     /// Whether the bytes in the file have to be inflated first.
     pub fn is_compressed(&self) -> bool {
-        self.flags & u64::from(elf::SHF_COMPRESSED.0) != 0
+        self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
     /// Whether the section has bytes in this file; those of `.bss`, and all of

@@ -1,17 +1,16 @@
 //! Rules as they are found: the rows of each function together, functions in
 //! the order of the file.
 
-use std::collections::HashMap;
-
-use super::rule::{Unsupported, UnwindRule};
-use super::table::{Row, RuleId, Statistics};
+use super::rule::UnwindRule;
+use super::rules::Rules;
+use super::table::{Row, Statistics};
 use crate::OpenError;
 
 /// 128 MiB. The largest files known to us have 2 million.
 const ROWS_MAX: usize = 16 << 20;
 
 /// The rows of one function: `rows[first..behind]` of its collection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
     pub start: u32,
     pub end: u32,
@@ -24,13 +23,6 @@ pub struct Span {
 pub struct Collection {
     pub rows: Vec<Row>,
     pub spans: Vec<Span>,
-}
-
-/// Different rules, numbered in the order in which they were met.
-#[derive(Debug)]
-pub struct Rules {
-    pub list: Vec<UnwindRule>,
-    ids: HashMap<UnwindRule, RuleId>,
 }
 
 /// Takes functions one after the other.
@@ -103,49 +95,5 @@ impl Collector {
     /// What was collected since the start or the last call.
     pub fn take(&mut self) -> Collection {
         std::mem::take(&mut self.collection)
-    }
-}
-
-impl Rules {
-    fn id(&mut self, rule: UnwindRule) -> RuleId {
-        if let Some(id) = self.ids.get(&rule) {
-            return *id;
-        }
-        // The last number is kept for what has none.
-        if self.list.len() == usize::from(u16::MAX) {
-            self.list
-                .push(UnwindRule::Unsupported(Unsupported::TooManyRules));
-        }
-        match u16::try_from(self.list.len()) {
-            Ok(number) => {
-                self.list.push(rule);
-                self.ids.insert(rule, RuleId(number));
-                RuleId(number)
-            }
-            Err(_) => RuleId(u16::MAX),
-        }
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Rules {
-        let mut rules = Rules {
-            list: Vec::new(),
-            ids: HashMap::new(),
-        };
-        let hole = rules.id(UnwindRule::Hole);
-        debug_assert_eq!(hole, RuleId::HOLE);
-        rules
-    }
-}
-
-impl Default for Span {
-    fn default() -> Span {
-        Span {
-            start: 0,
-            end: 0,
-            first: 0,
-            behind: 0,
-        }
     }
 }

@@ -12,23 +12,25 @@ use crate::object::{Object, ProgramHeader};
 /// them tells nothing new.
 const HEADER_BYTES: u64 = 12;
 
-/// Adds the functions of all such sections. BOLT leaves the information of
-/// code that it did not move in a section of its own.
+/// BOLT leaves the information of code that it did not move in a section of
+/// its own. It is read last: of two for the same code the first counts.
+const NAMES: [&[u8]; 2] = [b".eh_frame", b".bolt.org.eh_frame"];
+
+/// Adds the functions of all such sections.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     let bases = bases(object);
     let mut found = false;
-    for section in object.sections() {
-        let name = object.section_name(section);
-        if !matches!(name, b".eh_frame" | b".bolt.org.eh_frame") {
-            continue;
+    for name in NAMES {
+        let sections = object.sections().iter();
+        for section in sections.filter(|section| object.section_name(section) == name) {
+            found = true;
+            let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
+            let bases = bases.clone().set_eh_frame(section.addr);
+            let eh_frame = EhFrame::new(&data, LittleEndian);
+            // Where object files were linked in an odd order, the zero that
+            // ends the last of them is in the middle.
+            section::read(&eh_frame, &data, &bases, AtZero::Continue, collector)?;
         }
-        found = true;
-        let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
-        let bases = bases.clone().set_eh_frame(section.addr);
-        let eh_frame = EhFrame::new(&data, LittleEndian);
-        // Where object files were linked in an odd order, the zero that ends
-        // the last is in the middle.
-        section::read(&eh_frame, &data, &bases, AtZero::Continue, collector)?;
     }
     match found {
         true => Ok(()),

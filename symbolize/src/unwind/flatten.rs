@@ -1,8 +1,7 @@
 //! Functions, possibly overlapping, as rows in the order of their addresses.
 //!
 //! Where functions overlap, the one that starts last has the address; of those
-//! that start together the shorter; of equal ones that which comes first in
-//! the file. Overlaps are what BOLT leaves behind: it moves functions, and
+//! that start together the shorter; of equal ones that which was found first. Overlaps are what BOLT leaves behind: it moves functions, and
 //! keeps a copy of the original information for those that it did not move.
 
 use std::cmp::Reverse;
@@ -142,5 +141,136 @@ impl Output {
         if self.0.last().is_none_or(|last| last.rule != row.rule) {
             self.0.push(row);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unwind::{RbpRule, Register};
+
+    /// Functions as `(start, end, [(address, rule)])`.
+    #[track_caller]
+    fn check(functions: &[(u32, u32, &[(u32, u16)])], expected: &[(u32, u16)]) {
+        assert_eq!(plain(&flatten(collection(functions))), expected);
+    }
+
+    fn collection(functions: &[(u32, u32, &[(u32, u16)])]) -> Collection {
+        let mut collection = Collection::default();
+        for (start, end, rows) in functions {
+            let first = collection.rows.len() as u32;
+            collection.rows.extend(rows.iter().map(|row| Row {
+                start: row.0,
+                rule: RuleId(row.1),
+            }));
+            collection.spans.push(Span {
+                start: *start,
+                end: *end,
+                first,
+                behind: collection.rows.len() as u32,
+            });
+        }
+        collection
+    }
+
+    fn plain(rows: &[Row]) -> Vec<(u32, u16)> {
+        rows.iter().map(|row| (row.start, row.rule.0)).collect()
+    }
+
+    #[test]
+    fn functions_apart_and_touching() {
+        check(&[], &[]);
+        let second: &[(u32, u16)] = &[(30, 1), (34, 2)];
+        check(
+            &[(30, 40, second), (10, 20, &[(10, 1)]), (40, 50, &[(40, 2)])],
+            &[(10, 1), (20, 0), (30, 1), (34, 2), (50, 0)],
+        );
+        // The same rule on both sides.
+        check(
+            &[(10, 20, &[(10, 1)]), (20, 30, &[(20, 1)])],
+            &[(10, 1), (30, 0)],
+        );
+    }
+
+    #[test]
+    fn the_last_to_start_wins() {
+        let outer: &[(u32, u16)] = &[(10, 1), (50, 2)];
+        check(
+            &[(10, 100, outer), (40, 60, &[(40, 3)])],
+            &[(10, 1), (40, 3), (60, 2), (100, 0)],
+        );
+        check(
+            &[(10, 100, outer), (90, 120, &[(90, 3)])],
+            &[(10, 1), (50, 2), (90, 3), (120, 0)],
+        );
+        // Three deep, the middle one ending with the inner.
+        check(
+            &[(10, 100, outer), (20, 40, &[(20, 3)]), (30, 40, &[(30, 4)])],
+            &[(10, 1), (20, 3), (30, 4), (40, 1), (50, 2), (100, 0)],
+        );
+    }
+
+    #[test]
+    fn of_equal_starts_the_shorter_and_of_equals_the_first() {
+        for functions in [
+            [(10, 30, &[(10, 1)][..]), (10, 20, &[(10, 2)])],
+            [(10, 20, &[(10, 2)][..]), (10, 30, &[(10, 1)])],
+        ] {
+            check(&functions, &[(10, 2), (20, 1), (30, 0)]);
+        }
+        check(
+            &[(10, 20, &[(10, 1)]), (10, 20, &[(10, 2)])],
+            &[(10, 1), (20, 0)],
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_address_space() {
+        let end = u32::MAX;
+        check(&[(10, end, &[(10, 1)])], &[(10, 1), (end, 0)]);
+    }
+
+    #[test]
+    fn secondary_rows_fill_holes() {
+        let primary = flatten(collection(&[(10, 20, &[(10, 1)]), (30, 40, &[(30, 1)])]));
+        let secondary = flatten(collection(&[(5, 35, &[(5, 2), (32, 3)])]));
+        assert_eq!(
+            plain(&overlay(&primary, &secondary)),
+            [(5, 2), (10, 1), (20, 2), (30, 1), (40, 0)]
+        );
+        assert_eq!(overlay(&[], &secondary), secondary);
+        assert_eq!(overlay(&primary, &[]), primary);
+    }
+
+    #[test]
+    fn padding_behind_ordinary_frames() {
+        let frame = |offset| UnwindRule::frame(Register::Rsp, offset, RbpRule::Same);
+        let rules = [
+            UnwindRule::Hole,
+            frame(8),
+            frame(16),
+            UnwindRule::EndOfStack,
+        ];
+        let check = |functions: &[_], expected: &[_]| {
+            let mut rows = flatten(collection(functions));
+            drop_padding(&mut rows, &rules);
+            assert_eq!(plain(&rows), expected);
+        };
+        // 63 bytes, then 64.
+        let (a, b, c): (&[_], &[_], &[_]) = (&[(100, 1)], &[(173, 2)], &[(247, 1)]);
+        check(
+            &[(100, 110, a), (173, 183, b), (247, 250, c)],
+            &[(100, 1), (173, 2), (183, 0), (247, 1), (250, 0)],
+        );
+        // The same rule on both sides of it.
+        check(
+            &[(100, 110, a), (120, 130, &[(120, 1)])],
+            &[(100, 1), (130, 0)],
+        );
+        // Code behind `_start` is not the end of the stack.
+        check(
+            &[(100, 110, &[(100, 3)]), (120, 130, &[(120, 1)])],
+            &[(100, 3), (110, 0), (120, 1), (130, 0)],
+        );
     }
 }

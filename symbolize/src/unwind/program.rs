@@ -9,7 +9,7 @@ use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, Regi
 use super::section::Bytes;
 
 /// Compilers nest two deep.
-const REMEMBERED_MAX: usize = 1024;
+const REMEMBERED_MAX: usize = 64;
 
 /// The registers that rules are kept for.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +36,16 @@ pub struct Common {
     /// The state that FDEs start from and `DW_CFA_restore` goes back to.
     /// `None` while running the CIE's own instructions.
     pub initial: Option<State>,
+    /// States that the CIE remembered and did not restore. Nobody writes such,
+    /// but other readers leave them to the FDE.
+    pub remembered: Vec<State>,
 }
 
 /// Runs the instructions of one entry.
 #[derive(Debug)]
 pub struct Machine<'c> {
     common: &'c Common,
-    pub state: State,
+    state: State,
     address: u64,
     remembered: Vec<State>,
 }
@@ -53,7 +56,7 @@ impl<'c> Machine<'c> {
             common,
             state: common.initial.clone().unwrap_or_default(),
             address,
-            remembered: Vec::new(),
+            remembered: common.remembered.clone(),
         }
     }
 
@@ -72,6 +75,15 @@ impl<'c> Machine<'c> {
         }
         on_row(self.address, &self.state);
         Ok(())
+    }
+
+    /// What a CIE leads to, as its FDEs start from it.
+    pub fn into_common(self) -> Common {
+        Common {
+            initial: Some(self.state),
+            remembered: self.remembered,
+            ..*self.common
+        }
     }
 
     /// Gives the address of the next row where this one is complete.

@@ -188,14 +188,17 @@ where
     if !is_usual {
         return Err(Failure::Damaged);
     }
-    let mut common = Common {
+    let common = Common {
         tracked: x86_64::TRACKED,
         code_alignment: entry.code_alignment_factor(),
         data_alignment: entry.data_alignment_factor(),
         initial: None,
+        remembered: Vec::new(),
     };
     let mut machine = Machine::new(&common, 0);
     machine.run(entry.instructions(section, bases), |_, _| {})?;
-    common.initial = Some(machine.state);
-    Ok(Cie { entry, common })
+    Ok(Cie {
+        common: machine.into_common(),
+        entry,
+    })
 }

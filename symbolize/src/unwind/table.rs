@@ -69,7 +69,7 @@ impl UnwindTable {
         if !debug.spans.is_empty() {
             rows = flatten::overlay(&rows, &flatten::flatten(debug));
         }
-        let rules = collector.rules.list;
+        let rules = collector.rules.into_list();
         flatten::drop_padding(&mut rows, &rules);
         Ok(UnwindTable {
             rows,
