@@ -17,10 +17,11 @@ pub fn visit(paths: Vec<PathBuf>, on_file: &mut impl FnMut(&Path)) {
         if metadata.is_dir() {
             let entries = path.read_dir().into_iter().flatten().flatten();
             pending.extend(entries.map(|entry| entry.path()));
-        } else if metadata.is_file() && is_elf(&path) {
-            if seen.insert((metadata.dev(), metadata.ino())) {
-                on_file(&path);
-            }
+            continue;
+        }
+        let is_wanted = metadata.is_file() && is_elf(&path);
+        if is_wanted && seen.insert((metadata.dev(), metadata.ino())) {
+            on_file(&path);
         }
     }
 }

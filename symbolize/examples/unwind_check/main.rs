@@ -146,7 +146,7 @@ impl Totals {
         }
         let outcome = &self.outcome;
         println!(
-            "gimli rows   {} ({} shadowed)",
+            "gimli rows   {} ({} addresses shadowed)",
             outcome.rows, outcome.shadowed
         );
         println!("look-ups     {}", outcome.lookups);

@@ -31,7 +31,7 @@ const PADDING_BYTES: u64 = 64;
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub rows: u64,
-    /// Rows whose address belongs to another FDE.
+    /// Addresses of rows that belong to another FDE, and are not looked up.
     pub shadowed: u64,
     pub lookups: u64,
     pub wrong: u64,

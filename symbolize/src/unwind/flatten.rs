@@ -149,13 +149,15 @@ mod tests {
     use super::*;
     use crate::unwind::{RbpRule, Register};
 
-    /// Functions as `(start, end, [(address, rule)])`.
+    /// `(start, end, [(address, rule)])`
+    type Function<'r> = (u32, u32, &'r [(u32, u16)]);
+
     #[track_caller]
-    fn check(functions: &[(u32, u32, &[(u32, u16)])], expected: &[(u32, u16)]) {
+    fn check(functions: &[Function<'_>], expected: &[(u32, u16)]) {
         assert_eq!(plain(&flatten(collection(functions))), expected);
     }
 
-    fn collection(functions: &[(u32, u32, &[(u32, u16)])]) -> Collection {
+    fn collection(functions: &[Function<'_>]) -> Collection {
         let mut collection = Collection::default();
         for (start, end, rows) in functions {
             let first = collection.rows.len() as u32;
@@ -251,7 +253,7 @@ mod tests {
             frame(16),
             UnwindRule::EndOfStack,
         ];
-        let check = |functions: &[_], expected: &[_]| {
+        let check = |functions: &[Function<'_>], expected: &[_]| {
             let mut rows = flatten(collection(functions));
             drop_padding(&mut rows, &rules);
             assert_eq!(plain(&rows), expected);

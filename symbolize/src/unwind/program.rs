@@ -1,8 +1,9 @@
 //! Call frame instructions, run to rows (DWARF 5, 6.4.2).
 //!
 //! Of a row only three things are kept: the CFA, and where the frame pointer
-//! and the return address were saved. That makes a state of 100 bytes out of
-//! one for every register, and running them three times as fast.
+//! and the return address were saved. A CIE's instructions are run once, not
+//! again for each of its functions, and what they and the states that they
+//! remember can cost is bounded.
 
 use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, RegisterRule};
 
