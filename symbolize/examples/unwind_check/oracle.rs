@@ -80,11 +80,11 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
     let eh_ranges = ranges(&eh_frames);
     let debug_ranges = ranges(&debug_frames);
     rows(&eh_frames, table, &mut outcome, |addr| {
-        eh_ranges.owner(addr)
+        eh_ranges.owner(addr)?.number
     });
     rows(&debug_frames, table, &mut outcome, |addr| {
         let owner = debug_ranges.owner(addr);
-        owner.filter(|_| eh_ranges.owner(addr).is_none())
+        owner.filter(|_| eh_ranges.owner(addr).is_none())?.number
     });
     if debug_frames.is_empty() {
         gaps(&eh_ranges, table, &mut outcome);
@@ -96,26 +96,30 @@ fn ranges<'d, S: UnwindSection<Bytes<'d>>>(sections: &[(S, &BaseAddresses)]) -> 
     let mut ranges = Vec::new();
     let mut context = UnwindContext::<usize, Roomy>::new_in();
     for_each_fde(sections, |number, section, bases, fde| {
-        let is_whole = fde
+        let error = fde
             .rows(section, bases, &mut context)
-            .is_ok_and(|mut rows| {
-                loop {
-                    match rows.next_row() {
-                        Ok(Some(_)) => {}
-                        Ok(None) => break true,
-                        Err(_) => break false,
-                    }
-                }
-            });
-        if is_whole {
-            ranges.push(Range {
-                start: fde.initial_address(),
-                end: fde.end_address(),
-                number,
-            });
-        }
+            .and_then(|mut rows| while_some(|| Ok(rows.next_row()?.is_some())))
+            .err();
+        // What gimli does not run to the end is no function. Where it is
+        // stricter than others, see `Machine`, it has no say.
+        let number = match error {
+            None => Some(number),
+            Some(gimli::Error::CfiInstructionInInvalidContext) => None,
+            Some(_) => return,
+        };
+        ranges.push(Range {
+            start: fde.initial_address(),
+            end: fde.end_address(),
+            order: ranges.len(),
+            number,
+        });
     });
     Ranges::new(ranges)
+}
+
+fn while_some(mut next: impl FnMut() -> gimli::Result<bool>) -> gimli::Result<()> {
+    while next()? {}
+    Ok(())
 }
 
 fn rows<'d, S: UnwindSection<Bytes<'d>>>(
@@ -185,7 +189,7 @@ fn gaps(ranges: &Ranges, table: &UnwindTable, outcome: &mut Outcome) {
         let found = table.lookup(LinkAddr(middle));
         let before = table.lookup(LinkAddr(start - 1));
         let is_padding = end - start < PADDING_BYTES && found == before;
-        let right = found == Some(UnwindRule::Hole) || is_padding;
+        let right = matches!(found, None | Some(UnwindRule::Hole)) || is_padding;
         outcome.count(middle, found, right);
     }
 }

@@ -8,8 +8,10 @@ use std::cmp::Reverse;
 pub struct Range {
     pub start: u64,
     pub end: u64,
-    /// Which one it is, in the order of reading.
-    pub number: usize,
+    /// Its place in the order of reading.
+    pub order: usize,
+    /// Which one it is; `None` if it cannot be compared.
+    pub number: Option<usize>,
 }
 
 /// The FDEs of one kind of section.
@@ -22,7 +24,7 @@ pub struct Ranges {
 
 impl Ranges {
     pub fn new(mut ranges: Vec<Range>) -> Ranges {
-        ranges.sort_by_key(|r| (r.start, Reverse(r.end), Reverse(r.number)));
+        ranges.sort_by_key(|r| (r.start, Reverse(r.end), Reverse(r.order)));
         let mut end = 0;
         let maxima = ranges.iter().map(|range| {
             end = range.end.max(end);
@@ -35,7 +37,7 @@ impl Ranges {
     }
 
     /// The one that starts last, is shortest, comes first.
-    pub fn owner(&self, addr: u64) -> Option<usize> {
+    pub fn owner(&self, addr: u64) -> Option<&Range> {
         let behind = self.sorted.partition_point(|range| range.start <= addr);
         let mut candidates = (0..behind).rev();
         let candidates = candidates.by_ref();
@@ -43,7 +45,6 @@ impl Ranges {
             .take_while(|&index| self.end_max[index] > addr)
             .map(|index| &self.sorted[index])
             .find(|range| addr < range.end)
-            .map(|range| range.number)
     }
 
     /// Address ranges between FDEs.

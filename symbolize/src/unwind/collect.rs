@@ -69,10 +69,9 @@ impl Collector {
             start: address as u32,
             rule: self.rules.id(rule()),
         };
-        match rows[self.open.first as usize..].last_mut() {
-            Some(last) if last.start == row.start => *last = row,
-            Some(last) if last.rule == row.rule => {}
-            _ => rows.push(row),
+        let last = rows[self.open.first as usize..].last();
+        if last.is_none_or(|last| last.rule != row.rule) {
+            rows.push(row);
         }
     }
 

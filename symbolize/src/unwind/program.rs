@@ -5,6 +5,7 @@
 //! again for each of its functions, and what they and the states that they
 //! remember can cost is bounded.
 
+use gimli::UnwindExpression;
 use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, RegisterRule};
 
 use super::section::Bytes;
@@ -21,11 +22,38 @@ pub struct Tracked {
 
 /// A row without its address. A rule of `None` was never given: what it means
 /// is up to the architecture.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    pub cfa: CfaRule<usize>,
+    cfa_register: gimli::Register,
+    cfa_offset: i64,
+    /// Instead of register and offset, which come back without it.
+    cfa_expression: Option<UnwindExpression<usize>>,
     pub frame_pointer: Option<RegisterRule<usize>>,
     pub return_address: Option<RegisterRule<usize>>,
+}
+
+impl State {
+    pub fn cfa(&self) -> CfaRule<usize> {
+        match self.cfa_expression {
+            Some(expression) => CfaRule::Expression(expression),
+            None => CfaRule::RegisterAndOffset {
+                register: self.cfa_register,
+                offset: self.cfa_offset,
+            },
+        }
+    }
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            cfa_register: gimli::Register(0),
+            cfa_offset: 0,
+            cfa_expression: None,
+            frame_pointer: None,
+            return_address: None,
+        }
+    }
 }
 
 /// What the CIE contributes to running the instructions of its FDEs.
@@ -99,25 +127,26 @@ impl<'c> Machine<'c> {
                 return next.map(Some).ok_or(Error::AddressOverflow);
             }
 
-            I::DefCfa { register, offset } => self.set_cfa(register, offset.cast_signed()),
+            I::DefCfa { register, offset } => {
+                self.set_cfa_register(register);
+                self.state.cfa_offset = offset.cast_signed();
+            }
             I::DefCfaSf {
                 register,
                 factored_offset,
-            } => self.set_cfa(register, self.factored(factored_offset)),
-            I::DefCfaRegister { register } => {
-                let (_, offset) = self.cfa()?;
-                self.set_cfa(register, offset);
+            } => {
+                self.set_cfa_register(register);
+                self.state.cfa_offset = self.factored(factored_offset);
             }
-            I::DefCfaOffset { offset } => {
-                let (register, _) = self.cfa()?;
-                self.set_cfa(register, offset.cast_signed());
-            }
+            // After an expression these two are not allowed, but libgcrypt's
+            // assembler code has them, and libgcc and gdb take them like this.
+            I::DefCfaRegister { register } => self.set_cfa_register(register),
+            I::DefCfaOffset { offset } => self.state.cfa_offset = offset.cast_signed(),
             I::DefCfaOffsetSf { factored_offset } => {
-                let (register, _) = self.cfa()?;
-                self.set_cfa(register, self.factored(factored_offset));
+                self.state.cfa_offset = self.factored(factored_offset);
             }
             I::DefCfaExpression { expression } => {
-                self.state.cfa = CfaRule::Expression(expression);
+                self.state.cfa_expression = Some(expression);
             }
 
             I::Undefined { register } => self.set(register, RegisterRule::Undefined),
@@ -178,15 +207,9 @@ impl<'c> Machine<'c> {
         Ok(None)
     }
 
-    fn cfa(&self) -> gimli::Result<(gimli::Register, i64)> {
-        match self.state.cfa {
-            CfaRule::RegisterAndOffset { register, offset } => Ok((register, offset)),
-            CfaRule::Expression(_) => Err(Error::CfiInstructionInInvalidContext),
-        }
-    }
-
-    fn set_cfa(&mut self, register: gimli::Register, offset: i64) {
-        self.state.cfa = CfaRule::RegisterAndOffset { register, offset };
+    fn set_cfa_register(&mut self, register: gimli::Register) {
+        self.state.cfa_register = register;
+        self.state.cfa_expression = None;
     }
 
     fn set(&mut self, register: gimli::Register, rule: RegisterRule<usize>) {

@@ -32,7 +32,7 @@ fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
         _ => return Err(Unsupported::ReturnAddress),
     }
     let rbp = rbp(state.frame_pointer.as_ref(), section)?;
-    let cfa = match state.cfa {
+    let cfa = match state.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => Cfa {
             base: base(register.0)?,
             deref: false,
@@ -80,7 +80,7 @@ fn rbp(rule: Option<&RegisterRule<usize>>, section: &[u8]) -> Result<RbpRule, Un
 /// In the C library's `__restore_rt` all registers have expressions that find
 /// them in the `struct ucontext`. The one of `rsp` tells that it is there.
 fn signal_frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
-    let CfaRule::Expression(expression) = state.cfa else {
+    let CfaRule::Expression(expression) = state.cfa() else {
         return Err(Unsupported::SignalFrame);
     };
     let rsp = expression::Address {

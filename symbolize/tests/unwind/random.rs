@@ -89,7 +89,7 @@ fn common() -> impl Strategy<Value = Common> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Functions lie anywhere, so that they overlap, touch and leave gaps.
     #[test]

@@ -115,6 +115,25 @@ fn saved_stack_pointer() {
     );
 }
 
+/// libgcrypt's assembler code goes back to a register without its offset.
+#[test]
+fn register_after_an_expression() {
+    check(
+        &[
+            0x44, 0x0e, 56, // def_cfa_offset 56
+            0x44, 0x0f, 6, 0x77, 0x98, 0x04, 0x06, 0x23, 56, // breg7 536; deref; plus 56
+            0x44, 0x0e, 48, // def_cfa_offset 48: not in use
+            0x44, 0x0d, 7, // def_cfa_register rsp
+        ],
+        &[
+            (4, rsp(56, RbpRule::Same)),
+            (8, deref(Register::Rsp, 536, 56, RbpRule::Same)),
+            (12, deref(Register::Rsp, 536, 56, RbpRule::Same)),
+            (16, rsp(48, RbpRule::Same)),
+        ],
+    );
+}
+
 #[test]
 fn linkage_table() {
     let expression = [
