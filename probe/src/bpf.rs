@@ -10,8 +10,10 @@ use crate::sample::{Batch, Counters};
 use crate::sideband::record::{Event, What};
 use crate::source::{Source, SourceError, SourceInfo};
 use crate::startup::StartupScan;
+use crate::tables::{Limits, TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::{FilterMaps, Targets};
+use crate::unwinding::Unwinding;
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use probe_ebpf::limits::{RING_BYTES, USER_FRAMES_MAX};
 use probe_ebpf::settings::counter;
@@ -36,6 +38,8 @@ pub struct Config {
     pub max_depth: u32,
     /// Size of the ring buffer; a power of two.
     pub ring_bytes: u32,
+    /// Memory and cache of unwind tables.
+    pub tables: Limits,
 }
 
 impl Default for Config {
@@ -45,6 +49,7 @@ impl Default for Config {
             rate_hz: 99,
             max_depth: 512,
             ring_bytes: RING_BYTES as u32,
+            tables: Limits::default(),
         }
     }
 }
@@ -61,6 +66,7 @@ pub struct BpfSource {
     processes: ProcessTable,
     startup: StartupScan,
     resolver: Resolver,
+    unwinding: Unwinding,
     /// Read, but newer than the side band has been read.
     waiting_samples: Vec<RawSample>,
     waiting_events: Vec<Event>,
@@ -91,6 +97,9 @@ impl BpfSource {
                 comm_verdicts: loaded.comm_verdicts,
             },
         )?;
+        let maps = TableMaps::of_bpf(loaded.tables).map_err(Error::Tables)?;
+        let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
+        let unwinding = Unwinding::new(tables, settings.max_user_frames as usize);
         let clocks = Clocks::start(loaded.sampler, config.rate_hz)?;
         let mut notes = loaded.notes;
         if !clocks.has_build_ids() {
@@ -104,6 +113,7 @@ impl BpfSource {
             processes: ProcessTable::new(),
             startup: StartupScan::new(),
             resolver: Resolver::default(),
+            unwinding,
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
             stacks: HashMap::new(),
@@ -114,7 +124,7 @@ impl BpfSource {
             info: SourceInfo {
                 engine: "bpf",
                 rate_hz: config.rate_hz,
-                unwinding: "frame pointers",
+                unwinding: "tables",
                 notes,
             },
             verified: loaded.verified,
@@ -177,28 +187,46 @@ impl BpfSource {
         let mut events = self.waiting_events.drain(..old_events).peekable();
         for raw in self.waiting_samples.drain(..old_samples) {
             while let Some(event) = events.next_if(|event| event.time_ns <= raw.time_ns) {
-                apply(
+                follow(
                     &event,
                     &mut self.processes,
                     &mut self.targets,
+                    &mut self.unwinding,
                     &mut self.events_lost,
                 );
             }
-            if self.targets.wants(&raw) {
-                batch
-                    .samples
-                    .push(self.resolver.resolve(&raw, &mut self.processes, now_ns));
-            } else {
+            if !self.targets.wants(&raw) {
                 self.unwanted += 1;
+                continue;
+            }
+            let located = self.resolver.locate(&raw, &mut self.processes, now_ns);
+            // What it maps is built from now on, if it was not before.
+            for module in self.processes.modules.take_fresh() {
+                self.unwinding.meet(&module);
+                batch.modules.push(module);
+            }
+            self.unwinding.sampled(raw.tgid, &located.mappings, now_ns);
+            match self.stacks.remove(&(raw.cpu, raw.time_ns)) {
+                Some(stack) if !located.in_exec => self.unwinding.hold(raw, located, stack),
+                _ => batch
+                    .samples
+                    .push(self.resolver.resolve(&raw, &located, &mut self.processes)),
             }
         }
         for event in events {
-            apply(
+            follow(
                 &event,
                 &mut self.processes,
                 &mut self.targets,
+                &mut self.unwinding,
                 &mut self.events_lost,
             );
+        }
+        self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
+        for (raw, located) in self.unwinding.poll(now_ns) {
+            batch
+                .samples
+                .push(self.resolver.resolve(&raw, &located, &mut self.processes));
         }
     }
 
@@ -209,6 +237,7 @@ impl BpfSource {
         self.housekeeping = Instant::now();
         self.clocks.follow_hotplug();
         self.processes.sweep(now_ns());
+        self.unwinding.sweep(now_ns());
     }
 
     fn count(&self) -> Counters {
@@ -241,22 +270,38 @@ impl Source for BpfSource {
         let settled_ns = self.drain();
         let mut batch = Batch::default();
         self.replay(settled_ns, &mut batch);
-        batch.modules = self.processes.modules.take_fresh();
+        for module in self.processes.modules.take_fresh() {
+            self.unwinding.meet(&module);
+            batch.modules.push(module);
+        }
         batch.processes = self.processes.take_changes();
         batch.counters = self.count();
-        batch.complete_until_ns = settled_ns;
+        // Samples that are held will come later than those around them.
+        let held_ns = self
+            .unwinding
+            .oldest_held_ns()
+            .map_or(u64::MAX, |oldest| oldest - 1);
+        batch.complete_until_ns = settled_ns.min(held_ns);
         batch.targets_alive = self.targets.alive();
+        batch.tables = self.unwinding.tables().stats();
         self.keep_house();
         Ok(batch)
     }
 }
 
-fn apply(event: &Event, processes: &mut ProcessTable, targets: &mut Targets, lost: &mut u64) {
+fn follow(
+    event: &Event,
+    processes: &mut ProcessTable,
+    targets: &mut Targets,
+    unwinding: &mut Unwinding,
+    lost: &mut u64,
+) {
     if let What::Lost(records) = event.what {
         *lost += records;
     }
     processes.apply(event);
     targets.apply(event);
+    unwinding.apply(event, now_ns());
 }
 
 /// `CLOCK_MONOTONIC`, as in samples and events.

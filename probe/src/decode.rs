@@ -37,6 +37,14 @@ pub struct StackCopy {
     pub bytes: Vec<u8>,
 }
 
+impl Drop for StackCopy {
+    /// It may hold what is nobody's business.
+    fn drop(&mut self) {
+        self.bytes.fill(0);
+        std::hint::black_box(&self.bytes);
+    }
+}
+
 /// One record of the ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {

@@ -20,6 +20,8 @@ pub enum Error {
         name: &'static str,
         source: aya::maps::MapError,
     },
+    #[error("cannot use the BPF maps for unwind tables: {0}")]
+    Tables(#[source] io::Error),
     #[error("perf_event_open for CPU {cpu} failed: {source}")]
     PerfEvent { cpu: u32, source: io::Error },
     #[error("cannot read which CPUs are online: {0}")]

@@ -22,6 +22,7 @@ pub mod features;
 mod loader;
 mod mappings;
 mod modules;
+mod native;
 mod perf_event;
 pub mod privilege;
 mod proc_maps;
@@ -31,15 +32,16 @@ pub mod sample;
 mod sideband;
 pub mod source;
 mod startup;
-#[allow(dead_code, unused_imports, reason = "the loader does not use it yet")]
-mod tables;
+pub mod tables;
 pub mod target;
 mod targets;
+mod unwinding;
 
 pub use bpf::{BpfSource, Config, now_ns};
 pub use error::Error;
 pub use sample::{
     Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
+    TableStats,
 };
 pub use source::{Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

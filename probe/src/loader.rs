@@ -2,6 +2,7 @@
 //! programs and maps by name.
 
 use crate::error::Error;
+use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
@@ -31,6 +32,8 @@ pub struct Loaded {
     pub target_tids: HashMap<MapData, u32, u8>,
     pub comm_pids: HashMap<MapData, u32, u8>,
     pub comm_verdicts: HashMap<MapData, [u8; 16], u8>,
+    /// Where the walk finds tables and mappings.
+    pub tables: BpfMaps,
     /// What could not be had, in words.
     pub notes: Vec<String>,
     /// Instructions the verifier looked at, by program.
@@ -62,7 +65,8 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .override_global("WAKE_BYTES", &wake_bytes, true)
         .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
         .map_max_entries("SAMPLES", settings.ring_bytes)
-        .map_max_entries("RULE_CACHE", cpus::possible());
+        .map_max_entries("RULE_CACHE", cpus::possible())
+        .map_max_entries("RAW_SCRATCH", cpus::possible());
     let mut object = loader.load(OBJECT).map_err(Error::Load)?;
     let sampler = load_sampler(&mut object)?;
     let mut verified = vec![("sample", verified_instructions(&object, "sample"))];
@@ -87,6 +91,13 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         target_tids: take(&mut object, "TARGET_TIDS")?,
         comm_pids: take(&mut object, "COMM_PIDS")?,
         comm_verdicts: take(&mut object, "COMM_VERDICTS")?,
+        tables: BpfMaps {
+            chunks: take_map(&mut object, "CHUNKS")?,
+            rules: take_map(&mut object, "RULES")?,
+            extended: take_map(&mut object, "EXTENDED")?,
+            mappings: take_map(&mut object, "MAPPINGS")?,
+            processes: take_map(&mut object, "PROCESSES")?,
+        },
         notes,
         verified,
         object: Object(object),
@@ -163,6 +174,9 @@ fn take<M>(object: &mut Ebpf, name: &'static str) -> Result<M, Error>
 where
     M: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
 {
-    let map = object.take_map(name).ok_or(Error::Foreign(name))?;
-    M::try_from(map).map_err(|source| Error::Map { name, source })
+    M::try_from(take_map(object, name)?).map_err(|source| Error::Map { name, source })
+}
+
+fn take_map(object: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, Error> {
+    object.take_map(name).ok_or(Error::Foreign(name))
 }

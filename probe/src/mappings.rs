@@ -48,6 +48,11 @@ impl Mappings {
         (address < mapping.end).then_some(mapping)
     }
 
+    /// All of them, by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.sorted.iter()
+    }
+
     /// Adds a mapping; what it covers of older ones is gone.
     pub fn insert(&mut self, new: Mapping) {
         if new.start >= new.end {

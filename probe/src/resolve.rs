@@ -12,6 +12,15 @@ use symbolize::sanitize;
 /// Thread names that are kept as one string each; beyond, all start anew.
 const COMMS_MAX: usize = 65_536;
 
+/// The process of a sample, as it was then.
+#[derive(Debug, Clone)]
+pub struct Located {
+    pub process: ProcessId,
+    pub mappings: Arc<Mappings>,
+    /// It was becoming another program: there was no user stack.
+    pub in_exec: bool,
+}
+
 /// Turns raw samples into samples.
 #[derive(Debug, Default)]
 pub struct Resolver {
@@ -19,15 +28,16 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    pub fn resolve(
+    /// Finds the process of a sample, and its mappings at that time.
+    pub fn locate(
         &mut self,
         raw: &RawSample,
         processes: &mut ProcessTable,
         now_ns: u64,
-    ) -> Sample {
-        let comm = self.comm(&raw.comm);
+    ) -> Located {
+        let comm = comm_bytes(&raw.comm);
         let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
-        let process = processes.at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns);
+        let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
         let (id, has_execed) = (process.id, process.has_execed);
         let mut mappings = process.mappings.clone();
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
@@ -36,31 +46,57 @@ impl Resolver {
         // The interrupted address must be mapped: if it is not here, something
         // was missed, and /proc still knows it if the process lives.
         if is_lost(&mappings) && !in_exec && processes.rescan(raw.tgid, now_ns) {
-            let process = processes.at(raw.tgid, comm_bytes(&raw.comm), raw.time_ns, now_ns);
+            let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
             mappings = process.mappings.clone();
         }
+        Located {
+            process: id,
+            mappings,
+            in_exec,
+        }
+    }
+
+    /// Puts the frames of a sample into modules.
+    pub fn resolve(
+        &mut self,
+        raw: &RawSample,
+        located: &Located,
+        processes: &mut ProcessTable,
+    ) -> Sample {
+        let id = located.process;
         let mut frames = kernel_frames(&raw.kernel);
         let kernel_frames = frames.len();
-        let (mut ending, mut stopped_at) = (raw.ending, raw.stopped_at);
-        if in_exec {
+        let (mut ending, mut stopped_at) = match raw.ending {
+            whole @ (Ending::Root | Ending::NoUserStack) => (whole, 0),
+            cut => (cut, raw.stopped_at),
+        };
+        if located.in_exec {
             (ending, stopped_at) = (Ending::Exec, 0);
         }
-        let user = if in_exec { &[] } else { raw.user.as_slice() };
+        let user = if located.in_exec {
+            &[]
+        } else {
+            raw.user.as_slice()
+        };
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
-            match mappings.find(address) {
+            match located.mappings.find(address) {
                 Some(mapping) => frames.push(place(mapping, address, id, processes)),
                 None if index == 0 => {
-                    frames.push(Frame {
-                        module: processes.modules.unmapped(id),
-                        address,
-                    });
+                    let module = processes.modules.unmapped(id);
+                    frames.push(Frame { module, address });
                     (ending, stopped_at) = (Ending::NoMapping, address);
                     break;
                 }
                 // No code there: what looked like a chain of frames was none.
                 None => {
-                    (ending, stopped_at) = (Ending::BrokenChain, frame.address());
+                    let by_table = ending == Ending::NoMapping;
+                    ending = if by_table {
+                        ending
+                    } else {
+                        Ending::BrokenChain
+                    };
+                    stopped_at = frame.address();
                     break;
                 }
             }
@@ -70,7 +106,7 @@ impl Resolver {
             cpu: raw.cpu,
             process: id,
             tid: raw.tid,
-            comm,
+            comm: self.comm(&raw.comm),
             cgroup_id: raw.cgroup_id,
             frames,
             kernel_frames,

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
 
 /// A file or region that holds code, numbered in the order of first sight.
@@ -107,6 +108,8 @@ pub struct Batch {
     /// Of the processes and threads that were named as targets, and the
     /// children of those: how many are left. Nothing where none was named.
     pub targets_alive: Option<usize>,
+    /// The unwind tables that are in use now.
+    pub tables: TableStats,
 }
 
 /// Exact counts since the start of the run, from both sides of the ring.

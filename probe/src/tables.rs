@@ -60,7 +60,7 @@ use files::Files;
 use lists::Lists;
 use maps::{EXTENDED_BYTES, RULES_BYTES};
 use pool::Pool;
-use probe_ebpf::table::MappingList;
+use probe_ebpf::table::{Mapping, MappingList};
 use shared::Shared;
 use std::collections::HashSet;
 use std::io;
@@ -176,6 +176,11 @@ impl Tables {
         let files = &self.files;
         self.lists
             .publish(tgid, layout, now_ns, &|layout| files.resolve(layout));
+    }
+
+    /// What a layout means to the walk now.
+    pub fn resolve(&self, layout: &[MappedRange]) -> Vec<Mapping> {
+        self.files.resolve(layout)
     }
 
     /// A process has ended, or must not be walked.

@@ -142,6 +142,8 @@ pub struct Health {
     /// Percent of one CPU that proftop itself costs, kernel part included.
     pub own_cpu_percent: f64,
     pub own_rss_bytes: u64,
+    /// Kernel memory that holds unwind tables.
+    pub table_bytes: u64,
     /// Sentences: what this source cannot give, what was degraded and why.
     pub notes: Vec<String>,
 }

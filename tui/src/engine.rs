@@ -140,7 +140,7 @@ impl Drop for Engine {
 #[derive(Debug)]
 enum News {
     Started(probe::SourceInfo),
-    Batch(Batch),
+    Batch(Box<Batch>),
     Failed(String),
 }
 
@@ -164,7 +164,7 @@ fn sample(
     ready();
     while !stop.load(Ordering::Relaxed) {
         let next = match source.poll(DRAIN) {
-            Ok(batch) => News::Batch(batch),
+            Ok(batch) => News::Batch(Box::new(batch)),
             Err(error) => News::Failed(error.to_string()),
         };
         let is_last = matches!(next, News::Failed(_));

@@ -88,8 +88,9 @@ pub struct RawScratch {
     pub stack: [u8; RAW_PAGES * PAGE_BYTES],
 }
 
+/// One element for each CPU; too large for a per-CPU value.
 #[btf_map]
-pub static RAW_SCRATCH: PerCpuArray<RawScratch, 1> = PerCpuArray::new();
+pub static RAW_SCRATCH: Array<RawScratch, { CPUS_MAX as usize }> = Array::new();
 
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();

@@ -13,11 +13,17 @@ use probe_ebpf::{RawStack, SampleHeader};
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
 const STACK_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
 
+#[inline(always)]
+fn this_cpus() -> Option<*mut RawScratch> {
+    // SAFETY: a helper without arguments.
+    RAW_SCRATCH.get_ptr_mut(unsafe { helpers::bpf_get_smp_processor_id() })
+}
+
 /// Takes a copy before the walk changes the registers, and says in the sample's
 /// header that a stack follows; not if there have been enough in this second.
 #[inline(always)]
 pub fn prepare(sample: &mut Scratch) {
-    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+    let Some(raw) = this_cpus() else {
         return;
     };
     let walk = &sample.walk;
@@ -52,7 +58,7 @@ pub fn prepare(sample: &mut Scratch) {
 /// Ships what [`prepare`] has noted, after the sample it belongs to.
 #[inline(never)]
 pub fn ship(scratch: *const Scratch) -> u32 {
-    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+    let Some(raw) = this_cpus() else {
         return 0;
     };
     // SAFETY: both are per-CPU values of this CPU.
@@ -109,7 +115,7 @@ fn copy_stack(raw: &mut RawScratch) -> u64 {
 /// function.
 unsafe extern "C" fn copy_page(_index: u32, _context: *mut c_void) -> i64 {
     const PAGE: u64 = PAGE_BYTES as u64;
-    let Some(raw) = RAW_SCRATCH.get_ptr_mut(0) else {
+    let Some(raw) = this_cpus() else {
         return 1;
     };
     // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.

@@ -15,12 +15,34 @@ use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// Building is short work at the lowest priority: more threads would only take
-/// more memory at once.
-pub const THREADS: usize = 2;
+/// Building is short work: more threads would only take more memory at once.
+const THREADS: [Duty; 2] = [Duty::Wanted, Duty::Any];
 
-/// The lowest priority.
-const NICE: i32 = 19;
+/// What a thread builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// Only tables that samples wait for, and at once: on a busy machine a thread
+    /// of low priority would take seconds for what takes a tenth of one.
+    Wanted,
+    /// Whatever is hottest, without disturbing anybody.
+    Any,
+}
+
+impl Duty {
+    fn hotness_min(self) -> u64 {
+        match self {
+            Duty::Wanted => 1,
+            Duty::Any => 0,
+        }
+    }
+
+    fn nice(self) -> i32 {
+        match self {
+            Duty::Wanted => 0,
+            Duty::Any => 5,
+        }
+    }
+}
 
 /// Where a file's bytes come from.
 #[derive(Debug, Clone)]
@@ -58,12 +80,12 @@ impl Builder {
             cache,
         });
         // A thread waits until its last table is taken: few are in memory.
-        let (sender, built) = sync_channel(THREADS);
-        for _ in 0..THREADS {
+        let (sender, built) = sync_channel(THREADS.len());
+        for duty in THREADS {
             let (shared, sender) = (shared.clone(), sender.clone());
             std::thread::Builder::new()
                 .name("tables".into())
-                .spawn(move || work(&shared, &sender))?;
+                .spawn(move || work(duty, &shared, &sender))?;
         }
         Ok(Self { shared, built })
     }
@@ -76,7 +98,7 @@ impl Builder {
             content,
             hotness,
         });
-        self.shared.wake.notify_one();
+        self.shared.wake.notify_all();
         given_up
     }
 
@@ -109,13 +131,13 @@ impl Shared {
     }
 
     /// Waits for work; `None` at the end.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self, duty: Duty) -> Option<Job> {
         let mut queue = self.queue();
         loop {
             if queue.is_closed() {
                 return None;
             }
-            if let Some(job) = queue.pop() {
+            if let Some(job) = queue.pop(duty.hotness_min()) {
                 return Some(job);
             }
             let waited = self.wake.wait(queue);
@@ -124,11 +146,11 @@ impl Shared {
     }
 }
 
-fn work(shared: &Shared, sender: &SyncSender<Built>) {
+fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
     // Linux keeps this per thread. Without it everything works as well.
-    _ = rustix::process::nice(NICE);
+    _ = rustix::process::nice(duty.nice());
     let cache = shared.cache.as_ref();
-    while let Some(Job { file, content, .. }) = shared.next_job() {
+    while let Some(Job { file, content, .. }) = shared.next_job(duty) {
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
         let read = std::panic::catch_unwind(AssertUnwindSafe(|| read::table(&content, cache)));

@@ -33,10 +33,6 @@ impl<T> Resting<T> {
         }
         self.since.pop_front().map(|(_, thing)| thing)
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.since.iter().map(|(_, thing)| thing)
-    }
 }
 
 #[cfg(test)]
@@ -51,7 +47,8 @@ mod tests {
         assert_eq!(resting.pop(REST_NS + 9), None);
         assert_eq!(resting.pop(REST_NS + 10), Some('a'));
         assert_eq!(resting.pop(REST_NS + 19), None);
-        assert_eq!(resting.iter().count(), 1);
+        assert_eq!(resting.pop(REST_NS + 20), Some('b'));
+        assert_eq!(resting.pop(u64::MAX), None);
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl Fixture {
                 health: Health {
                     own_cpu_percent: 0.8,
                     own_rss_bytes: 34 << 20,
+                    table_bytes: 7 << 20,
                     ..Health::default()
                 },
                 host: Arc::new(Host {

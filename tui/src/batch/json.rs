@@ -56,6 +56,7 @@ struct Object<'a> {
 struct Own {
     cpu_percent: f64,
     rss_bytes: u64,
+    table_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -135,6 +136,7 @@ impl<'a> Object<'a> {
             own: Own {
                 cpu_percent: number(health.own_cpu_percent),
                 rss_bytes: health.own_rss_bytes,
+                table_bytes: health.table_bytes,
             },
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),

@@ -6,7 +6,7 @@ use super::losses::Losses;
 use super::naming::{NamedModule, Naming};
 use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
-use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo};
+use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{Frame, FrameKind, Health, ModuleId, NewSample, ProcessId, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -49,6 +49,7 @@ pub struct Model {
     meter: Meter,
     losses: Losses,
     counters: Counters,
+    tables: TableStats,
     host: Arc<Host>,
     source: SourceInfo,
     target: TargetState,
@@ -73,6 +74,7 @@ impl Model {
             meter: Meter::new(),
             losses: Losses::default(),
             counters: Counters::default(),
+            tables: TableStats::default(),
             host: Arc::new(host::read()),
             source: SourceInfo::default(),
             target: TargetState::Starting,
@@ -154,6 +156,7 @@ impl Model {
             self.add_sample(sample);
         }
         self.counters = batch.counters;
+        self.tables = batch.tables;
         self.losses
             .note(batch.complete_until_ns, batch.counters.lost);
         // Once the target is gone time stands still, so that what it did last
@@ -304,6 +307,7 @@ impl Model {
                 lost_run: self.counters.lost,
                 own_cpu_percent: cost.own_cpu_percent,
                 own_rss_bytes: cost.own_rss_bytes,
+                table_bytes: self.tables.kernel_bytes,
                 notes: self.notes(),
             },
             report: Arc::new(report),
@@ -327,6 +331,16 @@ impl Model {
                 "{} process events were lost: some addresses may lack a module",
                 self.counters.events_lost
             ));
+        }
+        let tables = &self.tables;
+        if tables.files_without_room > 0 {
+            notes.push(format!(
+                "there was no room for the unwind tables of {} files: their stacks are cut",
+                tables.files_without_room
+            ));
+        }
+        if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
+            notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
         }
         if stats.refused_memory > 0 {
             notes.push(format!(

@@ -49,8 +49,13 @@ impl Queue {
         Some(coldest.file)
     }
 
-    pub fn pop(&mut self) -> Option<Job> {
-        let (_, job) = self.by_rank.pop_last()?;
+    /// The hottest one, if it is that hot.
+    pub fn pop(&mut self, hotness_min: u64) -> Option<Job> {
+        let entry = self.by_rank.last_entry()?;
+        if entry.key().0 < hotness_min {
+            return None;
+        }
+        let job = entry.remove();
         self.ranks.remove(&job.file);
         Some(job)
     }
@@ -86,7 +91,7 @@ mod tests {
     }
 
     fn drain(mut queue: Queue) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop().map(|job| job.file.0)).collect()
+        std::iter::from_fn(|| queue.pop(0).map(|job| job.file.0)).collect()
     }
 
     #[test]

@@ -1,0 +1,125 @@
+//! The walk of a copied stack, on the host: the same steps as in BPF, over the
+//! same tables.
+
+use crate::decode::StackCopy;
+use crate::tables::Reader;
+use probe_ebpf::rule::{Extended, Rule};
+use probe_ebpf::table::{Mapping, Words};
+use probe_ebpf::walk::{Walk, World, ending, frame, rule_for, status};
+use probe_ebpf::{Ending, UserFrame};
+
+/// What a walk has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Innermost first.
+    pub frames: Vec<UserFrame>,
+    pub ending: Ending,
+    /// The pc of the frame that the walk stopped in.
+    pub stopped_at: u64,
+}
+
+/// Walks a copied stack by the tables of the process's mappings, which must be
+/// sorted.
+pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max: usize) -> Walked {
+    let mut world = Copied {
+        stack,
+        mappings,
+        tables,
+        ran_out: false,
+    };
+    let mut walk = Walk {
+        registers: stack.registers,
+        scratch: stack.scratch,
+        length: mappings.len() as u32,
+        is_exact: 1,
+        is_leaf: 1,
+        status: status::CALLER,
+        ..Walk::default()
+    };
+    let mut frames = Vec::new();
+    while frames.len() < frames_max {
+        let ip = walk.registers.ip;
+        let pc = if walk.is_exact != 0 {
+            frames.push(UserFrame::exact(ip));
+            ip
+        } else {
+            frames.push(UserFrame::return_address(ip));
+            ip.wrapping_sub(1)
+        };
+        let rule = rule_for(&mut walk, &world, pc);
+        if frame(rule, &mut walk, &mut world) != status::CALLER {
+            break;
+        }
+    }
+    let told = ending(walk.status, walk.links, frames.len() as u32);
+    Walked {
+        ending: match told {
+            // Not the thread's fault, but that of our copy.
+            Ending::ReadFault if world.ran_out => Ending::CopyCut,
+            other => other,
+        },
+        stopped_at: walk.registers.ip,
+        frames,
+    }
+}
+
+struct Copied<'a> {
+    stack: &'a StackCopy,
+    mappings: &'a [Mapping],
+    tables: &'a Reader,
+    /// A word behind the end of the copy was asked for.
+    ran_out: bool,
+}
+
+impl<'a> World for Copied<'a> {
+    type Chunk = TableWords<'a>;
+
+    fn read(&mut self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.stack.registers.sp)?;
+        let at = usize::try_from(offset).ok()?;
+        match self.stack.bytes.get(at..at.checked_add(8)?) {
+            Some(bytes) => Some(u64::from_le_bytes(bytes.try_into().ok()?)),
+            None => {
+                self.ran_out = true;
+                None
+            }
+        }
+    }
+
+    fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {
+        Some((self.read(address)?, self.read(address.checked_add(8)?)?))
+    }
+
+    fn mapping_start(&self, number: u32) -> u64 {
+        self.mappings
+            .get(number as usize)
+            .map_or(0, |mapping| mapping.start)
+    }
+
+    fn load_mapping(&self, number: u32, into: &mut Mapping) {
+        if let Some(mapping) = self.mappings.get(number as usize) {
+            *into = *mapping;
+        }
+    }
+
+    fn chunk(&self, _number: u32) -> Option<TableWords<'a>> {
+        Some(TableWords(self.tables))
+    }
+
+    fn rule(&self, index: u16) -> Rule {
+        self.tables.rule(index)
+    }
+
+    fn extended(&self, index: u32) -> Extended {
+        self.tables.extended(index)
+    }
+}
+
+/// All chunks at once: the number tells which.
+struct TableWords<'a>(&'a Reader);
+
+impl Words for TableWords<'_> {
+    fn word(&self, number: u32) -> u32 {
+        self.0.word(number)
+    }
+}

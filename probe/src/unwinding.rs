@@ -1,0 +1,248 @@
+//! Keeps the walk in BPF supplied with tables and mappings, and does itself the
+//! walks that came before them.
+//!
+//! A process is published when it has been sampled and every file that it maps
+//! has a table, or is known to have none. Samples before that come with a copy of
+//! the stack; they are held until then, and walked here.
+
+use crate::decode::{RawSample, StackCopy};
+use crate::mappings::{Backing, Mappings};
+use crate::native;
+use crate::resolve::Located;
+use crate::sample::{Module, ModuleId, ModuleKind};
+use crate::sideband::record::{Event, What};
+use crate::tables::{Content, MappedRange, Tables};
+use probe_ebpf::Ending;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// How long a sample waits for tables: longer than the largest takes to build.
+const HELD_NS: u64 = 1_500_000_000;
+
+/// Bytes of stacks that are held. Beyond, the oldest are walked by the tables
+/// that there are.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// A sample whose stack is still to be walked.
+struct Held {
+    raw: RawSample,
+    located: Located,
+    stack: StackCopy,
+}
+
+/// The supply of tables.
+pub struct Unwinding {
+    tables: Tables,
+    frames_max: usize,
+    /// What each process has been published with.
+    published: HashMap<u32, Arc<Mappings>>,
+    held: VecDeque<Held>,
+    held_bytes: usize,
+    /// Files whose table is not known yet, and the samples that wanted it.
+    unknown: HashMap<ModuleId, (Content, u64)>,
+    /// Tables were being built a second ago.
+    was_waiting: bool,
+}
+
+impl Unwinding {
+    pub fn new(tables: Tables, frames_max: usize) -> Self {
+        Self {
+            tables,
+            frames_max,
+            published: HashMap::new(),
+            held: VecDeque::new(),
+            held_bytes: 0,
+            unknown: HashMap::new(),
+            was_waiting: false,
+        }
+    }
+
+    /// A file has been seen mapped: its table is built when nothing hotter
+    /// waits, so that most processes find theirs in place.
+    pub fn meet(&mut self, module: &Module) {
+        let content = match &module.kind {
+            ModuleKind::File {
+                file: Some(file), ..
+            } => Content::File(file.clone()),
+            ModuleKind::Vdso => match own_vdso() {
+                Some(bytes) => Content::Bytes(bytes),
+                None => return,
+            },
+            _ => return,
+        };
+        self.tables.want(module.id, content.clone(), 0);
+        self.unknown.insert(module.id, (content, 0));
+    }
+
+    /// Follows what has happened to processes. BPF has taken the list of a new
+    /// program away itself, and given a child its parent's.
+    pub fn apply(&mut self, event: &Event, now_ns: u64) {
+        match event.what {
+            What::Comm {
+                pid,
+                tid,
+                exec: true,
+                ..
+            } if pid == tid => self.forget(pid, now_ns),
+            What::Exit { pid, tid } if pid == tid => self.forget(pid, now_ns),
+            What::Fork { pid, parent_pid } => {
+                let parent = self.published.get(&parent_pid);
+                let shared = parent.filter(|_| self.tables.list_of(parent_pid).is_some());
+                if let Some(mappings) = shared.cloned() {
+                    self.publish(pid, &mappings, now_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process was sampled: it is walked by tables as soon as they are there.
+    pub fn sampled(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
+        let known = self.published.get(&pid);
+        let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
+        if same && self.tables.list_of(pid).is_some() {
+            self.tables.touch(pid, now_ns);
+        } else if self.has_tables(mappings) {
+            self.publish(pid, mappings, now_ns);
+        } else {
+            // By the tables that there are it would be walked by frame pointers
+            // in between. Without any, its stacks are sent here.
+            self.forget(pid, now_ns);
+            self.hurry(mappings);
+        }
+    }
+
+    /// Asks for the missing tables of a process before others.
+    fn hurry(&mut self, mappings: &Mappings) {
+        for file in files(mappings) {
+            if let Some((content, hotness)) = self.unknown.get_mut(&file) {
+                *hotness += 1;
+                self.tables.want(file, content.clone(), *hotness);
+            }
+        }
+    }
+
+    /// Keeps a sample until it can be walked.
+    pub fn hold(&mut self, raw: RawSample, located: Located, stack: StackCopy) {
+        self.held_bytes += stack.bytes.len();
+        self.held.push_back(Held {
+            raw,
+            located,
+            stack,
+        });
+    }
+
+    /// The time of the oldest sample that is held.
+    pub fn oldest_held_ns(&self) -> Option<u64> {
+        self.held.front().map(|held| held.raw.time_ns)
+    }
+
+    /// Loads tables that are ready, and walks what waited for them.
+    pub fn poll(&mut self, now_ns: u64) -> Vec<(RawSample, Located)> {
+        self.tables.poll(now_ns);
+        let tables = &self.tables;
+        self.unknown
+            .retain(|file, _| tables.table_of(*file).is_none());
+        let reader = self.tables.reader();
+        let mut walked = Vec::new();
+        let mut waiting = VecDeque::new();
+        let mut bytes = 0;
+        let surplus = self.held_bytes.saturating_sub(HELD_BYTES_MAX);
+        let mut given_up = 0;
+        for mut held in std::mem::take(&mut self.held) {
+            let is_old = now_ns.saturating_sub(held.raw.time_ns) > HELD_NS;
+            let is_surplus = given_up < surplus;
+            if !is_old && !is_surplus && !self.has_tables(&held.located.mappings) {
+                bytes += held.stack.bytes.len();
+                waiting.push_back(held);
+                continue;
+            }
+            given_up += held.stack.bytes.len();
+            let mappings = self.tables.resolve(&layout(&held.located.mappings));
+            let found = native::walk(&held.stack, &mappings, &reader, self.frames_max);
+            // By frame pointers a stack can look whole that is not; what stopped
+            // for want of memory says less than that walk.
+            if found.frames.len() >= held.raw.user.len() || found.ending == Ending::Root {
+                held.raw.user = found.frames;
+                held.raw.ending = found.ending;
+                held.raw.stopped_at = found.stopped_at;
+            }
+            walked.push((held.raw, held.located));
+        }
+        self.held = waiting;
+        self.held_bytes = bytes;
+        walked
+    }
+
+    /// Once a second.
+    pub fn sweep(&mut self, now_ns: u64) {
+        self.tables.sweep(now_ns);
+        let waiting = self.tables.stats().waiting + self.held.len();
+        if waiting == 0 && self.was_waiting {
+            give_memory_back();
+        }
+        self.was_waiting = waiting > 0;
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    fn publish(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
+        self.tables.publish(pid, &layout(mappings), now_ns);
+        self.published.insert(pid, mappings.clone());
+    }
+
+    fn forget(&mut self, pid: u32, now_ns: u64) {
+        if self.published.remove(&pid).is_some() {
+            self.tables.unpublish(pid, now_ns);
+        }
+    }
+
+    /// Whether it is known of every file that a process maps what its table is.
+    /// Of a file that could not be opened there will never be more to know.
+    fn has_tables(&self, mappings: &Mappings) -> bool {
+        files(mappings).all(|file| !self.unknown.contains_key(&file))
+    }
+}
+
+fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
+    mappings.iter().filter_map(|mapping| match mapping.backing {
+        Backing::Module(module) => Some(module),
+        Backing::Anonymous => None,
+    })
+}
+
+fn layout(mappings: &Mappings) -> Vec<MappedRange> {
+    let range = |mapping: &crate::mappings::Mapping| MappedRange {
+        start: mapping.start,
+        end: mapping.end,
+        file_offset: mapping.file_offset,
+        file: match mapping.backing {
+            Backing::Module(module) => Some(module),
+            Backing::Anonymous => None,
+        },
+    };
+    mappings.iter().map(range).collect()
+}
+
+/// Building tables and holding stacks takes memory for a moment that the
+/// allocator would keep for ever.
+fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes its own locks, and invalidates nothing.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// The vDSO is the same in every 64-bit process; ours can be read.
+fn own_vdso() -> Option<Arc<[u8]>> {
+    use std::os::unix::fs::FileExt as _;
+    let own = crate::proc_maps::read(std::process::id()).ok()?;
+    let vdso = own.iter().find(|line| line.path == b"[vdso]")?;
+    let mut bytes = vec![0; (vdso.end - vdso.start) as usize];
+    let memory = std::fs::File::open("/proc/self/mem").ok()?;
+    memory.read_exact_at(&mut bytes, vdso.start).ok()?;
+    Some(bytes.into())
+}
