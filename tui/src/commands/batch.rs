@@ -12,11 +12,12 @@ use crate::snapshot::Snapshot;
 use crate::trace::StartTrace;
 use output::Output;
 use probe::child::{RunningCommand, StartError, exit_code};
+use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
+use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 
 pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
@@ -62,42 +63,38 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 // An engine that is gone has nothing left to report.
                 let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
-            () = signals.any() => {
+            caught = signals.any() => {
+                command.pass_on(caught);
                 let _ = sampling.commands.send(Command::Finish);
             }
         }
     }
-    finish(
-        sampling.engine.finish(),
-        command,
-        samples,
-        trace,
-        &mut reports,
-    )
-    .await
-}
-
-/// The command's own status counts, as with `env`; without one, whether there
-/// was anything to report.
-async fn finish(
-    failure: Option<String>,
-    command: CommandWatch,
-    samples: u64,
-    trace: StartTrace,
-    reports: &mut UnboundedReceiver<Arc<Snapshot>>,
-) -> Result<Exit, Failure> {
     reports.close();
+    let failure = sampling.engine.finish();
     trace.print();
     if let Some(sentence) = failure {
         return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
     }
-    if let Some(status) = command.wait().await? {
-        return Ok(Exit::Command(exit_code(status)));
-    }
-    Ok(if samples == 0 {
-        Exit::NoSamples
-    } else {
-        Exit::Done
+    exit(command, signals, samples).await
+}
+
+/// The command's own status counts, as with `env`; without one, whether there
+/// was anything to report.
+async fn exit(
+    mut command: CommandWatch,
+    mut signals: Signals,
+    samples: u64,
+) -> Result<Exit, Failure> {
+    let status = loop {
+        tokio::select! {
+            status = command.status() => break status?,
+            caught = signals.any() => command.pass_on(caught),
+        }
+    };
+    Ok(match status {
+        Some(status) => Exit::Command(exit_code(status)),
+        None if samples == 0 => Exit::NoSamples,
+        None => Exit::Done,
     })
 }
 
@@ -127,8 +124,43 @@ fn unix_ms_at(time_ns: u64) -> u64 {
 enum CommandWatch {
     None,
     Starting(tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>),
-    Running(JoinHandle<std::io::Result<ExitStatus>>),
+    Running(Running),
     Ended(ExitStatus),
+}
+
+struct Running {
+    waiting: JoinHandle<std::io::Result<ExitStatus>>,
+    /// Names the process and no other, even when it has ended. Missing before
+    /// Linux 5.3.
+    process: Option<OwnedFd>,
+    interrupted: bool,
+}
+
+impl Running {
+    fn new(mut command: RunningCommand) -> Self {
+        let pid = Pid::from_raw(command.pid().cast_signed());
+        Self {
+            process: pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()),
+            waiting: tokio::task::spawn_blocking(move || command.wait()),
+            interrupted: false,
+        }
+    }
+
+    /// A ^C at the terminal has reached the command already, which may have
+    /// something to say about it; who asks again does not want to wait. What
+    /// ends us alone has to end the command, too: nobody else knows of it.
+    fn pass_on(&mut self, caught: Number) {
+        let is_first = !std::mem::replace(&mut self.interrupted, true);
+        let number = match caught {
+            Number::INT if is_first => return,
+            Number::INT => Number::TERM,
+            other => other,
+        };
+        if let Some(process) = &self.process {
+            // It may have ended.
+            let _ = pidfd_send_signal(process, number);
+        }
+    }
 }
 
 impl CommandWatch {
@@ -146,23 +178,28 @@ impl CommandWatch {
                 *self = CommandWatch::None;
                 return Ok(None);
             };
-            let mut running = result?;
-            *self = CommandWatch::Running(tokio::task::spawn_blocking(move || running.wait()));
+            *self = CommandWatch::Running(Running::new(result?));
         }
-        let CommandWatch::Running(waiting) = self else {
+        let CommandWatch::Running(running) = self else {
             return std::future::pending().await;
         };
-        let status = waited(waiting).await?;
+        let status = waited(&mut running.waiting).await?;
         *self = CommandWatch::Ended(status);
         Ok(Some(status))
     }
 
     /// Its status, once it has one. Reports may have been done before that.
-    async fn wait(mut self) -> Result<Option<ExitStatus>, Failure> {
-        match &self {
+    async fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
+        match self {
             CommandWatch::None => Ok(None),
             CommandWatch::Ended(status) => Ok(Some(*status)),
             CommandWatch::Starting(_) | CommandWatch::Running(_) => self.ended().await,
+        }
+    }
+
+    fn pass_on(&mut self, caught: Number) {
+        if let CommandWatch::Running(running) = self {
+            running.pass_on(caught);
         }
     }
 }
@@ -181,8 +218,7 @@ async fn waited(
     }
 }
 
-/// What ends a run early. The command, if there is one, gets the same ^C from
-/// the terminal; we stay for what it has to say about it.
+/// What ends a run early.
 struct Signals([Signal; 3]);
 
 impl Signals {
@@ -198,12 +234,12 @@ impl Signals {
         ]))
     }
 
-    async fn any(&mut self) {
+    async fn any(&mut self) -> Number {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = interrupt.recv() => Number::INT,
+            _ = terminate.recv() => Number::TERM,
+            _ = hangup.recv() => Number::HUP,
         }
     }
 }
