@@ -1,0 +1,216 @@
+//! `proftop --batch` as scripts use it.
+
+mod common;
+
+use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS};
+use common::{Process, band, burn_str, list, machine, number, proftop, reports, run, self_samples};
+use common::{sum, text};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn shares_are_those_of_the_work() {
+    let Some(_machine) = machine() else { return };
+    let output = run(
+        proftop(&["-b", "--format", "json", "-F", "499", "-d", "1"]).args(["--", burn_str(), "3"]),
+    );
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text(&output.stderr).contains("rounds/s"),
+        "the command's own output goes to standard error"
+    );
+    let reports = reports(&output.stdout);
+    assert!(reports.len() >= 3, "{} reports", reports.len());
+    let all: u64 = BURN_FUNCTIONS
+        .iter()
+        .map(|name| self_samples(&reports, name))
+        .sum();
+    assert!(all > 500, "{all} samples of the work");
+    for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
+        let measured = self_samples(&reports, name) as f64 / all as f64;
+        let band = band(share, all as f64);
+        assert!(
+            (measured - share).abs() < band,
+            "{name}: {measured:.3}, not {share} ± {band:.3}"
+        );
+    }
+    let samples = sum(&reports, "samples");
+    assert!(all * 100 >= samples * 95, "{all} of {samples} are the work");
+    for name in BURN_THREADS {
+        let of_thread: u64 = reports
+            .iter()
+            .flat_map(|report| list(report, "threads"))
+            .filter(|thread| thread["comm"] == name)
+            .map(|thread| number(thread, "samples"))
+            .sum();
+        assert!(of_thread * 10 > samples, "{name}: {of_thread} of {samples}");
+    }
+}
+
+#[test]
+fn reports_add_up() {
+    let Some(_machine) = machine() else { return };
+    let _busy = Process::burn(30, 2);
+    let output = run(&mut proftop(&[
+        "-b", "--format", "json", "-n", "5", "-d", "0.5", "-F", "499",
+    ]));
+    assert_eq!(output.status.code(), Some(0));
+    let reports = reports(&output.stdout);
+    assert_eq!(reports.len(), 5);
+    let last = &reports[4];
+    // The windows are a partition of the run: nothing twice, nothing left out.
+    // What came in after the last window is in `samples_run` only.
+    let samples = sum(&reports, "samples");
+    let run = number(last, "samples_run");
+    assert!(samples <= run && samples + 200 > run, "{samples} of {run}");
+    assert_eq!(sum(&reports, "lost"), number(last, "lost_run"));
+    let mut end = None;
+    for report in &reports {
+        check_sums(report);
+        let time = number(report, "time_unix_ms");
+        if let Some(end) = end.replace(time) {
+            assert!((480..=520).contains(&(time - end)), "{}", time - end);
+        }
+    }
+}
+
+#[test]
+fn a_run_to_the_end_reports_every_sample() {
+    let Some(_machine) = machine() else { return };
+    let output = run(
+        proftop(&["-b", "--format", "json", "-d", "0.4", "-F", "999"]).args([
+            "--",
+            burn_str(),
+            "1",
+        ]),
+    );
+    let reports = reports(&output.stdout);
+    let last = reports.last().expect("a report");
+    assert_eq!(sum(&reports, "samples"), number(last, "samples_run"));
+    assert_eq!(last["target"], "exited");
+    assert_eq!(last["notes"].as_array().map(Vec::is_empty), Some(false));
+}
+
+/// What `docs/batch-json.md` promises of every report.
+fn check_sums(report: &Value) {
+    let samples = number(report, "samples");
+    let counts = |value: &Value| -> u64 {
+        let object = value.as_object().expect("an object");
+        object.values().map(|n| n.as_u64().expect("a count")).sum()
+    };
+    let of_all = |list_name: &str, field: &str| -> u64 {
+        let rows = list(report, list_name);
+        rows.iter().map(|row| number(row, field)).sum()
+    };
+    assert_eq!(counts(&report["endings"]), samples);
+    let named = number(report, "named") + number(report, "pending");
+    assert_eq!(named + counts(&report["unnamed"]), number(report, "frames"));
+    assert_eq!(of_all("functions", "self"), samples);
+    assert_eq!(of_all("processes", "samples"), samples);
+    assert_eq!(of_all("threads", "samples"), samples);
+    for function in list(report, "functions") {
+        assert!(number(function, "self") <= number(function, "total"));
+        assert!(number(function, "total") <= samples);
+    }
+    assert_eq!(report["schema"], 1);
+    assert!(report["own"]["rss_bytes"].as_u64() > Some(1 << 20));
+}
+
+#[test]
+fn text_and_csv_say_the_same() {
+    let Some(_machine) = machine() else { return };
+    let burn = Process::burn(30, 1);
+    let pid = burn.pid().to_string();
+    let shared = ["-b", "-n", "1", "-d", "1", "-F", "499", "-p", &pid];
+    let output = run(proftop(&shared).args(["--format", "csv"]));
+    let csv = text(&output.stdout);
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address"
+        )
+    );
+    let first: Vec<&str> = lines.next().expect("a row").split(',').collect();
+    assert_eq!(first[8..10], [BURN_FUNCTIONS[0], "burn"]);
+    let output = run(&mut proftop(&shared));
+    let report = text(&output.stdout);
+    assert!(report.starts_with("# proftop "), "{report}");
+    assert!(report.contains(&pid), "{report}");
+    let row = report.lines().find(|line| line.contains(BURN_FUNCTIONS[0]));
+    let row: Vec<&str> = row.expect("a row").split_whitespace().collect();
+    let percent: f64 = row[0].parse().expect("a percentage");
+    assert!((40.0..80.0).contains(&percent), "{row:?}");
+    assert!(!report.contains('\x1b'), "no colors in a pipe");
+}
+
+#[test]
+fn a_short_command_is_seen() {
+    let Some(_machine) = machine() else { return };
+    let output = run(proftop(&["-b", "--format", "json", "-F", "999"]).args([
+        "--",
+        burn_str(),
+        "0.05",
+        "1",
+    ]));
+    assert_eq!(output.status.code(), Some(0));
+    let reports = reports(&output.stdout);
+    let samples = sum(&reports, "samples");
+    // 50 at most; less where others want the CPU.
+    assert!((10..=80).contains(&samples), "{samples} samples");
+    assert!(self_samples(&reports, BURN_FUNCTIONS[0]) > 0);
+}
+
+#[test]
+fn an_interrupt_ends_with_a_report() {
+    let Some(_machine) = machine() else { return };
+    let burn = Process::burn(30, 1);
+    let pid = burn.pid().to_string();
+    let mut proftop = proftop(&[
+        "-b", "--format", "json", "-d", "60", "-F", "499", "-p", &pid,
+    ]);
+    let child = proftop.stdout(Stdio::piped()).spawn().expect("it starts");
+    // There is nothing to wait for: a report of a minute says nothing before.
+    std::thread::sleep(Duration::from_secs(2));
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    let reports = reports(&output.stdout);
+    assert_eq!(reports.len(), 1);
+    assert!(self_samples(&reports, BURN_FUNCTIONS[0]) > 0);
+    let window = reports[0]["window_s"].as_f64().expect("a number");
+    assert!((0.3..10.0).contains(&window), "{window} s");
+}
+
+#[test]
+fn kernel_samples_carry_both_stacks() {
+    let Some(_machine) = machine() else { return };
+    let read = "end=$(($(date +%s) + 3)); \
+        while [ $(date +%s) -lt $end ]; do find /usr/bin -type f | xargs cat >/dev/null; done";
+    let _reading = Process::start(Command::new("sh").args(["-c", read]));
+    let output = run(&mut proftop(&[
+        "-b", "--format", "json", "-n", "1", "-d", "2", "-F", "999", "--comm", "^cat$",
+    ]));
+    let reports = reports(&output.stdout);
+    let report = &reports[0];
+    let in_kernel: u64 = list(report, "processes")
+        .iter()
+        .map(|process| number(process, "kernel_samples"))
+        .sum();
+    assert!(in_kernel > 50, "{in_kernel} samples in the kernel");
+    let kinds = |kind: &str, field: &str| -> u64 {
+        let functions = list(report, "functions").iter();
+        functions
+            .filter(|function| function["kind"] == kind)
+            .map(|function| number(function, field))
+            .sum()
+    };
+    assert!(kinds("kernel", "self") > 50);
+    // A user function above a system call has it in its total, not in its self.
+    assert!(kinds("user", "total") > kinds("user", "self") + in_kernel / 2);
+}

@@ -1,0 +1,124 @@
+//! A *terminal* is a tmux server of its own, with one window and a shell in it.
+//! Nothing sleeps for a while and hopes: everything is waited for.
+
+use super::{DEADLINE, PROFTOP};
+use std::cell::RefCell;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// What the shell says when it waits for a command.
+pub const PROMPT: &str = "ready> ";
+
+pub struct Terminal {
+    socket: String,
+    last: RefCell<String>,
+}
+
+impl Terminal {
+    /// Nothing where tmux is missing, and then says so.
+    pub fn open(width: u16, height: u16) -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        if Command::new("tmux").arg("-V").output().is_err() {
+            eprintln!("skipped: needs tmux");
+            return None;
+        }
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let terminal = Self {
+            socket: format!("proftop-test-{}-{count}", std::process::id()),
+            last: RefCell::default(),
+        };
+        let shell = format!("env -u ENV PS1='{PROMPT}' LC_ALL=C.UTF-8 PROFTOP='{PROFTOP}' sh -i");
+        let mut command = Command::new("tmux");
+        command.args(["-u", "-L", &terminal.socket, "-f", "/dev/null"]);
+        command.args(["new-session", "-d"]);
+        command.args(["-x", &width.to_string(), "-y", &height.to_string()]);
+        let output = command.arg(shell).output().expect("tmux starts");
+        assert!(
+            output.status.success(),
+            "{}",
+            super::text(&output.stderr).trim_end()
+        );
+        terminal.wait_for(PROMPT.trim_end());
+        Some(terminal)
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-u", "-L", &self.socket]).args(args);
+        let output = command.output().expect("tmux starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Types a line into the shell.
+    pub fn type_line(&self, line: &str) {
+        self.tmux(&["send-keys", "-l", line]);
+        self.keys(&["Enter"]);
+    }
+
+    /// Starts proftop with these arguments, and waits for its screen.
+    pub fn start(&self, args: &str) {
+        self.type_line(&format!("\"$PROFTOP\" {args}"));
+        self.wait("the screen", |screen| screen.starts_with("proftop "));
+    }
+
+    /// As tmux calls them: `q`, `C-z`, `Enter`.
+    pub fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    pub fn resize(&self, width: u16, height: u16) {
+        let (width, height) = (width.to_string(), height.to_string());
+        self.tmux(&["resize-window", "-x", &width, "-y", &height]);
+    }
+
+    /// The text on the screen now.
+    pub fn screen(&self) -> String {
+        let screen = self.tmux(&["capture-pane", "-p"]);
+        self.last.replace(screen.clone());
+        screen
+    }
+
+    /// What tmux knows about the window, as in `#{cursor_y}`.
+    pub fn property(&self, format: &str) -> String {
+        self.tmux(&["display-message", "-p", format])
+            .trim_end()
+            .to_owned()
+    }
+
+    /// The first screen of which that holds.
+    pub fn wait(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let screen = self.screen();
+            if holds(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < end, "in vain: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn wait_for(&self, marker: &str) -> String {
+        self.wait(marker, |screen| screen.contains(marker))
+    }
+
+    /// Waits for the shell to be back on the screen that it was on, as it was.
+    pub fn wait_for_shell(&self) -> String {
+        let screen = self.wait("the shell", |screen| {
+            screen.trim_end().ends_with(PROMPT.trim_end())
+        });
+        let modes = "#{alternate_on}#{mouse_any_flag}#{cursor_flag}";
+        assert_eq!(self.property(modes), "001", "screen, mouse, cursor");
+        screen
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the last screen:\n{}", self.last.borrow());
+        }
+        self.tmux(&["kill-server"]);
+    }
+}

@@ -1,0 +1,268 @@
+//! How a run ends: exit codes, files, pipes, rights, and what is left behind.
+
+mod common;
+
+use common::{PROFTOP, Process, burn_str, machine, proftop, reports, run, text};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn the_commands_own_status_is_passed_on() {
+    let Some(_machine) = machine() else { return };
+    for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", 128 + 11)] {
+        let output = run(&mut proftop(&["-b", "--", "sh", "-c", script]));
+        assert_eq!(output.status.code(), Some(status), "{script}");
+    }
+}
+
+#[test]
+fn a_command_that_does_not_start_ends_as_env_does() {
+    let Some(_machine) = machine() else { return };
+    for (command, status, words) in [
+        ("no-such-command-here", 127, "not found"),
+        ("/etc/passwd", 126, "ermission denied"),
+        ("/", 126, ""),
+    ] {
+        let output = run(&mut proftop(&["-b", "--", command]));
+        assert_eq!(output.status.code(), Some(status), "{command}");
+        assert!(text(&output.stdout).is_empty());
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(command), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn bad_usage_is_2() {
+    for args in [
+        &["--no-such-option"][..],
+        &["-b", "-F", "0"],
+        &["-b", "-F", "ninety"],
+        &["-p", "0"],
+        &["--comm", "("],
+        &["-b", "-p", "1", "--", "true"],
+        &["-n", "3"],
+        &["frobnicate"],
+    ] {
+        let output = run(&mut proftop(args));
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stdout).is_empty());
+        assert!(text(&output.stderr).starts_with("proftop: "), "{args:?}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_1() {
+    for args in [["-b", "-p", "4194305"], ["-b", "-t", "4194305"]] {
+        let output = run(&mut proftop(&args));
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("4194305"), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn no_samples_is_5() {
+    let Some(_machine) = machine() else { return };
+    let sleeping = Process::start(Command::new("sleep").arg("30"));
+    let pid = sleeping.pid().to_string();
+    let output = run(&mut proftop(&[
+        "-b", "--format", "json", "-n", "1", "-d", "0.3", "-p", &pid,
+    ]));
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(reports(&output.stdout)[0]["samples"], 0);
+}
+
+#[test]
+fn the_end_of_the_target_is_the_end_of_the_reports() {
+    let Some(_machine) = machine() else { return };
+    let burn = Process::burn(1, 1);
+    let pid = burn.pid().to_string();
+    let reaper = std::thread::spawn(move || {
+        let mut burn = burn;
+        burn.0.wait().expect("it ends");
+    });
+    let output = run(&mut proftop(&[
+        "-b", "--format", "json", "-d", "20", "-p", &pid,
+    ]));
+    reaper.join().expect("reaped");
+    assert_eq!(output.status.code(), Some(0));
+    let reports = reports(&output.stdout);
+    assert_eq!(reports.last().expect("a report")["target"], "exited");
+}
+
+#[test]
+fn without_rights_it_says_what_is_enough() {
+    let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+    if !rustix::process::geteuid().is_root() || !has_setpriv {
+        eprintln!("skipped: needs root and setpriv to give rights away");
+        return;
+    }
+    // The build's folder may be closed to others.
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let copy = folder.path().join("proftop");
+    fs::copy(PROFTOP, &copy).expect("copied");
+    let output = run(Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["-b", "-n", "1"]));
+    assert_eq!(output.status.code(), Some(4));
+    assert!(text(&output.stdout).is_empty());
+    let stderr = text(&output.stderr);
+    for words in [
+        "proftop: cannot sample",
+        "you are uid 65534 without CAP_",
+        "sudo ",
+        "setcap",
+        "proftop doctor",
+    ] {
+        assert!(stderr.contains(words), "{words} in {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_failure() {
+    let Some(_machine) = machine() else { return };
+    let _burn = Process::burn(30, 1);
+    let script = format!("{{ '{PROFTOP}' -b -d 0.2 -F 499; echo status $? >&2; }} | head -1");
+    let output = run(Command::new("sh").args(["-c", &script]));
+    assert_eq!(text(&output.stdout).lines().count(), 1);
+    assert_eq!(text(&output.stderr), "status 0\n");
+}
+
+#[test]
+fn a_file_is_written_whole_and_never_over_another() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report");
+    let file = path.to_str().expect("UTF-8");
+    let _burn = Process::burn(30, 1);
+    let args = ["-b", "-n", "1", "-d", "0.3", "-F", "499", "-o", file];
+    let output = run(&mut proftop(&args));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.is_empty());
+    let first = fs::read_to_string(&path).expect("written");
+    assert!(first.starts_with("# proftop"), "{first}");
+    let output = run(&mut proftop(&args));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("exists already"));
+    assert_eq!(fs::read_to_string(&path).expect("still there"), first);
+    let output = run(proftop(&args).arg("-f"));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// A file system of one page, unmounted at the end.
+struct TinyDisk(tempfile::TempDir);
+
+impl TinyDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"])
+            .arg(folder.path())
+            .stderr(Stdio::null())
+            .status();
+        mounted
+            .is_ok_and(|status| status.success())
+            .then(|| Self(folder))
+    }
+}
+
+impl Drop for TinyDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_sentence() {
+    let Some(_machine) = machine() else { return };
+    let Some(disk) = TinyDisk::mount() else {
+        eprintln!("skipped: needs root to mount a small file system");
+        return;
+    };
+    let _burn = Process::burn(30, 1);
+    let file = disk.0.path().join("report");
+    let output =
+        run(proftop(&["-b", "-d", "0.2", "-F", "499", "--format", "json", "-o"]).arg(&file));
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn terminating_us_terminates_the_command() {
+    let Some(_machine) = machine() else { return };
+    let mut child = proftop(&["-b", "-d", "60", "--", "sleep", "60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut sleeping = None;
+    common::wait_until("the command runs", || {
+        sleeping = child_of(child.id(), "sleep");
+        sleeping.is_some()
+    });
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM)
+        .expect("it runs");
+    let mut status = None;
+    common::wait_until("proftop ends", || {
+        status = child.try_wait().expect("ours");
+        status.is_some()
+    });
+    assert_eq!(status.expect("ended").code(), Some(128 + 15));
+    let path = format!("/proc/{}", sleeping.expect("seen"));
+    common::wait_until("the command ends", || !Path::new(&path).exists());
+}
+
+/// The child of that name.
+fn child_of(pid: u32, name: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().find_map(|child| {
+        let comm = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+        (comm.trim_end() == name).then(|| child.parse().ok())?
+    })
+}
+
+/// Our programs that are loaded, by the kernel's own list.
+fn loaded_programs() -> Option<usize> {
+    let output = Command::new("bpftool")
+        .args(["prog", "show"])
+        .output()
+        .ok()?;
+    let programs = text(&output.stdout);
+    let ours = |line: &&str| line.contains("name sample ") || line.contains("name follow_fork ");
+    output
+        .status
+        .success()
+        .then(|| programs.lines().filter(ours).count())
+}
+
+#[test]
+fn killed_it_leaves_nothing_attached() {
+    let Some(_machine) = machine() else { return };
+    let Some(before) = loaded_programs() else {
+        eprintln!("skipped: needs bpftool");
+        return;
+    };
+    let mut child = proftop(&["-b", "-d", "60", "--", burn_str(), "20"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut command = None;
+    common::wait_until("the command runs, watched", || {
+        command = child_of(child.id(), "burn");
+        command.is_some() && loaded_programs() > Some(before)
+    });
+    child.kill().expect("it runs");
+    child.wait().expect("ours");
+    common::wait_until("nothing is loaded", || loaded_programs() == Some(before));
+    let command = rustix::process::Pid::from_raw(command.expect("seen").cast_signed());
+    rustix::process::kill_process(command.expect("a pid"), Signal::KILL).expect("it is unharmed");
+}

@@ -1,0 +1,379 @@
+//! The screen, in a real terminal.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{
+    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, Process, band, burn_str, machine,
+};
+use common::{PROFTOP, proftop, run, text, wait_until};
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// A terminal on a machine that is ours.
+fn terminal(width: u16, height: u16) -> Option<(Machine, Terminal)> {
+    let machine = machine()?;
+    Some((machine, Terminal::open(width, height)?))
+}
+
+/// Samples that the header counts.
+fn samples(screen: &str) -> Option<u64> {
+    let header = screen.lines().nth(2)?;
+    let (count, rest) = header.split_once(' ')?;
+    let is_count =
+        rest.starts_with("samples") || rest.starts_with("sample ") || rest.starts_with("smp");
+    is_count.then(|| count.replace(',', "").parse().ok())?
+}
+
+/// The self percentage in the row of a function.
+fn percent(screen: &str, name: &str) -> Option<f64> {
+    let row = screen.lines().find(|line| line.contains(name))?;
+    let first = row.trim_start_matches('>').split_whitespace().next()?;
+    first.parse().ok()
+}
+
+fn selected(screen: &str) -> Option<&str> {
+    screen.lines().find(|line| line.starts_with('>'))
+}
+
+/// The line of the selected row.
+fn selected_line(screen: &str) -> Option<String> {
+    screen
+        .lines()
+        .position(|line| line.starts_with('>'))
+        .map(|line| line.to_string())
+}
+
+#[test]
+fn rows_show_the_split_of_the_work() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    terminal.start(&format!("-F 499 -- {} 60", burn_str()));
+    let screen = terminal.wait("a thousand samples", |screen| {
+        samples(screen) > Some(1_500) && percent(screen, BURN_FUNCTIONS[2]).is_some()
+    });
+    let all = samples(&screen).expect("a count") as f64;
+    for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
+        let measured = percent(&screen, name).expect("a row") / 100.0;
+        // A little of the time is not the work's: the kernel's, the loader's.
+        let band = band(share, all) + 0.02;
+        assert!(
+            (measured - share).abs() < band,
+            "{name}: {measured} ± {band}"
+        );
+    }
+    // What the command prints does not get onto the screen.
+    assert!(!screen.contains("rounds/s"));
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn keys_do_what_they_say() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 2);
+    terminal.start(&format!("-F 499 -p {}", burn.pid()));
+    terminal.wait_for(BURN_FUNCTIONS[0]);
+
+    terminal.keys(&["4"]);
+    terminal.wait("the process", |screen| {
+        screen.contains("[4 Proc]") && selected(screen).is_some_and(|row| row.contains(" burn "))
+    });
+    terminal.keys(&["5"]);
+    terminal.wait("both threads", |screen| {
+        screen.contains("[5 Thread]") && BURN_THREADS.iter().all(|name| screen.contains(name))
+    });
+    terminal.keys(&["8"]);
+    terminal.wait("the health", |screen| {
+        screen.contains("[8 Health]") && screen.contains("SAMPLES")
+    });
+    terminal.keys(&["?"]);
+    terminal.wait_for("Help: Health");
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("[8 Health]");
+    terminal.keys(&["1"]);
+    terminal.wait_for("[1 Func]");
+
+    // Find: highlights, says how much, selects.
+    terminal.keys(&["/"]);
+    terminal.keys(&["t", "h", "i", "r", "t", "y"]);
+    terminal.wait("the share", |screen| {
+        screen.contains("% of scope in 1 function")
+    });
+    terminal.keys(&["Enter"]);
+    terminal.wait("a selected match", |screen| {
+        selected(screen).is_some_and(|row| row.contains(BURN_FUNCTIONS[1]))
+    });
+    // The hardware cursor is on it, for those who read with it.
+    let line = selected_line(&terminal.screen());
+    assert_eq!(Some(terminal.property("#{cursor_y}")), line);
+
+    // Sorted by another column it is still the same function.
+    terminal.keys(&["s"]);
+    terminal.wait_for("TOTAL%▼");
+    terminal.wait("the same selection", |screen| {
+        selected(screen).is_some_and(|row| row.contains(BURN_FUNCTIONS[1]))
+    });
+
+    terminal.keys(&["Space"]);
+    let frozen = terminal.wait_for("FROZEN");
+    let before = samples(&frozen);
+    terminal.wait("newer samples", |screen| {
+        screen.contains("newer samples wait")
+    });
+    assert_eq!(samples(&terminal.screen()), before);
+    terminal.keys(&["Space"]);
+    terminal.wait("live again", |screen| {
+        screen.contains("LIVE") && !screen.contains("FROZEN") && samples(screen) != before
+    });
+    terminal.keys(&["q"]);
+    let shell = terminal.wait_for_shell();
+    assert!(shell.contains(" lost"), "a last line says what was seen");
+    assert!(
+        shell.contains(&format!("samples of burn[{}]", burn.pid())),
+        "{shell}"
+    );
+}
+
+#[test]
+fn any_size_will_do() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 2);
+    terminal.start(&format!("-F 499 -p {}", burn.pid()));
+    terminal.wait_for(BURN_FUNCTIONS[0]);
+    for (width, height) in [
+        (160, 45),
+        (40, 10),
+        (20, 5),
+        (60, 16),
+        (79, 23),
+        (1, 1),
+        (80, 24),
+    ] {
+        terminal.resize(width, height);
+    }
+    terminal.resize(160, 45);
+    terminal.wait("a wide screen", |screen| {
+        screen
+            .lines()
+            .next()
+            .is_some_and(|line| line.trim_end().len() > 100)
+            && screen.contains(BURN_FUNCTIONS[0])
+    });
+    terminal.resize(40, 10);
+    terminal.wait_for("need 60x16");
+    terminal.resize(20, 5);
+    terminal.wait("still a number", |screen| {
+        screen
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains("smp"))
+    });
+    terminal.resize(80, 24);
+    terminal.wait("the screen of before", |screen| {
+        screen.contains(BURN_FUNCTIONS[0])
+            && screen.contains("[1 Func]")
+            && !screen.contains("need")
+    });
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn a_killed_target_leaves_its_data() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 1);
+    let scope = format!("burn[{}]", burn.pid());
+    terminal.start(&format!("-F 499 -p {}", burn.pid()));
+    terminal.wait("samples", |screen| samples(screen) > Some(200));
+    drop(burn);
+    let screen = terminal.wait_for("Data kept");
+    assert!(screen.contains(&format!("EXITED {scope}")), "{screen}");
+    assert!(screen.contains(BURN_FUNCTIONS[0]), "{screen}");
+    assert!(samples(&screen) > Some(200), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn what_the_command_prints_is_kept_off_the_screen() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let script = "echo to stdout; echo to stderr >&2; cat; while :; do :; done";
+    terminal.start(&format!("-- sh -c '{script}'"));
+    let screen = terminal.wait("samples", |screen| samples(screen) > Some(20));
+    assert!(!screen.contains("to stdout") && !screen.contains("to stderr"));
+    terminal.keys(&["O"]);
+    let screen = terminal.wait_for("to stderr");
+    assert!(screen.contains("to stdout"), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for("[1 Func]");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+/// The proftop that runs in the terminal.
+fn pid_in(terminal: &Terminal) -> rustix::process::Pid {
+    let shell = terminal.property("#{pane_pid}");
+    let children = format!("/proc/{shell}/task/{shell}/children");
+    let mut found = None;
+    wait_until("proftop runs", || {
+        let children = fs::read_to_string(&children).expect("the shell lives");
+        found = children
+            .split_whitespace()
+            .next()
+            .and_then(|pid| pid.parse().ok());
+        found.is_some()
+    });
+    rustix::process::Pid::from_raw(found.expect("found")).expect("a pid")
+}
+
+#[test]
+fn signals_find_the_terminal_as_it_was() {
+    use rustix::process::{Signal, kill_process};
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+        terminal.type_line("clear");
+        terminal.start("");
+        kill_process(pid_in(&terminal), signal).expect("it runs");
+        terminal.wait_for_shell();
+        terminal.type_line("echo status $?.");
+        terminal.wait_for(&format!("status {status}."));
+    }
+    // Modes of the line: what is typed is shown, and read line by line.
+    terminal.type_line("stty -a");
+    let modes = terminal.wait("the modes", |screen| screen.contains("echo "));
+    for mode in ["icanon ", "isig ", "echo ", "opost "] {
+        assert!(
+            modes.contains(mode) && !modes.contains(&format!("-{mode}")),
+            "{mode}"
+        );
+    }
+}
+
+#[test]
+fn it_can_be_stopped_and_continued() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 1);
+    terminal.start(&format!("-F 499 -p {}", burn.pid()));
+    terminal.wait_for(BURN_FUNCTIONS[0]);
+    for _ in 0..2 {
+        terminal.keys(&["C-z"]);
+        terminal.wait_for_shell();
+        terminal.type_line("fg");
+        terminal.wait("the screen again", |screen| {
+            screen.starts_with("proftop ") && screen.contains(BURN_FUNCTIONS[0])
+        });
+    }
+    // Stopped without a warning, and resized meanwhile.
+    terminal.keys(&["C-z"]);
+    terminal.wait_for_shell();
+    terminal.resize(100, 30);
+    terminal.type_line("fg");
+    terminal.wait("the whole screen", |screen| {
+        screen.starts_with("proftop ")
+            && screen
+                .lines()
+                .nth(29)
+                .is_some_and(|line| line.contains("quit"))
+    });
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn a_plain_terminal_gets_plain_characters() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 2);
+    terminal.type_line(&format!(
+        "TERM=linux LC_ALL=C '{PROFTOP}' -F 499 -p {}",
+        burn.pid()
+    ));
+    terminal.wait_for(BURN_FUNCTIONS[0]);
+    for key in [
+        "1", "4", "5", "8", "?", "Escape", "1", "/", "Escape", "Space",
+    ] {
+        terminal.keys(&[key]);
+        let screen = terminal.screen();
+        assert!(screen.is_ascii(), "after {key}:\n{screen}");
+    }
+    let screen = terminal.wait_for("FROZEN");
+    assert!(screen.is_ascii(), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn where_no_screen_can_be_it_says_what_can() {
+    // No terminal at all.
+    let output = run(proftop(&[]).stdin(Stdio::null()));
+    assert_eq!(output.status.code(), Some(4));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("not a terminal") && stderr.contains("proftop -b"),
+        "{stderr}"
+    );
+    assert!(output.stdout.is_empty());
+    // One that cannot place text.
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    terminal.type_line(&format!("TERM=dumb '{PROFTOP}'; echo status $?."));
+    let screen = terminal.wait_for("status 4.");
+    assert!(
+        screen.contains("TERM=dumb") && screen.contains("proftop -b"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    terminal.start("");
+    let pid = pid_in(&terminal);
+    drop(terminal);
+    let path = format!("/proc/{}", pid.as_raw_nonzero());
+    wait_until("proftop ends", || !std::path::Path::new(&path).exists());
+}
+
+#[test]
+fn a_command_without_rights_gets_no_screen() {
+    let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+    if !rustix::process::geteuid().is_root() || !has_setpriv {
+        eprintln!("skipped: needs root and setpriv to give rights away");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let copy = folder.path().join("proftop");
+    fs::copy(PROFTOP, &copy).expect("copied");
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    let copy = copy.to_str().expect("UTF-8");
+    let setpriv = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    terminal.type_line(&format!("clear; {setpriv} {copy}; echo status $?."));
+    let screen = terminal.wait_for("status 4.");
+    assert!(
+        screen.contains("cannot sample") && screen.contains("setcap"),
+        "{screen}"
+    );
+    assert_eq!(terminal.property("#{alternate_on}"), "0");
+}
