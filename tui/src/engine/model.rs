@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How long the model sleeps when nothing comes in: the longest that a command
 /// or a name waits.
-const NAP: Duration = Duration::from_millis(20);
+const NAP: Duration = Duration::from_millis(50);
 
 /// Frames sent to the naming workers at once; the rest follow when they are
 /// named, so that the hottest of then come first.
@@ -55,6 +55,8 @@ pub struct Model {
     target: TargetState,
     /// What is to be the target's state when samples have come in up to then.
     ends: Option<(String, u64)>,
+    /// Nobody wants to wait for more.
+    finishing: bool,
     output: VecDeque<String>,
     begin_ns: u64,
     complete_until_ns: u64,
@@ -79,6 +81,7 @@ impl Model {
             source: SourceInfo::default(),
             target: TargetState::Starting,
             ends: None,
+            finishing: false,
             output: VecDeque::new(),
             begin_ns: 0,
             complete_until_ns: 0,
@@ -136,7 +139,7 @@ impl Model {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
             Command::TargetEnded { words, at_ns } => self.ends = Some((words, at_ns)),
-            Command::Finish => self.ends = Some((String::new(), self.complete_until_ns)),
+            Command::Finish => self.finishing = true,
             Command::Output(lines) => {
                 self.output.extend(lines);
                 let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);
@@ -161,7 +164,7 @@ impl Model {
             .note(batch.complete_until_ns, batch.counters.lost);
         // Once the target is gone time stands still, so that what it did last
         // stays in the window.
-        if self.target == TargetState::Running {
+        if self.target == TargetState::Running && !self.finishing {
             self.complete_until_ns = batch.complete_until_ns;
             if batch.targets_alive == Some(0) {
                 self.target = TargetState::Exited(format!("{} ended", self.settings.scope));
@@ -271,7 +274,7 @@ impl Model {
             complete_until_ns: self.complete_until_ns,
             begin_ns: self.begin_ns,
             names_outstanding: self.naming.outstanding(),
-            ended: !matches!(self.target, TargetState::Starting | TargetState::Running),
+            ended: self.is_over(),
         };
         match self.clock.due(&state) {
             Some(due) => {
@@ -284,14 +287,19 @@ impl Model {
 
     /// A run of reports is over; the screen never is.
     fn has_reported_all(&self) -> bool {
-        let is_over = !matches!(self.target, TargetState::Starting | TargetState::Running);
         match self.settings.schedule {
             Schedule::Live { .. } => false,
             Schedule::Reports { .. } => {
                 self.clock.is_finished()
-                    || is_over && self.clock.is_caught_up(self.complete_until_ns)
+                    || self.is_over() && self.clock.is_caught_up(self.complete_until_ns)
             }
         }
+    }
+
+    /// Whether what has come in is all there will be. The target of a run that
+    /// is interrupted goes on.
+    fn is_over(&self) -> bool {
+        self.finishing || !matches!(self.target, TargetState::Starting | TargetState::Running)
     }
 
     fn snapshot(&mut self, due: Due) -> Snapshot {
