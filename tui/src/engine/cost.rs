@@ -21,11 +21,14 @@ pub struct Meter {
     own: Duration,
     kernel_ns: u64,
     busy_ticks: u64,
+    has_measured: bool,
     last: Cost,
 }
 
-/// Two looks closer together than this say nothing: /proc counts in 10 ms.
+/// Two looks closer together than this say little: /proc counts in 10 ms. The
+/// first may be a rough one, since people wait for it.
 const LOOK_MIN: Duration = Duration::from_millis(500);
+const FIRST_LOOK_MIN: Duration = Duration::from_millis(150);
 
 impl Meter {
     pub fn new() -> Self {
@@ -34,6 +37,7 @@ impl Meter {
             own: own_cpu_time(),
             kernel_ns: 0,
             busy_ticks: busy_ticks(),
+            has_measured: false,
             last: Cost {
                 own_rss_bytes: rss_bytes(),
                 ..Cost::default()
@@ -44,7 +48,12 @@ impl Meter {
     /// The cost since the last look, or the last one if that was just now.
     pub fn look(&mut self, counters: &Counters) -> Cost {
         let elapsed = self.looked.elapsed();
-        if elapsed < LOOK_MIN {
+        let wait = if self.has_measured {
+            LOOK_MIN
+        } else {
+            FIRST_LOOK_MIN
+        };
+        if elapsed < wait {
             return self.last;
         }
         let (own, busy) = (own_cpu_time(), busy_ticks());
@@ -58,6 +67,7 @@ impl Meter {
         };
         (self.looked, self.own, self.busy_ticks) = (Instant::now(), own, busy);
         self.kernel_ns = counters.kernel_ns;
+        self.has_measured = true;
         self.last
     }
 }

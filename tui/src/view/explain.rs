@@ -33,11 +33,11 @@ fn function(app: &App) -> Option<String> {
         _ => (row.self_samples, "on top of the stack", ""),
     };
     Some(format!(
-        "{}% = {} samples with {} {where_} / {} samples in {}{recursion}; 95% band {} pp",
+        "{}% = {} with {} {where_} / {} in {}{recursion}; 95% band {} pp",
         units::percent(samples, base),
-        units::count(samples),
+        units::counted(samples, "sample"),
         row.name,
-        units::count(base),
+        units::counted(base, "sample"),
         base_words(app),
         units::band_text(samples, base)
     ))
@@ -66,8 +66,8 @@ fn cpus(app: &App, samples: u64, who: &str) -> String {
     let rate = app.shown.rate_hz;
     let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
     format!(
-        "{cpus:.2} CPU = {} samples of {who} / ({rate} per second and CPU x {seconds:.1} s)",
-        units::count(samples)
+        "{cpus:.2} CPU = {} of {who} / ({rate} per second and CPU x {seconds:.1} s)",
+        units::counted(samples, "sample")
     )
 }
 

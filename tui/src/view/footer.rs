@@ -5,6 +5,7 @@ use super::theme::Theme;
 use super::{text, units};
 use crate::action::{self, Action, Binding};
 use crate::app::App;
+use crate::screen::View;
 use crate::screen::find::Prompt;
 use crate::snapshot::Snapshot;
 use ratatui::Frame;
@@ -86,10 +87,18 @@ fn result(app: &App, prompt: &Prompt) -> String {
 /// `18.2% of scope in 14 functions`
 pub fn found(app: &App, rows: usize, samples: u64) -> String {
     let snapshot: &Snapshot = &app.shown;
+    let noun = match app.view {
+        View::Functions => "function",
+        View::Processes => "process",
+        View::Threads => "thread",
+        View::Health => "line",
+    };
+    let rows = match (app.view, rows) {
+        (View::Processes, 0 | 2..) => format!("{} processes", units::count(rows as u64)),
+        _ => units::counted(rows as u64, noun),
+    };
     format!(
-        "{}% of scope in {} {}",
+        "{}% of scope in {rows}",
         units::percent(samples, snapshot.report.samples),
-        units::count(rows as u64),
-        app.view.name().to_lowercase()
     )
 }

@@ -6,10 +6,11 @@ use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
 use crate::screen::View;
-use crate::snapshot::{Span, TargetState};
+use crate::snapshot::{Snapshot, Span, TargetState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::time::Duration;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(area.width);
@@ -86,11 +87,16 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             2,
             [format!("{} CPU", host.cpus), String::new()],
         ));
+        let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
+            "-".to_owned()
+        } else {
+            format!("{:.1}", snapshot.busy_cpus)
+        };
         segments.push(Segment::new(
             5,
             [
-                format!("busy {:.1}/{}", snapshot.busy_cpus, host.cpus),
-                format!("{:.1}/{} CPU", snapshot.busy_cpus, host.cpus),
+                format!("busy {busy}/{}", host.cpus),
+                format!("{busy}/{} CPU", host.cpus),
                 String::new(),
             ],
         ));
@@ -104,6 +110,11 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
         segments.push(Segment::new(4, [rate, String::new()]));
     }
     (segments, left)
+}
+
+/// Nothing in the first second is not yet a number.
+fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
+    number == 0.0 && snapshot.elapsed < Duration::from_secs(1)
 }
 
 fn live_word(app: &App) -> &'static str {
@@ -171,9 +182,19 @@ fn trust(app: &App) -> Vec<Segment> {
     let named = percent_sign(units::completeness(completeness.named, completeness.frames));
     let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
-    let own = format!("{:.1}%", health.own_cpu_percent);
+    let own = if is_unmeasured(&app.shown, health.own_cpu_percent) {
+        "-".to_owned()
+    } else {
+        format!("{:.1}%", health.own_cpu_percent)
+    };
     vec![
-        Segment::new(9, [format!("{samples} samples"), format!("{samples} smp")]),
+        Segment::new(
+            9,
+            [
+                units::counted(report.samples, "sample"),
+                format!("{samples} smp"),
+            ],
+        ),
         lost(report.samples, health.lost),
         Segment::new(
             5,
@@ -198,7 +219,11 @@ fn trust(app: &App) -> Vec<Segment> {
         Segment::new(
             1,
             [
-                format!("own cost {own} of 1 CPU"),
+                if own == "-" {
+                    "own cost -".into()
+                } else {
+                    format!("own cost {own} of 1 CPU")
+                },
                 format!("own cost {own}"),
                 format!("own {own}"),
             ],

@@ -46,6 +46,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `1 sample`, `3,277 samples`
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
 /// `00:03:12`
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -109,6 +115,8 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(13_120), "13,120");
         assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(counted(0, "row"), "0 rows");
         assert_eq!(clock(Duration::from_secs(192)), "00:03:12");
         assert_eq!(bytes(84 << 20), "84 MB");
         assert_eq!(
