@@ -23,10 +23,14 @@ mod mouse;
 pub enum Event {
     Key(KeyEvent),
     Mouse(MouseEvent),
+    /// A click on the head of a column: which one of those to sort by.
+    Head(usize),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
     /// Time went by.
     Tick,
+    /// The terminal took so long for a frame; nothing: it keeps up again.
+    Behind(Option<Duration>),
 }
 
 /// What the app asks its surroundings for.
@@ -66,6 +70,8 @@ pub struct App {
     pub mouse: bool,
     /// Marked as ours among the processes.
     pub own_pid: u32,
+    /// How long the terminal took for the last frame, if that was long.
+    pub behind: Option<Duration>,
     pub(crate) cut_shown: bool,
     calm: Calm,
 }
@@ -112,6 +118,7 @@ impl App {
             window,
             mouse,
             own_pid,
+            behind: None,
             cut_shown: false,
             calm: Calm::default(),
         };
@@ -132,12 +139,21 @@ impl App {
                 mouse::point(self, mouse);
                 Vec::new()
             }
+            Event::Head(column) => {
+                self.calm.key_at = Some(now);
+                self.sort_by(column);
+                Vec::new()
+            }
             Event::Resize(size) => {
                 self.size = size;
                 Vec::new()
             }
             Event::Snapshot(snapshot) => {
                 self.receive(snapshot);
+                Vec::new()
+            }
+            Event::Behind(took) => {
+                self.behind = took;
                 Vec::new()
             }
             Event::Tick => {
@@ -307,6 +323,16 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
+            View::Health => {}
+        }
+    }
+
+    fn sort_by(&mut self, column: usize) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Functions => self.views.functions.sort_by(column, report),
+            View::Processes => self.views.processes.sort_by(column, report),
+            View::Threads => self.views.threads.sort_by(column, report),
             View::Health => {}
         }
     }

@@ -6,10 +6,10 @@
 use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
 use crate::snapshot::{Snapshot, Span};
-use crate::terminal::{Painter, TerminalGuard};
+use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
 use crate::view::theme::Theme;
-use crossterm::event::{Event as Input, EventStream};
+use crossterm::event::{Event as Input, EventStream, MouseButton, MouseEvent, MouseEventKind};
 use futures_util::StreamExt;
 use rustix::process::Signal;
 use std::future::{pending, poll_fn};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
@@ -64,6 +64,9 @@ pub struct Ended {
 
 /// At most thirty frames a second.
 const FRAME_EVERY: Duration = Duration::from_millis(33);
+/// A terminal that needs longer for a frame is behind.
+const SLOW_FRAME: Duration = Duration::from_millis(100);
+const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
 /// For what changes by itself: the clock of the state line, rows that wait to
 /// be sorted.
 const TICK_EVERY: Duration = Duration::from_millis(250);
@@ -81,6 +84,8 @@ pub async fn run(
     let run = Run {
         app: App::new(size, options.window, own_pid, options.mouse),
         painter: Painter::new(size)?,
+        writer: Writer::start()?,
+        beside: Vec::new(),
         input: EventStream::new(),
         signals,
         feed: Some(feed),
@@ -89,6 +94,7 @@ pub async fn run(
         theme: options.theme,
         started: Instant::now(),
         drawn_at: None,
+        frame_every: FRAME_EVERY,
         dirty: true,
         milestones: Milestones::default(),
     };
@@ -98,6 +104,9 @@ pub async fn run(
 struct Run {
     app: App,
     painter: Painter,
+    writer: Writer,
+    /// To be written before the next frame.
+    beside: Vec<u8>,
     input: EventStream,
     signals: Signals,
     /// Nothing any more once the engine has ended; its last snapshot stays.
@@ -107,6 +116,7 @@ struct Run {
     theme: Theme,
     started: Instant,
     drawn_at: Option<Instant>,
+    frame_every: Duration,
     dirty: bool,
     milestones: Milestones,
 }
@@ -118,6 +128,8 @@ enum Woken {
     Feed(bool),
     Tick,
     FrameDue,
+    /// A frame is out, after so long.
+    Written(Duration),
 }
 
 impl Run {
@@ -127,6 +139,7 @@ impl Run {
             Err(error) if is_terminal_lost(&error) => Exit::TerminalLost,
             Err(error) => return Err(error),
         };
+        self.leave().await;
         Ok(Ended {
             exit,
             milestones: self.milestones,
@@ -140,13 +153,15 @@ impl Run {
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             self.draw_if_due()?;
+            let frame_at = self.frame_at();
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
                 input = self.input.next() => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 _ = tick.tick() => Woken::Tick,
-                () = frame_due(self.drawn_at, self.dirty) => Woken::FrameDue,
+                written = self.writer.written() => Woken::Written(written?),
+                () = frame_due(frame_at) => Woken::FrameDue,
             };
             if let Some(exit) = self.handle(woken).await? {
                 return Ok(exit);
@@ -157,6 +172,10 @@ impl Run {
     async fn handle(&mut self, woken: Woken) -> io::Result<Option<Exit>> {
         match woken {
             Woken::FrameDue => Ok(None),
+            Woken::Written(took) => {
+                self.pace(took);
+                Ok(None)
+            }
             Woken::Tick => self.tell(Event::Tick).await,
             Woken::Feed(true) => {
                 self.take_snapshot();
@@ -169,14 +188,14 @@ impl Run {
             Woken::Input(input) => self.take_input(input).await,
             Woken::Signal(Caught::End(signal)) => Ok(Some(Exit::Signal(signal))),
             Woken::Signal(Caught::Stop) => {
-                self.guard.leave();
+                self.leave().await;
                 rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
                 self.come_back().await?;
                 Ok(None)
             }
             // Stopped without a warning; a shell may have changed the modes.
             Woken::Signal(Caught::Continue) => {
-                self.guard.leave();
+                self.leave().await;
                 self.guard.enter()?;
                 self.repaint()?;
                 Ok(None)
@@ -195,7 +214,7 @@ impl Run {
             };
             let exit = match input {
                 Input::Key(key) => self.tell(Event::Key(key)).await?,
-                Input::Mouse(mouse) => self.tell(Event::Mouse(mouse)).await?,
+                Input::Mouse(mouse) => self.tell(self.pointed(mouse)).await?,
                 Input::Resize(width, height) => self.resize(Size { width, height }).await?,
                 _ => None,
             };
@@ -218,6 +237,15 @@ impl Run {
         .await
     }
 
+    /// Where the columns are is for the view to say.
+    fn pointed(&self, mouse: MouseEvent) -> Event {
+        let is_click = mouse.kind == MouseEventKind::Down(MouseButton::Left);
+        let head = is_click
+            .then(|| view::head_at(&self.app, &self.theme, mouse.column, mouse.row))
+            .flatten();
+        head.map_or(Event::Mouse(mouse), Event::Head)
+    }
+
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
         self.painter = Painter::new(size)?;
         self.tell(Event::Resize(size)).await
@@ -231,8 +259,10 @@ impl Run {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
-                Effect::Copy(name) => self.guard.copy(&name)?,
-                Effect::CaptureMouse(wanted) => self.guard.capture_mouse(wanted)?,
+                Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
+                Effect::CaptureMouse(wanted) => {
+                    self.beside.extend(self.guard.capture_mouse(wanted)?);
+                }
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => drop(self.control.send(Control::SetWindow(span))),
             }
@@ -240,10 +270,18 @@ impl Run {
         Ok(None)
     }
 
+    /// Gives the terminal back, not amidst a frame if that can be helped.
+    async fn leave(&mut self) {
+        if self.writer.is_busy() {
+            let _ = timeout(terminal::RESTORE_WAIT, self.writer.written()).await;
+        }
+        self.guard.leave();
+    }
+
     /// Stops the whole job, as the terminal would have done at ^Z outside of
     /// raw mode.
     async fn suspend(&mut self) -> io::Result<()> {
-        self.guard.leave();
+        self.leave().await;
         rustix::process::kill_current_process_group(Signal::STOP)?;
         self.come_back().await
     }
@@ -276,11 +314,36 @@ impl Run {
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
-        let due = self.drawn_at.is_none_or(|at| at.elapsed() >= FRAME_EVERY);
-        if self.dirty && due {
-            self.draw()?;
+        match self.frame_at() {
+            Some(at) if at <= Instant::now() => self.draw(),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// When the next frame may be drawn, if there is something to draw.
+    fn frame_at(&self) -> Option<Instant> {
+        let may_draw = self.dirty && !self.writer.is_busy();
+        may_draw.then(|| match self.drawn_at {
+            Some(at) => at + self.frame_every,
+            None => Instant::now(),
+        })
+    }
+
+    /// A terminal that takes long for a frame gets fewer of them, so that keys
+    /// are not answered by what was drawn long before.
+    fn pace(&mut self, took: Duration) {
+        let is_behind = took >= SLOW_FRAME;
+        self.frame_every = if is_behind {
+            (took * 2).clamp(FRAME_EVERY, SLOW_FRAME_EVERY_MAX)
+        } else {
+            FRAME_EVERY
+        };
+        let behind = is_behind.then_some(took);
+        if behind.is_some() || self.app.behind.is_some() {
+            self.app
+                .update(Event::Behind(behind), self.started.elapsed());
+            self.dirty = true;
+        }
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -288,7 +351,10 @@ impl Run {
             return Err(io::Error::other("another thread panicked"));
         }
         let (app, theme) = (&self.app, &self.theme);
-        self.painter.paint(|frame| view::draw(app, theme, frame))?;
+        let frame = self.painter.frame(|frame| view::draw(app, theme, frame))?;
+        let mut bytes = std::mem::take(&mut self.beside);
+        bytes.extend(frame);
+        self.writer.write(bytes)?;
         let now = Instant::now();
         self.drawn_at = Some(now);
         self.dirty = false;
@@ -317,10 +383,10 @@ async fn next_snapshot(feed: &mut Option<watch::Receiver<Arc<Snapshot>>>) -> boo
     }
 }
 
-async fn frame_due(drawn_at: Option<Instant>, dirty: bool) {
-    match drawn_at {
-        Some(at) if dirty => sleep_until((at + FRAME_EVERY).into()).await,
-        _ => pending().await,
+async fn frame_due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at.into()).await,
+        None => pending().await,
     }
 }
 

@@ -4,8 +4,11 @@
 
 /// One frame as bytes, written at once.
 mod painter;
+/// Writes frames where nobody waits for it.
+mod writer;
 
 pub use painter::Painter;
+pub use writer::Writer;
 
 use crossterm::cursor::Show;
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
@@ -19,6 +22,11 @@ use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
+
+/// A terminal that takes nothing for so long (stopped by ^S, or its window
+/// hangs) does not get its screen back.
+pub const RESTORE_WAIT: Duration = Duration::from_millis(500);
 
 /// Whether the terminal is ours right now. A panic on any thread has to know.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -53,18 +61,14 @@ impl TerminalGuard {
         restore();
     }
 
-    pub fn capture_mouse(&mut self, wanted: bool) -> io::Result<()> {
+    /// The bytes that tell the terminal.
+    pub fn capture_mouse(&mut self, wanted: bool) -> io::Result<Vec<u8>> {
         self.mouse = wanted;
         if wanted {
-            send(EnableMouseCapture)
+            bytes_of(EnableMouseCapture)
         } else {
-            send(DisableMouseCapture)
+            bytes_of(DisableMouseCapture)
         }
-    }
-
-    /// Puts text into the clipboard of the terminal, wherever that runs.
-    pub fn copy(&self, text: &str) -> io::Result<()> {
-        painter::write_all(&clipboard(text))
     }
 
     /// Not any more, once another thread panicked.
@@ -79,9 +83,19 @@ impl Drop for TerminalGuard {
     }
 }
 
+/// Whether a few words to it would not wait for long.
+pub fn is_writable() -> bool {
+    painter::is_writable_within(RESTORE_WAIT)
+}
+
 /// Errors are of no use here: the terminal may be gone.
 fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    if !is_writable() {
+        // Nobody reads: what we could say would keep us from ending.
+        let _ = disable_raw_mode();
         return;
     }
     let mut bytes = Vec::new();
@@ -116,17 +130,18 @@ fn restore_on_panic() {
     });
 }
 
-fn send(command: impl Command) -> io::Result<()> {
+fn bytes_of(command: impl Command) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     queue!(bytes, command)?;
-    painter::write_all(&bytes)
+    Ok(bytes)
 }
 
 /// Terminals drop longer ones.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
 
+/// Puts text into the clipboard of the terminal, wherever that runs.
 /// OSC 52: `ESC ] 52 ; c ; base64 BEL`.
-fn clipboard(text: &str) -> Vec<u8> {
+pub fn clipboard(text: &str) -> Vec<u8> {
     let end = text.floor_char_boundary(CLIPBOARD_BYTES_MAX / 4 * 3);
     let mut bytes = b"\x1b]52;c;".to_vec();
     base64(&text.as_bytes()[..end], &mut bytes);

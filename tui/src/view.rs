@@ -77,6 +77,20 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     }
 }
 
+/// Which of the columns to sort by has its head there.
+pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
+    let geometry = app.geometry()?;
+    if y != geometry.heads || !matches!(app.mode, Mode::Browse) {
+        return None;
+    }
+    match app.view {
+        View::Functions => functions::head_at(geometry.width, theme, x),
+        View::Processes => processes::head_at(geometry.width, x),
+        View::Threads => threads::head_at(geometry.width, x),
+        View::Health => None,
+    }
+}
+
 fn fits(app: &App, frame: &Frame) -> bool {
     let area = frame.area();
     area.width >= app.size.width && area.height >= app.size.height

@@ -352,6 +352,69 @@ fn a_terminal_that_goes_away_ends_it() {
     wait_until("proftop ends", || !std::path::Path::new(&path).exists());
 }
 
+/// How often the thread that writes to the terminal has waited.
+fn waits_of_writer(pid: u32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
+        .find(|status| status.starts_with("Name:\twriter\n"))?
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?
+        .trim()
+        .parse()
+        .ok()
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_holds_nobody_up() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write as _;
+    let Some(_machine) = machine() else { return };
+    // A terminal of our own, from which we never read.
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal)
+        .and_then(|()| unlockpt(&terminal))
+        .expect("ours");
+    let size = rustix::termios::Winsize {
+        ws_row: 24,
+        ws_col: 80,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&terminal, size).expect("its size");
+    let path = ptsname(&terminal, Vec::new()).expect("its name");
+    let path = path.to_str().expect("UTF-8").to_owned();
+    let open = || {
+        let mut options = fs::OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .open(&path)
+            .expect("the other end")
+    };
+    let mut command = proftop(&["--no-mouse"]);
+    command.env("TERM", "xterm").stdin(open()).stdout(open());
+    let mut proftop = Process::start(&mut command);
+    wait_until("it draws", || waits_of_writer(proftop.pid()).is_some());
+    let mut keys = fs::File::from(terminal);
+    // The help and back is a whole screen each time.
+    let (mut last, mut same) = (None, 0);
+    wait_until("the terminal is full", || {
+        keys.write_all(b"?").expect("keys are taken");
+        let now = waits_of_writer(proftop.pid());
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        same >= 50
+    });
+    proftop.signal(rustix::process::Signal::TERM);
+    let mut status = None;
+    wait_until("it ends", || {
+        status = proftop.0.try_wait().expect("ours");
+        status.is_some()
+    });
+    assert_eq!(status.expect("ended").code(), Some(128 + 15));
+}
+
 #[test]
 fn a_command_without_rights_gets_no_screen() {
     let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();

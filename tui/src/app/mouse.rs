@@ -1,5 +1,7 @@
 //! A click selects a row or opens a view, the wheel moves the selection. What
-//! lies where is the geometry's to say.
+//! lies where is the geometry's to say; clicks on heads come as [`Event::Head`].
+//!
+//! [`Event::Head`]: super::Event::Head
 
 use super::App;
 use crate::screen::table::Motion;

@@ -7,6 +7,7 @@ use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
 use crate::run::{self, Control, Ended, ScreenOptions};
 use crate::snapshot::{Snapshot, Span, TargetState};
+use crate::terminal;
 use crate::trace::StartTrace;
 use crate::view::theme::{Palette, Theme, ThemeChoice};
 use probe::child::{RunningCommand, StartError};
@@ -109,13 +110,16 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     let run = &last.health;
     let seconds = last.elapsed.as_secs();
     let line = format!(
-        "proftop: {} samples of {} in {}:{:02}, {} lost",
-        run.taken_run,
+        "proftop: {} of {} in {}:{:02}, {} lost",
+        crate::view::units::counted(run.taken_run, "sample"),
         last.scope,
         seconds / 60,
         seconds % 60,
         run.lost_run
     );
+    if !terminal::is_writable() {
+        return;
+    }
     // The terminal may be gone as well.
     let _ = writeln!(std::io::stdout(), "{line}");
     StartTrace {

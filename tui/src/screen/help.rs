@@ -32,7 +32,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 const MOUSE: &[(&str, &str)] = &[
-    ("click", "selects a row, opens a tab"),
+    ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
     ("M", "mouse off: the terminal"),
     ("", "selects text again"),

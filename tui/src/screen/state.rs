@@ -16,6 +16,8 @@ pub enum State {
         ago: Duration,
         newer: u64,
     },
+    /// The terminal takes so long for a frame.
+    Behind(Duration),
     NoMatch {
         pattern: String,
         rows: usize,
@@ -49,6 +51,7 @@ impl State {
         let snapshot = &app.shown;
         of_target(&snapshot.target)
             .or_else(|| of_freeze(app))
+            .or_else(|| app.behind.map(State::Behind))
             .or_else(|| no_match(app))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
             .or_else(|| lost(snapshot))

@@ -293,6 +293,19 @@ impl<I: Item> Table<I> {
     }
 
     /// Sorts by the column so many places to the right, round about.
+    /// By the column of that number; by the same one again the other way round.
+    pub fn sort_by(&mut self, number: usize, report: &Report) {
+        let Some(column) = I::COLUMNS.get(number) else {
+            return;
+        };
+        if *column == self.column {
+            return self.invert(report);
+        }
+        self.column = *column;
+        self.inverted = false;
+        self.update(report, true);
+    }
+
     pub fn shift_column(&mut self, by: isize, report: &Report) {
         let columns = I::COLUMNS;
         let at = columns.iter().position(|c| *c == self.column).unwrap_or(0);

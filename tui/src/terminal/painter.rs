@@ -1,5 +1,5 @@
 //! A *painter* turns frames into the bytes that change the last one into the
-//! next, and writes each with one call, between the marks of a synchronized
+//! next, and each of which is written with one call, between the marks of a synchronized
 //! update: the terminal never shows half a frame. It asks the terminal nothing.
 
 use crate::screen::geometry::Size;
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Painter {
@@ -36,11 +37,6 @@ impl Painter {
         let terminal = Terminal::with_options(CrosstermBackend::new(sink.clone()), options)?;
         queue!(sink.clone(), Clear(ClearType::All))?;
         Ok(Painter { terminal, sink })
-    }
-
-    /// Draws a frame and writes it to the terminal.
-    pub fn paint(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
-        write_all(&self.frame(draw)?)
     }
 
     /// The bytes of a frame.
@@ -78,6 +74,18 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the terminal takes anything before that time is over.
+pub fn is_writable_within(time: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let timeout = Timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // After an error a write would not block.
+    poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], Some(&timeout)) != Ok(0)
 }
 
 fn wait_writable(stdout: &io::Stdout) -> io::Result<()> {

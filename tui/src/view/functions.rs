@@ -7,7 +7,7 @@ use super::{loading, trend, units};
 use crate::app::App;
 use crate::screen::functions::FunctionColumn;
 use crate::screen::geometry::WIDTH_WIDE;
-use crate::screen::table::Line;
+use crate::screen::table::{Item as _, Line};
 use crate::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN};
 use ratatui::Frame;
@@ -48,6 +48,11 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         render_empty(app, frame, free);
     }
     loading::render(app, theme, frame, free);
+}
+
+pub fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
+    let column = table::column_at(&Layout::new(width, theme).columns, width, x)?;
+    FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
 
 /// The columns of one width of terminal.

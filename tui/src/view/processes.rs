@@ -4,10 +4,10 @@ use super::functions::WIDTH_WITH_TREND;
 use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{trend, units};
+use super::{text, trend, units};
 use crate::app::App;
 use crate::screen::processes::ProcessColumn;
-use crate::screen::table::Line;
+use crate::screen::table::{Item as _, Line};
 use crate::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
 use ratatui::Frame;
@@ -28,7 +28,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     let trend_max = counts.max().unwrap_or(0);
     let mut line = Rect { height: 1, ..body };
     for row in processes.lines(report) {
-        let row = cells(&row, app, trend_max, theme);
+        let row = cells(&row, app, columns[name].width.into(), trend_max, theme);
         table::render_row(&columns, &row, name, theme, frame, line);
         line.y += 1;
     }
@@ -41,6 +41,11 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         let buffer = frame.buffer_mut();
         buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
     }
+}
+
+pub fn head_at(width: u16, x: u16) -> Option<usize> {
+    let column = table::column_at(&columns(width), width, x)?;
+    ProcessRow::COLUMNS.iter().position(|each| *each == column)
 }
 
 fn columns(width: u16) -> Vec<Column<ProcessColumn>> {
@@ -62,16 +67,24 @@ fn columns(width: u16) -> Vec<Column<ProcessColumn>> {
     columns
 }
 
-fn cells(line: &Line<'_, ProcessRow>, app: &App, trend_max: u32, theme: &Theme) -> Row {
+fn cells(
+    line: &Line<'_, ProcessRow>,
+    app: &App,
+    command_width: usize,
+    trend_max: u32,
+    theme: &Theme,
+) -> Row {
     let process = line.row;
     let plain = Style::new();
-    let name = if process.pid == app.own_pid {
-        format!("{} (us)", process.comm)
+    let mark = if process.pid == app.own_pid {
+        " (us)"
     } else if process.exited {
-        format!("{} (ended)", process.comm)
+        " (ended)"
     } else {
-        process.comm.to_string()
+        ""
     };
+    let name = text::cut_middle(&process.comm, command_width.saturating_sub(mark.len()));
+    let name = format!("{name}{mark}");
     let kernel = format!(
         "{:.0}",
         kernel_percent(process.kernel_samples, process.samples)

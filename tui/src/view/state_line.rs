@@ -26,14 +26,19 @@ fn sentence(app: &App, state: &State) -> String {
         State::Failed(why) => format!("FAILED {why}"),
         State::Exited(who) => format!("EXITED {}. Data kept.", who.trim_end_matches('.')),
         State::Frozen { ago, newer } => format!(
-            "FROZEN {} ago; {} newer samples wait.  Space: go on",
+            "FROZEN {} ago; {} wait{}.  Space: go on",
             units::clock(*ago),
-            units::count(*newer)
+            units::counted(*newer, "newer sample"),
+            if *newer == 1 { "s" } else { "" }
         ),
         State::NoMatch { pattern, rows } => format!(
-            "NO MATCH /{}/ finds nothing in {} rows.  Esc: end the find",
+            "NO MATCH /{}/ finds nothing in {}.  Esc: end the find",
             text::cut_end(pattern, 30),
-            units::count(*rows as u64)
+            units::counted(*rows as u64, "row")
+        ),
+        State::Behind(took) => format!(
+            "BEHIND the terminal takes {:.1} s for a frame; some are left out",
+            took.as_secs_f64()
         ),
         State::Idle => format!(
             "IDLE   no samples: {} used no CPU in {}. Longer window: .",

@@ -119,6 +119,14 @@ pub fn render_row<C>(
     }
 }
 
+/// The column that is sorted by, whose head is at `x`.
+pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C> {
+    let area = Rect::new(0, 0, width, 1);
+    let mut all = starts(columns, area);
+    let (_, column) = all.find(|(start, column)| (*start..=start + column.width).contains(&x))?;
+    column.sort
+}
+
 /// Columns that would stand outside the area are left out.
 fn starts<C>(columns: &[Column<C>], area: Rect) -> impl Iterator<Item = (u16, &Column<C>)> {
     let mut next = area.x + MARGIN;

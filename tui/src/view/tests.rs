@@ -371,6 +371,47 @@ fn columns_add_up() {
 }
 
 #[test]
+fn a_click_on_a_head_sorts() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres());
+    let theme = Theme {
+        palette: Palette::Mono,
+        charset: Charset::Utf8,
+    };
+    let frame = hand.frame();
+    let (y, heads) = frame
+        .lines()
+        .enumerate()
+        .find(|(_, line)| line.contains("TOTAL%"))
+        .expect("heads");
+    let x = heads
+        .split("TOTAL%")
+        .next()
+        .expect("before")
+        .chars()
+        .count();
+    let head = crate::view::head_at(&hand.app, &theme, x as u16, y as u16).expect("a head");
+    hand.event(Event::Head(head));
+    assert!(hand.frame().contains("TOTAL%▼"));
+    hand.event(Event::Head(head));
+    assert!(hand.frame().contains("TOTAL%▲"));
+    assert_eq!(
+        crate::view::head_at(&hand.app, &theme, x as u16, y as u16 + 1),
+        None
+    );
+}
+
+#[test]
+fn a_terminal_that_is_behind_is_said_to_be() {
+    let mut hand = Hand::new(80, 24);
+    let took = Duration::from_millis(900);
+    hand.show(postgres()).event(Event::Behind(Some(took)));
+    assert!(hand.frame().contains("BEHIND the terminal takes 0.9 s"));
+    hand.event(Event::Behind(None));
+    assert!(!hand.frame().contains("BEHIND"));
+}
+
+#[test]
 fn sorting_by_each_column_is_total() {
     use crate::screen::functions::FunctionColumn;
     let report = postgres().report;

@@ -6,7 +6,7 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::trend;
 use crate::app::App;
-use crate::screen::table::Line;
+use crate::screen::table::{Item as _, Line};
 use crate::screen::threads::ThreadColumn;
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::Frame;
@@ -38,6 +38,11 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         let buffer = frame.buffer_mut();
         buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
     }
+}
+
+pub fn head_at(width: u16, x: u16) -> Option<usize> {
+    let column = table::column_at(&columns(width), width, x)?;
+    ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
 fn columns(width: u16) -> Vec<Column<ThreadColumn>> {

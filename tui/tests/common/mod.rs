@@ -108,6 +108,11 @@ impl Process {
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).expect("it lives");
+    }
 }
 
 impl Drop for Process {

@@ -1,0 +1,63 @@
+//! The *writer* is a thread of its own: a write to a terminal that is slow, or
+//! stopped by ^S, waits, and keys and signals must not wait with it. It takes
+//! one frame at a time; while it is busy none is drawn, so the next one is of
+//! the newest state, and nothing queues up.
+
+use super::painter::write_all;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+#[derive(Debug)]
+pub struct Writer {
+    frames: SyncSender<Vec<u8>>,
+    written: UnboundedReceiver<io::Result<()>>,
+    busy_since: Option<Instant>,
+}
+
+impl Writer {
+    pub fn start() -> io::Result<Self> {
+        let (frames, waiting) = sync_channel::<Vec<u8>>(1);
+        let (done, written) = unbounded_channel();
+        thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || {
+                for frame in waiting {
+                    if done.send(write_all(&frame)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            frames,
+            written,
+            busy_since: None,
+        })
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.busy_since.is_some()
+    }
+
+    /// Hands over a frame. To be called only if it is not busy.
+    pub fn write(&mut self, frame: Vec<u8>) -> io::Result<()> {
+        self.busy_since = Some(Instant::now());
+        self.frames
+            .try_send(frame)
+            .map_err(|_| io::Error::other("the thread that draws is gone"))
+    }
+
+    /// Waits for the end of the write that is under way, and tells how long it
+    /// took. Never comes if none is.
+    pub async fn written(&mut self) -> io::Result<Duration> {
+        let Some(since) = self.busy_since else {
+            return std::future::pending().await;
+        };
+        let result = self.written.recv().await;
+        self.busy_since = None;
+        result.unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into()))?;
+        Ok(since.elapsed())
+    }
+}
