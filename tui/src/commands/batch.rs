@@ -123,7 +123,11 @@ fn unix_ms_at(time_ns: u64) -> u64 {
 /// ended.
 enum CommandWatch {
     None,
-    Starting(tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>),
+    Starting {
+        started: tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>,
+        /// What ended us meanwhile, to be passed on.
+        caught: Option<Number>,
+    },
     Running(Running),
     Ended(ExitStatus),
 }
@@ -167,18 +171,25 @@ impl CommandWatch {
     fn new(
         started: Option<tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>>,
     ) -> Self {
-        started.map_or(CommandWatch::None, CommandWatch::Starting)
+        started.map_or(CommandWatch::None, |started| CommandWatch::Starting {
+            started,
+            caught: None,
+        })
     }
 
     /// Waits for the end of the command, once. Nothing if the engine failed
     /// before it was let run. Never comes without a command.
     async fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
-        if let CommandWatch::Starting(started) = self {
+        if let CommandWatch::Starting { started, caught } = self {
             let Ok(result) = started.await else {
                 *self = CommandWatch::None;
                 return Ok(None);
             };
-            *self = CommandWatch::Running(Running::new(result?));
+            let mut running = Running::new(result?);
+            if let Some(caught) = *caught {
+                running.pass_on(caught);
+            }
+            *self = CommandWatch::Running(running);
         }
         let CommandWatch::Running(running) = self else {
             return std::future::pending().await;
@@ -193,13 +204,15 @@ impl CommandWatch {
         match self {
             CommandWatch::None => Ok(None),
             CommandWatch::Ended(status) => Ok(Some(*status)),
-            CommandWatch::Starting(_) | CommandWatch::Running(_) => self.ended().await,
+            CommandWatch::Starting { .. } | CommandWatch::Running(_) => self.ended().await,
         }
     }
 
     fn pass_on(&mut self, caught: Number) {
-        if let CommandWatch::Running(running) = self {
-            running.pass_on(caught);
+        match self {
+            CommandWatch::Running(running) => running.pass_on(caught),
+            CommandWatch::Starting { caught: last, .. } => *last = Some(caught),
+            CommandWatch::None | CommandWatch::Ended(_) => {}
         }
     }
 }
