@@ -51,6 +51,10 @@ pub const PROCESSES_MAX: usize = 16_384;
 /// A value of [`Mapping::table`]: no unwind information, frame pointers only.
 pub const NO_TABLE: u32 = u32::MAX;
 
+/// A word of a page index: there are no rows for this page. No block begins at
+/// the pool's first word.
+pub const NO_BLOCK: u32 = 0;
+
 /// An executable mapping of a process, as BPF sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
