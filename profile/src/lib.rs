@@ -26,7 +26,7 @@ pub use band::{band_points, percent, percent_digits};
 pub use ending::Ending;
 pub use frame::{Frame, FrameId, FrameKind, ModuleId, NameState, ProcessId};
 pub use report::{
-    Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, RowName, TREND_LEN,
+    Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, RowName, Stop, TREND_LEN,
     ThreadRow, Window,
 };
 pub use store::{Limits, NewSample, STACK_DEPTH_MAX, Store, StoreStats};

@@ -131,6 +131,14 @@ pub struct ThreadRow {
     pub trend: [u32; TREND_LEN],
 }
 
+/// Samples of a run whose stacks ended for one cause in one module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    pub cause: Ending,
+    pub module: Arc<str>,
+    pub samples: u64,
+}
+
 /// What the sampler says of itself; the profile only carries it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -144,6 +152,9 @@ pub struct Health {
     pub own_rss_bytes: u64,
     /// Kernel memory that holds unwind tables.
     pub table_bytes: u64,
+    /// Where the walks of this run stopped that did not reach the root, by cause
+    /// and module, falling; the most frequent ones.
+    pub stops: Vec<Stop>,
     /// Sentences: what this source cannot give, what was degraded and why.
     pub notes: Vec<String>,
 }

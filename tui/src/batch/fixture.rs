@@ -56,6 +56,11 @@ impl Fixture {
                     own_cpu_percent: 0.8,
                     own_rss_bytes: 34 << 20,
                     table_bytes: 7 << 20,
+                    stops: vec![profile::Stop {
+                        cause: profile::Ending::ReadFault,
+                        module: "libjitx.so".into(),
+                        samples: 17,
+                    }],
                     ..Health::default()
                 },
                 host: Arc::new(Host {

@@ -45,11 +45,27 @@ struct Object<'a> {
     pending: u64,
     unnamed: BTreeMap<&'static str, u64>,
     own: Own,
+    stops_run: Vec<Stop<'a>>,
     notes: Vec<&'a str>,
     functions_found: usize,
     functions: Vec<Function<'a>>,
     processes: Vec<Process<'a>>,
     threads: Vec<Thread<'a>>,
+}
+
+#[derive(Serialize)]
+struct Stop<'a> {
+    cause: &'static str,
+    module: &'a str,
+    samples: u64,
+}
+
+fn stop(stop: &profile::Stop) -> Stop<'_> {
+    Stop {
+        cause: stop.cause.label(),
+        module: &stop.module,
+        samples: stop.samples,
+    }
 }
 
 #[derive(Serialize)]
@@ -138,6 +154,7 @@ impl<'a> Object<'a> {
                 rss_bytes: health.own_rss_bytes,
                 table_bytes: health.table_bytes,
             },
+            stops_run: health.stops.iter().map(stop).collect(),
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),
             functions: shown.iter().map(|f| function(f, report.samples)).collect(),

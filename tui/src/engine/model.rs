@@ -4,10 +4,11 @@ use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
 use super::losses::Losses;
 use super::naming::{NamedModule, Naming};
+use super::stops::Stops;
 use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
-use profile::{Frame, FrameKind, Health, ModuleId, NewSample, ProcessId, Store};
+use profile::{Frame, FrameKind, Health, ModuleId, NewSample, ProcessId, Stop, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +49,7 @@ pub struct Model {
     open_files: VecDeque<Arc<NamedModule>>,
     meter: Meter,
     losses: Losses,
+    stops: Stops,
     counters: Counters,
     tables: TableStats,
     host: Arc<Host>,
@@ -75,6 +77,7 @@ impl Model {
             open_files: VecDeque::new(),
             meter: Meter::new(),
             losses: Losses::default(),
+            stops: Stops::default(),
             counters: Counters::default(),
             tables: TableStats::default(),
             host: Arc::new(host::read()),
@@ -236,6 +239,9 @@ impl Model {
                 kind: described.kind,
             });
         }
+        let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
+        let stopped_in = last.map(|frame| ModuleId(frame.module.0));
+        self.stops.note(ending(sample.ending), stopped_in);
         self.store.add_sample(NewSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu as u16,
@@ -316,6 +322,7 @@ impl Model {
                 own_cpu_percent: cost.own_cpu_percent,
                 own_rss_bytes: cost.own_rss_bytes,
                 table_bytes: self.tables.kernel_bytes,
+                stops: self.stops(),
                 notes: self.notes(),
             },
             report: Arc::new(report),
@@ -329,6 +336,13 @@ impl Model {
             loading: Vec::new(),
             command_output: self.output.iter().cloned().collect(),
         }
+    }
+
+    fn stops(&self) -> Vec<Stop> {
+        self.stops.top(|module| {
+            let described = self.modules.get(&module);
+            described.map_or_else(|| "-".into(), |described| described.name.as_str().into())
+        })
     }
 
     fn notes(&self) -> Vec<String> {

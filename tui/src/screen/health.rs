@@ -16,6 +16,7 @@ pub enum Topic {
     Whole,
     Cut(Ending),
     NoUserStack,
+    Stop(usize),
     Named,
     Pending,
     Unnamed(&'static str),
@@ -99,6 +100,7 @@ impl Health {
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut lines = samples(snapshot);
     lines.extend(stacks(snapshot));
+    lines.extend(stops(snapshot));
     lines.extend(symbols(snapshot));
     lines.extend(system(snapshot));
     lines.extend(overhead(snapshot));
@@ -129,6 +131,30 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
         },
     ]
 }
+
+/// In which modules stacks are cut, most first.
+fn stops(snapshot: &Snapshot) -> Vec<Finding> {
+    let stops = &snapshot.health.stops;
+    if stops.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading(
+        "CUT in this run, by module",
+        "Where the walk stopped, and why: the module of the last frame that was found.",
+    )];
+    let shown = stops.iter().take(STOPS_MAX).enumerate();
+    lines.extend(shown.map(|(number, stop)| Finding {
+        topic: Topic::Stop(number),
+        label: stop.module.to_string(),
+        value: Value::Count(stop.samples),
+        text: stop.cause.label().replace('_', " "),
+        explain: format!("{}: {}.", stop.module, stop.cause.explain()),
+    }));
+    lines
+}
+
+/// Modules that are listed; scripts get more.
+const STOPS_MAX: usize = 5;
 
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;

@@ -75,6 +75,11 @@ pub fn postgres() -> Snapshot {
             own_cpu_percent: 0.8,
             own_rss_bytes: 84 << 20,
             table_bytes: 7 << 20,
+            stops: vec![profile::Stop {
+                cause: profile::Ending::ReadFault,
+                module: "libjitx.so".into(),
+                samples: 17,
+            }],
             notes: vec!["no hardware counters in this VM: cpu-clock is used, +-1 tick".into()],
             ..Health::default()
         },

@@ -1,0 +1,70 @@
+//! Where the walks of a run stopped short: by cause, and by the module of the
+//! last frame that was found.
+
+use profile::{Ending, ModuleId, Stop};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Pairs that are counted; more than that are no help to anybody.
+const PAIRS_MAX: usize = 4096;
+/// Those that are shown.
+const SHOWN_MAX: usize = 20;
+
+#[derive(Debug, Default)]
+pub struct Stops {
+    samples: HashMap<(Ending, Option<ModuleId>), u64>,
+}
+
+impl Stops {
+    /// `module` is that of the outermost user frame.
+    pub fn note(&mut self, cause: Ending, module: Option<ModuleId>) {
+        if cause.is_whole() || !cause.is_user_stack() {
+            return;
+        }
+        let key = (cause, module);
+        if self.samples.len() < PAIRS_MAX || self.samples.contains_key(&key) {
+            *self.samples.entry(key).or_default() += 1;
+        }
+    }
+
+    /// The most frequent ones, falling.
+    pub fn top(&self, name_of: impl Fn(ModuleId) -> Arc<str>) -> Vec<Stop> {
+        let stop = |(&(cause, module), &samples): (&(Ending, Option<ModuleId>), &u64)| Stop {
+            cause,
+            module: module.map_or_else(|| "-".into(), &name_of),
+            samples,
+        };
+        let mut stops: Vec<Stop> = self.samples.iter().map(stop).collect();
+        stops.sort_by(|a, b| {
+            let order = b.samples.cmp(&a.samples);
+            order.then_with(|| (a.cause, &a.module).cmp(&(b.cause, &b.module)))
+        });
+        stops.truncate(SHOWN_MAX);
+        stops
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_counted_by_module_and_whole_stacks_are_none() {
+        let mut stops = Stops::default();
+        for (cause, module) in [
+            (Ending::Root, 1),
+            (Ending::NoUserStack, 1),
+            (Ending::ReadFault, 1),
+            (Ending::ReadFault, 2),
+            (Ending::ReadFault, 2),
+        ] {
+            stops.note(cause, Some(ModuleId(module)));
+        }
+        let top = stops.top(|module| format!("lib{}.so", module.0).into());
+        let told: Vec<_> = top
+            .iter()
+            .map(|stop| (&*stop.module, stop.samples))
+            .collect();
+        assert_eq!(told, [("lib2.so", 2), ("lib1.so", 1)]);
+    }
+}
