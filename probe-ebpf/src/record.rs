@@ -142,6 +142,8 @@ pub enum Ending {
     Unsupported,
     /// The unwind information leads downwards: it lies.
     Stuck,
+    /// The task was ending: its memory was being taken down.
+    Exiting,
     /// The stack is longer than the copy of it that was walked. Only the reader
     /// of the record can tell.
     CopyCut,

@@ -26,7 +26,7 @@ pub struct Registers {
 /// [`base`] minus [`base::R10`].
 pub const SCRATCH_REGISTERS: usize = 9;
 
-/// A walk under way.
+/// A walk under way. It must begin with a mapping that has no table.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Walk {
@@ -70,6 +70,8 @@ pub mod status {
     pub const NO_STACK: u32 = 8;
     /// A 32-bit task.
     pub const COMPAT_32: u32 = 9;
+    /// The task is on its way out: its memory is being taken down.
+    pub const EXITING: u32 = 10;
 }
 
 /// What a walk reads.
@@ -230,6 +232,12 @@ fn special_step<W: World>(which: u32, walk: &mut Walk, world: &mut W) -> u32 {
     let registers = walk.registers;
     match which {
         special::FRAME_POINTER => {
+            // A caller that has no unwind information, in a file that has some:
+            // what is written by hand to begin a process or a thread. The ABI
+            // has it begin with rbp zero, and the tables kept track of rbp.
+            if registers.bp == 0 && walk.is_leaf == 0 && walk.mapping.table != NO_TABLE {
+                return status::END;
+            }
             let step = frame_pointer::step(&mut walk.registers, world);
             if step == status::CALLER {
                 walk.links += 1;
@@ -331,6 +339,7 @@ pub fn ending(status: u32, links: u32, frames: u32) -> Ending {
         status::STUCK => Ending::Stuck,
         status::NO_STACK => Ending::NoUserStack,
         status::COMPAT_32 => Ending::Compat32,
+        status::EXITING => Ending::Exiting,
         // By frame pointers: a chain that fails at its first link never was one.
         // The interrupted code uses rbp for something else, whatever it holds.
         status::CHAIN_END if links > 0 => Ending::Root,
@@ -666,6 +675,20 @@ pub mod tests {
         assert_eq!(rule(&mut walk, 0x11_0000), no_information);
         assert_eq!(rule(&mut walk, 0x12_0000), no_information);
         assert_eq!(rule(&mut walk, 0x14_0000), None);
+    }
+
+    #[test]
+    fn a_start_written_by_hand_is_the_root() {
+        let fp = Rule::special(special::FRAME_POINTER);
+        let mut walk = at(0x7000, 0);
+        walk.mapping.table = 1;
+        // The interrupted function may use rbp for anything.
+        check(fp, walk, Stack::new(&[]), Err(status::CHAIN_END));
+        walk.is_leaf = 0;
+        check(fp, walk, Stack::new(&[]), Err(status::END));
+        // Code made at run time may, as well.
+        walk.mapping.table = NO_TABLE;
+        check(fp, walk, Stack::new(&[]), Err(status::CHAIN_END));
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     let wake_bytes = u64::from(settings.ring_bytes / 4);
     let mut notes = Vec::new();
     let tgid_offset = btf::kernel_offset("task_struct", "tgid");
+    // Without it, samples of tasks that end are stacks that cannot be read.
+    let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
     let mut loader = EbpfLoader::new();
     // Nothing in the sampler is relocated by BTF; reading the kernel's takes
     // longer than all the rest.
@@ -64,6 +66,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .override_global("CGROUP_LEVEL", &cgroup.1, true)
         .override_global("WAKE_BYTES", &wake_bytes, true)
         .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
+        .override_global("TASK_FLAGS_OFFSET", &flags_offset, true)
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());

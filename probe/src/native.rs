@@ -3,8 +3,9 @@
 
 use crate::decode::StackCopy;
 use crate::tables::Reader;
+use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES};
 use probe_ebpf::rule::{Extended, Rule};
-use probe_ebpf::table::{Mapping, Words};
+use probe_ebpf::table::{Mapping, NO_TABLE, Words};
 use probe_ebpf::walk::{Walk, World, ending, frame, rule_for, status};
 use probe_ebpf::{Ending, UserFrame};
 
@@ -34,6 +35,10 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
         is_exact: 1,
         is_leaf: 1,
         status: status::CALLER,
+        mapping: Mapping {
+            table: NO_TABLE,
+            ..Mapping::default()
+        },
         ..Walk::default()
     };
     let mut frames = Vec::new();
@@ -51,11 +56,13 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
             break;
         }
     }
+    // A copy that could have been longer ended where the stack's memory does.
+    let is_cut = stack.bytes.len() > (RAW_PAGES - 1) * PAGE_BYTES;
     let told = ending(walk.status, walk.links, frames.len() as u32);
     Walked {
         ending: match told {
             // Not the thread's fault, but that of our copy.
-            Ending::ReadFault if world.ran_out => Ending::CopyCut,
+            Ending::ReadFault if world.ran_out && is_cut => Ending::CopyCut,
             other => other,
         },
         stopped_at: walk.registers.ip,

@@ -172,6 +172,34 @@ fn shares_are_those_of_the_work() {
     }
 }
 
+/// Rust's standard library and libc keep no frame pointers, nor does this
+/// program; and its tables are not in place when the first samples come.
+#[test]
+fn stacks_without_frame_pointers_are_whole() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(199)) else {
+        return;
+    };
+    let threads = burn::Threads::start_deep(2);
+    let mut seen = Seen::default();
+    let end = Instant::now() + Duration::from_secs(30);
+    while seen.samples.len() < 800 && Instant::now() < end {
+        seen.take(&mut source);
+    }
+    drop(threads);
+    let burning = || {
+        seen.samples
+            .iter()
+            .filter(|s| &*s.comm == burn::THREAD_NAME)
+    };
+    let all = burning().count();
+    let whole = burning().filter(|s| s.ending == Ending::Root).count();
+    let deepest = burning().map(|s| s.frames.len()).max().unwrap_or(0);
+    println!("{whole} of {all} whole, the deepest has {deepest} frames");
+    assert!(whole * 100 >= all * 98, "{whole} of {all} whole");
+    assert!(deepest > burn::DEPTH as usize, "{deepest} frames");
+}
+
 #[test]
 fn kernel_samples_carry_both_stacks() {
     let _alone = alone();

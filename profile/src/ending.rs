@@ -32,10 +32,12 @@ pub enum Ending {
     Stuck,
     /// The stack is longer than the copy of it that was walked.
     CopyCut,
+    /// The task was ending, and its memory with it. Not a user stack.
+    Exiting,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 12] = [
+    pub const ALL: [Ending; 13] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -48,6 +50,7 @@ impl Ending {
         Ending::Unsupported,
         Ending::Stuck,
         Ending::CopyCut,
+        Ending::Exiting,
     ];
 
     /// The word that scripts see; part of the JSON schema.
@@ -65,6 +68,7 @@ impl Ending {
             Ending::Unsupported => "unsupported",
             Ending::Stuck => "stuck",
             Ending::CopyCut => "copy_cut",
+            Ending::Exiting => "exiting",
         }
     }
 
@@ -89,12 +93,13 @@ impl Ending {
             Ending::CopyCut => {
                 "the stack was longer than the copy taken before the process was known"
             }
+            Ending::Exiting => "the thread was ending: its stack was gone, or going",
         }
     }
 
     /// Whether the sample had a user stack to walk.
     pub fn is_user_stack(self) -> bool {
-        !matches!(self, Ending::NoUserStack | Ending::Exec)
+        !matches!(self, Ending::NoUserStack | Ending::Exec | Ending::Exiting)
     }
 
     pub fn is_whole(self) -> bool {

@@ -124,6 +124,9 @@ pub static CGROUP_ID: Global<u64> = Global::new(0xfeed_0004_feed_0004);
 /// Bytes waiting in the ring buffer from which on the reader is woken up.
 #[unsafe(no_mangle)]
 pub static WAKE_BYTES: Global<u64> = Global::new(0xfeed_0005_feed_0005);
+/// Offset of `flags` in this kernel's `task_struct`; 0 if it is not known.
+#[unsafe(no_mangle)]
+pub static TASK_FLAGS_OFFSET: Global<u32> = Global::new(0xfeed_0007);
 /// Offset of `tgid` in this kernel's `task_struct`.
 #[unsafe(no_mangle)]
 pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);

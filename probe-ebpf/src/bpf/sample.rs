@@ -1,7 +1,7 @@
 //! One sample, from the tick to the ring buffer.
 
 use super::filter::is_target;
-use super::maps::{SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
+use super::maps::{SAMPLES, SCRATCH, Scratch, TASK_FLAGS_OFFSET, WAKE_BYTES, count};
 use super::raw;
 use super::walk::{mappings_of, walk};
 use aya_ebpf::EbpfContext as _;
@@ -152,6 +152,9 @@ fn entry_registers(scratch: *mut Scratch) -> u32 {
         let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
         read_kernel(&mut cs, &raw const (*entry).cs);
         walk.status = status_for(cs);
+        if is_exiting(task as *const u8) {
+            walk.status = status::EXITING;
+        }
         read_kernel(&mut walk.registers.ip, &raw const (*entry).rip);
         read_kernel(&mut walk.registers.sp, &raw const (*entry).rsp);
         read_kernel(&mut walk.registers.bp, &raw const (*entry).rbp);
@@ -168,6 +171,22 @@ fn entry_registers(scratch: *mut Scratch) -> u32 {
         read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
     }
     0
+}
+
+/// Whether the task has begun to end: then its stack may be gone already.
+#[inline(always)]
+fn is_exiting(task: *const u8) -> bool {
+    /// `PF_EXITING` of include/linux/sched.h, the same since Linux 2.6.
+    const EXITING: u64 = 4;
+    let offset = TASK_FLAGS_OFFSET.load();
+    if offset == 0 {
+        return false;
+    }
+    let mut flags = 0u64;
+    // SAFETY: the offset is inside this kernel's task_struct.
+    let address = unsafe { task.add(offset as usize) };
+    read_kernel(&mut flags, address as *const u64);
+    flags & EXITING != 0
 }
 
 /// Whether there is a stack to walk: by the code segment.

@@ -12,7 +12,7 @@ use core::ffi::c_void;
 use probe_ebpf::UserFrame;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
 use probe_ebpf::rule::{Rule, caller_rbp, kind};
-use probe_ebpf::table::MappingList;
+use probe_ebpf::table::{MappingList, NO_TABLE};
 use probe_ebpf::walk::{Walk, frame, rule_for, status};
 
 /// What the loop's body needs, on the program's stack: looking both up again
@@ -42,6 +42,7 @@ pub fn walk(scratch: *mut Scratch, list: MappingList) {
     state.walk.length = list.length();
     state.walk.mapping.start = 1;
     state.walk.mapping.end = 0;
+    state.walk.mapping.table = NO_TABLE;
     state.walk.is_exact = 1;
     state.walk.is_leaf = 1;
     state.walk.links = 0;

@@ -28,6 +28,11 @@ impl Threads {
         })
     }
 
+    /// Work at the bottom of a deep recursion.
+    pub fn start_deep(count: usize) -> Self {
+        Self::run(count, || _ = black_box(descend(DEPTH)))
+    }
+
     /// One thread that is nearly always in the kernel.
     pub fn start_reading() -> Self {
         Self::run(1, || {
@@ -67,6 +72,18 @@ impl Drop for Threads {
             handle.join().unwrap();
         }
     }
+}
+
+/// Calls until the work of [`Threads::start_deep`] begins.
+pub const DEPTH: u32 = 120;
+
+#[inline(never)]
+fn descend(left: u32) -> u64 {
+    if left == 0 {
+        return work(10 * STEPS, 0x1234_5604);
+    }
+    // Not a tail call: the frame must stay.
+    black_box(descend(left - 1)).wrapping_add(1)
 }
 
 /// CPU time that this process has used.

@@ -416,5 +416,6 @@ fn ending(ending: probe::Ending) -> profile::Ending {
         probe::Ending::Unsupported => profile::Ending::Unsupported,
         probe::Ending::Stuck => profile::Ending::Stuck,
         probe::Ending::CopyCut => profile::Ending::CopyCut,
+        probe::Ending::Exiting => profile::Ending::Exiting,
     }
 }
