@@ -169,13 +169,16 @@ impl Model {
         // stays in the window.
         if self.target == TargetState::Running && !self.finishing {
             self.complete_until_ns = batch.complete_until_ns;
-            if batch.targets_alive == Some(0) {
-                self.target = TargetState::Exited(format!("{} ended", self.settings.scope));
+            if batch.targets_alive == Some(0) && self.ends.is_none() {
+                // Samples from before may still be on their way: it has ended
+                // when everything up to now has come in.
+                let words = format!("{} ended", self.settings.scope);
+                self.ends = Some((words, probe::now_ns()));
             }
         }
     }
 
-    /// The started command has ended, and all its samples have come in.
+    /// The target has ended, and all its samples have come in.
     fn notice_end(&mut self) {
         let is_in = |(_, at_ns): &(String, u64)| *at_ns <= self.complete_until_ns;
         let has_ended = matches!(self.target, TargetState::Exited(_));
