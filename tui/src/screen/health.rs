@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::table::Motion;
 use crate::snapshot::Snapshot;
 use profile::Ending;
+use symbolize::Reason;
 
 /// What a line is about; it stays selected through new snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,8 +227,8 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Unnamed(reason),
             label: reason.replace('_', " "),
             value: Value::Share(*count, frames),
-            text: why_unnamed(reason).into(),
-            explain: sentence(why_unnamed(reason)),
+            text: why_unnamed(reason).trim_end_matches('.').into(),
+            explain: why_unnamed(reason).into(),
         });
     }
     lines
@@ -297,19 +298,9 @@ fn heading(title: &'static str, explain: &str) -> Finding {
 /// Why a frame has no name, for a person. The words are the ones that scripts
 /// see.
 pub fn why_unnamed(reason: &str) -> &str {
-    match reason.replace(' ', "_").as_str() {
-        "stripped" => "the file has no symbol table; its debug package has one",
-        "not_covered" => "the file has symbols, and none covers the address",
-        "file_gone" => "the file cannot be opened any more",
-        "changed_on_disk" => "the file at that path is not the one that runs",
-        "refused" => "the file is too large, or not a regular one",
-        "damaged" => "the file is damaged, or not a program",
-        "no_permission" => "no right to read the file",
-        "jit" => "code made at run time, without a perf map of it",
-        "unmapped" => "no mapping of the process holds the address",
-        "kernel_hidden" => "the kernel hides its names (kptr_restrict)",
-        _ => reason,
-    }
+    let label = reason.replace(' ', "_");
+    let known = Reason::ALL.into_iter().find(|known| known.label() == label);
+    known.map_or(reason, |known| known.explain())
 }
 
 fn sentence(text: &str) -> String {
@@ -323,22 +314,10 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbolize::Reason;
 
     #[test]
     fn every_reason_has_a_sentence() {
-        for reason in [
-            Reason::Stripped,
-            Reason::NotCovered,
-            Reason::FileGone,
-            Reason::ChangedOnDisk,
-            Reason::Refused,
-            Reason::Damaged,
-            Reason::NoPermission,
-            Reason::Jit,
-            Reason::Unmapped,
-            Reason::KernelHidden,
-        ] {
+        for reason in Reason::ALL {
             assert_ne!(why_unnamed(reason.label()), reason.label());
         }
     }

@@ -83,7 +83,10 @@ fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> S
     match function.name_state {
         RowName::Named => {}
         RowName::Pending => parts.push("name on its way".into()),
-        RowName::Unnamed(reason) => parts.push(format!("no name: {}", why_unnamed(reason))),
+        RowName::Unnamed(reason) => parts.push(format!(
+            "no name: {}",
+            why_unnamed(reason).trim_end_matches('.')
+        )),
     }
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     if functions::is_cut(function, app.size.width, theme) {
