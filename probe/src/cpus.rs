@@ -65,6 +65,10 @@ mod tests {
 
     #[test]
     fn this_machine_has_one() {
+        if !std::path::Path::new(ONLINE).exists() {
+            eprintln!("skipped: {ONLINE} does not exist: /sys is not mounted");
+            return;
+        }
         assert!(!online().unwrap().is_empty());
     }
 }
