@@ -19,10 +19,11 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
         Request::Top(config) => {
+            // Rights first: who lacks them needs to know that, screen or not.
+            let subject = prepare(&config)?;
             if config.mode == Mode::Screen {
                 top::check_terminal()?;
             }
-            let subject = prepare(&config)?;
             match &config.mode {
                 Mode::Screen => top::run(&config, subject),
                 Mode::Batch(mode) => batch::run(&config, subject, mode),
