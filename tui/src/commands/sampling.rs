@@ -8,6 +8,8 @@ use crate::failure::Failure;
 use crate::snapshot::Snapshot;
 use crate::target::Target;
 use probe::child::{HeldCommand, RunningCommand, StartError};
+use probe::features;
+use probe::privilege::Rights;
 use probe::{BpfSource, CgroupTarget, Source};
 use profile::Limits;
 use std::process::ExitStatus;
@@ -103,9 +105,22 @@ fn bpf_source(config: &Config, target: &Target) -> MakeSource {
         }
         match BpfSource::start(&config) {
             Ok(source) => Ok(Box::new(source) as Box<dyn Source>),
-            Err(error) => Err(format!("cannot sample: {error}")),
+            Err(error) => Err(format!("cannot sample: {error}{}", what_is_missing())),
         }
     })
+}
+
+/// What this machine lacks, as `doctor` would say it: an error of the kernel's
+/// seldom tells.
+fn what_is_missing() -> String {
+    let Ok(rights) = Rights::current() else {
+        return String::new();
+    };
+    features::survey(&rights)
+        .into_iter()
+        .filter(|finding| finding.level == features::Level::Fail)
+        .map(|finding| format!("\n  {}", finding.what))
+        .collect()
 }
 
 /// How a command ended, for the line that says so.
