@@ -10,6 +10,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+/// A record may have got its time just before we looked at the clock, and be
+/// committed just after we looked at the ring. Nothing takes that long.
+pub const SETTLED_NS: u64 = 2_000_000;
+
+/// `CLOCK_MONOTONIC`, as in samples and events.
+pub fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// What runs on one CPU. Closing it detaches it.
 #[derive(Debug)]
 struct Cpu {

@@ -8,7 +8,8 @@
 //! The life of a sample in this crate: a clock of [`clocks`] ticks and runs the
 //! program of `probe-ebpf`, which [`loader`] has loaded; [`decode`] reads its
 //! record from the ring; [`process`] knows, from the [`sideband`], what was
-//! mapped where; [`resolve`] puts both together. [`bpf`] is the loop.
+//! mapped where; [`timeline`] and [`resolve`] put both together. [`bpf`] and
+//! [`perf`] are the loops.
 
 pub mod bpf;
 mod btf;
@@ -35,9 +36,11 @@ mod startup;
 pub mod tables;
 pub mod target;
 mod targets;
+mod timeline;
 mod unwinding;
 
-pub use bpf::{BpfSource, Config, now_ns};
+pub use bpf::{BpfSource, Config};
+pub use clocks::now_ns;
 pub use error::Error;
 pub use sample::{
     Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,

@@ -1,6 +1,8 @@
 //! Where samples come from. Nothing above this crate knows which source runs.
 
 use crate::sample::Batch;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// What a source is and what it cannot give, in words for a person.
@@ -28,3 +30,20 @@ pub trait Source: Send {
 #[derive(Debug, thiserror::Error)]
 #[error("the sampler stopped: {0}")]
 pub struct SourceError(pub String);
+
+/// Until one of these buffers has been filled as far as it wakes for, or the
+/// time is over.
+pub(crate) fn wait_for_any<'a>(
+    buffers: impl Iterator<Item = BorrowedFd<'a>>,
+    wait: Duration,
+) -> Result<(), SourceError> {
+    let mut descriptors: Vec<PollFd<'_>> = buffers
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    let timeout =
+        Timespec::try_from(wait).map_err(|_| SourceError("the waiting time is too long".into()))?;
+    match poll(&mut descriptors, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(SourceError(format!("poll: {error}"))),
+    }
+}

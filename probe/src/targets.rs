@@ -31,13 +31,14 @@ pub struct FilterMaps {
 /// The targets, as they are now.
 #[derive(Debug)]
 pub struct Targets {
-    maps: FilterMaps,
+    /// None where no BPF filters: then each sample is judged here.
+    maps: Option<FilterMaps>,
+    by_pid: bool,
+    by_tid: bool,
     pids: HashSet<u32>,
     tids: HashSet<u32>,
     follow_children: bool,
     comm: Option<CommFilter>,
-    /// Neither pids nor tids were named: there is always somebody left.
-    open_ended: bool,
 }
 
 #[derive(Debug)]
@@ -48,9 +49,31 @@ struct CommFilter {
 }
 
 impl Targets {
-    pub fn new(target: &Target, maps: FilterMaps) -> Result<Self, Error> {
-        let mut targets = Self {
-            maps,
+    /// Targets that BPF is told of, so that it can drop the ticks of others.
+    pub fn filtered_in_bpf(target: &Target, mut maps: FilterMaps) -> Result<Self, Error> {
+        let full = |name| move |source| Error::Map { name, source };
+        for pid in &target.pids {
+            maps.pids
+                .insert(pid, verdict::WANTED, 0)
+                .map_err(full("TARGET_PIDS"))?;
+        }
+        for tid in &target.tids {
+            maps.tids
+                .insert(tid, verdict::WANTED, 0)
+                .map_err(full("TARGET_TIDS"))?;
+        }
+        Ok(Self {
+            maps: Some(maps),
+            ..Self::filtered_here(target)
+        })
+    }
+
+    /// Targets that only [`wants`](Self::wants) knows.
+    pub fn filtered_here(target: &Target) -> Self {
+        Self {
+            maps: None,
+            by_pid: !target.pids.is_empty(),
+            by_tid: !target.tids.is_empty(),
             pids: target.pids.iter().copied().collect(),
             tids: target.tids.iter().copied().collect(),
             follow_children: target.children,
@@ -59,30 +82,13 @@ impl Targets {
                 verdicts: HashMap::new(),
                 pids: HashSet::new(),
             }),
-            open_ended: target.pids.is_empty() && target.tids.is_empty(),
-        };
-        let full = |name| move |source| Error::Map { name, source };
-        for pid in &targets.pids {
-            targets
-                .maps
-                .pids
-                .insert(pid, verdict::WANTED, 0)
-                .map_err(full("TARGET_PIDS"))?;
         }
-        for tid in &targets.tids {
-            targets
-                .maps
-                .tids
-                .insert(tid, verdict::WANTED, 0)
-                .map_err(full("TARGET_TIDS"))?;
-        }
-        Ok(targets)
     }
 
     /// How many of the named targets, and of their children, are left. Nothing
     /// where none was named.
     pub fn alive(&self) -> Option<usize> {
-        (!self.open_ended).then_some(self.pids.len() + self.tids.len())
+        (self.by_pid || self.by_tid).then_some(self.pids.len() + self.tids.len())
     }
 
     /// Takes note of processes that start and end. The map was changed by BPF
@@ -93,12 +99,16 @@ impl Targets {
                 if self.follow_children && self.pids.contains(&parent_pid) =>
             {
                 self.pids.insert(pid);
-                // A full map is counted where BPF finds it full.
-                let _ = self.maps.pids.insert(pid, verdict::WANTED, 0);
+                if let Some(maps) = &mut self.maps {
+                    // A full map is counted where BPF finds it full.
+                    let _ = maps.pids.insert(pid, verdict::WANTED, 0);
+                }
             }
             What::Exit { pid, tid } => {
-                if self.tids.remove(&tid) {
-                    let _ = self.maps.tids.remove(&tid);
+                if self.tids.remove(&tid)
+                    && let Some(maps) = &mut self.maps
+                {
+                    let _ = maps.tids.remove(&tid);
                 }
                 if pid == tid {
                     self.forget_process(pid);
@@ -111,9 +121,15 @@ impl Targets {
         }
     }
 
-    /// Whether a sample is wanted that the filter in BPF let pass; and teaches
-    /// the filter, if this name is new to it.
+    /// Whether a sample is wanted that the kernel side let pass; and teaches
+    /// the filter in BPF, if this name is new to it.
     pub fn wants(&mut self, sample: &RawSample) -> bool {
+        if self.maps.is_none()
+            && (self.by_pid && !self.pids.contains(&sample.tgid)
+                || self.by_tid && !self.tids.contains(&sample.tid))
+        {
+            return false;
+        }
         let Some(filter) = &mut self.comm else {
             return true;
         };
@@ -133,8 +149,10 @@ impl Targets {
         } else {
             verdict::UNWANTED
         };
-        // Not remembered there: the next sample comes here again.
-        let _ = self.maps.comm_verdicts.insert(sample.comm, value, 0);
+        if let Some(maps) = &mut self.maps {
+            // Not remembered there: the next sample comes here again.
+            let _ = maps.comm_verdicts.insert(sample.comm, value, 0);
+        }
         wanted
     }
 
@@ -144,22 +162,29 @@ impl Targets {
             return;
         };
         if filter.pattern.is_match(comm) {
-            if filter.pids.insert(pid) {
-                let _ = self.maps.comm_pids.insert(pid, verdict::WANTED, 0);
+            if filter.pids.insert(pid)
+                && let Some(maps) = &mut self.maps
+            {
+                let _ = maps.comm_pids.insert(pid, verdict::WANTED, 0);
             }
-        } else if filter.pids.remove(&pid) {
-            let _ = self.maps.comm_pids.remove(&pid);
+        } else if filter.pids.remove(&pid)
+            && let Some(maps) = &mut self.maps
+        {
+            let _ = maps.comm_pids.remove(&pid);
         }
     }
 
     fn forget_process(&mut self, pid: u32) {
-        if self.pids.remove(&pid) {
-            let _ = self.maps.pids.remove(&pid);
-        }
-        if let Some(filter) = &mut self.comm
-            && filter.pids.remove(&pid)
-        {
-            let _ = self.maps.comm_pids.remove(&pid);
+        let known = self.pids.remove(&pid);
+        let filter = self.comm.as_mut();
+        let known_by_name = filter.is_some_and(|filter| filter.pids.remove(&pid));
+        if let Some(maps) = &mut self.maps {
+            if known {
+                let _ = maps.pids.remove(&pid);
+            }
+            if known_by_name {
+                let _ = maps.comm_pids.remove(&pid);
+            }
         }
     }
 }

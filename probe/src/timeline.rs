@@ -1,0 +1,181 @@
+//! The *timeline*: events and samples of all CPUs in the order in which they
+//! happened, each sample put into the process as it was at that moment.
+//!
+//! Every source that samples this kernel ends here; they differ in how their
+//! records come.
+
+use crate::clocks::now_ns;
+use crate::decode::{RawSample, Record, StackCopy};
+use crate::process::ProcessTable;
+use crate::resolve::Resolver;
+use crate::sample::Batch;
+use crate::sideband::record::{Event, What};
+use crate::startup::StartupScan;
+use crate::targets::Targets;
+use crate::unwinding::Unwinding;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How often the dead are forgotten and what is unused is freed.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// What has been read and not been told yet, and all that is known of processes.
+pub struct Timeline {
+    targets: Targets,
+    processes: ProcessTable,
+    startup: StartupScan,
+    resolver: Resolver,
+    unwinding: Unwinding,
+    /// Read, but newer than the side band has been read.
+    waiting_samples: Vec<RawSample>,
+    waiting_events: Vec<Event>,
+    /// Copies of stacks, by the CPU and time of their samples.
+    stacks: HashMap<(u32, u64), StackCopy>,
+    events_lost: u64,
+    unwanted: u64,
+    housekeeping: Instant,
+}
+
+impl Timeline {
+    pub fn new(targets: Targets, unwinding: Unwinding) -> Self {
+        Self {
+            targets,
+            processes: ProcessTable::new(),
+            startup: StartupScan::new(),
+            resolver: Resolver::default(),
+            unwinding,
+            waiting_samples: Vec::new(),
+            waiting_events: Vec::new(),
+            stacks: HashMap::new(),
+            events_lost: 0,
+            unwanted: 0,
+            housekeeping: Instant::now(),
+        }
+    }
+
+    /// Reads some of the processes that were there before us. True as long as
+    /// there are more.
+    pub fn meet_some(&mut self) -> bool {
+        self.startup
+            .step(&mut self.processes, &mut self.targets, now_ns())
+    }
+
+    /// Where events of the side band go, in any order.
+    pub fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.waiting_events
+    }
+
+    /// Takes a record, in any order; a sample's stack comes with it or before.
+    pub fn push(&mut self, record: Record) {
+        match record {
+            Record::Sample(sample) => self.waiting_samples.push(sample),
+            Record::Stack(stack) => {
+                self.stacks.insert((stack.cpu, stack.time_ns), stack);
+            }
+        }
+    }
+
+    /// Everything up to `settled_ns`, in the order in which it happened. Up to
+    /// then all CPUs must have been read.
+    pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
+        let now_ns = now_ns();
+        let (events, samples) = self.take_settled(settled_ns);
+        let mut events = events.into_iter().peekable();
+        for raw in samples {
+            while let Some(event) = events.next_if(|event| event.time_ns <= raw.time_ns) {
+                self.follow(&event, now_ns);
+            }
+            self.sample(raw, now_ns, batch);
+        }
+        for event in events {
+            self.follow(&event, now_ns);
+        }
+        self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
+        for (raw, located) in self.unwinding.poll(now_ns) {
+            batch
+                .samples
+                .push(self.resolver.resolve(&raw, &located, &mut self.processes));
+        }
+        self.tell_modules(batch);
+        batch.processes = self.processes.take_changes();
+        // Samples that are held will come later than those around them.
+        let held_ns = self
+            .unwinding
+            .oldest_held_ns()
+            .map_or(u64::MAX, |oldest| oldest - 1);
+        batch.complete_until_ns = settled_ns.min(held_ns);
+        batch.targets_alive = self.targets.alive();
+        batch.tables = self.unwinding.tables().stats();
+    }
+
+    /// Once a second it forgets the dead and frees what is unused, and says that
+    /// it was that time.
+    pub fn keep_house(&mut self) -> bool {
+        if self.housekeeping.elapsed() < HOUSEKEEPING {
+            return false;
+        }
+        self.housekeeping = Instant::now();
+        self.processes.sweep(now_ns());
+        self.unwinding.sweep(now_ns());
+        true
+    }
+
+    /// Records of the side band that the kernel could not deliver.
+    pub fn events_lost(&self) -> u64 {
+        self.events_lost
+    }
+
+    /// Samples that the kernel side let pass and that nobody wants.
+    pub fn unwanted(&self) -> u64 {
+        self.unwanted
+    }
+
+    fn take_settled(&mut self, settled_ns: u64) -> (Vec<Event>, Vec<RawSample>) {
+        self.waiting_events.sort_by_key(|event| event.time_ns);
+        self.waiting_samples.sort_by_key(|sample| sample.time_ns);
+        let events = self
+            .waiting_events
+            .partition_point(|event| event.time_ns <= settled_ns);
+        let samples = self
+            .waiting_samples
+            .partition_point(|sample| sample.time_ns <= settled_ns);
+        (
+            self.waiting_events.drain(..events).collect(),
+            self.waiting_samples.drain(..samples).collect(),
+        )
+    }
+
+    fn sample(&mut self, raw: RawSample, now_ns: u64, batch: &mut Batch) {
+        let stack = self.stacks.remove(&(raw.cpu, raw.time_ns));
+        if !self.targets.wants(&raw) {
+            self.unwanted += 1;
+            return;
+        }
+        let located = self.resolver.locate(&raw, &mut self.processes, now_ns);
+        self.tell_modules(batch);
+        self.unwinding.sampled(raw.tgid, &located.mappings, now_ns);
+        match stack {
+            Some(stack) if !located.in_exec => self.unwinding.hold(raw, located, stack),
+            _ => batch
+                .samples
+                .push(self.resolver.resolve(&raw, &located, &mut self.processes)),
+        }
+    }
+
+    /// Tells of new modules; their tables are built from now on.
+    fn tell_modules(&mut self, batch: &mut Batch) {
+        for module in self.processes.modules.take_fresh() {
+            self.unwinding.meet(&module);
+            batch.modules.push(module);
+        }
+    }
+
+    fn follow(&mut self, event: &Event, now_ns: u64) {
+        if let What::Lost(records) = event.what {
+            self.events_lost += records;
+        }
+        self.processes.apply(event);
+        self.targets.apply(event);
+        self.unwinding.apply(event, now_ns);
+    }
+}
