@@ -14,7 +14,7 @@ pub struct ProcessId(pub u32);
 
 /// The number of an interned [`Frame`]. It never changes when a name arrives,
 /// so a selection can be held by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
 /// Which side of the kernel boundary a frame is on.
@@ -46,4 +46,15 @@ pub enum NameState {
     /// There is none, and this is why: one of a few fixed words, such as
     /// `stripped` or `file gone`, so that they can be counted.
     Unnamed(&'static str),
+}
+
+/// One function that a frame's address stands for, and where in source text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceFrame<'a> {
+    /// As a person would write it, safe to print.
+    pub function: &'a str,
+    /// Empty if it is not known.
+    pub file: &'a str,
+    /// 0 if it is not known.
+    pub line: u32,
 }

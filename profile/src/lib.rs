@@ -20,11 +20,12 @@ mod intern;
 mod names;
 mod query;
 pub mod report;
+mod sources;
 pub mod store;
 
 pub use band::{band_points, percent, percent_digits};
 pub use ending::Ending;
-pub use frame::{Frame, FrameId, FrameKind, ModuleId, NameState, ProcessId};
+pub use frame::{Frame, FrameId, FrameKind, ModuleId, NameState, ProcessId, SourceFrame};
 pub use report::{
     Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, RowName, Stop, TREND_LEN,
     ThreadRow, Window,

@@ -41,6 +41,10 @@ impl Tag {
         self == Tag::ASKED
     }
 
+    pub(crate) fn is_released(self) -> bool {
+        self == Tag::RELEASED
+    }
+
     pub(crate) fn is_pending(self) -> bool {
         self == Tag::NEW || self == Tag::ASKED
     }
@@ -133,6 +137,11 @@ impl Names {
             self.names.insert(frame, Arc::clone(&key.1));
             self.by_name.insert(key, frame);
         }
+    }
+
+    /// The function of that name, if a frame had it before.
+    pub(crate) fn find(&self, module: ModuleId, name: &Arc<str>) -> Option<FunctionId> {
+        self.by_name.get(&(module, Arc::clone(name))).copied()
     }
 
     /// Of a function that has one.

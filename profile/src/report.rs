@@ -82,6 +82,13 @@ pub struct FunctionRow {
     /// An address of it that was sampled, inside the module.
     pub address: u64,
     pub name_state: RowName,
+    /// The source file of the place where most of its own samples hit, or of
+    /// some place of it where none did, if known.
+    pub file: Option<Arc<str>>,
+    /// The line there; 0 if it is not known.
+    pub line: u32,
+    /// Whether it was only found inlined into other functions.
+    pub inlined: bool,
     /// Samples with it on top of the stack.
     pub self_samples: u64,
     /// Samples with it anywhere on the stack; recursion counts once.

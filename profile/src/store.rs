@@ -22,7 +22,8 @@ pub(crate) use processes::{Processes, ThreadSlot};
 use crate::hash::Seed;
 use crate::intern::{Frames, NO_STACK, StackId, Stacks};
 use crate::names::Names;
-use crate::{Ending, Frame, FrameId, ModuleId, ProcessId, Report, query};
+use crate::sources::{Link, Sources};
+use crate::{Ending, Frame, FrameId, FunctionId, ModuleId, ProcessId, Report, query};
 use history::History;
 use naming::Naming;
 use std::time::Duration;
@@ -92,6 +93,7 @@ pub struct Store {
     pub(crate) stacks: Stacks,
     pub(crate) frames: Frames,
     pub(crate) names: Names,
+    pub(crate) sources: Sources,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
     naming: Naming,
@@ -125,6 +127,7 @@ impl Store {
             // A quarter: beside it live as many names, and the rest is samples.
             frames: Frames::new(seed, limits.memory_bytes / 4),
             names,
+            sources: Sources::new(),
             modules: Modules::default(),
             processes: Processes::default(),
             naming: Naming::default(),
@@ -239,6 +242,7 @@ impl Store {
             + self.stacks.memory_bytes()
             + self.frames.memory_bytes()
             + self.names.memory_bytes()
+            + self.sources.memory_bytes()
             + self.modules.memory_bytes()
             + self.processes.memory_bytes()
             + self.naming.memory_bytes()
@@ -263,6 +267,24 @@ impl Store {
     /// When the history begins, if it has.
     pub(crate) fn begin_ns(&self) -> Option<u64> {
         self.begin_ns
+    }
+
+    /// The functions that are inlined in a frame, innermost first.
+    #[inline]
+    pub(crate) fn inlined_in(&self, frame: FrameId) -> &[Link] {
+        match self.sources.chain(frame) {
+            [inlined @ .., _own] => inlined,
+            [] => &[],
+        }
+    }
+
+    /// The function that a sample in this frame is charged to.
+    #[inline]
+    pub(crate) fn innermost(&self, frame: FrameId) -> FunctionId {
+        match self.inlined_in(frame) {
+            [innermost, ..] => innermost.function,
+            [] => self.names.owners()[frame.0 as usize],
+        }
     }
 
     fn intern_stack(&mut self, frames: &[Frame]) -> Option<StackId> {

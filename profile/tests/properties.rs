@@ -2,7 +2,7 @@
 
 use profile::{
     Ending, Frame, FrameId, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Report,
-    Store, TREND_LEN,
+    SourceFrame, Store, TREND_LEN,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -27,6 +27,8 @@ enum Op {
     Name(usize),
     /// Answer for any number, asked or not.
     NameAny(u32, Option<u8>),
+    /// Tell the chain of any frame: so many inlined functions.
+    Source(u32, u8),
     Report {
         window_ms: u64,
     },
@@ -58,6 +60,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..3u32).prop_map(Op::AddModule),
         2 => (0..6usize).prop_map(Op::Name),
         1 => (0..40u32, any::<Option<u8>>()).prop_map(|(id, n)| Op::NameAny(id, n)),
+        2 => (0..40u32, 0..4u8).prop_map(|(id, inlined)| Op::Source(id, inlined)),
         2 => (0..20_000u64).prop_map(|window_ms| Op::Report { window_ms }),
     ]
 }
@@ -146,6 +149,18 @@ impl Run {
                     Some(n) => NameState::Named(format!("g{}", n % 4).into()),
                 };
                 self.store.set_name(FrameId(id), state);
+            }
+            Op::Source(id, inlined) => {
+                let names = ["f1", "inl1", "inl2", "", "f2"];
+                let chain: Vec<SourceFrame<'_>> = names[..usize::from(inlined) + 1]
+                    .iter()
+                    .map(|function| SourceFrame {
+                        function,
+                        file: "a.c",
+                        line: id,
+                    })
+                    .collect();
+                self.store.set_source(FrameId(id), &chain);
             }
             Op::Report { window_ms } => {
                 let now_ns = self.now_ns();
@@ -270,7 +285,8 @@ proptest! {
         window_ms in 0..30_000u64,
     ) {
         let mut run = Run::new(Limits::default());
-        for op in ops {
+        // The model knows of no inlined functions.
+        for op in ops.into_iter().filter(|op| !matches!(op, Op::Source(..))) {
             run.step(op);
             run.check_names();
         }

@@ -2,7 +2,7 @@
 
 use profile::{
     Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Report, RowName,
-    Store,
+    SourceFrame, Store,
 };
 use std::time::Duration;
 
@@ -120,6 +120,63 @@ fn a_frame_without_a_name_is_shown_by_its_place() {
         RowName::Unnamed("stripped")
     );
     assert_eq!(unnamed.completeness.unnamed, [("stripped", 1)]);
+}
+
+/// Tells that `address` is line `line` of `own`, in whose code `inlined` lie.
+fn set_source(store: &mut Store, address: u64, inlined: &[&str], own: &str, line: u32) {
+    let link = |function, line| SourceFrame {
+        function,
+        file: "heapam.c",
+        line,
+    };
+    let mut chain: Vec<_> = (1..).zip(inlined).map(|(n, name)| link(*name, n)).collect();
+    chain.push(link(own, line));
+    let report = store.report(Duration::from_secs(1), 1);
+    let frame = (0..report.owners.len() as u32)
+        .map(profile::FrameId)
+        .find(|id| store.frame(*id) == Some(user(address)));
+    store.set_source(frame.expect("a sample has it"), &chain);
+}
+
+#[test]
+fn inlined_functions_are_rows_of_their_own() {
+    let mut store = store();
+    add(&mut store, 0, 1, &[user(101), user(200)]);
+    add(&mut store, 0, 1, &[user(101), user(200)]);
+    add(&mut store, 0, 1, &[user(300), user(200)]);
+    name_all(&mut store);
+    let before = store.report(Duration::from_secs(1), 1);
+    set_source(&mut store, 101, &["copy", "f3"], "not its name", 1705);
+    set_source(&mut store, 101, &["too late"], "too late", 9);
+    let after = store.report(Duration::from_secs(1), 1);
+
+    assert_eq!(self_and_total(&after, "copy"), (2, 2), "innermost");
+    assert_eq!(self_and_total(&after, "f3"), (1, 3), "inlined and called");
+    assert_eq!(self_and_total(&after, "f1"), (0, 2));
+    assert_eq!(after.functions.len(), 4);
+    let row = |name: &str| after.functions.iter().find(|f| &*f.name == name).unwrap();
+    let place = |name: &str| (row(name).file.as_deref(), row(name).line, row(name).inlined);
+    assert_eq!(place("copy"), (Some("heapam.c"), 1, true));
+    assert_eq!(place("f1"), (Some("heapam.c"), 1705, false));
+    assert_eq!(place("f3"), (None, 0, false), "as its own samples hit it");
+    assert_eq!(row("copy").module, row("f1").module);
+    for selected in before.functions.iter().map(|f| f.id) {
+        assert!(after.find_function(selected).is_some());
+    }
+}
+
+#[test]
+fn a_chain_names_a_frame_that_waits_for_its_name() {
+    let mut store = store();
+    add(&mut store, 0, 1, &[user(101)]);
+    set_source(&mut store, 101, &[""], "main", 7);
+    let report = store.report(Duration::from_secs(1), 1);
+    assert_eq!(report.functions.len(), 1, "a link without a name is none");
+    assert_eq!(&*report.functions[0].name, "main");
+    assert_eq!(
+        (report.functions[0].line, report.completeness.named),
+        (7, 1)
+    );
 }
 
 #[test]

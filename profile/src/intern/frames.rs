@@ -32,6 +32,8 @@ pub(crate) struct Frames {
     frames: Vec<Frame>,
     /// Numbers that may be used again, the longest released first.
     released: VecDeque<FrameId>,
+    /// Frames that stand for inlined functions and are not in the index.
+    inlined: Vec<FrameId>,
     /// How many frames there may be before numbers are used again.
     wanted_max: usize,
 }
@@ -57,6 +59,7 @@ impl Frames {
             // Not in the index: no sample can name it.
             frames: vec![no_stack],
             released: VecDeque::new(),
+            inlined: Vec::new(),
             wanted_max: (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN),
         }
     }
@@ -90,6 +93,15 @@ impl Frames {
         Interned { id, is_new: true }
     }
 
+    /// A number for a function that occurs inlined in `frame`. No stack holds
+    /// it and no address finds it.
+    pub(crate) fn add_inlined(&mut self, frame: Frame) -> FrameId {
+        let id = self.next_id();
+        self.frames[id.0 as usize] = frame;
+        self.inlined.push(id);
+        id
+    }
+
     /// Whether the table is at its bound and nothing is left to use again: time
     /// to look for frames to release.
     pub(crate) fn is_full(&self) -> bool {
@@ -109,6 +121,13 @@ impl Frames {
             }
             live
         });
+        self.inlined.retain(|id| {
+            let live = is_live(*id);
+            if !live {
+                gone.push(*id);
+            }
+            live
+        });
         if gone.len() < self.wanted_max / 8 {
             self.wanted_max += self.wanted_max / 8;
         }
@@ -125,7 +144,7 @@ impl Frames {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.frames.capacity() * size_of::<Frame>()
-            + self.released.capacity() * size_of::<FrameId>()
+            + (self.released.capacity() + self.inlined.capacity()) * size_of::<FrameId>()
             + self.index.memory_bytes()
     }
 

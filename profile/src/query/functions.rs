@@ -4,6 +4,7 @@ use super::tally::Tally;
 use super::trend::Trends;
 use crate::intern::{NO_STACK, StackId};
 use crate::names::Tag;
+use crate::sources::Link;
 use crate::store::{Module, Store};
 use crate::{Completeness, FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, RowName};
 use std::cmp::Reverse;
@@ -27,6 +28,25 @@ struct Cell {
     total_samples: u32,
     /// The last stack that counted here, plus one: recursion counts once.
     mark: u32,
+    /// The frame whose place in source text is shown, and the self samples
+    /// that chose it.
+    place: FrameId,
+    place_samples: u32,
+    /// Whether it was found as the function whose code it is.
+    out_of_line: bool,
+}
+
+impl Cell {
+    #[inline]
+    fn add(&mut self, stack: u32, samples: u32, frame: FrameId) {
+        if self.mark != stack + 1 {
+            if self.mark == 0 {
+                self.place = frame;
+            }
+            self.mark = stack + 1;
+            self.total_samples += samples;
+        }
+    }
 }
 
 /// The rows, and where to find one.
@@ -42,6 +62,7 @@ pub(super) fn count(store: &Store, tally: &Tally) -> Counts {
     let owners = store.names.owners().as_slice();
     let frame_tags = store.names.tags();
     let mut cells = vec![Cell::default(); owners.len()];
+    let mut leaves = vec![0u32; owners.len()];
     let mut tags = [0; Tag::COUNT];
     for (number, samples) in (0u32..).zip(&tally.stacks) {
         if *samples == 0 {
@@ -50,14 +71,22 @@ pub(super) fn count(store: &Store, tally: &Tally) -> Counts {
         let frames = store.stacks.frames(StackId(number));
         for frame in frames {
             tags[frame_tags[*frame as usize].index()] += u64::from(*samples);
-            let cell = &mut cells[owners[*frame as usize].0 as usize];
-            if cell.mark != number + 1 {
-                cell.mark = number + 1;
-                cell.total_samples += samples;
+            let frame = FrameId(*frame);
+            for link in store.inlined_in(frame) {
+                cells[link.function.0 as usize].add(number, *samples, frame);
             }
+            let own = &mut cells[owners[frame.0 as usize].0 as usize];
+            own.add(number, *samples, frame);
+            own.out_of_line = true;
         }
-        let leaf = store.stacks.leaf(StackId(number));
-        cells[owners[leaf.0 as usize].0 as usize].self_samples += samples;
+        leaves[store.stacks.leaf(StackId(number)).0 as usize] += samples;
+    }
+    for (frame, samples) in (0..).map(FrameId).zip(leaves).filter(|(_, n)| *n > 0) {
+        let cell = &mut cells[store.innermost(frame).0 as usize];
+        cell.self_samples += samples;
+        if samples > cell.place_samples {
+            (cell.place, cell.place_samples) = (frame, samples);
+        }
     }
     // The stand-in for a missing stack is no frame.
     let no_stack = u64::from(cells[NO_STACK.0 as usize].total_samples);
@@ -93,7 +122,8 @@ pub(super) fn rows(store: &Store, counts: &Counts, trends: &Trends) -> Functions
             self_samples: cell.self_samples.into(),
             total_samples: cell.total_samples.into(),
             trend: trends.function(id),
-            ..describe(store, id, &mut modules)
+            inlined: !cell.out_of_line,
+            ..describe(store, id, cell.place, &mut modules)
         })
         .collect();
     rows.sort_unstable_by(|a, b| {
@@ -118,7 +148,12 @@ impl Functions {
 }
 
 /// Everything about a function but its counts.
-fn describe(store: &Store, id: FunctionId, modules: &mut ModuleCache<'_>) -> FunctionRow {
+fn describe(
+    store: &Store,
+    id: FunctionId,
+    place: FrameId,
+    modules: &mut ModuleCache<'_>,
+) -> FunctionRow {
     let frame = store.frames.get(id);
     let address = frame.map_or(0, |f| f.address);
     let module = match frame {
@@ -128,6 +163,10 @@ fn describe(store: &Store, id: FunctionId, modules: &mut ModuleCache<'_>) -> Fun
             path: Arc::default(),
         },
     };
+    let chain = store.sources.chain(place);
+    let is_inlined_there = |link: &&Link| link.function == id;
+    let inlined = store.inlined_in(place).iter().find(is_inlined_there);
+    let source = inlined.or(chain.last());
     let tag = store.names.tag(id);
     let name_state = match store.names.reason(tag) {
         Some(reason) => RowName::Unnamed(reason),
@@ -147,6 +186,9 @@ fn describe(store: &Store, id: FunctionId, modules: &mut ModuleCache<'_>) -> Fun
         kind: frame.map_or(FrameKind::User, |f| f.kind),
         address,
         name_state,
+        file: source.and_then(|link| store.sources.file(*link).cloned()),
+        line: source.map_or(0, |link| link.line),
+        inlined: false,
         self_samples: 0,
         total_samples: 0,
         trend: Default::default(),

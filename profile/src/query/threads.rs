@@ -149,13 +149,12 @@ impl Leaves {
 
 /// The function on top of each stack that occurred.
 fn owner_by_stack(store: &Store, tally: &Tally) -> Vec<FunctionId> {
-    let owners = store.names.owners();
     (0..)
         .map(StackId)
         .zip(&tally.stacks)
         .map(|(stack, samples)| match samples {
             0 => NO_STACK,
-            _ => owners[store.stacks.leaf(stack).0 as usize],
+            _ => store.innermost(store.stacks.leaf(stack)),
         })
         .collect()
 }

@@ -20,13 +20,12 @@ impl Trends {
     pub(super) fn collect(store: &Store, now_ns: u64) -> Self {
         let mut functions = Table::new(store.names.owners().len());
         let mut threads = Table::new(store.processes.thread_slots());
-        let owners = store.names.owners().as_slice();
         let stamps = Stamps::new(Duration::from_secs(TREND_LEN as u64), now_ns);
         store.history.visit(stamps, |sample| {
             let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
             let second = TREND_LEN - 1 - age as usize;
             let leaf = store.stacks.leaf(sample.stack);
-            functions.add(owners[leaf.0 as usize].0, second);
+            functions.add(store.innermost(leaf).0, second);
             threads.add(sample.thread.0, second);
         });
         Self {

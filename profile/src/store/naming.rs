@@ -7,9 +7,11 @@
 
 use super::Store;
 use crate::growth;
-use crate::intern::StackId;
-use crate::{FrameId, NameState};
+use crate::intern::{NO_STACK, StackId};
+use crate::sources::CHAIN_MAX;
+use crate::{Frame, FrameId, FunctionId, NameState, SourceFrame};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// How much more a sample counts for its innermost frame: that is what the
 /// list of functions shows first.
@@ -84,6 +86,51 @@ impl Store {
             NameState::Named(name) => self.names.set_named(frame, at.module, name),
             NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
         }
+    }
+
+    /// Says where a frame lies in source text, and what was inlined there: a
+    /// chain of functions, innermost first, the last one being the function
+    /// whose code it is. Told after the frame's name, which stays what it was;
+    /// a frame still without an answer is named by the chain. Each inlined
+    /// function is a function like others from now on. Final: a second chain is
+    /// ignored, and the frame's number never changes.
+    pub fn set_source(&mut self, frame: FrameId, chain: &[SourceFrame<'_>]) {
+        let Some(at) = self.frames.get(frame) else {
+            return;
+        };
+        let Some((own, inlined)) = chain.split_last() else {
+            return;
+        };
+        let is_told = !self.sources.chain(frame).is_empty();
+        if frame == NO_STACK || is_told || self.names.tag(frame).is_released() {
+            return;
+        }
+        if self.names.tag(frame).is_pending() && !own.function.is_empty() {
+            self.names.set_named(frame, at.module, own.function.into());
+        }
+        let kept = &inlined[..inlined.len().min(CHAIN_MAX - 1)];
+        let mut links: Vec<_> = kept
+            .iter()
+            .filter(|link| !link.function.is_empty())
+            .map(|link| {
+                let function = self.inlined_function(at, link.function);
+                (function, link.file, link.line)
+            })
+            .collect();
+        links.push((frame, own.file, own.line));
+        self.sources.set(frame, links.into_iter());
+    }
+
+    /// The function of that name in the frame's module; a new one if need be.
+    fn inlined_function(&mut self, at: Frame, name: &str) -> FunctionId {
+        let name: Arc<str> = name.into();
+        self.names.find(at.module, &name).unwrap_or_else(|| {
+            let id = self.frames.add_inlined(at);
+            self.names.add(id);
+            self.modules.add_frame(at.module);
+            self.names.set_named(id, at.module, name);
+            id
+        })
     }
 
     /// What is known of a frame's name.

@@ -9,6 +9,7 @@
 //! names and modules, only when there are too many of them.
 
 use super::Store;
+use crate::FrameId;
 use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
 
 /// Samples between two looks at the memory: often enough that a bound of a few
@@ -58,6 +59,9 @@ impl Store {
             for frame in stack {
                 live[*frame as usize] = true;
                 live[self.names.owners()[*frame as usize].0 as usize] = true;
+                for link in self.sources.chain(FrameId(*frame)) {
+                    live[link.function.0 as usize] = true;
+                }
             }
         }
         let names = &self.names;
@@ -69,8 +73,10 @@ impl Store {
             if let Some(frame) = self.frames.get(*id) {
                 self.names.forget(*id, frame.module);
                 self.modules.drop_frame(frame.module);
+                self.sources.forget(*id);
             }
         }
+        self.sources.compact();
         self.names.shrink();
         self.naming
             .forget_frame(|frame| gone.binary_search(&frame).is_ok());
@@ -113,7 +119,10 @@ impl Store {
 
     /// What does not leave with samples.
     fn tables_bytes(&self) -> usize {
-        self.frames.memory_bytes() + self.names.memory_bytes() + self.modules.memory_bytes()
+        self.frames.memory_bytes()
+            + self.names.memory_bytes()
+            + self.sources.memory_bytes()
+            + self.modules.memory_bytes()
     }
 
     fn drop_oldest_bucket(&mut self) {

@@ -180,8 +180,8 @@ fn function(row: &FunctionRow, samples: u64) -> Function<'_> {
         total: row.total_samples,
         err_pp: band_points(row.self_samples, samples),
         trend: row.trend,
-        file: None,
-        line: None,
+        file: row.file.as_deref(),
+        line: (row.line > 0).then_some(row.line),
     }
 }
 

@@ -1,0 +1,176 @@
+//! Where frames lie in source text, and which functions were inlined there.
+//!
+//! One machine address may stand for several functions: the one whose code it
+//! is, and those that the compiler copied into it. They form a *chain*,
+//! innermost first. A chain costs twelve bytes a link and eight a frame; the
+//! names of files are stored once.
+
+use crate::growth;
+use crate::{FrameId, FunctionId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The longest chain that is kept: compilers stop long before. What is beyond
+/// is left out between the innermost and the function whose code it is.
+pub(crate) const CHAIN_MAX: usize = 64;
+
+/// Not worth compacting below this.
+const DEAD_LINKS_MIN: usize = 4096;
+
+/// What a file's name costs beside its letters.
+const BYTES_PER_FILE: usize = 64;
+
+/// One function of the chain of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// Of the last link: the frame itself, whose owner is the function.
+    pub(crate) function: FunctionId,
+    file: u32,
+    /// 0 if it is not known.
+    pub(crate) line: u32,
+}
+
+/// A file of no name: not known.
+const NO_FILE: u32 = 0;
+
+/// Where the chain of a frame is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    start: u32,
+    len: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// By frame; those beyond its end have no chain.
+    places: Vec<Place>,
+    links: Vec<Link>,
+    dead_links: usize,
+    files: Vec<Arc<str>>,
+    by_file: HashMap<Arc<str>, u32>,
+    letters: usize,
+}
+
+impl Sources {
+    pub(crate) fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            links: Vec::new(),
+            dead_links: 0,
+            files: vec![Arc::default()],
+            by_file: HashMap::new(),
+            letters: 0,
+        }
+    }
+
+    /// The chain of a frame, innermost first; empty if none was told.
+    #[inline]
+    pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
+        match self.places.get(frame.0 as usize) {
+            Some(place) => &self.links[place.start as usize..][..place.len as usize],
+            None => &[],
+        }
+    }
+
+    pub(crate) fn file(&self, link: Link) -> Option<&Arc<str>> {
+        (link.file != NO_FILE).then(|| &self.files[link.file as usize])
+    }
+
+    /// Keeps the chain of a frame that has none: function, file, line each.
+    pub(crate) fn set<'a>(
+        &mut self,
+        frame: FrameId,
+        chain: impl ExactSizeIterator<Item = (FunctionId, &'a str, u32)>,
+    ) {
+        let at = frame.0 as usize;
+        let Ok(start) = u32::try_from(self.links.len()) else {
+            return;
+        };
+        if self.places.len() <= at {
+            let more = at + 1 - self.places.len();
+            growth::reserve(&mut self.places, more);
+            self.places.resize(at + 1, Place::default());
+        }
+        growth::reserve(&mut self.links, chain.len());
+        for (function, file, line) in chain {
+            let file = self.intern_file(file);
+            self.links.push(Link {
+                function,
+                file,
+                line,
+            });
+        }
+        let len = self.links.len() as u32 - start;
+        self.places[at] = Place { start, len };
+    }
+
+    pub(crate) fn forget(&mut self, frame: FrameId) {
+        if let Some(place) = self.places.get_mut(frame.0 as usize) {
+            self.dead_links += place.len as usize;
+            *place = Place::default();
+        }
+    }
+
+    /// Throws away the chains of forgotten frames, and the files of those.
+    pub(crate) fn compact(&mut self) {
+        if self.dead_links < DEAD_LINKS_MIN || self.dead_links * 2 < self.links.len() {
+            return;
+        }
+        let before = std::mem::replace(self, Self::new());
+        self.places = vec![Place::default(); before.places.len()];
+        for (frame, place) in (0..).map(FrameId).zip(&before.places) {
+            if place.len > 0 {
+                let chain = before.chain(frame).iter();
+                let told = chain.map(|l| (l.function, &*before.files[l.file as usize], l.line));
+                self.set(frame, told);
+            }
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Place>()
+            + self.links.capacity() * size_of::<Link>()
+            + self.files.len() * BYTES_PER_FILE
+            + self.letters
+    }
+
+    fn intern_file(&mut self, file: &str) -> u32 {
+        if file.is_empty() {
+            return NO_FILE;
+        }
+        if let Some(known) = self.by_file.get(file) {
+            return *known;
+        }
+        let number = self.files.len() as u32;
+        let name: Arc<str> = file.into();
+        self.letters += file.len();
+        self.files.push(Arc::clone(&name));
+        self.by_file.insert(name, number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgotten_chains_leave_with_their_files() {
+        let mut sources = Sources::new();
+        for n in 0..10_000 {
+            let file = format!("file{}.c", n / 10);
+            let chain = [(FrameId(n), &*file, n), (FrameId(n), "main.c", 1)];
+            sources.set(FrameId(n), chain.into_iter());
+        }
+        let before = sources.memory_bytes();
+        (0..9_990).for_each(|n| sources.forget(FrameId(n)));
+        sources.compact();
+        assert!(sources.memory_bytes() < before / 2);
+        assert!(sources.chain(FrameId(5)).is_empty());
+        assert!(sources.chain(FrameId(20_000)).is_empty());
+        let chain = sources.chain(FrameId(9_995));
+        assert_eq!(chain.iter().map(|l| l.line).collect::<Vec<_>>(), [9_995, 1]);
+        assert_eq!(sources.file(chain[0]).map(|f| &**f), Some("file999.c"));
+        assert_eq!(sources.files.len(), 3);
+    }
+}
