@@ -46,6 +46,9 @@ pub enum NameState {
     /// There is none, and this is why: one of a few fixed words, such as
     /// `stripped` or `file gone`, so that they can be counted.
     Unnamed(&'static str),
+    /// There is none, for that reason, but it is known where in the module the
+    /// function starts that the frame is in: all such frames are one function.
+    UnnamedIn { reason: &'static str, start: u64 },
 }
 
 /// One function that a frame's address stands for, and where in source text.

@@ -1,7 +1,8 @@
 //! The names of frames, and the functions that names make of them.
 //!
 //! A *function* is every frame of one module with the same name; a frame
-//! without a name is a function of its own. A function is called by its
+//! without a name is a function of its own, or one of those that start at the
+//! same place, if that is known. A function is called by its
 //! *owner*, the first frame that had the name. Ownership only ever changes from
 //! "itself" to "the first of that name", once, so whoever holds a frame finds
 //! its function by one look at the table of owners.
@@ -128,6 +129,23 @@ impl Names {
             return self.set_unnamed(frame, REASON_EMPTY);
         }
         self.tags[frame.0 as usize] = Tag::NAMED;
+        self.join(frame, module, name);
+    }
+
+    /// Of a frame without a name, in a function that is known by its place.
+    pub(crate) fn set_unnamed_in(
+        &mut self,
+        frame: FrameId,
+        module: ModuleId,
+        reason: &'static str,
+        place: Arc<str>,
+    ) {
+        self.set_unnamed(frame, reason);
+        self.join(frame, module, place);
+    }
+
+    /// Makes the frame one of the function that is called so.
+    fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         let key = (module, name);
         if let Some(owner) = self.by_name.get(&key) {
             let owner = *owner;
@@ -262,6 +280,18 @@ mod tests {
         let mut names = three_frames();
         names.set_named(FrameId(1), ModuleId(1), "".into());
         assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_EMPTY));
+    }
+
+    #[test]
+    fn frames_without_a_name_in_one_place_are_one_function() {
+        let mut names = three_frames();
+        for frame in [1, 2] {
+            names.set_unnamed_in(FrameId(frame), ModuleId(1), "stripped", "a+0x10".into());
+        }
+        names.set_unnamed_in(FrameId(3), ModuleId(1), "stripped", "a+0x20".into());
+        assert_eq!(names.owners()[1..], [FrameId(1), FrameId(1), FrameId(3)]);
+        assert_eq!(names.state(FrameId(2)), NameState::Unnamed("stripped"));
+        assert_eq!(&**names.name(FrameId(1)).unwrap(), "a+0x10");
     }
 
     #[test]

@@ -72,7 +72,8 @@ pub struct Completeness {
 #[derive(Debug, Clone)]
 pub struct FunctionRow {
     pub id: FunctionId,
-    /// Its name, or `module+0xoffset` while it has none.
+    /// Its name, or `module+0xoffset` while it has none: where it starts, if
+    /// that is known, else where it was sampled.
     pub name: Arc<str>,
     /// Short: the file's last path part, `[kernel]`, `[vdso]`.
     pub module: Arc<str>,

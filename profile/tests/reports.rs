@@ -180,6 +180,25 @@ fn a_chain_names_a_frame_that_waits_for_its_name() {
 }
 
 #[test]
+fn frames_of_one_stripped_function_are_one_row() {
+    let mut store = store();
+    add(&mut store, 0, 1, &[user(0x1c2)]);
+    add(&mut store, 0, 1, &[user(0x1d0)]);
+    for id in store.frames_to_name(2) {
+        let (reason, start) = ("stripped", 0x180);
+        store.set_name(id, NameState::UnnamedIn { reason, start });
+        assert_eq!(store.name(id), NameState::Unnamed("stripped"));
+    }
+    let report = store.report(Duration::from_secs(1), 1);
+    assert_eq!(report.functions.len(), 1);
+    let row = &report.functions[0];
+    assert_eq!(&*row.name, "libc.so.6+0x180");
+    assert_eq!(row.name_state, RowName::Unnamed("stripped"));
+    assert_eq!(row.self_samples, 2);
+    assert_eq!(report.completeness.unnamed, [("stripped", 2)]);
+}
+
+#[test]
 fn a_selection_made_before_the_name_came_finds_the_function() {
     let mut store = store();
     add(&mut store, 0, 1, &[user(101)]);

@@ -19,12 +19,13 @@ mod strings;
 mod tables;
 
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::address::Segments;
 use crate::file_id::FileId;
 use crate::object::Object;
 use crate::source::Source;
+use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Reason};
 
 use flatten::Range;
@@ -54,6 +55,9 @@ pub struct ElfSymbols {
     ranges: Vec<Range>,
     names: Names,
     stripped: bool,
+    object: Arc<Object>,
+    /// Read when code without a name is met.
+    extents: OnceLock<Extents>,
 }
 
 impl ElfSymbols {
@@ -96,6 +100,8 @@ impl ElfSymbols {
             ranges,
             names,
             stripped,
+            object,
+            extents: OnceLock::new(),
         })
     }
 
@@ -115,6 +121,17 @@ impl ElfSymbols {
         let range = behind.checked_sub(1).map(|index| &self.ranges[index]);
         let range = range.filter(|range| addr.0 < range.end()).ok_or(none)?;
         self.symbol(range)
+    }
+
+    /// Where in the file the function starts that has no name at `offset`:
+    /// unwind information tells, even in stripped files.
+    pub fn function_start(&self, offset: FileOffset) -> Option<FileOffset> {
+        let addr = self.segments.to_link(offset)?;
+        // Without them code has no names and no functions, which is no reason
+        // to fail.
+        let read = || Extents::read(&self.object).unwrap_or_default();
+        let function = self.extents.get_or_init(read).find(addr)?;
+        self.segments.to_file(LinkAddr(function.start))
     }
 
     /// Every function once, by address. Reads all names.
@@ -138,7 +155,8 @@ impl ElfSymbols {
 
     /// Bytes of heap in use, the names read so far included.
     pub fn heap_bytes(&self) -> usize {
-        self.ranges.capacity() * size_of::<Range>() + self.names.heap_bytes()
+        let extents = self.extents.get().map_or(0, Extents::heap_bytes);
+        self.ranges.capacity() * size_of::<Range>() + self.names.heap_bytes() + extents
     }
 
     fn symbol(&self, range: &Range) -> Result<Symbol<'_>, Reason> {

@@ -19,11 +19,13 @@
 //! | `collect` | rows as found, in the order of the file |
 //! | `rules` | their different rules, each once |
 //! | `flatten` | the same by address, each address once |
+//! | `extents` | where functions begin and end, and nothing else |
 
 mod collect;
 mod debug_frame;
 mod eh_frame;
 mod expression;
+pub mod extents;
 mod flatten;
 mod program;
 pub mod rule;
@@ -32,5 +34,6 @@ mod section;
 pub mod table;
 mod x86_64;
 
+pub use extents::Extents;
 pub use rule::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
 pub use table::{Row, RuleId, Statistics, UnwindTable};

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use support::{Listed, compile, nm};
-use symbolize::{ElfSymbols, FileId, LinkAddr, Reason, demangle};
+use symbolize::{ElfSymbols, FileId, FileOffset, LinkAddr, Reason, demangle};
 
 fn read(path: &Path) -> ElfSymbols {
     ElfSymbols::read(&File::open(path).unwrap()).unwrap()
@@ -112,6 +112,10 @@ fn a_stripped_program_names_what_it_exports() {
         assert_eq!(name_at(&symbols, one + 1).unwrap(), "exported_alias");
         let local = named(&listed, "local_one").addr;
         assert_eq!(name_at(&symbols, local), Err(Reason::Stripped));
+        let inside = symbols.segments().to_file(LinkAddr(local + 1)).unwrap();
+        let start = symbols.segments().to_file(LinkAddr(local));
+        assert_eq!(symbols.function_start(inside), start);
+        assert_eq!(symbols.function_start(FileOffset(0)), None);
         // Of unknown size: known at its start and nowhere else.
         let sizeless = named(&listed, "sizeless").addr;
         assert_eq!(name_at(&symbols, sizeless).unwrap(), "sizeless");

@@ -85,6 +85,11 @@ impl Store {
             }
             NameState::Named(name) => self.names.set_named(frame, at.module, name),
             NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
+            NameState::UnnamedIn { reason, start } => {
+                let place = format!("{}+{start:#x}", self.modules.get(at.module).name);
+                let place = place.into();
+                self.names.set_unnamed_in(frame, at.module, reason, place);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
 use super::collect::Collector;
-use super::section::{self, AtZero, SECTION_BYTES_MAX};
+use super::section::{self, AtZero, Bytes, SECTION_BYTES_MAX};
 use crate::OpenError;
 use crate::object::{Object, ProgramHeader};
 
@@ -16,8 +16,32 @@ const HEADER_BYTES: u64 = 12;
 /// its own. It is read last: of two for the same code the first counts.
 const NAMES: [&[u8]; 2] = [b".eh_frame", b".bolt.org.eh_frame"];
 
+/// A section of such information, in memory.
+pub struct Found<'d> {
+    pub eh_frame: EhFrame<Bytes<'d>>,
+    pub data: &'d [u8],
+    pub bases: BaseAddresses,
+    pub at_zero: AtZero,
+}
+
 /// Adds the functions of all such sections.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
+    sections(object, |found| {
+        section::read(
+            &found.eh_frame,
+            found.data,
+            &found.bases,
+            found.at_zero,
+            collector,
+        )
+    })
+}
+
+/// Reads all such sections, one after the other.
+pub fn sections(
+    object: &Object,
+    mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
     let bases = bases(object);
     let mut found = false;
     for name in NAMES {
@@ -25,25 +49,28 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
         for section in sections.filter(|section| object.section_name(section) == name) {
             found = true;
             let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
-            let bases = bases.clone().set_eh_frame(section.addr);
-            let eh_frame = EhFrame::new(&data, LittleEndian);
-            // Where object files were linked in an odd order, the zero that
-            // ends the last of them is in the middle.
-            section::read(&eh_frame, &data, &bases, AtZero::Continue, collector)?;
+            each(Found {
+                eh_frame: EhFrame::new(&data, LittleEndian),
+                data: &data,
+                bases: bases.clone().set_eh_frame(section.addr),
+                // Where object files were linked in an odd order, the zero that
+                // ends the last of them is in the middle.
+                at_zero: AtZero::Continue,
+            })?;
         }
     }
     match found {
         true => Ok(()),
-        false => read_by_segment(object, bases, collector),
+        false => by_segment(object, bases, each),
     }
 }
 
 /// The same without section headers: the run-time search table has the
 /// address. The end is where the segment ends, or the zero before.
-fn read_by_segment(
+fn by_segment(
     object: &Object,
     bases: BaseAddresses,
-    collector: &mut Collector,
+    mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
     let headers = object.program_headers();
     let Some(table) = headers.iter().find(|header| header.is_eh_frame_header()) else {
@@ -65,9 +92,12 @@ fn read_by_segment(
     let len = (load.filesz - before).min(SECTION_BYTES_MAX);
     let offset = load.offset.saturating_add(before);
     let data = object.source().read(offset, len, ".eh_frame")?;
-    let bases = bases.set_eh_frame(addr);
-    let eh_frame = EhFrame::new(&data, LittleEndian);
-    section::read(&eh_frame, &data, &bases, AtZero::Stop, collector)
+    each(Found {
+        eh_frame: EhFrame::new(&data, LittleEndian),
+        data: &data,
+        bases: bases.set_eh_frame(addr),
+        at_zero: AtZero::Stop,
+    })
 }
 
 fn eh_frame_addr(

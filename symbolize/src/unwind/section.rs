@@ -71,15 +71,16 @@ where
     Ok(())
 }
 
+/// What is at a place of the section, as far as its length tells.
 #[derive(Debug)]
-enum Extent {
+pub enum Extent {
     Zero,
     Entry { behind: usize },
     Damaged,
 }
 
 impl Extent {
-    fn at(data: &[u8], at: usize) -> Option<Extent> {
+    pub fn at(data: &[u8], at: usize) -> Option<Extent> {
         let (start, len) = match u32_in(data, at)? {
             0 => return Some(Extent::Zero),
             u32::MAX => {

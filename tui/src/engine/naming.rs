@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use symbolize::{FileOffset, FileSource, Reason, Symbolizer, Vdso, demangle, sanitize};
+use symbolize::{ElfSymbols, FileOffset, FileSource, Reason, Symbolizer, Vdso, demangle, sanitize};
 
 /// Two, so that one file on a slow disk does not hold up all others.
 const WORKERS: usize = 2;
@@ -236,7 +236,7 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
                 ..FileSource::new(path)
             };
             match symbolizer.open(source) {
-                Ok(symbols) => each(&|offset| Ok(shown(symbols.find(FileOffset(offset))?.name))),
+                Ok(symbols) => name_in_file(request, &symbols),
                 Err(reason) => {
                     let reason = unreadable.unwrap_or(reason);
                     each(&|_| Err(reason))
@@ -245,6 +245,24 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         }
         Place::Nowhere(reason) => each(&|_| Err(*reason)),
     }
+}
+
+fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
+    let name = |offset| match symbols.find(offset) {
+        Ok(symbol) => NameState::Named(shown(symbol.name).into()),
+        Err(reason) => match symbols.function_start(offset) {
+            Some(FileOffset(start)) => NameState::UnnamedIn {
+                reason: reason.label(),
+                start,
+            },
+            None => NameState::Unnamed(reason.label()),
+        },
+    };
+    let answer = |&(frame, offset): &(FrameId, u64)| Answer {
+        frame,
+        name: name(FileOffset(offset)),
+    };
+    request.frames.iter().map(answer).collect()
 }
 
 /// A symbol as a person reads it, safe to print.
