@@ -22,6 +22,7 @@ use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 use crate::address::Segments;
+use crate::debug_file::{self, DebugFiles};
 use crate::file_id::FileId;
 use crate::object::Object;
 use crate::source::Source;
@@ -46,6 +47,13 @@ pub struct Symbol<'s> {
     pub aliases: u32,
 }
 
+/// Whether a file has code, or only tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
+}
+
 /// The functions of one file. What is kept are 24 bytes per function, and the
 /// names that were asked for.
 #[derive(Debug)]
@@ -55,6 +63,8 @@ pub struct ElfSymbols {
     ranges: Vec<Range>,
     names: Names,
     stripped: bool,
+    /// Those of a debug file, which come first.
+    separate: Option<Box<ElfSymbols>>,
     object: Arc<Object>,
     /// Read when code without a name is met.
     extents: OnceLock<Extents>,
@@ -73,6 +83,27 @@ impl ElfSymbols {
     }
 
     pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
+        ElfSymbols::of(object, Whole::Yes)
+    }
+
+    /// The same for a stripped file whose symbols may be in a debug file, or
+    /// inside of it, compressed. That they cannot be had is no failure.
+    pub fn with_debug_files(object: Object, files: &DebugFiles) -> Result<ElfSymbols, OpenError> {
+        let mut symbols = ElfSymbols::from_object(object)?;
+        if symbols.stripped {
+            let main = &symbols.object;
+            let separate = |found: Object| {
+                let symbols = ElfSymbols::of(found.belonging_to(main), Whole::No).ok()?;
+                (!symbols.stripped).then(|| Box::new(symbols))
+            };
+            let beside = files.separate(main).and_then(separate);
+            let inside = || debug_file::mini(main).ok()?.and_then(separate);
+            symbols.separate = beside.or_else(inside);
+        }
+        Ok(symbols)
+    }
+
+    fn of(object: Object, whole: Whole) -> Result<ElfSymbols, OpenError> {
         let id = object.file_id()?;
         let tables = tables::find(&object);
         let stripped = tables.full.is_none();
@@ -86,7 +117,9 @@ impl ElfSymbols {
         let mut names = Names::new(&object, &tables);
         candidates::collect(&object, &loaded, &names, &mut functions)?;
         functions.sort_unstable_by_key(candidates::Candidate::order);
-        stubs.find(&object, &loaded, &names, &functions)?;
+        if whole == Whole::Yes {
+            stubs.find(&object, &loaded, &names, &functions)?;
+        }
         names.set_stubs(stubs.take_names());
         functions.extend(stubs.into_candidates());
         functions.sort_by_key(candidates::Candidate::order);
@@ -100,6 +133,7 @@ impl ElfSymbols {
             ranges,
             names,
             stripped,
+            separate: None,
             object,
             extents: OnceLock::new(),
         })
@@ -113,7 +147,11 @@ impl ElfSymbols {
 
     /// The same for an address as the linker wrote it.
     pub fn find_link(&self, addr: LinkAddr) -> Result<Symbol<'_>, Reason> {
-        let none = match self.stripped {
+        let separate = self.separate.as_ref().map(|s| s.find_link(addr));
+        if let Some(Ok(symbol)) = separate {
+            return Ok(symbol);
+        }
+        let none = match self.is_stripped() {
             true => Reason::Stripped,
             false => Reason::NotCovered,
         };
@@ -134,10 +172,14 @@ impl ElfSymbols {
         self.segments.to_file(LinkAddr(function.start))
     }
 
-    /// Every function once, by address. Reads all names.
+    /// Every function once, by address, those of a debug file first. Reads all
+    /// names.
     pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
-        let first_parts = self.ranges.iter().filter(|range| range.is_first());
-        first_parts.filter_map(|range| self.symbol(range).ok())
+        let layers = self.separate.as_deref().into_iter().chain([self]);
+        layers.flat_map(|layer| {
+            let first_parts = layer.ranges.iter().filter(|range| range.is_first());
+            first_parts.filter_map(|range| layer.symbol(range).ok())
+        })
     }
 
     pub fn id(&self) -> &FileId {
@@ -148,15 +190,18 @@ impl ElfSymbols {
         &self.segments
     }
 
-    /// Whether the file lost its full symbol table.
+    /// Whether the file lost its full symbol table, and none was found.
     pub fn is_stripped(&self) -> bool {
-        self.stripped
+        self.stripped && self.separate.is_none()
     }
 
     /// Bytes of heap in use, the names read so far included.
     pub fn heap_bytes(&self) -> usize {
         let extents = self.extents.get().map_or(0, Extents::heap_bytes);
-        self.ranges.capacity() * size_of::<Range>() + self.names.heap_bytes() + extents
+        self.ranges.capacity() * size_of::<Range>()
+            + self.names.heap_bytes()
+            + extents
+            + self.separate.as_ref().map_or(0, |s| s.heap_bytes())
     }
 
     fn symbol(&self, range: &Range) -> Result<Symbol<'_>, Reason> {

@@ -28,10 +28,12 @@
 
 pub mod address;
 mod bytes;
+pub mod debug_file;
 pub mod demangle;
 pub mod elf;
 mod error;
 pub mod file_id;
+mod inflate;
 pub mod kernel;
 pub mod object;
 pub mod opener;

@@ -5,6 +5,7 @@
 
 mod build_id;
 mod headers;
+mod inflated;
 
 use std::fs::File;
 
@@ -56,6 +57,16 @@ impl Object {
             section_names,
             source,
         })
+    }
+
+    /// A file of debug information, as it belongs to `main`: where code is only
+    /// that one tells, and of what is loaded this one has no bytes.
+    pub fn belonging_to(self, main: &Object) -> Object {
+        Object {
+            segments: main.segments.clone(),
+            program_headers: Vec::new(),
+            ..self
+        }
     }
 
     /// `e_machine`.

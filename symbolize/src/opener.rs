@@ -18,6 +18,7 @@ use std::path::Path;
 use crate::Reason;
 use candidates::Candidate;
 
+pub use candidates::roots;
 pub use local::open_beneath;
 
 /// What is known of a mapped file.

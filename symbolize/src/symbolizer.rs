@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::fstat;
 
+use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
+use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
 use crate::{BuildId, ElfSymbols, KernelSymbols, Reason};
 
@@ -58,8 +60,10 @@ impl Symbolizer {
         let key = by_id.map_or_else(|| key_of(&file), Ok)?;
         let slot = self.files.slot(key);
         let symbols = slot.get_or_init(|| {
-            let symbols = ElfSymbols::read(&file).map_err(|error| error.reason());
-            symbols.map(Arc::new)
+            let files = DebugFiles::of(&source, self.remote);
+            let symbols =
+                Object::read(&file).and_then(|object| ElfSymbols::with_debug_files(object, &files));
+            symbols.map(Arc::new).map_err(|error| error.reason())
         });
         self.files
             .trim(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));

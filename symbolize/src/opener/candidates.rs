@@ -49,6 +49,14 @@ pub fn has_usable_root(source: &FileSource<'_>) -> bool {
     root.is_some_and(|root| root.is_ok())
 }
 
+/// The root directories below which files that belong to a process may lie:
+/// its own, if it can be used, then ours.
+pub fn roots(pid: Option<u32>) -> Vec<OwnedFd> {
+    let own = pid.map(|pid| format!("/proc/{pid}/root"));
+    let paths = own.into_iter().chain(["/".into()]);
+    paths.filter_map(|path| open_root(&path).ok()).collect()
+}
+
 fn open_root(path: &str) -> Result<OwnedFd, Reason> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))

@@ -7,6 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Says that a test could not run here. Not by `eprintln`: the test harness
+/// would keep it to itself.
+pub fn skipped(why: &str) {
+    use std::io::Write as _;
+    _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// Compiles a fixture, or says why not.
 pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");

@@ -1,0 +1,156 @@
+//! Debug information in files of its own: where it is, and whether it belongs.
+//!
+//! | found by | where | belongs if |
+//! |---|---|---|
+//! | build-id | `/usr/lib/debug/.build-id/xx/yyyy.debug` | its build-id is the same |
+//! | `.gnu_debuglink` | beside the file, in `.debug/`, in `/usr/lib/debug/…` | the build-id, else the checksum |
+//! | `.gnu_debugaltlink` | the path in it, or by build-id | its build-id is the named one |
+//! | `.gnu_debugdata` | inside of the file (xz) | always |
+//!
+//! Each place is looked up below the target's root and below ours, never
+//! outside of them.
+
+mod link;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::object::Object;
+use crate::opener::{self, FileSource, RemoteFiles};
+use crate::source::Source;
+use crate::{OpenError, inflate};
+
+/// Where distributions put such files.
+const DIRECTORY: &str = "/usr/lib/debug";
+
+/// A symbol table of that size has 11 million symbols.
+const MINI_BYTES_MAX: u64 = 256 << 20;
+
+/// Larger files are not read through for their checksum.
+const CHECKED_BYTES_MAX: u64 = 4 << 30;
+
+/// Where to look for the debug files of one file.
+#[derive(Debug)]
+pub struct DebugFiles {
+    roots: Vec<OwnedFd>,
+    /// Of the file itself, below the root.
+    path: PathBuf,
+    remote: RemoteFiles,
+}
+
+impl DebugFiles {
+    pub fn of(source: &FileSource<'_>, remote: RemoteFiles) -> DebugFiles {
+        DebugFiles {
+            roots: opener::roots(source.pid),
+            path: source.path.to_owned(),
+            remote,
+        }
+    }
+
+    /// The same where the root is known: for a file at `path` below it.
+    pub fn below(root: OwnedFd, path: &Path, remote: RemoteFiles) -> DebugFiles {
+        DebugFiles {
+            roots: vec![root],
+            path: path.to_owned(),
+            remote,
+        }
+    }
+
+    /// The separate file with the debug information of `object`.
+    pub fn separate(&self, object: &Object) -> Option<Object> {
+        let id = object.build_id();
+        let by_id = id.as_deref().and_then(|id| self.by_build_id(id));
+        by_id.or_else(|| self.by_link(object, id.as_deref()))
+    }
+
+    /// What several debug files have in common (dwz).
+    pub fn supplementary(&self, object: &Object) -> Option<Object> {
+        let link = link::alternative(object)?;
+        let belongs = |object: &Object| object.build_id().as_deref() == Some(&link.build_id);
+        let beside = self.path.parent().unwrap_or(Path::new("/"));
+        let named = Path::new(OsStr::from_bytes(&link.path));
+        // A relative path starts where the debug file is: that is beside the
+        // file itself, or where its build-id led to.
+        let places = [beside.join(named), Path::new(DIRECTORY).join(named)];
+        places
+            .iter()
+            .find_map(|place| self.open(place).filter(belongs))
+            .or_else(|| self.by_build_id(&link.build_id))
+    }
+
+    /// A file that another one names, at one of the paths.
+    pub fn named<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) -> Option<Object> {
+        paths.into_iter().find_map(|path| self.open(path))
+    }
+
+    /// The file's own path, below its root.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn by_build_id(&self, id: &[u8]) -> Option<Object> {
+        let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = format!("{DIRECTORY}/.build-id/{first:02x}/{rest}.debug");
+        self.open(Path::new(&path))
+            .filter(|object| object.build_id().as_deref() == Some(id))
+    }
+
+    fn by_link(&self, object: &Object, id: Option<&[u8]>) -> Option<Object> {
+        let link = link::debug(object)?;
+        let name = Path::new(OsStr::from_bytes(&link.name));
+        let beside = self.path.parent().unwrap_or(Path::new("/"));
+        let below = beside.strip_prefix("/").unwrap_or(beside);
+        let places = [
+            beside.join(name),
+            beside.join(".debug").join(name),
+            Path::new(DIRECTORY).join(below).join(name),
+        ];
+        places.iter().find_map(|place| {
+            let file = self.open_file(place)?;
+            let found = Object::read(&file).ok()?;
+            // A link to itself ends here: it has what the file has.
+            let same_id = id.is_some() && found.build_id().as_deref() == id;
+            let belongs = same_id || id.is_none() && has_checksum(found.source(), link.crc);
+            belongs.then_some(found)
+        })
+    }
+
+    fn open(&self, path: &Path) -> Option<Object> {
+        Object::read(&self.open_file(path)?).ok()
+    }
+
+    fn open_file(&self, path: &Path) -> Option<File> {
+        let open = |root| opener::open_beneath(root, path, self.remote).ok();
+        self.roots.iter().find_map(open)
+    }
+}
+
+/// The symbol table that some distributions leave in stripped files, xz'ed.
+pub fn mini(object: &Object) -> Result<Option<Object>, OpenError> {
+    let Some(section) = object.section_by_name(b".gnu_debugdata") else {
+        return Ok(None);
+    };
+    let packed = object.section_data(section, MINI_BYTES_MAX, ".gnu_debugdata")?;
+    let bytes = inflate::xz(&packed, MINI_BYTES_MAX, ".gnu_debugdata")?;
+    Object::from_source(Source::Memory(bytes.into())).map(Some)
+}
+
+fn has_checksum(source: &Source, expected: u32) -> bool {
+    const PIECE: u64 = 1 << 20;
+    if source.len() > CHECKED_BYTES_MAX {
+        return false;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    for start in (0..source.len()).step_by(PIECE as usize) {
+        let len = PIECE.min(source.len() - start);
+        match source.read(start, len, "debug file") {
+            Ok(bytes) => hasher.update(&bytes),
+            Err(_) => return false,
+        }
+    }
+    hasher.finalize() == expected
+}

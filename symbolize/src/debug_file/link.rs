@@ -1,0 +1,43 @@
+//! The sections that name another file.
+
+use crate::bytes::u32_in;
+use crate::object::Object;
+
+/// Longer than any path.
+const LINK_BYTES_MAX: u64 = 8 << 10;
+
+/// `.gnu_debuglink`: a file's name without directory, and its CRC-32.
+pub struct DebugLink {
+    pub name: Vec<u8>,
+    pub crc: u32,
+}
+
+pub fn debug(object: &Object) -> Option<DebugLink> {
+    let bytes = section(object, b".gnu_debuglink")?;
+    let len = memchr::memchr(0, &bytes)?;
+    let name = bytes[..len].to_vec();
+    // The name ends with a NUL and is padded to words.
+    let crc = u32_in(&bytes, (len + 4) & !3)?;
+    let is_name = !name.is_empty() && !name.contains(&b'/');
+    is_name.then_some(DebugLink { name, crc })
+}
+
+/// `.gnu_debugaltlink`: a path, and the build-id of what is there.
+pub struct AlternativeLink {
+    pub path: Vec<u8>,
+    pub build_id: Vec<u8>,
+}
+
+pub fn alternative(object: &Object) -> Option<AlternativeLink> {
+    let bytes = section(object, b".gnu_debugaltlink")?;
+    let len = memchr::memchr(0, &bytes)?;
+    let (path, build_id) = (bytes[..len].to_vec(), bytes[len + 1..].to_vec());
+    let whole = !path.is_empty() && !build_id.is_empty();
+    whole.then_some(AlternativeLink { path, build_id })
+}
+
+fn section(object: &Object, name: &[u8]) -> Option<Vec<u8>> {
+    let section = object.section_by_name(name)?;
+    let data = object.section_data(section, LINK_BYTES_MAX, "link to a debug file");
+    data.ok()
+}

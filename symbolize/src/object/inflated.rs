@@ -1,0 +1,67 @@
+//! Sections that are compressed in the file: `SHF_COMPRESSED` (gABI, with a
+//! header of its own), and what GNU tools wrote before (`.zdebug_…`).
+
+use object::elf;
+
+use super::{Object, Section};
+use crate::OpenError;
+use crate::bytes::{u32_at, u64_at};
+use crate::inflate;
+
+/// `Elf64_Chdr`: kind, reserved, size, alignment.
+const HEADER_BYTES: usize = 24;
+
+/// `ZLIB` and the size, big-endian.
+const OLD_HEADER_BYTES: usize = 12;
+
+impl Object {
+    /// The section of debug information called `name` (`.debug_…`), or its
+    /// compressed form, inflated to no more than `max` bytes. Empty if there is
+    /// none.
+    pub fn debug_section(&self, name: &'static str, max: u64) -> Result<Vec<u8>, OpenError> {
+        if let Some(section) = self.section_by_name(name.as_bytes()) {
+            return self.inflated(section, max, name);
+        }
+        let old = name.replacen(".debug_", ".zdebug_", 1);
+        match self.section_by_name(old.as_bytes()) {
+            Some(section) => old_form(&self.section_data(section, max, name)?, max, name),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn inflated(
+        &self,
+        section: &Section,
+        max: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, OpenError> {
+        let bytes = self.section_data(section, max, what)?;
+        if !section.is_compressed() || bytes.is_empty() {
+            return Ok(bytes);
+        }
+        let damaged = OpenError::Damaged(what);
+        let (header, stream) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(damaged)?;
+        let size = u64_at(header, 8);
+        if size > max {
+            return Err(OpenError::Refused(what));
+        }
+        match elf::CompressionType(u32_at(header, 0)) {
+            elf::ELFCOMPRESS_ZLIB => inflate::zlib(stream, size, what),
+            elf::ELFCOMPRESS_ZSTD => inflate::zstd(stream, size, what),
+            _ => Err(OpenError::Damaged(what)),
+        }
+    }
+}
+
+fn old_form(bytes: &[u8], max: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
+    let damaged = OpenError::Damaged(what);
+    let (header, stream) = bytes
+        .split_first_chunk::<OLD_HEADER_BYTES>()
+        .filter(|(header, _)| header.starts_with(b"ZLIB"))
+        .ok_or(damaged)?;
+    let size = u64_at(header, 4).swap_bytes();
+    match size > max {
+        true => Err(OpenError::Refused(what)),
+        false => inflate::zlib(stream, size, what),
+    }
+}

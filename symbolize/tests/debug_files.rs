@@ -1,0 +1,148 @@
+//! Names from debug files, wherever they lie, and never from a wrong one.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{compile, nm, skipped};
+use symbolize::debug_file::DebugFiles;
+use symbolize::object::Object;
+use symbolize::{ElfSymbols, LinkAddr, Reason, RemoteFiles};
+
+/// A stripped program and its debug file, in a root directory of their own.
+struct Installed {
+    root: tempfile::TempDir,
+    program: PathBuf,
+    debug: PathBuf,
+    /// The address of a function that only the debug file names.
+    local: u64,
+}
+
+fn run(program: &str, args: &[&str], files: &[&Path]) -> Option<()> {
+    let output = Command::new(program).args(args).args(files).output();
+    match output {
+        Ok(output) if output.status.success() => Some(()),
+        Ok(output) => {
+            let why = String::from_utf8_lossy(&output.stderr);
+            skipped(&format!("{program} {args:?}: {why}"));
+            None
+        }
+        Err(error) => {
+            skipped(&format!("no {program}: {error}"));
+            None
+        }
+    }
+}
+
+impl Installed {
+    fn new(flags: &[&str]) -> Option<Installed> {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("opt")).unwrap();
+        let flags = [&["-g", "-rdynamic"], flags].concat();
+        let program = compile(&root.path().join("opt"), "names.c", "program", &flags)?;
+        let listed = nm(&program, &[])?;
+        let local = listed.iter().find(|f| f.name == "local_one").unwrap().addr;
+        let debug = root.path().join("opt/program.debug");
+        run("objcopy", &["--only-keep-debug"], &[&program, &debug])?;
+        run("strip", &["-s"], &[&program])?;
+        Some(Installed {
+            root,
+            program,
+            debug,
+            local,
+        })
+    }
+
+    fn link(&self) -> Option<()> {
+        let link = format!("--add-gnu-debuglink={}", self.debug.display());
+        run("objcopy", &[&link], &[&self.program])
+    }
+
+    fn name(&self) -> Result<Vec<u8>, Reason> {
+        let object = Object::read(&File::open(&self.program).unwrap()).unwrap();
+        let root = OwnedFd::from(File::open(self.root.path()).unwrap());
+        let files = DebugFiles::below(root, Path::new("/opt/program"), RemoteFiles::Open);
+        let symbols = ElfSymbols::with_debug_files(object, &files).unwrap();
+        let symbol = symbols.find_link(LinkAddr(self.local))?;
+        Ok(symbol.name.to_vec())
+    }
+
+    fn move_debug_to(&mut self, place: &str) {
+        let place = self.root.path().join(place);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::rename(&self.debug, &place).unwrap();
+        self.debug = place;
+    }
+}
+
+#[test]
+fn by_link_in_each_directory() {
+    for flags in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
+        let Some(mut installed) = Installed::new(&[flags]) else {
+            return;
+        };
+        assert_eq!(installed.name(), Err(Reason::Stripped), "no link yet");
+        if installed.link().is_none() {
+            return;
+        }
+        for place in [
+            "opt/.debug/program.debug",
+            "usr/lib/debug/opt/program.debug",
+            "opt/program.debug",
+        ] {
+            installed.move_debug_to(place);
+            assert_eq!(installed.name().unwrap(), b"local_one", "{place}");
+        }
+        fs::write(&installed.debug, fs::read(&installed.program).unwrap()).unwrap();
+        assert_eq!(installed.name(), Err(Reason::Stripped), "a link to itself");
+    }
+}
+
+#[test]
+fn another_builds_file_is_not_believed() {
+    let Some(installed) = Installed::new(&["-Wl,--build-id=none"]) else {
+        return;
+    };
+    if installed.link().is_none() {
+        return;
+    }
+    let mut bytes = fs::read(&installed.debug).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&installed.debug, bytes).unwrap();
+    assert_eq!(installed.name(), Err(Reason::Stripped));
+}
+
+#[test]
+fn by_build_id() {
+    let Some(mut installed) = Installed::new(&["-Wl,--build-id=0x1234567890abcdef"]) else {
+        return;
+    };
+    installed.move_debug_to("usr/lib/debug/.build-id/12/34567890abcdef.debug");
+    assert_eq!(installed.name().unwrap(), b"local_one");
+    installed.move_debug_to("usr/lib/debug/.build-id/12/00000000000000.debug");
+    assert_eq!(installed.name(), Err(Reason::Stripped));
+}
+
+/// As Fedora's packages have it.
+#[test]
+fn inside_and_compressed() {
+    let Some(installed) = Installed::new(&["-Wl,--build-id=sha1"]) else {
+        return;
+    };
+    let mini = installed.root.path().join("mini");
+    let packed = installed.root.path().join("mini.xz");
+    let add = format!("--add-section=.gnu_debugdata={}", packed.display());
+    let done = run(
+        "objcopy",
+        &["-S", "-K", "local_one"],
+        &[&installed.debug, &mini],
+    )
+    .and_then(|()| run("xz", &["-k"], &[&mini]))
+    .and_then(|()| run("objcopy", &[&add], &[&installed.program]));
+    if done.is_some() {
+        assert_eq!(installed.name().unwrap(), b"local_one");
+    }
+}
