@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
-use symbolize::{FileSource, RemoteFiles, opener};
+use symbolize::{FileSource, JitNames, RemoteFiles, opener};
 
 /// All modules of a run.
 #[derive(Debug)]
@@ -78,11 +78,12 @@ impl Modules {
     }
 
     /// Executable memory of a process that is of no file.
-    pub fn anonymous(&mut self, process: ProcessId) -> ModuleId {
+    pub fn anonymous(&mut self, process: ProcessId, pid: u32) -> ModuleId {
         if let Some(id) = self.anonymous.get(&process) {
             return *id;
         }
-        let id = self.add(ModuleKind::Anonymous { process });
+        let directory = JitNames::hold(pid).ok().map(Arc::new);
+        let id = self.add(ModuleKind::Anonymous { process, directory });
         self.anonymous.insert(process, id);
         id
     }
@@ -259,7 +260,13 @@ mod tests {
     fn anonymous_memory_belongs_to_its_process() {
         let mut modules = Modules::new();
         let (one, two) = (ProcessId(1), ProcessId(2));
-        assert_ne!(modules.anonymous(one), modules.anonymous(two));
-        assert_eq!(modules.anonymous(one), modules.anonymous(one));
+        let own = std::process::id();
+        assert_ne!(modules.anonymous(one, own), modules.anonymous(two, own));
+        assert_eq!(modules.anonymous(one, own), modules.anonymous(one, own));
+        let held = |module: &Module| match &module.kind {
+            ModuleKind::Anonymous { directory, .. } => directory.is_some(),
+            _ => false,
+        };
+        assert_eq!(modules.take_fresh().iter().filter(|m| held(m)).count(), 2);
     }
 }

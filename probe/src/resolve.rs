@@ -2,7 +2,7 @@
 //! process had when the sample was taken.
 
 use crate::decode::{RawSample, comm_bytes};
-use crate::mappings::{Backing, Mapping, Mappings};
+use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
 use crate::sample::{Ending, Frame, ModuleId, ProcessId, Sample};
 use std::collections::HashMap;
@@ -81,7 +81,16 @@ impl Resolver {
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
             match located.mappings.find(address) {
-                Some(mapping) => frames.push(place(mapping, address, id, processes)),
+                Some(mapping) => {
+                    let module = match mapping.backing {
+                        Backing::Module(module) => module,
+                        Backing::Anonymous => processes.modules.anonymous(id, raw.tgid),
+                    };
+                    frames.push(Frame {
+                        module,
+                        address: mapping.offset_of(address),
+                    });
+                }
                 None if index == 0 => {
                     let module = processes.modules.unmapped(id);
                     frames.push(Frame { module, address });
@@ -142,15 +151,4 @@ fn kernel_frames(addresses: &[u64]) -> Vec<Frame> {
             },
         })
         .collect()
-}
-
-fn place(mapping: &Mapping, address: u64, id: ProcessId, processes: &mut ProcessTable) -> Frame {
-    let module = match mapping.backing {
-        Backing::Module(module) => module,
-        Backing::Anonymous => processes.modules.anonymous(id),
-    };
-    Frame {
-        module,
-        address: mapping.offset_of(address),
-    }
 }

@@ -72,6 +72,9 @@ pub enum ModuleKind {
     /// Executable memory without a file: code made at run time, of one process.
     Anonymous {
         process: ProcessId,
+        /// Its directory in /proc, opened while it was alive: what the process
+        /// tells of its code is found from there, and never another process's.
+        directory: Option<Arc<OwnedFd>>,
     },
     /// No mapping is known for these addresses of one process.
     Unmapped {

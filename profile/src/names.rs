@@ -144,6 +144,15 @@ impl Names {
         self.join(frame, module, place);
     }
 
+    /// Whether the frame has a reason for having no name, and no function but
+    /// itself: it can still be given a name.
+    pub(crate) fn is_alone(&self, frame: FrameId) -> bool {
+        let at = frame.0 as usize;
+        self.reason(self.tags[at]).is_some()
+            && self.owners[at] == frame
+            && !self.names.contains_key(&frame)
+    }
+
     /// Makes the frame one of the function that is called so.
     fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         let key = (module, name);

@@ -19,7 +19,7 @@ use crate::Reason;
 use candidates::Candidate;
 
 pub use candidates::roots;
-pub use local::open_beneath;
+pub use local::{open_beneath, open_file_beneath};
 
 /// What is known of a mapped file.
 #[derive(Debug, Clone, Copy)]

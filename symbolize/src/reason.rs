@@ -20,6 +20,10 @@ pub enum Reason {
     NoPermission,
     /// Code made at run time, without a map of it.
     Jit,
+    /// Code made at run time, and the map of it tells nothing of this address.
+    JitNotCovered,
+    /// The map of code made at run time could be somebody else's.
+    JitMapRefused,
     /// No mapping of the process holds this address.
     Unmapped,
     /// The kernel hides its symbols (kptr_restrict, no CAP_SYSLOG).
@@ -32,7 +36,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of the enum.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 14] = [
         Reason::Stripped,
         Reason::NotCovered,
         Reason::FileGone,
@@ -41,6 +45,8 @@ impl Reason {
         Reason::Damaged,
         Reason::NoPermission,
         Reason::Jit,
+        Reason::JitNotCovered,
+        Reason::JitMapRefused,
         Reason::Unmapped,
         Reason::KernelHidden,
         Reason::Unsupported,
@@ -58,6 +64,8 @@ impl Reason {
             Reason::Damaged => "damaged",
             Reason::NoPermission => "no_permission",
             Reason::Jit => "jit",
+            Reason::JitNotCovered => "jit_not_covered",
+            Reason::JitMapRefused => "jit_map_refused",
             Reason::Unmapped => "unmapped",
             Reason::KernelHidden => "kernel_hidden",
             Reason::Unsupported => "unsupported",
@@ -75,7 +83,9 @@ impl Reason {
             Reason::Refused => "Not a regular file, or larger than the limits allow.",
             Reason::Damaged => "Not an ELF file, or a damaged one.",
             Reason::NoPermission => "No right to read the file.",
-            Reason::Jit => "Code made at run time: its names are not read yet.",
+            Reason::Jit => "Code made at run time, and its process wrote no perf map.",
+            Reason::JitNotCovered => "Code made at run time that the perf map does not have.",
+            Reason::JitMapRefused => "The perf map is a link, or others may have written it.",
             Reason::Unmapped => "No mapping of the process holds this address.",
             Reason::KernelHidden => "The kernel hides the addresses of its symbols.",
             Reason::Unsupported => "A 32-bit or big-endian ELF file, which is not read.",
@@ -93,7 +103,15 @@ impl Reason {
             Reason::Refused => "Nothing to do, unless the file should be an ordinary one.",
             Reason::Damaged => "Check the file with `readelf -a`.",
             Reason::NoPermission => "Run as root, or as the owner of the process.",
-            Reason::Jit => "Nothing yet: maps that runtimes write are not read.",
+            Reason::Jit => {
+                "node --perf-basic-prof, jcmd PID Compiler.perfmap, python -X perf, \
+                 DOTNET_PerfMapEnabled=1 write one."
+            }
+            Reason::JitNotCovered => {
+                "For Java run `jcmd PID Compiler.perfmap` again; \
+                 for node add --interpreted-frames-native-stack."
+            }
+            Reason::JitMapRefused => "Let its own user write it, with `umask 022`, in /tmp.",
             Reason::Unmapped => "Usually code unmapped since, or a stack that was misread.",
             Reason::KernelHidden => "Run as root, or set `sysctl kernel.kptr_restrict=0`.",
             Reason::Unsupported => "Nothing yet: only 64-bit little-endian files are read.",

@@ -66,13 +66,18 @@ impl Store {
         chosen
     }
 
-    /// Answers for one frame. An answer is final: a second one is ignored.
+    /// Answers for one frame. A name is final; a reason for having none only
+    /// gives way to a name. What else comes second is ignored.
     /// [`NameState::Pending`] gives the request back, to be asked again.
     pub fn set_name(&mut self, frame: FrameId, state: NameState) {
         let Some(at) = self.frames.get(frame) else {
             return;
         };
-        if !self.names.tag(frame).is_pending() {
+        let tag = self.names.tag(frame);
+        let is_name = matches!(state, NameState::Named(_));
+        // What stands for no stack at all has its reason for ever.
+        let is_late_name = is_name && frame != NO_STACK && self.names.is_alone(frame);
+        if !tag.is_pending() && !is_late_name {
             return;
         }
         match state {
@@ -203,13 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_final() {
+    fn a_name_is_final_and_better_than_a_reason() {
         let mut store = store();
         store.add_sample(sample(0, &[frame(1)]));
         let id = store.frames_to_name(1)[0];
         store.set_name(id, NameState::Unnamed("stripped"));
-        store.set_name(id, NameState::Named("late".into()));
+        store.set_name(id, NameState::Unnamed("damaged"));
         assert_eq!(store.name(id), NameState::Unnamed("stripped"));
+        store.set_name(id, NameState::Named("late".into()));
+        store.set_name(id, NameState::Named("later".into()));
+        store.set_name(id, NameState::Unnamed("stripped"));
+        assert_eq!(store.name(id), NameState::Named("late".into()));
         store.set_name(FrameId(12345), NameState::Unnamed("stripped"));
     }
 

@@ -30,10 +30,28 @@ const REMOTE_FILESYSTEMS: [i64; 12] = [
 /// Opens `path` for reading as a process with this root directory would, with
 /// every symbolic link, absolute or with `..`, kept below the root.
 pub fn open_beneath(root: impl AsFd, path: &Path, remote: RemoteFiles) -> Result<File, Reason> {
+    open_inside(root, path, remote, OFlags::empty())
+}
+
+/// The same, but what is a symbolic link itself is refused.
+pub fn open_file_beneath(
+    root: impl AsFd,
+    path: &Path,
+    remote: RemoteFiles,
+) -> Result<File, Reason> {
+    open_inside(root, path, remote, OFlags::NOFOLLOW)
+}
+
+fn open_inside(
+    root: impl AsFd,
+    path: &Path,
+    remote: RemoteFiles,
+    links: OFlags,
+) -> Result<File, Reason> {
     let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     // Only a reference at first: opening a device or a pipe for real could
     // already do something.
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let flags = OFlags::PATH | OFlags::CLOEXEC | links;
     let file = openat2(root, path, flags, Mode::empty(), inside);
     // Among others ENOSYS, before Linux 5.6: there is no safe way then.
     reopen(file.map_err(|error| io_reason(&error.into()))?, remote)

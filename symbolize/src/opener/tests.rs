@@ -46,6 +46,16 @@ fn links_stay_below_the_root() {
 }
 
 #[test]
+fn a_file_that_must_be_none_is_no_link() {
+    let root = root();
+    symlink("/etc/passwd", root.path().join("lib/link")).unwrap();
+    let fd = File::open(root.path()).unwrap();
+    let open = |path: &str| open_file_beneath(&fd, Path::new(path), RemoteFiles::Open);
+    assert_eq!(open("/lib/link").unwrap_err(), Reason::Refused);
+    assert_eq!(text(&mut open("/lib/../etc/passwd").unwrap()), "inside");
+}
+
+#[test]
 fn magic_links_are_not_followed() {
     let host = File::open("/").unwrap();
     let opened = open_beneath(&host, Path::new("/proc/self/exe"), RemoteFiles::Open);

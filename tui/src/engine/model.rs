@@ -198,7 +198,12 @@ impl Model {
         let (name, path, kind) = describe(&module.kind);
         self.store.add_module(id, &name, &path);
         let named = Arc::new(NamedModule::new(module));
-        if matches!(&module.kind, ModuleKind::File { file: Some(_), .. }) {
+        let is_open = match &module.kind {
+            ModuleKind::File { file, .. } => file.is_some(),
+            ModuleKind::Anonymous { directory, .. } => directory.is_some(),
+            _ => false,
+        };
+        if is_open {
             self.open_files.push_back(named.clone());
             if self.open_files.len() > FILES_OPEN_MAX
                 && let Some(oldest) = self.open_files.pop_front()
@@ -260,7 +265,9 @@ impl Model {
     /// Takes in the names that were found, and asks for more.
     fn exchange_names(&mut self) {
         for answer in self.naming.answers() {
-            self.store.set_name(answer.frame, answer.name);
+            if answer.is_for(self.store.frame(answer.frame)) {
+                self.store.set_name(answer.frame, answer.name);
+            }
         }
         if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
             return;

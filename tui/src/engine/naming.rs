@@ -1,8 +1,11 @@
 //! The workers that give names to frames, away from everything that must not
 //! wait.
 
+mod jit;
+
+use jit::{Jit, Waiting};
 use probe::{Module, ModuleKind};
-use profile::{FrameId, NameState};
+use profile::{Frame, FrameId, ModuleId, NameState};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -14,23 +17,61 @@ use symbolize::{ElfSymbols, FileOffset, FileSource, Reason, Symbolizer, Vdso, de
 /// Two, so that one file on a slow disk does not hold up all others.
 const WORKERS: usize = 2;
 
+/// A frame, and its address in its module.
+type Asked = (FrameId, u64);
+
 /// Frames of one module that want names.
 #[derive(Debug)]
 struct Request {
     module: Arc<NamedModule>,
-    frames: Vec<(FrameId, u64)>,
+    frames: Vec<Asked>,
+    /// They have been answered before: only names are news.
+    again: bool,
 }
 
 /// What is known of a frame's name now.
 #[derive(Debug)]
 pub struct Answer {
     pub frame: FrameId,
+    /// Of a name that comes late: what the frame was when it was asked for.
+    /// Its number may be another frame's by now.
+    pub late_for: Option<(ModuleId, u64)>,
     pub name: NameState,
+}
+
+impl Answer {
+    fn new(frame: FrameId, name: Result<String, Reason>) -> Self {
+        Self {
+            frame,
+            late_for: None,
+            name: match name {
+                Ok(name) => NameState::Named(name.into()),
+                Err(reason) => NameState::Unnamed(reason.label()),
+            },
+        }
+    }
+
+    /// Whether it answers for what the frame is now.
+    pub fn is_for(&self, frame: Option<Frame>) -> bool {
+        self.late_for.is_none_or(|(module, address)| {
+            frame.is_some_and(|frame| frame.module == module && frame.address == address)
+        })
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+struct Outcome {
+    request: Request,
+    answers: Vec<Answer>,
+    /// Those of the request whose names may come later.
+    waiting: Vec<Asked>,
 }
 
 /// A module, and where its names are to be found.
 #[derive(Debug)]
 pub struct NamedModule {
+    id: ModuleId,
     place: Place,
 }
 
@@ -48,7 +89,15 @@ enum Place {
         file: Mutex<Option<Arc<OwnedFd>>>,
         unreadable: Option<Reason>,
     },
+    Jit(Jit),
     Nowhere(Reason),
+}
+
+/// What all workers share.
+#[derive(Debug, Default)]
+struct Workshop {
+    symbolizer: Symbolizer,
+    jit: Arc<jit::Budget>,
 }
 
 impl NamedModule {
@@ -72,16 +121,26 @@ impl NamedModule {
                 file: Mutex::new(file.clone()),
                 unreadable: *unreadable,
             },
-            ModuleKind::Anonymous { .. } => Place::Nowhere(Reason::Jit),
+            ModuleKind::Anonymous { directory, .. } => match directory {
+                Some(directory) => Place::Jit(Jit::new(directory.clone())),
+                None => Place::Nowhere(Reason::Jit),
+            },
             ModuleKind::Unmapped { .. } => Place::Nowhere(Reason::Unmapped),
         };
-        Self { place }
+        Self {
+            id: ModuleId(module.id.0),
+            place,
+        }
     }
 
-    /// Gives the descriptor back; the file is found again by its path.
+    /// Gives the descriptor back; a file is found again by its path.
     pub fn close_file(&self) {
-        if let Place::File { file, .. } = &self.place {
-            file.lock().expect("nobody panics with it").take();
+        match &self.place {
+            Place::File { file, .. } => {
+                file.lock().expect("nobody panics with it").take();
+            }
+            Place::Jit(jit) => jit.close(),
+            _ => {}
         }
     }
 }
@@ -90,31 +149,32 @@ impl NamedModule {
 #[derive(Debug)]
 pub struct Naming {
     requests: Option<Sender<Request>>,
-    answers: Receiver<Vec<Answer>>,
+    outcomes: Receiver<Outcome>,
     asked: usize,
+    waiting: Waiting,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Naming {
     pub fn start() -> Self {
         let (requests, queue) = channel::<Request>();
-        let (results, answers) = channel();
+        let (results, outcomes) = channel();
         let queue = Arc::new(Mutex::new(queue));
-        let symbolizer = Arc::new(Symbolizer::new());
+        let workshop = Arc::new(Workshop::default());
         let workers = (0..WORKERS)
             .filter_map(|_| {
-                let (queue, results, symbolizer) =
-                    (queue.clone(), results.clone(), symbolizer.clone());
+                let (queue, results, workshop) = (queue.clone(), results.clone(), workshop.clone());
                 thread::Builder::new()
                     .name("naming".into())
-                    .spawn(move || work(&queue, &results, &symbolizer))
+                    .spawn(move || work(&queue, &results, &workshop))
                     .ok()
             })
             .collect();
         Self {
             requests: Some(requests),
-            answers,
+            outcomes,
             asked: 0,
+            waiting: Waiting::default(),
             workers,
         }
     }
@@ -130,13 +190,20 @@ impl Naming {
                 order.push(Request {
                     module,
                     frames: Vec::new(),
+                    again: false,
                 });
                 order.len() - 1
             });
             order[index].frames.push((frame, address));
         }
+        let due = self.waiting.take_due().into_iter();
+        let again = due.map(|(module, frames)| Request {
+            module,
+            frames,
+            again: true,
+        });
         if let Some(requests) = &self.requests {
-            for request in order {
+            for request in order.into_iter().chain(again) {
                 // Without workers there are no names; the frames stay pending.
                 let _ = requests.send(request);
             }
@@ -145,8 +212,14 @@ impl Naming {
 
     /// The answers that have come.
     pub fn answers(&mut self) -> Vec<Answer> {
-        let answers: Vec<Answer> = self.answers.try_iter().flatten().collect();
-        self.asked = self.asked.saturating_sub(answers.len());
+        let mut answers = Vec::new();
+        while let Ok(outcome) = self.outcomes.try_recv() {
+            if !outcome.request.again {
+                self.asked = self.asked.saturating_sub(outcome.request.frames.len());
+            }
+            self.waiting.add(outcome.request.module, outcome.waiting);
+            answers.extend(outcome.answers);
+        }
         answers
     }
 
@@ -165,46 +238,65 @@ impl Drop for Naming {
     }
 }
 
-fn work(queue: &Mutex<Receiver<Request>>, results: &Sender<Vec<Answer>>, symbolizer: &Symbolizer) {
+fn work(queue: &Mutex<Receiver<Request>>, results: &Sender<Outcome>, workshop: &Workshop) {
     loop {
         let next = queue.lock().expect("nobody panics with it").recv();
         let Ok(request) = next else {
             return;
         };
-        let frames = request
-            .frames
-            .iter()
-            .map(|(frame, _)| *frame)
-            .collect::<Vec<_>>();
         // A parser's mistake must cost one file's names, not all that follow.
         let named = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            name_all(&request, symbolizer)
+            match &request.module.place {
+                Place::Jit(jit) => name_jit(&request, jit, workshop),
+                _ => (name_all(&request, &workshop.symbolizer), Vec::new()),
+            }
         }));
-        let answers = named.unwrap_or_else(|_| {
-            let name = NameState::Unnamed(Reason::Damaged.label());
-            frames
-                .into_iter()
-                .map(|frame| Answer {
-                    frame,
-                    name: name.clone(),
-                })
-                .collect()
+        let (answers, waiting) = named.unwrap_or_else(|_| {
+            let frames = request.frames.iter();
+            let damaged = |(frame, _): &(FrameId, u64)| Answer::new(*frame, Err(Reason::Damaged));
+            (frames.map(damaged).collect(), Vec::new())
         });
-        if results.send(answers).is_err() {
+        let outcome = Outcome {
+            request,
+            answers,
+            waiting,
+        };
+        if results.send(outcome).is_err() {
             return;
         }
     }
 }
 
+/// Names from what the process tells; those without one may come later.
+fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
+    jit.read(&workshop.jit, |mut names| {
+        if request.again && !names.is_new {
+            let waiting = match names.are_all() {
+                true => Vec::new(),
+                false => request.frames.clone(),
+            };
+            return (Vec::new(), waiting);
+        }
+        let (mut answers, mut waiting) = (Vec::new(), Vec::new());
+        for (frame, address) in &request.frames {
+            let name = names.find(*address);
+            if name.is_err() {
+                waiting.push((*frame, *address));
+            }
+            if name.is_ok() || !request.again {
+                answers.push(Answer {
+                    late_for: request.again.then_some((request.module.id, *address)),
+                    ..Answer::new(*frame, name.map(|name| shown(&name)))
+                });
+            }
+        }
+        (answers, waiting)
+    })
+}
+
 fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
-        let answer = |(frame, address): &(FrameId, u64)| Answer {
-            frame: *frame,
-            name: match name(*address) {
-                Ok(name) => NameState::Named(name.into()),
-                Err(reason) => NameState::Unnamed(reason.label()),
-            },
-        };
+        let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
         request.frames.iter().map(answer).collect()
     };
     match &request.module.place {
@@ -243,6 +335,7 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
                 }
             }
         }
+        Place::Jit(_) => each(&|_| Err(Reason::Jit)),
         Place::Nowhere(reason) => each(&|_| Err(*reason)),
     }
 }
@@ -258,8 +351,9 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
             None => NameState::Unnamed(reason.label()),
         },
     };
-    let answer = |&(frame, offset): &(FrameId, u64)| Answer {
+    let answer = |&(frame, offset): &Asked| Answer {
         frame,
+        late_for: None,
         name: name(FileOffset(offset)),
     };
     request.frames.iter().map(answer).collect()

@@ -1,0 +1,24 @@
+//! Names of code that was made at run time, as its runtime tells them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `names` | the front door: one process, whatever it writes |
+//! | `place` | which files are believed to be the process's own |
+//! | `perf_map` | `/tmp/perf-PID.map`: lines of text, appended |
+//! | `dump` | `jit-PID.dump`: records with times, lines and code |
+//! | `spans` | which of many entries, often overlapping, has an address |
+//! | `tail` | a file that grows, and is written anew now and then |
+//!
+//! All of it is the target's word: it can name its own code what it likes,
+//! and nothing more.
+
+mod dump;
+mod names;
+mod perf_map;
+mod place;
+mod spans;
+mod tail;
+
+pub use dump::JitDump;
+pub use names::{JitName, JitNames};
+pub use perf_map::PerfMap;

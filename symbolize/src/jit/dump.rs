@@ -1,0 +1,258 @@
+//! `jit-PID.dump`: records of what code was made, when, and moved where
+//! (linux/tools/perf/Documentation/jitdump-specification.txt).
+//!
+//! The code itself is in the file too, so only the heads of records are read.
+
+use std::fs::File;
+use std::io;
+
+use super::spans::{SPANS_MAX, Span, Spans};
+use super::tail::{Change, Tail};
+use crate::bytes::{u32_at, u64_at};
+
+const MAGIC: u32 = 0x4a69_5444;
+
+const HEADER_BYTES: usize = 40;
+
+/// Of a record: what it is, how long, and when it was written.
+const PREFIX_BYTES: usize = 16;
+
+/// Of a record that tells of code, all but the name.
+const LOAD_BYTES: usize = PREFIX_BYTES + 40;
+const MOVE_BYTES: usize = PREFIX_BYTES + 48;
+
+const CODE_LOAD: u32 = 0;
+const CODE_MOVE: u32 = 1;
+
+/// The times of records are those of the processor's counter, not of a clock.
+const FLAG_ARCH_TIMESTAMP: u64 = 1;
+
+const NAME_BYTES_MAX: usize = 4 << 10;
+
+/// Code at one address from one time on.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    start: u64,
+    len: u32,
+    time: u64,
+    /// Where the name is.
+    name: u64,
+}
+
+/// The dump of one process.
+#[derive(Debug)]
+pub struct JitDump {
+    tail: Tail,
+    loads: Vec<Load>,
+    spans: Spans,
+    has_clock: bool,
+    /// What follows cannot be read: the file is damaged there.
+    broken: bool,
+}
+
+impl JitDump {
+    /// A dump of which nothing but the header is read.
+    pub fn new(file: File) -> io::Result<JitDump> {
+        let mut tail = Tail::new(file);
+        let mut header = [0; HEADER_BYTES];
+        let have = tail.read(&mut header)?;
+        let size = u32_at(&header, 8);
+        let is_dump = have == HEADER_BYTES && u32_at(&header, 0) == MAGIC;
+        if !is_dump || (size as usize) < HEADER_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        tail.skip(size.into());
+        Ok(JitDump {
+            tail,
+            loads: Vec::new(),
+            spans: Spans::default(),
+            has_clock: u64_at(&header, 32) & FLAG_ARCH_TIMESTAMP == 0,
+            broken: false,
+        })
+    }
+
+    /// Whether that is the same file.
+    pub fn is(&self, other: &File) -> bool {
+        self.tail.is(other)
+    }
+
+    /// Reads what is new. True if there was something.
+    pub fn update(&mut self) -> io::Result<bool> {
+        if self.broken || self.tail.look()? != Change::Grown {
+            return Ok(false);
+        }
+        let len = self.tail.len()?;
+        let before = self.loads.len();
+        let mut batch = Vec::new();
+        while self.loads.len() < SPANS_MAX {
+            let mut record = [0; MOVE_BYTES];
+            let have = self.tail.read(&mut record)?;
+            let size = u64::from(u32_at(&record, 4));
+            if have < PREFIX_BYTES || self.tail.position() + size > len {
+                break;
+            }
+            if size < PREFIX_BYTES as u64 {
+                self.broken = true;
+                break;
+            }
+            let load = match u32_at(&record, 0) {
+                CODE_LOAD if size > LOAD_BYTES as u64 => Some(self.loaded(&record)),
+                CODE_MOVE if size >= MOVE_BYTES as u64 => {
+                    // The code that moved may be in this batch.
+                    self.spans.add(std::mem::take(&mut batch));
+                    self.moved(&record)
+                }
+                _ => None,
+            };
+            if let Some(load) = load {
+                batch.push(Span {
+                    start: load.start,
+                    len: load.len,
+                    entry: self.loads.len() as u32,
+                });
+                self.loads.push(load);
+            }
+            self.tail.skip(size);
+        }
+        self.spans.add(batch);
+        Ok(self.loads.len() > before)
+    }
+
+    /// The name of the latest code at this address.
+    pub fn find(&self, addr: u64) -> Option<Vec<u8>> {
+        let span = self.spans.find(addr)?;
+        self.name(self.loads.get(span.entry as usize)?)
+    }
+
+    /// The same as it was at a time of `CLOCK_MONOTONIC`, if the dump has such
+    /// times.
+    pub fn find_at(&self, addr: u64, time_ns: u64) -> Option<Vec<u8>> {
+        let latest = self.loads.get(self.spans.find(addr)?.entry as usize)?;
+        if !self.has_clock || latest.time <= time_ns {
+            return self.name(latest);
+        }
+        let was_there = |load: &&Load| {
+            load.time <= time_ns && addr >= load.start && addr - load.start < u64::from(load.len)
+        };
+        self.name(self.loads.iter().rev().find(was_there)?)
+    }
+
+    pub fn len(&self) -> usize {
+        self.loads.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.loads.is_empty()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.loads.capacity() * size_of::<Load>() + self.spans.heap_bytes()
+    }
+
+    fn loaded(&self, record: &[u8; MOVE_BYTES]) -> Load {
+        Load {
+            start: u64_at(record, 32),
+            len: u32::try_from(u64_at(record, 40)).unwrap_or(u32::MAX),
+            time: u64_at(record, 8),
+            name: self.tail.position() + LOAD_BYTES as u64,
+        }
+    }
+
+    fn moved(&self, record: &[u8; MOVE_BYTES]) -> Option<Load> {
+        let from = self.spans.find(u64_at(record, 32))?;
+        let from = self.loads.get(from.entry as usize)?;
+        Some(Load {
+            start: u64_at(record, 40),
+            len: u32::try_from(u64_at(record, 48)).unwrap_or(u32::MAX),
+            time: u64_at(record, 8),
+            name: from.name,
+        })
+    }
+
+    fn name(&self, load: &Load) -> Option<Vec<u8>> {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let have = self.tail.read_at(&mut buffer, load.name).ok()?;
+        let end = memchr::memchr(0, &buffer[..have]).unwrap_or(have);
+        (end > 0).then(|| buffer[..end].to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn header() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [MAGIC, 1, HEADER_BYTES as u32, 62, 0, 1] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.resize(HEADER_BYTES, 0);
+        bytes
+    }
+
+    fn record(kind: u32, time: u64, words: &[u64], name: &str) -> Vec<u8> {
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if !name.is_empty() {
+            body.extend(name.as_bytes());
+            body.push(0);
+        }
+        let size = (PREFIX_BYTES + body.len()) as u32;
+        let prefix = [kind.to_le_bytes(), size.to_le_bytes()].concat();
+        [&prefix, &time.to_le_bytes()[..], &body].concat()
+    }
+
+    fn load(time: u64, start: u64, size: u64, name: &str) -> Vec<u8> {
+        record(CODE_LOAD, time, &[0, start, start, size, 0], name)
+    }
+
+    fn name(found: Option<Vec<u8>>) -> Option<String> {
+        found.map(|name| String::from_utf8(name).unwrap())
+    }
+
+    #[test]
+    fn code_by_address_and_time() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let text = [
+            header(),
+            load(10, 0x1000, 0x100, "first"),
+            record(2, 15, &[1, 2, 3], "lines"),
+            load(20, 0x1000, 0x80, "second"),
+            record(CODE_MOVE, 30, &[0, 0x1000, 0x1000, 0x5000, 0x80, 0], ""),
+        ];
+        file.write_all(&text.concat()).unwrap();
+        let mut dump = JitDump::new(file.reopen().unwrap()).unwrap();
+        assert!(dump.update().unwrap());
+        assert_eq!(dump.len(), 3);
+        assert_eq!(name(dump.find(0x1010)).as_deref(), Some("second"));
+        assert_eq!(name(dump.find(0x1080)).as_deref(), Some("first"));
+        assert_eq!(name(dump.find(0x5010)).as_deref(), Some("second"));
+        assert_eq!(name(dump.find_at(0x1010, 19)).as_deref(), Some("first"));
+        assert_eq!(name(dump.find_at(0x1010, 9)), None);
+
+        // In two pieces, as a reader may see it.
+        let next = load(40, 0x9000, 0x10, "third");
+        file.write_all(&next[..20]).unwrap();
+        assert!(!dump.update().unwrap());
+        file.write_all(&next[20..]).unwrap();
+        assert!(dump.update().unwrap());
+        assert_eq!(name(dump.find(0x900f)).as_deref(), Some("third"));
+    }
+
+    #[test]
+    fn what_is_no_dump_and_where_one_ends_to_be_one() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        assert!(JitDump::new(file.reopen().unwrap()).is_err());
+        let text = [
+            header(),
+            load(1, 0x1000, 1, "f"),
+            vec![0; 64],
+            load(2, 0, 1, "g"),
+        ];
+        file.write_all(&text.concat()).unwrap();
+        let mut dump = JitDump::new(file.reopen().unwrap()).unwrap();
+        dump.update().unwrap();
+        assert_eq!(dump.len(), 1);
+        assert!(!dump.update().unwrap());
+    }
+}

@@ -1,0 +1,181 @@
+//! The names of one process's run-time code.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::{JitDump, PerfMap, place};
+use crate::Reason;
+
+/// What a runtime calls a piece of its code: not safe to display.
+pub type JitName = Vec<u8>;
+
+/// What one process tells of its code, read as far as it is written. What was
+/// read stays when the process has ended.
+#[derive(Debug)]
+pub struct JitNames {
+    process: Arc<OwnedFd>,
+    map: Option<PerfMap>,
+    dump: Option<JitDump>,
+    /// Why there is no map.
+    missing: Reason,
+    ended: bool,
+}
+
+impl JitNames {
+    /// Of a process, by its directory in /proc. The descriptor names this
+    /// process for ever, also when its pid is used again.
+    pub fn new(process: Arc<OwnedFd>) -> JitNames {
+        JitNames {
+            process,
+            map: None,
+            dump: None,
+            missing: Reason::Jit,
+            ended: false,
+        }
+    }
+
+    /// Opens the directory of a process for [`JitNames::new`].
+    pub fn hold(pid: u32) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(open(format!("/proc/{pid}"), flags, Mode::empty())?)
+    }
+
+    /// Reads what the process has written since. True if there may be names
+    /// that were not there before.
+    pub fn update(&mut self) -> bool {
+        match place::perf_map(&self.process) {
+            Ok(file) => self.see_map(file),
+            Err(reason) => self.missing = reason,
+        }
+        self.ended = place::has_ended(&self.process);
+        // A dump is mapped when the runtime starts: once there is a map, it is
+        // not looked for.
+        if self.map.is_none()
+            && self.dump.is_none()
+            && let Ok(file) = place::dump(&self.process)
+        {
+            self.dump = JitDump::new(file).ok();
+        }
+        let map = self.map.as_mut().map(PerfMap::update);
+        let dump = self.dump.as_mut().map(JitDump::update);
+        let grown = |update: Option<io::Result<bool>>| matches!(update, Some(Ok(true)));
+        grown(map) | grown(dump)
+    }
+
+    /// The name of the code that was last at this address.
+    pub fn find(&mut self, addr: u64) -> Result<JitName, Reason> {
+        let in_map = self.map.as_mut().and_then(|map| map.find(addr));
+        let name = in_map.or_else(|| self.dump.as_ref()?.find(addr));
+        name.ok_or(match self.map.is_some() || self.dump.is_some() {
+            true => Reason::JitNotCovered,
+            false => self.missing,
+        })
+    }
+
+    /// Whether the process had ended at the last update: nothing follows.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let map = self.map.as_ref().map_or(0, PerfMap::heap_bytes);
+        map + self.dump.as_ref().map_or(0, JitDump::heap_bytes)
+    }
+
+    fn see_map(&mut self, file: File) {
+        if !self.map.as_ref().is_some_and(|map| map.is(&file)) {
+            self.map = Some(PerfMap::new(file));
+        }
+    }
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<JitNames>();
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, hard_link, remove_file, set_permissions, write};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::{Child, Command};
+
+    /// A process with a map, which both leave with this.
+    struct Target {
+        child: Child,
+        map: std::path::PathBuf,
+    }
+
+    impl Target {
+        fn start() -> Target {
+            let child = Command::new("sleep").arg("60").spawn().unwrap();
+            let map = format!("/tmp/perf-{}.map", child.id()).into();
+            Target { child, map }
+        }
+
+        fn names(&self) -> JitNames {
+            let process = JitNames::hold(self.child.id()).unwrap();
+            JitNames::new(Arc::new(process))
+        }
+    }
+
+    impl Drop for Target {
+        fn drop(&mut self) {
+            _ = self.child.kill();
+            _ = self.child.wait();
+            _ = remove_file(&self.map);
+        }
+    }
+
+    #[test]
+    fn a_map_that_comes_late_and_outlives_its_process() {
+        let mut target = Target::start();
+        let mut names = target.names();
+        assert!(!names.update());
+        assert_eq!(names.find(0x1000), Err(Reason::Jit));
+
+        write(&target.map, "1000 10 f\n").unwrap();
+        assert!(names.update());
+        assert_eq!(names.find(0x1000).as_deref(), Ok(&b"f"[..]));
+        assert_eq!(names.find(0x2000), Err(Reason::JitNotCovered));
+
+        // Another file in its place.
+        remove_file(&target.map).unwrap();
+        write(&target.map, "1000 10 g\n").unwrap();
+        assert!(names.update());
+        assert_eq!(names.find(0x1000).as_deref(), Ok(&b"g"[..]));
+
+        target.child.kill().unwrap();
+        target.child.wait().unwrap();
+        assert!(!names.update());
+        assert!(names.has_ended());
+        assert_eq!(names.find(0x1000).as_deref(), Ok(&b"g"[..]));
+    }
+
+    #[test]
+    fn maps_that_others_could_have_written() {
+        let target = Target::start();
+        let other = target.map.with_extension("other");
+        let refused = || {
+            let mut names = target.names();
+            names.update();
+            let found = names.find(0x1000);
+            _ = remove_file(&target.map);
+            assert_eq!(found, Err(Reason::JitMapRefused));
+        };
+        write(&target.map, "1000 10 f\n").unwrap();
+        set_permissions(&target.map, Permissions::from_mode(0o666)).unwrap();
+        refused();
+        write(&other, "1000 10 f\n").unwrap();
+        symlink(&other, &target.map).unwrap();
+        refused();
+        hard_link(&other, &target.map).unwrap();
+        refused();
+        remove_file(&other).unwrap();
+    }
+}

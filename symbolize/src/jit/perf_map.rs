@@ -1,0 +1,132 @@
+//! `/tmp/perf-PID.map`: one line for each piece of code, in the order in which
+//! it was made.
+//!
+//! Kept are 16 bytes a line. Names are read from the file when they are asked
+//! for, and a line that no longer is what it was means that the file was
+//! written anew.
+
+mod line;
+
+use std::fs::File;
+use std::io;
+
+use super::spans::{SPANS_MAX, Span, Spans};
+use super::tail::{Change, Tail};
+use line::{LINE_BYTES_MAX, Line};
+
+/// Larger maps are read up to here: positions in them have 32 bits.
+const MAP_BYTES_MAX: u64 = 1 << 30;
+
+/// How much is read at once: large enough that system calls do not count,
+/// small enough to stay in a cache.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Few lines are shorter.
+const LINE_BYTES_USUAL: u64 = 40;
+
+/// The map of one process.
+#[derive(Debug)]
+pub struct PerfMap {
+    tail: Tail,
+    spans: Spans,
+}
+
+impl PerfMap {
+    /// A map of which nothing is read yet.
+    pub fn new(file: File) -> PerfMap {
+        PerfMap {
+            tail: Tail::new(file),
+            spans: Spans::default(),
+        }
+    }
+
+    /// Whether that is the same file.
+    pub fn is(&self, other: &File) -> bool {
+        self.tail.is(other)
+    }
+
+    /// Reads what is new. True if there was something.
+    pub fn update(&mut self) -> io::Result<bool> {
+        match self.tail.look()? {
+            Change::Same => return Ok(false),
+            Change::Grown => {}
+            Change::Anew => self.spans = Spans::default(),
+        }
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let new = self.tail.len()?.saturating_sub(self.tail.position());
+        // Address space, not memory: only what is used is ever touched.
+        let room = (new / LINE_BYTES_USUAL).min(SPANS_MAX as u64) as usize;
+        let mut batch = Vec::with_capacity(room);
+        while self.tail.position() < MAP_BYTES_MAX {
+            let have = self.tail.read(&mut buffer)?;
+            let chunk = &buffer[..have];
+            let Some(last) = memchr::memrchr(b'\n', chunk) else {
+                if have < CHUNK_BYTES {
+                    // A line that is being written: next time.
+                    break;
+                }
+                self.tail.consume(chunk);
+                continue;
+            };
+            let lines = &chunk[..=last];
+            parse(lines, self.tail.position(), &mut batch);
+            self.tail.consume(lines);
+        }
+        let grown = !batch.is_empty();
+        self.spans.add(batch);
+        Ok(grown)
+    }
+
+    /// The name of the latest code at this address. Reads the file again if it
+    /// no longer is what was read.
+    pub fn find(&mut self, addr: u64) -> Option<Vec<u8>> {
+        let span = self.spans.find(addr)?;
+        self.name(span, addr).or_else(|| {
+            self.spans = Spans::default();
+            self.tail = self.tail.restarted().ok()?;
+            self.update().ok()?;
+            self.name(self.spans.find(addr)?, addr)
+        })
+    }
+
+    /// Pieces of code that are known.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.spans.heap_bytes()
+    }
+
+    fn name(&self, span: Span, addr: u64) -> Option<Vec<u8>> {
+        let mut buffer = [0; LINE_BYTES_MAX];
+        let have = self.tail.read_at(&mut buffer, span.entry.into()).ok()?;
+        let text = &buffer[..have];
+        let end = memchr::memchr(b'\n', text).unwrap_or(have);
+        let line = Line::parse(&text[..end]).filter(|line| line.has(addr))?;
+        Some(line.name.to_vec())
+    }
+}
+
+/// Adds the entries of whole lines, the first of which is at `offset`.
+fn parse(lines: &[u8], offset: u64, batch: &mut Vec<Span>) {
+    let mut begin = 0;
+    for end in memchr::memchr_iter(b'\n', lines) {
+        if let Some(line) = Line::parse(&lines[begin..end]) {
+            batch.push(Span {
+                start: line.start,
+                // No function has 4 GiB; what claims to is cut.
+                len: u32::try_from(line.size).unwrap_or(u32::MAX),
+                entry: (offset + begin as u64) as u32,
+            });
+        }
+        begin = end + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

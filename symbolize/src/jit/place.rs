@@ -1,0 +1,141 @@
+//! Which files are believed to be what a process tells of its own code.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::Reason;
+use crate::opener::{RemoteFiles, open_file_beneath};
+
+/// Of `/proc/PID/maps`, to find a dump: it is mapped as a mark, early.
+const MAPS_BYTES_MAX: u64 = 4 << 20;
+
+/// What `/proc/PID/status` tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Status {
+    euid: u32,
+    /// The pid as the process itself sees it, in the innermost namespace.
+    own_pid: u32,
+}
+
+/// Opens `/tmp/perf-PID.map` of the process whose directory in /proc is given.
+pub fn perf_map(process: &OwnedFd) -> Result<File, Reason> {
+    let status = status(process)?;
+    let path = format!("/tmp/perf-{}.map", status.own_pid);
+    let opened = open_file_beneath(root(process)?, Path::new(&path), RemoteFiles::Skip);
+    let file = opened.map_err(|reason| match reason {
+        Reason::FileGone => Reason::Jit,
+        Reason::Refused => Reason::JitMapRefused,
+        other => other,
+    })?;
+    check(&file, &status)?;
+    Ok(file)
+}
+
+/// Opens `jit-PID.dump`, wherever the process has it mapped.
+pub fn dump(process: &OwnedFd) -> Result<File, Reason> {
+    let mut maps = Vec::new();
+    open_text(process, "maps")?
+        .take(MAPS_BYTES_MAX)
+        .read_to_end(&mut maps)
+        .map_err(|_| Reason::Jit)?;
+    let path = maps.split(|byte| *byte == b'\n').find_map(dump_path);
+    let path = Path::new(std::ffi::OsStr::from_bytes(path.ok_or(Reason::Jit)?));
+    let file = open_file_beneath(root(process)?, path, RemoteFiles::Skip)?;
+    check(&file, &status(process)?)?;
+    Ok(file)
+}
+
+/// The path in a line of `/proc/PID/maps`, if it is that of a dump.
+fn dump_path(line: &[u8]) -> Option<&[u8]> {
+    let path = &line[memchr::memchr(b'/', line)?..];
+    let name = &path[memchr::memrchr(b'/', path)? + 1..];
+    let pid = name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?;
+    (!pid.is_empty() && pid.iter().all(u8::is_ascii_digit)).then_some(path)
+}
+
+/// Only the process, its user, or root may have written it. Group-writable is
+/// what a umask of 002 makes of every file.
+fn check(file: &File, status: &Status) -> Result<(), Reason> {
+    let stat = file.metadata().map_err(|_| Reason::Jit)?;
+    let is_own = stat.uid() == status.euid || stat.uid() == 0;
+    let is_open_to_all = stat.mode() & 0o002 != 0;
+    // More than one name: a link that somebody else may have made.
+    match is_own && !is_open_to_all && stat.nlink() == 1 {
+        true => Ok(()),
+        false => Err(Reason::JitMapRefused),
+    }
+}
+
+/// Whether the process is gone.
+pub fn has_ended(process: &OwnedFd) -> bool {
+    status(process).is_err()
+}
+
+fn root(process: &OwnedFd) -> Result<OwnedFd, Reason> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(process, "root", flags, Mode::empty()).map_err(reason)
+}
+
+fn status(process: &OwnedFd) -> Result<Status, Reason> {
+    let mut text = String::new();
+    open_text(process, "status")?
+        .read_to_string(&mut text)
+        .map_err(|_| Reason::Jit)?;
+    parse_status(&text).ok_or(Reason::Jit)
+}
+
+fn parse_status(text: &str) -> Option<Status> {
+    let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let pid = field("NSpid:").or_else(|| field("Pid:"))?;
+    Some(Status {
+        euid: field("Uid:")?.split_whitespace().nth(1)?.parse().ok()?,
+        own_pid: pid.split_whitespace().last()?.parse().ok()?,
+    })
+}
+
+fn open_text(process: impl AsFd, name: &str) -> Result<File, Reason> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    openat(process, name, flags, Mode::empty())
+        .map(File::from)
+        .map_err(reason)
+}
+
+fn reason(error: rustix::io::Errno) -> Reason {
+    match error {
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Reason::NoPermission,
+        _ => Reason::Jit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pid_is_the_innermost() {
+        let text = "Name:\tnode\nPid:\t4242\nUid:\t1\t1000\t2\t3\nNSpid:\t4242\t17\t1\n";
+        let status = parse_status(text).unwrap();
+        assert_eq!((status.euid, status.own_pid), (1000, 1));
+        let old = "Pid:\t4242\nUid:\t0\t0\t0\t0\n";
+        assert_eq!(parse_status(old).unwrap().own_pid, 4242);
+        assert_eq!(parse_status("Pid:\t1\n"), None);
+    }
+
+    #[test]
+    fn the_paths_of_dumps() {
+        let line = |path: &str| format!("7f00-7f01 r-xp 00000000 08:01 12  {path}").into_bytes();
+        assert_eq!(
+            dump_path(&line("/a b/jit-12.dump")),
+            Some(&b"/a b/jit-12.dump"[..])
+        );
+        for path in ["/tmp/jit-.dump", "/tmp/jit-x.dump", "/tmp/perf-1.map", ""] {
+            assert_eq!(dump_path(&line(path)), None, "{path}");
+        }
+    }
+}

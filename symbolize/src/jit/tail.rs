@@ -1,0 +1,107 @@
+//! A file that another program appends to, and now and then writes anew.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// How much of what was read is compared before reading on. Text with
+/// addresses does not agree by chance.
+const MARK_BYTES: usize = 64;
+
+/// Reads what is new of a growing file.
+#[derive(Debug)]
+pub struct Tail {
+    file: File,
+    /// Up to here it was read.
+    done: u64,
+    /// The last bytes before `done`.
+    mark: Vec<u8>,
+}
+
+/// What became of the file since it was last looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Same,
+    Grown,
+    /// Shorter, or other text where we were: all that was read is void.
+    Anew,
+}
+
+impl Tail {
+    pub fn new(file: File) -> Tail {
+        Tail {
+            file,
+            done: 0,
+            mark: Vec::new(),
+        }
+    }
+
+    /// Whether that is the same file, by device and inode.
+    pub fn is(&self, other: &File) -> bool {
+        let id = |file: &File| file.metadata().ok().map(|m| (m.dev(), m.ino()));
+        id(&self.file).is_some_and(|own| Some(own) == id(other))
+    }
+
+    /// The same file, to be read from its start.
+    pub fn restarted(&self) -> io::Result<Tail> {
+        Ok(Tail::new(self.file.try_clone()?))
+    }
+
+    /// Looks at the file; after [`Change::Anew`] it is read from its start.
+    pub fn look(&mut self) -> io::Result<Change> {
+        let len = self.file.metadata()?.len();
+        let mut mark = [0; MARK_BYTES];
+        let mark = &mut mark[..self.mark.len()];
+        let begin = self.done - mark.len() as u64;
+        if len < self.done || self.file.read_exact_at(mark, begin).is_err() || *mark != *self.mark {
+            self.done = 0;
+            self.mark.clear();
+            return Ok(Change::Anew);
+        }
+        Ok(match len > self.done {
+            true => Change::Grown,
+            false => Change::Same,
+        })
+    }
+
+    /// Reads from where reading ended into `buffer`, as far as it has room.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_at(buffer, self.done)
+    }
+
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut have = 0;
+        while have < buffer.len() {
+            match self.file.read_at(&mut buffer[have..], offset + have as u64) {
+                Ok(0) => break,
+                Ok(bytes) => have += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(have)
+    }
+
+    /// `bytes`, read last, are done with.
+    pub fn consume(&mut self, bytes: &[u8]) {
+        self.done += bytes.len() as u64;
+        let tail = &bytes[bytes.len().saturating_sub(MARK_BYTES)..];
+        self.mark.extend_from_slice(tail);
+        let surplus = self.mark.len().saturating_sub(MARK_BYTES);
+        self.mark.drain(..surplus);
+    }
+
+    /// Goes on `bytes` further on without having read them.
+    pub fn skip(&mut self, bytes: u64) {
+        self.done += bytes;
+        self.mark.clear();
+    }
+
+    pub fn position(&self) -> u64 {
+        self.done
+    }
+
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
