@@ -5,7 +5,11 @@
 //! Prints figures and asserts none: run it alone on a quiet machine with
 //! `cargo bench -p profile --bench store`.
 
-use profile::{Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
+use profile::query::{Direction, GroupBy};
+use profile::{
+    Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
+    Store,
+};
 use std::time::{Duration, Instant};
 
 const SAMPLES: u64 = 1_000_000;
@@ -38,6 +42,7 @@ fn main() {
     println!("ingest, all new stacks first    {rate:8.2} M samples/s");
     let before = store.memory_bytes();
 
+    queries_named(&mut store);
     let again = feed(&mut store, &stacks, &order, SAMPLES);
     let rate = SAMPLES as f64 / again.as_secs_f64() / 1e6;
     println!("ingest, stacks seen before      {rate:8.2} M samples/s");
@@ -46,18 +51,6 @@ fn main() {
     println!("memory per sample, columns      {each:8.2} B");
     let all = store.memory_bytes() as f64 / (2 * SAMPLES) as f64;
     println!("memory per sample, all included {all:8.2} B");
-
-    let mut asked = Vec::new();
-    let took = time(|| asked = store.frames_to_name(usize::MAX));
-    println!("frames to name, all {:10}  {}", asked.len(), ms(took));
-    let took = time(|| {
-        for id in &asked {
-            let frame = store.frame(*id).expect("asked for");
-            let name = format!("function_{:05}", frame.address / 64);
-            store.set_name(*id, NameState::Named(name.into()));
-        }
-    });
-    println!("set all names                   {}", ms(took));
 
     for seconds in [1, SECONDS / 10, SECONDS, 2 * SECONDS] {
         let now_ns = 2 * SECONDS * SECOND_NS;
@@ -75,6 +68,74 @@ fn main() {
             rows.0, rows.1
         );
     }
+}
+
+fn queries_named(store: &mut Store) {
+    for id in store.frames_to_name(usize::MAX) {
+        let frame = store.frame(id).expect("asked for");
+        let name = format!("function_{:05}", frame.address / 64);
+        store.set_name(id, NameState::Named(name.into()));
+    }
+    queries(store);
+}
+
+/// Every kind of query on all samples.
+fn queries(store: &Store) {
+    let cancel = Cancel::new();
+    let all = Query::default();
+    let filtered = Query {
+        filter: "fn~_0[0-3] !function_00007 hide:mod:lib7"
+            .parse()
+            .expect("a filter"),
+        ..Query::default()
+    };
+    let mut view = None;
+    print("view", || view = Some(store.view()));
+    let view = view.expect("taken");
+    let select = |query: &Query| view.select(query, &cancel).expect("not cancelled");
+    print("select everything", || drop(select(&all)));
+    print("select by a filter", || drop(select(&filtered)));
+    let selection = select(&all);
+    print("functions", || drop(selection.functions()));
+    print("processes and threads", || {
+        drop(selection.processes_and_threads())
+    });
+    let mut tree = None;
+    for (what, direction) in [
+        ("tree, top down", Direction::TopDown),
+        ("tree, bottom up", Direction::BottomUp),
+    ] {
+        print(what, || {
+            tree = selection.tree(direction, GroupBy::None, &cancel).ok()
+        });
+    }
+    print("tree, by process", || {
+        tree = selection
+            .tree(Direction::TopDown, GroupBy::Process, &cancel)
+            .ok();
+    });
+    let tree = selection
+        .tree(Direction::TopDown, GroupBy::None, &cancel)
+        .expect("a tree");
+    let root = tree.root();
+    print("open the root", || drop(tree.children(&root)));
+    print("flame, 160 cells", || drop(tree.flame(&root, 160, 1, 45)));
+    print("flame, 1200 cells", || {
+        drop(tree.flame(&root, 1200, 1, 200))
+    });
+    print("heaviest stack", || drop(tree.heaviest_stack(&root)));
+    let function = selection.functions()[0].id;
+    print("page of a function", || {
+        drop(selection.page(function, &cancel))
+    });
+    print("heat map", || drop(selection.heat(16, Some(function))));
+}
+
+/// The median of five.
+fn print(what: &str, mut work: impl FnMut()) {
+    let mut took: Vec<Duration> = (0..5).map(|_| time(&mut work)).collect();
+    took.sort();
+    println!("{what:31} {}", ms(took[2]));
 }
 
 /// Adds the samples, and gives the time spent in the store. The frames come
@@ -111,6 +172,7 @@ fn sample(i: u64, frames: &[Frame]) -> NewSample<'_> {
         frames,
         kernel_frames: 0,
         ending: Ending::Root,
+        weight: 1,
     }
 }
 

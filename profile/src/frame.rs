@@ -12,6 +12,15 @@ pub struct ModuleId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId(pub u32);
 
+/// What may be known of a process beside its name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProcessDetails {
+    /// Its control group's path.
+    pub cgroup: Option<Arc<str>>,
+    /// The name of the user it runs as.
+    pub user: Option<Arc<str>>,
+}
+
 /// The number of an interned [`Frame`]. It never changes when a name arrives,
 /// so a selection can be held by it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,9 +7,10 @@
 //! "itself" to "the first of that name", once, so whoever holds a frame finds
 //! its function by one look at the table of owners.
 
-use crate::growth;
+use crate::cow;
 use crate::{FrameId, FunctionId, ModuleId, NameState};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What is known of a frame's name, in a byte: the one thing about it that each
@@ -63,42 +64,22 @@ const BYTES_PER_NAME: usize = 96;
 
 #[derive(Debug)]
 pub(crate) struct Names {
-    tags: Vec<Tag>,
-    /// Shared with the reports, copied only if a name comes after one.
-    owners: Arc<Vec<FunctionId>>,
+    table: NameTable,
     by_name: HashMap<(ModuleId, Arc<str>), FunctionId>,
-    names: HashMap<FunctionId, Arc<str>>,
-    reasons: Vec<&'static str>,
     /// Of all names.
     letters: usize,
 }
 
-impl Names {
-    pub(crate) fn new() -> Self {
-        Self {
-            tags: Vec::new(),
-            owners: Arc::default(),
-            by_name: HashMap::new(),
-            names: HashMap::new(),
-            reasons: Vec::new(),
-            letters: 0,
-        }
-    }
+/// The part that views and reports share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NameTable {
+    tags: Arc<Vec<Tag>>,
+    owners: Arc<Vec<FunctionId>>,
+    names: Arc<HashMap<FunctionId, Arc<str>>>,
+    reasons: Vec<&'static str>,
+}
 
-    /// Makes room for a frame, or resets the room of one that was released.
-    pub(crate) fn add(&mut self, frame: FrameId) {
-        let at = frame.0 as usize;
-        let owners = Arc::make_mut(&mut self.owners);
-        growth::reserve(owners, 1);
-        growth::reserve(&mut self.tags, 1);
-        while owners.len() <= at {
-            owners.push(FrameId(owners.len() as u32));
-            self.tags.push(Tag::NEW);
-        }
-        owners[at] = frame;
-        self.tags[at] = Tag::NEW;
-    }
-
+impl NameTable {
     #[inline]
     pub(crate) fn tag(&self, frame: FrameId) -> Tag {
         self.tags[frame.0 as usize]
@@ -110,65 +91,6 @@ impl Names {
 
     pub(crate) fn owners(&self) -> &Arc<Vec<FunctionId>> {
         &self.owners
-    }
-
-    pub(crate) fn set_asked(&mut self, frame: FrameId) {
-        self.tags[frame.0 as usize] = Tag::ASKED;
-    }
-
-    pub(crate) fn set_unasked(&mut self, frame: FrameId) {
-        self.tags[frame.0 as usize] = Tag::NEW;
-    }
-
-    pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: &'static str) {
-        self.tags[frame.0 as usize] = self.tag_of_reason(reason);
-    }
-
-    pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
-        if name.is_empty() {
-            return self.set_unnamed(frame, REASON_EMPTY);
-        }
-        self.tags[frame.0 as usize] = Tag::NAMED;
-        self.join(frame, module, name);
-    }
-
-    /// Of a frame without a name, in a function that is known by its place.
-    pub(crate) fn set_unnamed_in(
-        &mut self,
-        frame: FrameId,
-        module: ModuleId,
-        reason: &'static str,
-        place: Arc<str>,
-    ) {
-        self.set_unnamed(frame, reason);
-        self.join(frame, module, place);
-    }
-
-    /// Whether the frame has a reason for having no name, and no function but
-    /// itself: it can still be given a name.
-    pub(crate) fn is_alone(&self, frame: FrameId) -> bool {
-        let at = frame.0 as usize;
-        self.reason(self.tags[at]).is_some()
-            && self.owners[at] == frame
-            && !self.names.contains_key(&frame)
-    }
-
-    /// Makes the frame one of the function that is called so.
-    fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
-        let key = (module, name);
-        if let Some(owner) = self.by_name.get(&key) {
-            let owner = *owner;
-            Arc::make_mut(&mut self.owners)[frame.0 as usize] = owner;
-        } else {
-            self.letters += key.1.len();
-            self.names.insert(frame, Arc::clone(&key.1));
-            self.by_name.insert(key, frame);
-        }
-    }
-
-    /// The function of that name, if a frame had it before.
-    pub(crate) fn find(&self, module: ModuleId, name: &Arc<str>) -> Option<FunctionId> {
-        self.by_name.get(&(module, Arc::clone(name))).copied()
     }
 
     /// Of a function that has one.
@@ -199,23 +121,130 @@ impl Names {
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (Tag, &'static str)> {
         (Tag::REASONS..).map(Tag).zip(self.reasons.iter().copied())
     }
+}
+
+impl Deref for Names {
+    type Target = NameTable;
+
+    fn deref(&self) -> &NameTable {
+        &self.table
+    }
+}
+
+impl Names {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: NameTable::default(),
+            by_name: HashMap::new(),
+            letters: 0,
+        }
+    }
+
+    /// Makes room for a frame, or resets the room of one that was released.
+    pub(crate) fn add(&mut self, frame: FrameId) {
+        let at = frame.0 as usize;
+        let owners = cow::grow(&mut self.table.owners, 1);
+        let tags = cow::grow(&mut self.table.tags, 1);
+        while owners.len() <= at {
+            owners.push(FrameId(owners.len() as u32));
+            tags.push(Tag::NEW);
+        }
+        owners[at] = frame;
+        tags[at] = Tag::NEW;
+    }
+
+    pub(crate) fn set_asked(&mut self, frame: FrameId) {
+        self.set_tag(frame, Tag::ASKED);
+    }
+
+    pub(crate) fn set_unasked(&mut self, frame: FrameId) {
+        self.set_tag(frame, Tag::NEW);
+    }
+
+    pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: &'static str) {
+        let tag = self.tag_of_reason(reason);
+        self.set_tag(frame, tag);
+    }
+
+    pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
+        if name.is_empty() {
+            return self.set_unnamed(frame, REASON_EMPTY);
+        }
+        self.set_tag(frame, Tag::NAMED);
+        self.join(frame, module, name);
+    }
+
+    /// Of a frame without a name, in a function that is known by its place.
+    pub(crate) fn set_unnamed_in(
+        &mut self,
+        frame: FrameId,
+        module: ModuleId,
+        reason: &'static str,
+        place: Arc<str>,
+    ) {
+        self.set_unnamed(frame, reason);
+        self.join(frame, module, place);
+    }
+
+    /// Whether the frame has a reason for having no name, and no function but
+    /// itself: it can still be given a name.
+    pub(crate) fn is_alone(&self, frame: FrameId) -> bool {
+        let at = frame.0 as usize;
+        self.reason(self.tags[at]).is_some()
+            && self.owners[at] == frame
+            && !self.names.contains_key(&frame)
+    }
+
+    /// Makes the frame one of the function that is called so.
+    fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
+        let key = (module, name);
+        if let Some(owner) = self.by_name.get(&key) {
+            let owner = *owner;
+            cow::write(&mut self.table.owners)[frame.0 as usize] = owner;
+        } else {
+            self.letters += key.1.len();
+            Arc::make_mut(&mut self.table.names).insert(frame, Arc::clone(&key.1));
+            self.by_name.insert(key, frame);
+        }
+    }
+
+    /// The function of that name, if a frame had it before.
+    pub(crate) fn find(&self, module: ModuleId, name: &Arc<str>) -> Option<FunctionId> {
+        self.by_name.get(&(module, Arc::clone(name))).copied()
+    }
 
     /// Forgets a frame that was released. If it owns a function, no frame of
     /// that function may be left.
     pub(crate) fn forget(&mut self, frame: FrameId, module: ModuleId) {
-        if let Some(name) = self.names.remove(&frame) {
+        if let Some(name) = Arc::make_mut(&mut self.table.names).remove(&frame) {
             self.letters -= name.len();
             self.by_name.remove(&(module, name));
         }
         // It keeps its owner: a selection that is held by a member of a
         // function still finds the function, if that lives on.
-        self.tags[frame.0 as usize] = Tag::RELEASED;
+        self.set_tag(frame, Tag::RELEASED);
     }
 
     /// Gives back the room of what was forgotten.
     pub(crate) fn shrink(&mut self) {
         self.by_name.shrink_to(self.by_name.len() * 2);
-        self.names.shrink_to(self.names.len() * 2);
+        let names = Arc::make_mut(&mut self.table.names);
+        names.shrink_to(names.len() * 2);
+    }
+
+    /// Names a frame that is no place in a program.
+    pub(crate) fn set_reserved(&mut self, frame: FrameId, name: Arc<str>) {
+        self.add(frame);
+        self.set_tag(frame, Tag::NAMED);
+        Arc::make_mut(&mut self.table.names).insert(frame, name);
+    }
+
+    fn set_tag(&mut self, frame: FrameId, tag: Tag) {
+        cow::write(&mut self.table.tags)[frame.0 as usize] = tag;
+    }
+
+    pub(crate) fn table(&self) -> &NameTable {
+        &self.table
     }
 
     pub(crate) fn functions(&self) -> usize {
@@ -233,13 +262,14 @@ impl Names {
     fn tag_of_reason(&mut self, reason: &'static str) -> Tag {
         let room = usize::from(u8::MAX - Tag::REASONS);
         let known = |reasons: &[&str], reason: &str| reasons.iter().position(|r| *r == reason);
-        let at = known(&self.reasons, reason).unwrap_or_else(|| {
-            let is_last = self.reasons.len() + 1 >= room;
-            if self.reasons.len() < room {
-                self.reasons
+        let at = known(&self.table.reasons, reason).unwrap_or_else(|| {
+            let is_last = self.table.reasons.len() + 1 >= room;
+            if self.table.reasons.len() < room {
+                self.table
+                    .reasons
                     .push(if is_last { REASON_OTHER } else { reason });
             }
-            self.reasons.len() - 1
+            self.table.reasons.len() - 1
         });
         Tag(Tag::REASONS + at as u8)
     }

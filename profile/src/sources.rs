@@ -5,9 +5,10 @@
 //! innermost first. A chain costs twelve bytes a link and eight a frame; the
 //! names of files are stored once.
 
-use crate::growth;
+use crate::cow;
 use crate::{FrameId, FunctionId};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The longest chain that is kept: compilers stop long before. What is beyond
@@ -42,27 +43,22 @@ struct Place {
 
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// By frame; those beyond its end have no chain.
-    places: Vec<Place>,
-    links: Vec<Link>,
+    table: SourceTable,
     dead_links: usize,
-    files: Vec<Arc<str>>,
     by_file: HashMap<Arc<str>, u32>,
     letters: usize,
 }
 
-impl Sources {
-    pub(crate) fn new() -> Self {
-        Self {
-            places: Vec::new(),
-            links: Vec::new(),
-            dead_links: 0,
-            files: vec![Arc::default()],
-            by_file: HashMap::new(),
-            letters: 0,
-        }
-    }
+/// The part that views share.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceTable {
+    /// By frame; those beyond its end have no chain.
+    places: Arc<Vec<Place>>,
+    links: Arc<Vec<Link>>,
+    files: Arc<Vec<Arc<str>>>,
+}
 
+impl SourceTable {
     /// The chain of a frame, innermost first; empty if none was told.
     #[inline]
     pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
@@ -74,6 +70,42 @@ impl Sources {
 
     pub(crate) fn file(&self, link: Link) -> Option<&Arc<str>> {
         (link.file != NO_FILE).then(|| &self.files[link.file as usize])
+    }
+
+    /// The functions that are inlined in a frame, innermost first.
+    #[inline]
+    pub(crate) fn inlined_in(&self, frame: FrameId) -> &[Link] {
+        match self.chain(frame) {
+            [inlined @ .., _own] => inlined,
+            [] => &[],
+        }
+    }
+}
+
+impl Deref for Sources {
+    type Target = SourceTable;
+
+    fn deref(&self) -> &SourceTable {
+        &self.table
+    }
+}
+
+impl Sources {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: SourceTable {
+                places: Arc::default(),
+                links: Arc::default(),
+                files: Arc::new(vec![Arc::default()]),
+            },
+            dead_links: 0,
+            by_file: HashMap::new(),
+            letters: 0,
+        }
+    }
+
+    pub(crate) fn table(&self) -> &SourceTable {
+        &self.table
     }
 
     /// Keeps the chain of a frame that has none: function, file, line each.
@@ -88,24 +120,27 @@ impl Sources {
         };
         if self.places.len() <= at {
             let more = at + 1 - self.places.len();
-            growth::reserve(&mut self.places, more);
-            self.places.resize(at + 1, Place::default());
+            cow::grow(&mut self.table.places, more).resize(at + 1, Place::default());
         }
-        growth::reserve(&mut self.links, chain.len());
+        let mut wanted = chain.len();
         for (function, file, line) in chain {
             let file = self.intern_file(file);
-            self.links.push(Link {
+            let links = cow::grow(&mut self.table.links, wanted);
+            wanted -= 1;
+            links.push(Link {
                 function,
                 file,
                 line,
             });
         }
         let len = self.links.len() as u32 - start;
-        self.places[at] = Place { start, len };
+        cow::write(&mut self.table.places)[at] = Place { start, len };
     }
 
     pub(crate) fn forget(&mut self, frame: FrameId) {
-        if let Some(place) = self.places.get_mut(frame.0 as usize) {
+        let at = frame.0 as usize;
+        if self.places.get(at).is_some_and(|place| place.len > 0) {
+            let place = &mut cow::write(&mut self.table.places)[at];
             self.dead_links += place.len as usize;
             *place = Place::default();
         }
@@ -117,8 +152,8 @@ impl Sources {
             return;
         }
         let before = std::mem::replace(self, Self::new());
-        self.places = vec![Place::default(); before.places.len()];
-        for (frame, place) in (0..).map(FrameId).zip(&before.places) {
+        self.table.places = Arc::new(vec![Place::default(); before.places.len()]);
+        for (frame, place) in (0..).map(FrameId).zip(before.places.iter()) {
             if place.len > 0 {
                 let chain = before.chain(frame).iter();
                 let told = chain.map(|l| (l.function, &*before.files[l.file as usize], l.line));
@@ -144,7 +179,7 @@ impl Sources {
         let number = self.files.len() as u32;
         let name: Arc<str> = file.into();
         self.letters += file.len();
-        self.files.push(Arc::clone(&name));
+        cow::grow(&mut self.table.files, 1).push(Arc::clone(&name));
         self.by_file.insert(name, number);
         number
     }

@@ -15,17 +15,19 @@ mod naming;
 mod processes;
 mod reclaim;
 
-pub(crate) use history::{STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
-pub(crate) use modules::{Module, Modules};
-pub(crate) use processes::{Processes, ThreadSlot};
+pub(crate) use history::{History, STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
+pub(crate) use modules::{Module, ModuleTable, Modules};
+pub(crate) use processes::{ProcessTable, Processes, ThreadSlot};
 
 use crate::hash::Seed;
-use crate::intern::{Frames, NO_STACK, StackId, Stacks};
+use crate::intern::{Frames, HIDDEN, NO_STACK, RESERVED, StackId, Stacks, stopped};
 use crate::names::Names;
-use crate::sources::{Link, Sources};
-use crate::{Ending, Frame, FrameId, FunctionId, ModuleId, ProcessId, Report, query};
-use history::History;
+use crate::query::{Cancel, Query, TimeRange};
+use crate::sources::Sources;
+use crate::view::Tables;
+use crate::{Ending, Frame, FrameId, Info, ModuleId, ProcessDetails, ProcessId, Report, View};
 use naming::Naming;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The deepest stack that is kept whole: far more than any sampler walks, and a
@@ -64,6 +66,9 @@ pub struct NewSample<'a> {
     /// How many of them are the kernel's; any says that the tick hit there.
     pub kernel_frames: usize,
     pub ending: Ending,
+    /// How many samples it stands for: one, unless it comes from a file that
+    /// says otherwise.
+    pub weight: u64,
 }
 
 /// What the store holds, and what it had to refuse.
@@ -110,6 +115,7 @@ pub struct Store {
     refused_late: u64,
     refused_memory: u64,
     generation: u64,
+    info: Arc<Info>,
     /// The frame numbers of a new stack, kept for its room.
     scratch: Vec<FrameId>,
 }
@@ -118,8 +124,13 @@ impl Store {
     pub fn new(limits: Limits) -> Self {
         let seed = Seed::random();
         let mut names = Names::new();
-        names.add(NO_STACK);
+        names.set_reserved(NO_STACK, NO_STACK_NAME.into());
         names.set_unnamed(NO_STACK, NO_STACK_REASON);
+        names.set_reserved(HIDDEN, HIDDEN_NAME.into());
+        for ending in Ending::ALL {
+            let name = format!("[stopped: {}]", ending.label());
+            names.set_reserved(stopped(ending), name.into());
+        }
         Self {
             limits,
             history: History::default(),
@@ -139,6 +150,7 @@ impl Store {
             refused_late: 0,
             refused_memory: 0,
             generation: 0,
+            info: Arc::default(),
             scratch: Vec::new(),
         }
     }
@@ -161,9 +173,20 @@ impl Store {
         self.modules.contains(id)
     }
 
+    /// The build-id of a module that was described; what makes it the same
+    /// module in another recording.
+    pub fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {
+        self.modules.set_build_id(id, build_id);
+    }
+
     /// Adds a process, or renames one after exec.
     pub fn add_process(&mut self, id: ProcessId, pid: u32, comm: &str) {
         self.processes.add(id, pid, comm, self.newest_second);
+    }
+
+    /// Says what else is known of a process that was added.
+    pub fn set_process_details(&mut self, id: ProcessId, details: ProcessDetails) {
+        self.processes.set_details(id, details);
     }
 
     pub fn process_exited(&mut self, id: ProcessId) {
@@ -206,6 +229,7 @@ impl Store {
                 sample.ending
             },
             in_kernel: sample.kernel_frames > 0,
+            weight: sample.weight,
         });
         let begin = self.begin_ns.get_or_insert(sample.time_ns);
         *begin = (*begin).min(sample.time_ns);
@@ -216,10 +240,39 @@ impl Store {
     /// What burned the CPUs in the last `window` before `now_ns`.
     pub fn report(&mut self, window: Duration, now_ns: u64) -> Report {
         self.generation += 1;
+        let query = Query {
+            window: TimeRange::last(window, now_ns),
+            ..Query::default()
+        };
+        let selected = self.view().select(&query, &Cancel::new());
+        let selection = selected.expect("nobody cancels it");
         Report {
             generation: self.generation,
-            ..query::report(self, window, now_ns)
+            ..selection.report()
         }
+    }
+
+    /// Everything that is here now, to be queried on any thread.
+    pub fn view(&self) -> View {
+        View {
+            tables: Arc::new(Tables {
+                history: self.history.clone(),
+                stacks: self.stacks.table().clone(),
+                frames: Arc::clone(self.frames.table()),
+                names: self.names.table().clone(),
+                sources: self.sources.table().clone(),
+                modules: self.modules.table().clone(),
+                processes: self.processes.table().clone(),
+                info: Arc::clone(&self.info),
+                begin_ns: self.begin_ns,
+                kept_seconds: self.kept_seconds(),
+            }),
+        }
+    }
+
+    /// Says where and how the samples are taken.
+    pub fn set_info(&mut self, info: Info) {
+        self.info = Arc::new(info);
     }
 
     /// The frame of a number that the store gave out.
@@ -253,37 +306,14 @@ impl Store {
             samples: self.history.samples(),
             seconds: self.history.seconds(),
             stacks: self.stacks.stored(),
-            frames: self.frames.used() - 1,
-            functions: self.names.functions(),
+            frames: self.frames.used(),
+            functions: self.names.functions() - RESERVED as usize,
             modules: self.modules.count(),
             processes: self.processes.count(),
             threads: self.processes.count_threads(),
             memory_bytes: self.memory_bytes(),
             refused_late: self.refused_late,
             refused_memory: self.refused_memory,
-        }
-    }
-
-    /// When the history begins, if it has.
-    pub(crate) fn begin_ns(&self) -> Option<u64> {
-        self.begin_ns
-    }
-
-    /// The functions that are inlined in a frame, innermost first.
-    #[inline]
-    pub(crate) fn inlined_in(&self, frame: FrameId) -> &[Link] {
-        match self.sources.chain(frame) {
-            [inlined @ .., _own] => inlined,
-            [] => &[],
-        }
-    }
-
-    /// The function that a sample in this frame is charged to.
-    #[inline]
-    pub(crate) fn innermost(&self, frame: FrameId) -> FunctionId {
-        match self.inlined_in(frame) {
-            [innermost, ..] => innermost.function,
-            [] => self.names.owners()[frame.0 as usize],
         }
     }
 
@@ -294,7 +324,7 @@ impl Store {
         } else {
             let table = &self.frames;
             self.stacks.find(hash, frames.len(), |at, id| {
-                id != NO_STACK && table.get(id) == Some(frames[at])
+                id.0 >= RESERVED && table.get(id) == Some(frames[at])
             })
         };
         known.or_else(|| self.add_stack(hash, frames))
@@ -328,6 +358,12 @@ impl Store {
     }
 }
 
+/// What samples without any frame are charged to.
+const NO_STACK_NAME: &str = "[no stack]";
+
+/// What samples are charged to of which a filter hides all frames.
+const HIDDEN_NAME: &str = "[hidden]";
+
 /// Why a sample without frames has no function.
 const NO_STACK_REASON: &str = "no stack";
 
@@ -358,6 +394,7 @@ pub(crate) mod tests {
             frames,
             kernel_frames: 0,
             ending: Ending::Root,
+            weight: 1,
         }
     }
 

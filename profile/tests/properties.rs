@@ -122,6 +122,7 @@ impl Run {
                     frames: &frames,
                     kernel_frames: 0,
                     ending,
+                    weight: 1,
                 });
                 if kept {
                     self.taken.push(Taken {
@@ -377,6 +378,7 @@ fn times_at_both_ends_of_the_clock_are_taken() {
             frames: &[],
             kernel_frames: 5,
             ending: Ending::NoUserStack,
+            weight: 1,
         });
     }
     for window in [Duration::ZERO, Duration::MAX] {

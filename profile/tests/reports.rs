@@ -44,6 +44,7 @@ fn add(store: &mut Store, time_ns: u64, tid: u32, frames: &[Frame]) {
         frames,
         kernel_frames: frames.iter().filter(|f| f.module == KERNEL).count(),
         ending: Ending::Root,
+        weight: 1,
     });
     assert!(kept);
 }

@@ -9,14 +9,26 @@
 //! released longest ago. At the default of 256 MB that is after more than four
 //! hundred thousand distinct places; most runs never see it.
 
-use crate::growth;
+use crate::cow;
 use crate::hash::Seed;
 use crate::index::Index;
-use crate::{Frame, FrameId, FrameKind, ModuleId};
+use crate::{Ending, Frame, FrameId, FrameKind, ModuleId};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The frame that stands for "this sample has no frame at all".
 pub(crate) const NO_STACK: FrameId = FrameId(0);
+
+/// The one that stands for stacks of which a filter hides every frame.
+pub(crate) const HIDDEN: FrameId = FrameId(1);
+
+/// The one that stands for what is missing of a stack that ended so.
+pub(crate) const fn stopped(ending: Ending) -> FrameId {
+    FrameId(2 + ending as u32)
+}
+
+/// Numbers below are no places in programs.
+pub(crate) const RESERVED: u32 = 2 + Ending::ALL.len() as u32;
 
 /// What one frame costs here and in the index, and in the table of names if
 /// its name is no other frame's.
@@ -29,7 +41,8 @@ const FRAMES_MIN: usize = 4096;
 pub(crate) struct Frames {
     seed: Seed,
     index: Index,
-    frames: Vec<Frame>,
+    /// Shared with views.
+    frames: Arc<Vec<Frame>>,
     /// Numbers that may be used again, the longest released first.
     released: VecDeque<FrameId>,
     /// Frames that stand for inlined functions and are not in the index.
@@ -48,7 +61,7 @@ pub(crate) struct Interned {
 impl Frames {
     /// A table that starts to use numbers again at `budget_bytes`.
     pub(crate) fn new(seed: Seed, budget_bytes: usize) -> Self {
-        let no_stack = Frame {
+        let reserved = Frame {
             module: ModuleId(u32::MAX),
             address: 0,
             kind: FrameKind::User,
@@ -56,8 +69,8 @@ impl Frames {
         Self {
             seed,
             index: Index::new(),
-            // Not in the index: no sample can name it.
-            frames: vec![no_stack],
+            // Not in the index: no sample can name them.
+            frames: Arc::new(vec![reserved; RESERVED as usize]),
             released: VecDeque::new(),
             inlined: Vec::new(),
             wanted_max: (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN),
@@ -68,9 +81,13 @@ impl Frames {
         self.frames.len()
     }
 
-    /// Those that are not released, [`NO_STACK`] among them.
+    pub(crate) fn table(&self) -> &Arc<Vec<Frame>> {
+        &self.frames
+    }
+
+    /// Those that are not released.
     pub(crate) fn used(&self) -> usize {
-        self.frames.len() - self.released.len()
+        self.frames.len() - self.released.len() - RESERVED as usize
     }
 
     #[inline]
@@ -88,7 +105,7 @@ impl Frames {
             };
         }
         let id = self.next_id();
-        self.frames[id.0 as usize] = *frame;
+        cow::write(&mut self.frames)[id.0 as usize] = *frame;
         self.index.insert(hash, id.0);
         Interned { id, is_new: true }
     }
@@ -97,7 +114,7 @@ impl Frames {
     /// it and no address finds it.
     pub(crate) fn add_inlined(&mut self, frame: Frame) -> FrameId {
         let id = self.next_id();
-        self.frames[id.0 as usize] = frame;
+        cow::write(&mut self.frames)[id.0 as usize] = frame;
         self.inlined.push(id);
         id
     }
@@ -155,8 +172,8 @@ impl Frames {
             return id;
         }
         let id = FrameId(self.frames.len() as u32);
-        growth::reserve(&mut self.frames, 1);
-        self.frames.push(self.frames[0]);
+        let reserved = self.frames[0];
+        cow::grow(&mut self.frames, 1).push(reserved);
         id
     }
 }
@@ -192,9 +209,9 @@ mod tests {
         for address in 0..100 {
             frames.intern(&frame(address));
         }
-        let gone = frames.release(|id| id.0 > 10);
+        let gone = frames.release(|id| id.0 >= RESERVED + 10);
         assert_eq!(gone.len(), 10);
-        assert_eq!(frames.intern(&frame(5000)).id, FrameId(101));
+        assert_eq!(frames.intern(&frame(5000)).id, FrameId(RESERVED + 100));
 
         while frames.len() < frames.wanted_max {
             let next = frames.len() as u64;

@@ -11,19 +11,28 @@
 //! half of the arena is dead, [`Stacks::compact`] slides the live ones together.
 //! Only samples hold a stack's number, and it does not change as long as one
 //! does, so samples need no rewriting.
+//!
+//! The arena and the table of numbers are shared with views.
 
+use super::arena::{Arena, CHUNK_WORDS, Place};
+use crate::cow;
 use crate::growth;
 use crate::hash::Seed;
 use crate::index::Index;
+use crate::store::STACK_DEPTH_MAX;
 use crate::{Frame, FrameId};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// The number of an interned stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StackId(pub(crate) u32);
 
 /// Two words precede the frames: the stack's own number and its depth, so that
-/// the arena can be walked, and compacted in place, without a second table.
+/// the arena can be walked, and compacted, without a second table.
 const HEADER: usize = 2;
+
+const _: () = assert!(STACK_DEPTH_MAX + HEADER <= CHUNK_WORDS);
 
 /// Not worth compacting below this.
 const DEAD_WORDS_MIN: usize = 16 * 1024;
@@ -32,22 +41,70 @@ const DEAD_WORDS_MIN: usize = 16 * 1024;
 pub(crate) struct Stacks {
     seed: Seed,
     index: Index,
-    arena: Vec<u32>,
-    slots: Vec<Slot>,
+    table: StackTable,
+    /// Kept samples with each stack.
+    uses: Vec<u32>,
     /// Numbers without a stack.
     free: Vec<StackId>,
     dead_words: usize,
+    /// Of the next stack.
+    serial: u32,
+}
+
+/// The part that views share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StackTable {
+    arena: Arena,
+    slots: Arc<Vec<Slot>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// Of the header, in words.
-    offset: u32,
-    /// Kept samples with this stack.
-    uses: u32,
+    /// Of the header.
+    place: Place,
     /// The innermost frame, once more: half of all questions are for it alone,
     /// and the arena is too large to stay in a cache.
     leaf: FrameId,
+    /// Tells a stack from a later one that got the same number.
+    serial: u32,
+}
+
+impl StackTable {
+    /// Numbers ever given at the same time: the length of a table by [`StackId`].
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The numbers of its frames, innermost first; never empty.
+    #[inline]
+    pub(crate) fn frames(&self, id: StackId) -> &[u32] {
+        let words = self.arena.at(self.slots[id.0 as usize].place);
+        &words[HEADER..][..words[1] as usize]
+    }
+
+    #[inline]
+    pub(crate) fn leaf(&self, id: StackId) -> FrameId {
+        self.slots[id.0 as usize].leaf
+    }
+
+    #[expect(dead_code, reason = "for writing recordings while they grow")]
+    /// The same number and serial stand for the same frames, in every view.
+    pub(crate) fn serial(&self, id: StackId) -> u32 {
+        self.slots[id.0 as usize].serial
+    }
+
+    /// Every stack that is stored, dead ones included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StackId, &[u32])> {
+        self.arena.chunks().flat_map(stacks_in)
+    }
+}
+
+impl Deref for Stacks {
+    type Target = StackTable;
+
+    fn deref(&self) -> &StackTable {
+        &self.table
+    }
 }
 
 impl Stacks {
@@ -55,16 +112,16 @@ impl Stacks {
         Self {
             seed,
             index: Index::new(),
-            arena: Vec::new(),
-            slots: Vec::new(),
+            table: StackTable::default(),
+            uses: Vec::new(),
             free: Vec::new(),
             dead_words: 0,
+            serial: 0,
         }
     }
 
-    /// Numbers ever given at the same time: the length of a table by [`StackId`].
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+    pub(crate) fn table(&self) -> &StackTable {
+        &self.table
     }
 
     /// Stacks stored, dead ones included.
@@ -100,109 +157,81 @@ impl Stacks {
     }
 
     /// Stores a stack that [`Stacks::find`] did not find. It is dead until it
-    /// is used. `None` if it has no frame, or if the arena is at the end of its
-    /// 32-bit offsets.
+    /// is used. `None` if it has no frame, or if the arena is full.
     pub(crate) fn insert(&mut self, hash: u32, frames: &[FrameId]) -> Option<StackId> {
-        let offset = u32::try_from(self.arena.len()).ok()?;
-        let words = HEADER + frames.len();
-        growth::reserve(&mut self.arena, words);
+        let leaf = frames.first().copied()?;
+        let id = self.free.last().copied();
+        let id = id.unwrap_or(StackId(self.slots.len() as u32));
+        let numbers: Vec<u32> = frames.iter().map(|frame| frame.0).collect();
+        let header = [id.0, frames.len() as u32];
         let slot = Slot {
-            offset,
-            uses: 0,
-            leaf: frames.first().copied()?,
+            place: self.table.arena.push(&[&header, &numbers])?,
+            leaf,
+            serial: self.serial,
         };
-        let id = if let Some(id) = self.free.pop() {
-            self.slots[id.0 as usize] = slot;
-            id
+        self.serial = self.serial.wrapping_add(1);
+        if self.free.pop().is_some() {
+            cow::write(&mut self.table.slots)[id.0 as usize] = slot;
+            self.uses[id.0 as usize] = 0;
         } else {
-            growth::reserve(&mut self.slots, 1);
-            self.slots.push(slot);
-            StackId(self.slots.len() as u32 - 1)
-        };
-        self.arena.push(id.0);
-        self.arena.push(frames.len() as u32);
-        self.arena.extend(frames.iter().map(|frame| frame.0));
-        self.dead_words += words;
+            cow::grow(&mut self.table.slots, 1).push(slot);
+            growth::reserve(&mut self.uses, 1);
+            self.uses.push(0);
+        }
+        self.dead_words += HEADER + frames.len();
         self.index.insert(hash, id.0);
         Some(id)
     }
 
-    /// The numbers of its frames, innermost first; never empty.
-    #[inline]
-    pub(crate) fn frames(&self, id: StackId) -> &[u32] {
-        let header = self.slots[id.0 as usize].offset as usize;
-        let depth = self.arena[header + 1] as usize;
-        &self.arena[header + HEADER..][..depth]
-    }
-
-    #[inline]
-    pub(crate) fn leaf(&self, id: StackId) -> FrameId {
-        self.slots[id.0 as usize].leaf
-    }
-
     pub(crate) fn uses(&self, id: StackId) -> u32 {
-        self.slots[id.0 as usize].uses
+        self.uses[id.0 as usize]
     }
 
     #[inline]
     pub(crate) fn add_use(&mut self, id: StackId) {
-        if self.slots[id.0 as usize].uses == 0 {
+        if self.uses[id.0 as usize] == 0 {
             self.dead_words -= HEADER + self.frames(id).len();
         }
-        self.slots[id.0 as usize].uses += 1;
+        self.uses[id.0 as usize] += 1;
     }
 
     #[inline]
     pub(crate) fn drop_use(&mut self, id: StackId) {
-        self.slots[id.0 as usize].uses -= 1;
-        if self.slots[id.0 as usize].uses == 0 {
+        self.uses[id.0 as usize] -= 1;
+        if self.uses[id.0 as usize] == 0 {
             self.dead_words += HEADER + self.frames(id).len();
         }
     }
 
     pub(crate) fn is_half_dead(&self) -> bool {
-        self.dead_words > DEAD_WORDS_MIN && self.dead_words * 2 > self.arena.len()
+        self.dead_words > DEAD_WORDS_MIN && self.dead_words * 2 > self.table.arena.words()
     }
 
     /// Throws the dead stacks away. Their numbers may be given again.
     pub(crate) fn compact(&mut self) {
-        let slots = &self.slots;
-        self.index.retain(|id| slots[id as usize].uses > 0);
-
-        let (mut from, mut to) = (0, 0);
-        while from < self.arena.len() {
-            let id = self.arena[from];
-            let words = HEADER + self.arena[from + 1] as usize;
-            let slot = &mut self.slots[id as usize];
-            if slot.uses > 0 {
-                self.arena.copy_within(from..from + words, to);
-                slot.offset = to as u32;
-                to += words;
-            } else {
-                self.free.push(StackId(id));
+        let uses = &self.uses;
+        self.index.retain(|id| uses[id as usize] > 0);
+        let slots = cow::write(&mut self.table.slots);
+        // Chunk by chunk, so that what no view holds is given back on the way.
+        for chunk in self.table.arena.take_chunks() {
+            for (id, frames) in stacks_in(&chunk) {
+                if self.uses[id.0 as usize] == 0 {
+                    self.free.push(id);
+                    continue;
+                }
+                let header = [id.0, frames.len() as u32];
+                let place = self.table.arena.push(&[&header, frames]);
+                slots[id.0 as usize].place = place.expect("it had room before");
             }
-            from += words;
         }
-        self.arena.truncate(to);
-        self.arena.shrink_to(to + to / 4);
         self.dead_words = 0;
         self.drop_free_tail();
     }
 
-    /// Every stack that is stored, dead ones included.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (StackId, &[u32])> {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let id = StackId(*self.arena.get(at)?);
-            let frames = &self.arena[at + HEADER..][..self.arena[at + 1] as usize];
-            at += HEADER + frames.len();
-            Some((id, frames))
-        })
-    }
-
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.arena.capacity() * size_of::<u32>()
+        self.table.arena.memory_bytes()
             + self.slots.capacity() * size_of::<Slot>()
+            + self.uses.capacity() * size_of::<u32>()
             + self.free.capacity() * size_of::<StackId>()
             + self.index.memory_bytes()
     }
@@ -215,15 +244,29 @@ impl Stacks {
     /// Forgets free numbers at the end of the table, so that it shrinks, too.
     fn drop_free_tail(&mut self) {
         self.free.sort_unstable();
+        let slots = cow::write(&mut self.table.slots);
         while let Some(last) = self.free.last()
-            && last.0 as usize + 1 == self.slots.len()
+            && last.0 as usize + 1 == slots.len()
         {
-            self.slots.pop();
+            slots.pop();
+            self.uses.pop();
             self.free.pop();
         }
-        self.slots.shrink_to(self.slots.len() * 5 / 4);
+        slots.shrink_to(slots.len() * 5 / 4);
+        self.uses.shrink_to(slots.len() * 5 / 4);
         self.free.shrink_to(self.free.len() * 5 / 4);
     }
+}
+
+/// The stacks of one chunk.
+fn stacks_in(chunk: &[u32]) -> impl Iterator<Item = (StackId, &[u32])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let id = StackId(*chunk.get(at)?);
+        let frames = &chunk[at + HEADER..][..chunk[at + 1] as usize];
+        at += HEADER + frames.len();
+        Some((id, frames))
+    })
 }
 
 #[cfg(test)]

@@ -1,52 +1,27 @@
-//! Self and total of every function in a window.
+//! Self and total of every function in a selection.
 
-use super::tally::Tally;
+use super::selection::Selection;
+use super::shape::Step;
 use super::trend::Trends;
-use crate::intern::{NO_STACK, StackId};
-use crate::names::Tag;
-use crate::sources::Link;
-use crate::store::{Module, Store};
-use crate::{Completeness, FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, RowName};
-use std::cmp::Reverse;
+use crate::intern::RESERVED;
+use crate::store::Module;
+use crate::{FrameId, FunctionId, FunctionRow, ModuleId, View};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// What the row of the samples without any frame is called.
-const NO_STACK_NAME: &str = "[no stack]";
-
-/// The counts of all functions, by the number of their owner.
-pub(super) struct Counts {
-    cells: Vec<Cell>,
-    /// Occurrences of frames, by the tag of their name.
-    tags: [u64; Tag::COUNT],
-}
 
 /// What one function has; together, because all are touched at once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
-    self_samples: u32,
-    total_samples: u32,
-    /// The last stack that counted here, plus one: recursion counts once.
+    self_samples: u64,
+    total_samples: u64,
+    /// The last entry that counted here, plus one: recursion counts once.
     mark: u32,
+    /// Whether it was found as the function whose code it is.
+    out_of_line: bool,
     /// The frame whose place in source text is shown, and the self samples
     /// that chose it.
     place: FrameId,
-    place_samples: u32,
-    /// Whether it was found as the function whose code it is.
-    out_of_line: bool,
-}
-
-impl Cell {
-    #[inline]
-    fn add(&mut self, stack: u32, samples: u32, frame: FrameId) {
-        if self.mark != stack + 1 {
-            if self.mark == 0 {
-                self.place = frame;
-            }
-            self.mark = stack + 1;
-            self.total_samples += samples;
-        }
-    }
+    place_samples: u64,
 }
 
 /// The rows, and where to find one.
@@ -58,73 +33,43 @@ pub(super) struct Functions {
 
 const NO_ROW: u32 = u32::MAX;
 
-pub(super) fn count(store: &Store, tally: &Tally) -> Counts {
-    let owners = store.names.owners().as_slice();
-    let frame_tags = store.names.tags();
-    let mut cells = vec![Cell::default(); owners.len()];
-    let mut leaves = vec![0u32; owners.len()];
-    let mut tags = [0; Tag::COUNT];
-    for (number, samples) in (0u32..).zip(&tally.stacks) {
-        if *samples == 0 {
-            continue;
-        }
-        let frames = store.stacks.frames(StackId(number));
-        for frame in frames {
-            tags[frame_tags[*frame as usize].index()] += u64::from(*samples);
-            let frame = FrameId(*frame);
-            for link in store.inlined_in(frame) {
-                cells[link.function.0 as usize].add(number, *samples, frame);
+fn count(selection: &Selection) -> Vec<Cell> {
+    let tables = &*selection.view.tables;
+    let mut cells = vec![Cell::default(); tables.names.owners().len()];
+    let mut hits = vec![0u64; cells.len()];
+    for (mark, entry) in (1..).zip(&selection.entries) {
+        for step in selection.shape(entry.shape) {
+            let step = Step(*step);
+            let cell = &mut cells[step.function().0 as usize];
+            cell.out_of_line |= !step.is_inlined();
+            if cell.mark != mark {
+                cell.mark = mark;
+                cell.total_samples += entry.samples;
             }
-            let own = &mut cells[owners[frame.0 as usize].0 as usize];
-            own.add(number, *samples, frame);
-            own.out_of_line = true;
         }
-        leaves[store.stacks.leaf(StackId(number)).0 as usize] += samples;
+        let leaf = selection.leaf(entry.shape);
+        cells[leaf.0 as usize].self_samples += entry.samples;
+        hits[tables.stacks.leaf(entry.stack).0 as usize] += entry.samples;
     }
-    for (frame, samples) in (0..).map(FrameId).zip(leaves).filter(|(_, n)| *n > 0) {
-        let cell = &mut cells[store.innermost(frame).0 as usize];
-        cell.self_samples += samples;
+    for (frame, samples) in (0..).map(FrameId).zip(hits).filter(|(_, n)| *n > 0) {
+        let inlined = tables.sources.inlined_in(frame).first();
+        let function = inlined.map_or(selection.view.function_of(frame), |link| link.function);
+        let cell = &mut cells[function.0 as usize];
         if samples > cell.place_samples {
             (cell.place, cell.place_samples) = (frame, samples);
         }
     }
-    // The stand-in for a missing stack is no frame.
-    let no_stack = u64::from(cells[NO_STACK.0 as usize].total_samples);
-    tags[store.names.tag(NO_STACK).index()] -= no_stack;
-    Counts { cells, tags }
+    cells
 }
 
-impl Counts {
-    /// Fills in what the frames say.
-    pub(super) fn complete(&self, store: &Store, completeness: &mut Completeness) {
-        completeness.frames = self.tags.iter().sum();
-        completeness.named = self.tags[Tag::NAMED.index()];
-        let mut unnamed: Vec<(&'static str, u64)> = store
-            .names
-            .reasons()
-            .map(|(tag, reason)| (reason, self.tags[tag.index()]))
-            .filter(|(_, frames)| *frames > 0)
-            .collect();
-        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), *reason));
-        let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
-        completeness.pending = completeness.frames - completeness.named - unnamed_sum;
-        completeness.unnamed = unnamed;
-    }
-}
-
-pub(super) fn rows(store: &Store, counts: &Counts, trends: &Trends) -> Functions {
-    let mut modules = ModuleCache::new(store);
+pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
+    let mut modules = ModuleCache::new(&selection.view);
+    let cells = count(selection);
     let mut rows: Vec<FunctionRow> = (0..)
         .map(FrameId)
-        .zip(&counts.cells)
+        .zip(&cells)
         .filter(|(_, cell)| cell.total_samples > 0)
-        .map(|(id, cell)| FunctionRow {
-            self_samples: cell.self_samples.into(),
-            total_samples: cell.total_samples.into(),
-            trend: trends.function(id),
-            inlined: !cell.out_of_line,
-            ..describe(store, id, cell.place, &mut modules)
-        })
+        .map(|(id, cell)| row(selection, id, cell, trends, &mut modules))
         .collect();
     rows.sort_unstable_by(|a, b| {
         let by_count = (b.self_samples, b.total_samples).cmp(&(a.self_samples, a.total_samples));
@@ -132,11 +77,41 @@ pub(super) fn rows(store: &Store, counts: &Counts, trends: &Trends) -> Functions
             .then_with(|| a.name.cmp(&b.name))
             .then_with(|| a.id.cmp(&b.id))
     });
-    let mut row_of = vec![NO_ROW; counts.cells.len()];
+    let mut row_of = vec![NO_ROW; cells.len()];
     for (at, row) in (0..).zip(&rows) {
         row_of[row.id.0 as usize] = at;
     }
     Functions { rows, row_of }
+}
+
+fn row(
+    selection: &Selection,
+    id: FunctionId,
+    cell: &Cell,
+    trends: &Trends,
+    modules: &mut ModuleCache<'_>,
+) -> FunctionRow {
+    let place = if cell.place_samples > 0 {
+        cell.place
+    } else {
+        id
+    };
+    let function = selection.view.describe(id, place, modules.of(id));
+    FunctionRow {
+        id,
+        name: function.name,
+        module: function.module,
+        module_path: function.module_path,
+        kind: function.kind,
+        address: function.address,
+        name_state: function.name_state,
+        file: function.file,
+        line: function.line,
+        inlined: !cell.out_of_line,
+        self_samples: cell.self_samples,
+        total_samples: cell.total_samples,
+        trend: trends.function(id),
+    }
 }
 
 impl Functions {
@@ -147,70 +122,29 @@ impl Functions {
     }
 }
 
-/// Everything about a function but its counts.
-fn describe(
-    store: &Store,
-    id: FunctionId,
-    place: FrameId,
-    modules: &mut ModuleCache<'_>,
-) -> FunctionRow {
-    let frame = store.frames.get(id);
-    let address = frame.map_or(0, |f| f.address);
-    let module = match frame {
-        Some(frame) if id != NO_STACK => modules.get(frame.module),
-        _ => Module {
-            name: Arc::default(),
-            path: Arc::default(),
-        },
-    };
-    let chain = store.sources.chain(place);
-    let is_inlined_there = |link: &&Link| link.function == id;
-    let inlined = store.inlined_in(place).iter().find(is_inlined_there);
-    let source = inlined.or(chain.last());
-    let tag = store.names.tag(id);
-    let name_state = match store.names.reason(tag) {
-        Some(reason) => RowName::Unnamed(reason),
-        None if tag.is_pending() => RowName::Pending,
-        None => RowName::Named,
-    };
-    let name = match store.names.name(id) {
-        Some(name) => Arc::clone(name),
-        None if id == NO_STACK => NO_STACK_NAME.into(),
-        None => format!("{}+{address:#x}", module.name).into(),
-    };
-    FunctionRow {
-        id,
-        name,
-        module: module.name,
-        module_path: module.path,
-        kind: frame.map_or(FrameKind::User, |f| f.kind),
-        address,
-        name_state,
-        file: source.and_then(|link| store.sources.file(*link).cloned()),
-        line: source.map_or(0, |link| link.line),
-        inlined: false,
-        self_samples: 0,
-        total_samples: 0,
-        trend: Default::default(),
-    }
-}
-
 /// Rows of one module share its name.
-struct ModuleCache<'a> {
-    store: &'a Store,
+pub(super) struct ModuleCache<'a> {
+    view: &'a View,
     modules: HashMap<ModuleId, Module>,
 }
 
 impl<'a> ModuleCache<'a> {
-    fn new(store: &'a Store) -> Self {
+    pub(super) fn new(view: &'a View) -> Self {
         Self {
-            store,
+            view,
             modules: HashMap::new(),
         }
     }
 
-    fn get(&mut self, id: ModuleId) -> Module {
-        let found = self.modules.entry(id);
-        found.or_insert_with(|| self.store.modules.get(id)).clone()
+    /// That of a function.
+    pub(super) fn of(&mut self, id: FunctionId) -> Module {
+        match self.view.frame(id) {
+            Some(frame) if id.0 >= RESERVED => self
+                .modules
+                .entry(frame.module)
+                .or_insert_with(|| self.view.tables.modules.get(frame.module))
+                .clone(),
+            _ => Module::none(),
+        }
     }
 }

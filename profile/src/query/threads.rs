@@ -6,10 +6,10 @@
 //! again and again, does for all.
 
 use super::functions::Functions;
-use super::tally::{Tally, ThreadTally};
+use super::selection::{Selection, Tally};
 use super::trend::Trends;
-use crate::intern::{NO_STACK, StackId};
-use crate::store::{Stamps, Store, ThreadSlot};
+use crate::intern::NO_STACK;
+use crate::store::ThreadSlot;
 use crate::{FunctionId, ProcessId, ProcessRow, ThreadRow};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -20,23 +20,18 @@ pub(super) struct People {
     pub(super) threads: Vec<ThreadRow>,
 }
 
-pub(super) fn rows(
-    store: &Store,
-    stamps: Stamps,
-    tally: &Tally,
-    functions: &Functions,
-    trends: &Trends,
-) -> People {
-    let order = threads_by_process(store, tally);
-    let leaves = Leaves::collect(store, stamps, tally, &order);
-    let mut of_thread = Top::new(store.names.owners().len());
-    let mut of_process = Top::new(store.names.owners().len());
+pub(super) fn rows(selection: &Selection, functions: &Functions, trends: &Trends) -> People {
+    let order = threads_by_process(selection);
+    let leaves = Leaves::collect(selection);
+    let owners = selection.view.tables.names.owners();
+    let mut of_thread = Top::new(owners.len());
+    let mut of_process = Top::new(owners.len());
     let mut people = People::default();
 
-    for group in order.chunk_by(|a, b| process_of(store, *a) == process_of(store, *b)) {
-        let mut sum = ThreadTally::default();
+    for group in order.chunk_by(|a, b| process_of(selection, *a) == process_of(selection, *b)) {
+        let mut sum = Tally::default();
         for slot in group {
-            let counts = tally.threads[slot.0 as usize];
+            let counts = selection.threads[slot.0 as usize];
             sum.samples += counts.samples;
             sum.in_kernel += counts.in_kernel;
             for leaf in leaves.of(*slot) {
@@ -46,15 +41,15 @@ pub(super) fn rows(
             people.threads.push(ThreadRow {
                 trend: trends.thread(*slot),
                 top_function: of_thread.take(functions),
-                ..thread_row(store, *slot, counts)
+                ..thread_row(selection, *slot, counts)
             });
         }
-        let id = process_of(store, group[0]);
+        let id = process_of(selection, group[0]);
         people.processes.push(ProcessRow {
             threads: group.len() as u32,
             trend: trends.process(id),
             top_function: of_process.take(functions),
-            ..process_row(store, id, sum)
+            ..process_row(selection, id, sum)
         });
     }
     let (processes, threads) = (&mut people.processes, &mut people.threads);
@@ -64,44 +59,45 @@ pub(super) fn rows(
 }
 
 /// The threads that have samples, those of one process side by side.
-fn threads_by_process(store: &Store, tally: &Tally) -> Vec<ThreadSlot> {
+fn threads_by_process(selection: &Selection) -> Vec<ThreadSlot> {
     let mut order: Vec<ThreadSlot> = (0..)
         .map(ThreadSlot)
-        .zip(&tally.threads)
+        .zip(&selection.threads)
         .filter(|(_, counts)| counts.samples > 0)
         .map(|(slot, _)| slot)
         .collect();
-    order.sort_unstable_by_key(|slot| (process_of(store, *slot), *slot));
+    order.sort_unstable_by_key(|slot| (process_of(selection, *slot), *slot));
     order
 }
 
-fn process_of(store: &Store, slot: ThreadSlot) -> ProcessId {
-    store.processes.thread(slot).process
+fn process_of(selection: &Selection, slot: ThreadSlot) -> ProcessId {
+    selection.view.tables.processes.thread(slot).process
 }
 
-fn thread_row(store: &Store, slot: ThreadSlot, counts: ThreadTally) -> ThreadRow {
-    let thread = store.processes.thread(slot);
-    let process = store.processes.get(thread.process);
+fn thread_row(selection: &Selection, slot: ThreadSlot, counts: Tally) -> ThreadRow {
+    let table = &selection.view.tables.processes;
+    let thread = table.thread(slot);
+    let process = table.get(thread.process);
     ThreadRow {
         process: thread.process,
         pid: process.map_or(thread.tid, |p| p.pid),
         tid: thread.tid,
         comm: Arc::clone(&thread.comm),
-        samples: counts.samples.into(),
-        kernel_samples: counts.in_kernel.into(),
+        samples: counts.samples,
+        kernel_samples: counts.in_kernel,
         top_function: None,
         trend: Default::default(),
     }
 }
 
-fn process_row(store: &Store, id: ProcessId, counts: ThreadTally) -> ProcessRow {
-    let process = store.processes.get(id);
+fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRow {
+    let process = selection.view.tables.processes.get(id);
     ProcessRow {
         id,
         pid: process.map_or(0, |p| p.pid),
         comm: process.map(|p| Arc::clone(&p.comm)).unwrap_or_default(),
-        samples: counts.samples.into(),
-        kernel_samples: counts.in_kernel.into(),
+        samples: counts.samples,
+        kernel_samples: counts.in_kernel,
         threads: 0,
         top_function: None,
         exited: process.is_none_or(|p| p.exited),
@@ -111,57 +107,48 @@ fn process_row(store: &Store, id: ProcessId, counts: ThreadTally) -> ProcessRow 
 
 /// The function on top of each sample, thread after thread.
 struct Leaves {
-    functions: Vec<FunctionId>,
-    /// By thread: where its part ends.
-    ends: Vec<u32>,
+    /// With how many samples it stands for.
+    functions: Vec<(FunctionId, u64)>,
+    /// By thread: where its part begins and ends.
     starts: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 impl Leaves {
-    /// A counting sort: how many each thread has is known by now.
-    fn collect(store: &Store, stamps: Stamps, tally: &Tally, order: &[ThreadSlot]) -> Self {
-        let mut starts = vec![0u32; tally.threads.len()];
+    /// A counting sort by thread.
+    fn collect(selection: &Selection) -> Self {
+        let mut starts = vec![0u32; selection.threads.len()];
+        selection.visit(selection.stamps, |sample| {
+            starts[sample.thread.0 as usize] += 1;
+        });
         let mut next = 0;
-        for slot in order {
-            starts[slot.0 as usize] = next;
-            next += tally.threads[slot.0 as usize].samples;
+        for start in &mut starts {
+            next += std::mem::replace(start, next);
         }
-        let owner_of = owner_by_stack(store, tally);
-        let mut functions = vec![NO_STACK; next as usize];
+        let mut functions = vec![(NO_STACK, 0); next as usize];
         let mut ends = starts.clone();
-        store.history.visit(stamps, |sample| {
+        selection.visit(selection.stamps, |sample| {
             let end = &mut ends[sample.thread.0 as usize];
-            functions[*end as usize] = owner_of[sample.stack.0 as usize];
+            let leaf = selection.leaf(selection.shape_of[sample.stack.0 as usize]);
+            functions[*end as usize] = (leaf, sample.weight);
             *end += 1;
         });
         Self {
             functions,
-            ends,
             starts,
+            ends,
         }
     }
 
-    fn of(&self, slot: ThreadSlot) -> &[FunctionId] {
+    fn of(&self, slot: ThreadSlot) -> &[(FunctionId, u64)] {
         let at = slot.0 as usize;
         &self.functions[self.starts[at] as usize..self.ends[at] as usize]
     }
 }
 
-/// The function on top of each stack that occurred.
-fn owner_by_stack(store: &Store, tally: &Tally) -> Vec<FunctionId> {
-    (0..)
-        .map(StackId)
-        .zip(&tally.stacks)
-        .map(|(stack, samples)| match samples {
-            0 => NO_STACK,
-            _ => store.innermost(store.stacks.leaf(stack)),
-        })
-        .collect()
-}
-
 /// Finds the most frequent function of a run, then of the next one.
 struct Top {
-    counts: Vec<u32>,
+    counts: Vec<u64>,
     seen: Vec<FunctionId>,
 }
 
@@ -174,12 +161,12 @@ impl Top {
     }
 
     #[inline]
-    fn add(&mut self, function: FunctionId) {
+    fn add(&mut self, (function, samples): (FunctionId, u64)) {
         let count = &mut self.counts[function.0 as usize];
         if *count == 0 {
             self.seen.push(function);
         }
-        *count += 1;
+        *count += samples;
     }
 
     /// The most frequent one; all counts are zero again afterwards.

@@ -3,7 +3,11 @@
 //! the last one is as full as the others. They reach back ten seconds even if
 //! the window is shorter: a trend of one cell would say nothing.
 
-use crate::store::{STAMPS_PER_SECOND, Stamps, Store, ThreadSlot};
+use super::TimeRange;
+use super::selection::{Selection, ShapeAt};
+use super::shape::{Shaper, Step};
+use crate::intern::StackId;
+use crate::store::{STAMPS_PER_SECOND, Sample, ThreadSlot};
 use crate::{FunctionId, ProcessId, TREND_LEN};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,19 +21,28 @@ pub(super) struct Trends {
 }
 
 impl Trends {
-    pub(super) fn collect(store: &Store, now_ns: u64) -> Self {
-        let mut functions = Table::new(store.names.owners().len());
-        let mut threads = Table::new(store.processes.thread_slots());
-        let stamps = Stamps::new(Duration::from_secs(TREND_LEN as u64), now_ns);
-        store.history.visit(stamps, |sample| {
+    pub(super) fn collect(selection: &Selection) -> Self {
+        let view = &selection.view;
+        let mut functions = Table::new(view.tables.names.owners().len());
+        let mut threads = Table::new(view.tables.processes.thread_slots());
+        let end_ns = selection.window().end_ns;
+        let stamps = TimeRange::last(Duration::from_secs(TREND_LEN as u64), end_ns).stamps();
+        let mut leaves = Leaves::new(selection);
+        view.tables.history.visit(stamps, |sample| {
+            if !selection.admission.admits(sample.thread, sample.cpu) {
+                return;
+            }
+            let Some(leaf) = leaves.of(&sample) else {
+                return;
+            };
             let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
             let second = TREND_LEN - 1 - age as usize;
-            let leaf = store.stacks.leaf(sample.stack);
-            functions.add(store.innermost(leaf).0, second);
-            threads.add(sample.thread.0, second);
+            let weight = u32::try_from(sample.weight).unwrap_or(u32::MAX);
+            functions.add(leaf.0, second, weight);
+            threads.add(sample.thread.0, second, weight);
         });
         Self {
-            processes: sum_by_process(store, &threads),
+            processes: sum_by_process(selection, &threads),
             functions,
             threads,
         }
@@ -48,13 +61,56 @@ impl Trends {
     }
 }
 
+/// What samples are charged to, those outside of the window included.
+struct Leaves<'a> {
+    selection: &'a Selection,
+    shaper: Shaper<'a>,
+    /// Of stacks that have no sample in the window.
+    others: HashMap<StackId, Option<FunctionId>>,
+    scratch: Vec<u32>,
+}
+
+impl<'a> Leaves<'a> {
+    fn new(selection: &'a Selection) -> Self {
+        let query = &selection.query;
+        Self {
+            selection,
+            shaper: Shaper::new(&selection.view, &query.scope, &query.filter),
+            others: HashMap::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Nothing if the filter drops the sample's stack.
+    #[inline]
+    fn of(&mut self, sample: &Sample) -> Option<FunctionId> {
+        let at = self.selection.shape_of[sample.stack.0 as usize];
+        if at != ShapeAt::UNSEEN {
+            return at.is_kept().then(|| self.selection.leaf(at));
+        }
+        let (shaper, scratch) = (&self.shaper, &mut self.scratch);
+        *self.others.entry(sample.stack).or_insert_with(|| {
+            scratch.clear();
+            let kept = shaper.append(sample.stack, scratch);
+            kept.then(|| Step(scratch[0]).function())
+        })
+    }
+}
+
 /// All threads' trends, not only those with a row: the window may be shorter.
-fn sum_by_process(store: &Store, threads: &Table) -> HashMap<ProcessId, Trend> {
+fn sum_by_process(selection: &Selection, threads: &Table) -> HashMap<ProcessId, Trend> {
     let mut processes: HashMap<ProcessId, Trend> = HashMap::new();
     for (slot, trend) in threads.iter() {
-        let process = store.processes.thread(ThreadSlot(slot)).process;
+        let process = selection
+            .view
+            .tables
+            .processes
+            .thread(ThreadSlot(slot))
+            .process;
         let sum = processes.entry(process).or_default();
-        sum.iter_mut().zip(trend).for_each(|(sum, n)| *sum += n);
+        sum.iter_mut()
+            .zip(trend)
+            .for_each(|(sum, n)| *sum = sum.saturating_add(*n));
     }
     processes
 }
@@ -76,13 +132,14 @@ impl Table {
     }
 
     #[inline]
-    fn add(&mut self, number: u32, second: usize) {
+    fn add(&mut self, number: u32, second: usize, weight: u32) {
         let place = &mut self.places[number as usize];
         if *place == 0 {
             self.trends.push(Trend::default());
             *place = self.trends.len() as u32;
         }
-        self.trends[*place as usize - 1][second] += 1;
+        let count = &mut self.trends[*place as usize - 1][second];
+        *count = count.saturating_add(weight);
     }
 
     fn get(&self, number: u32) -> Trend {

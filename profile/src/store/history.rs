@@ -9,7 +9,7 @@ use crate::Ending;
 use crate::growth;
 use crate::intern::StackId;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
 
 /// The unit of time inside: fine enough for a heat map, and no finer.
 pub(crate) const STAMP_NS: u64 = 10_000_000;
@@ -28,6 +28,8 @@ pub(crate) struct Sample {
     pub(crate) stack: StackId,
     pub(crate) ending: Ending,
     pub(crate) in_kernel: bool,
+    /// How many samples it stands for.
+    pub(crate) weight: u64,
 }
 
 /// A stretch of time in stamps, both ends included.
@@ -38,31 +40,21 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Those in `(now - window, now]`: windows that meet share no sample.
-    pub(crate) fn new(window: Duration, now_ns: u64) -> Self {
-        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            first: now_ns
-                .checked_sub(window_ns)
-                .map_or(0, |start| start / STAMP_NS + 1),
-            last: now_ns / STAMP_NS,
-        }
-    }
-
     #[inline]
     pub(crate) fn contains(&self, stamp: u64) -> bool {
         (self.first..=self.last).contains(&stamp)
     }
 }
 
-#[derive(Debug, Default)]
+/// Cheap to clone: a bucket is copied only if it grows after that.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     /// By second, rising; seconds without a sample have none.
-    buckets: VecDeque<Bucket>,
+    buckets: VecDeque<Arc<Bucket>>,
     samples: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     second: u64,
     centis: Vec<u8>,
@@ -70,6 +62,8 @@ pub(crate) struct Bucket {
     cpus: Vec<u16>,
     threads: Vec<ThreadSlot>,
     stacks: Vec<StackId>,
+    /// Empty as long as every sample weighs one.
+    weights: Vec<u64>,
 }
 
 /// An [`Ending`] with the highest bit saying "in the kernel".
@@ -118,19 +112,38 @@ impl History {
             Some(last) if last.second == second => self.buckets.len() - 1,
             _ => self.find_or_open(second),
         };
-        self.buckets[at].push(sample);
+        Arc::make_mut(&mut self.buckets[at]).push(sample);
         self.samples += 1;
     }
 
-    pub(crate) fn pop_oldest(&mut self) -> Option<Bucket> {
+    pub(crate) fn pop_oldest(&mut self) -> Option<Arc<Bucket>> {
         let bucket = self.buckets.pop_front()?;
         self.samples -= bucket.len() as u64;
         Some(bucket)
     }
 
+    #[expect(dead_code, reason = "for writing recordings while they grow")]
+    /// The buckets, oldest first.
+    pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = &Arc<Bucket>> {
+        self.buckets.iter()
+    }
+
     /// Calls `look` with each sample in `stamps`.
     #[inline]
     pub(crate) fn visit(&self, stamps: Stamps, mut look: impl FnMut(Sample)) {
+        let all: Result<(), std::convert::Infallible> = self.visit_buckets(stamps, |bucket| {
+            bucket.visit(stamps, &mut look);
+            Ok(())
+        });
+        let Ok(()) = all;
+    }
+
+    /// Calls `look` with each bucket that touches `stamps`, until it fails.
+    pub(crate) fn visit_buckets<E>(
+        &self,
+        stamps: Stamps,
+        mut look: impl FnMut(&Bucket) -> Result<(), E>,
+    ) -> Result<(), E> {
         let first = stamps.first / STAMPS_PER_SECOND;
         let start = self.buckets.partition_point(|b| b.second < first);
         let last = stamps.last / STAMPS_PER_SECOND;
@@ -138,15 +151,13 @@ impl History {
             if bucket.second > last {
                 break;
             }
-            bucket
-                .iter()
-                .filter(|sample| stamps.contains(sample.stamp))
-                .for_each(&mut look);
+            look(bucket)?;
         }
+        Ok(())
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let columns: usize = self.buckets.iter().map(Bucket::memory_bytes).sum();
+        let columns: usize = self.buckets.iter().map(|b| b.memory_bytes()).sum();
         columns + self.buckets.capacity() * size_of::<Bucket>()
     }
 
@@ -155,13 +166,13 @@ impl History {
         if self.buckets.get(at).is_none_or(|b| b.second != second) {
             // The one before is full now, but for a few late samples.
             if let Some(before) = at.checked_sub(1) {
-                self.buckets[before].shrink();
+                Arc::make_mut(&mut self.buckets[before]).shrink();
             }
             let bucket = Bucket {
                 second,
                 ..Bucket::default()
             };
-            self.buckets.insert(at, bucket);
+            self.buckets.insert(at, Arc::new(bucket));
         }
         at
     }
@@ -176,21 +187,30 @@ impl Bucket {
         self.second
     }
 
+    /// Calls `look` with each sample in `stamps`.
+    #[inline]
+    pub(crate) fn visit(&self, stamps: Stamps, look: impl FnMut(Sample)) {
+        self.iter()
+            .filter(|sample| stamps.contains(sample.stamp))
+            .for_each(look);
+    }
+
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sample> {
         let when = self.centis.iter().zip(&self.hows);
         let who = self.cpus.iter().zip(&self.threads);
         let base = self.second * STAMPS_PER_SECOND;
-        when.zip(who)
-            .zip(&self.stacks)
-            .map(move |(((centi, how), (cpu, thread)), stack)| Sample {
+        when.zip(who).zip(&self.stacks).enumerate().map(
+            move |(at, (((centi, how), (cpu, thread)), stack))| Sample {
                 stamp: base + u64::from(*centi),
                 cpu: *cpu,
                 thread: *thread,
                 stack: *stack,
                 ending: how.ending(),
                 in_kernel: how.in_kernel(),
-            })
+                weight: self.weights.get(at).copied().unwrap_or(1),
+            },
+        )
     }
 
     fn push(&mut self, sample: Sample) {
@@ -202,6 +222,11 @@ impl Bucket {
         self.cpus.push(sample.cpu);
         self.threads.push(sample.thread);
         self.stacks.push(sample.stack);
+        if sample.weight != 1 || !self.weights.is_empty() {
+            // Those before weighed one each.
+            self.weights.resize(self.stacks.len() - 1, 1);
+            self.weights.push(sample.weight);
+        }
     }
 
     fn grow(&mut self) {
@@ -222,7 +247,7 @@ impl Bucket {
 
     fn memory_bytes(&self) -> usize {
         // The columns grow in step, so one stands for all.
-        self.stacks.capacity() * BYTES_PER_SAMPLE
+        self.stacks.capacity() * BYTES_PER_SAMPLE + self.weights.capacity() * size_of::<u64>()
     }
 }
 
@@ -238,6 +263,7 @@ mod tests {
             stack: StackId(7),
             ending: Ending::TooDeep,
             in_kernel: stamp.is_multiple_of(2),
+            weight: 1 + stamp % 3,
         }
     }
 
@@ -274,20 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_meet_share_no_stamp() {
-        let second = Duration::from_secs(1);
-        let earlier = Stamps::new(second, 2_005_000_000);
-        let later = Stamps::new(second, 3_005_000_000);
-        assert_eq!(earlier.last + 1, later.first);
-        assert_eq!(later.last - later.first, 99);
-        assert_eq!(Stamps::new(second, 5).first, 0, "from before time began");
-    }
-
-    #[test]
     fn a_stored_sample_is_small() {
         let mut history = History::default();
-        (0..100_000).for_each(|i| history.push(sample(i / 1000)));
-        history.push(sample(5000));
+        let light = |stamp| Sample {
+            weight: 1,
+            ..sample(stamp)
+        };
+        (0..100_000).for_each(|i| history.push(light(i / 1000)));
+        history.push(light(5000));
         let each = history.memory_bytes() as f64 / 100_001.0;
         assert!(each < 12.5, "{each}");
     }

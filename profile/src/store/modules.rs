@@ -2,49 +2,80 @@
 
 use crate::ModuleId;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
     pub(crate) name: Arc<str>,
     pub(crate) path: Arc<str>,
+    /// Empty if there is none, or it is not known.
+    pub(crate) build_id: Arc<[u8]>,
+}
+
+impl Module {
+    /// That of what is no place in a program.
+    pub(crate) fn none() -> Self {
+        Self {
+            name: Arc::default(),
+            path: Arc::default(),
+            build_id: Arc::default(),
+        }
+    }
+}
+
+/// The part that views share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModuleTable(Arc<HashMap<ModuleId, Module>>);
+
+impl ModuleTable {
+    pub(crate) fn get(&self, id: ModuleId) -> Module {
+        self.0.get(&id).cloned().unwrap_or_else(|| Module {
+            name: UNKNOWN.into(),
+            path: UNKNOWN.into(),
+            build_id: Arc::default(),
+        })
+    }
+
+    pub(crate) fn contains(&self, id: ModuleId) -> bool {
+        self.0.contains_key(&id)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
-    modules: HashMap<ModuleId, Module>,
+    table: ModuleTable,
     /// Frames in the table of frames, by module, described or not.
     frames: HashMap<ModuleId, u32>,
     letters: usize,
 }
 
 /// What an entry costs beside its letters.
-const BYTES_PER_MODULE: usize = 96;
+const BYTES_PER_MODULE: usize = 128;
 
 /// Shown for a module that nobody described.
 const UNKNOWN: &str = "[unknown]";
 
 impl Modules {
     pub(crate) fn add(&mut self, id: ModuleId, name: &str, path: &str) {
+        self.letters += name.len() + path.len();
+        let modules = Arc::make_mut(&mut self.table.0);
+        let build_id = modules.get(&id).map(|module| module.build_id.clone());
         let module = Module {
             name: name.into(),
             path: path.into(),
+            build_id: build_id.unwrap_or_default(),
         };
-        self.letters += name.len() + path.len();
-        if let Some(before) = self.modules.insert(id, module) {
+        if let Some(before) = modules.insert(id, module) {
             self.letters -= before.name.len() + before.path.len();
         }
     }
 
-    pub(crate) fn contains(&self, id: ModuleId) -> bool {
-        self.modules.contains_key(&id)
-    }
-
-    pub(crate) fn get(&self, id: ModuleId) -> Module {
-        self.modules.get(&id).cloned().unwrap_or_else(|| Module {
-            name: UNKNOWN.into(),
-            path: UNKNOWN.into(),
-        })
+    /// Of a module that was described.
+    pub(crate) fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {
+        if let Some(module) = Arc::make_mut(&mut self.table.0).get_mut(&id) {
+            module.build_id = build_id.into();
+        }
     }
 
     pub(crate) fn add_frame(&mut self, id: ModuleId) {
@@ -62,18 +93,30 @@ impl Modules {
             return;
         }
         self.frames.remove(&id);
-        if let Some(module) = self.modules.remove(&id) {
+        if let Some(module) = Arc::make_mut(&mut self.table.0).remove(&id) {
             self.letters -= module.name.len() + module.path.len();
         }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.modules.len()
+        self.table.0.len()
+    }
+
+    pub(crate) fn table(&self) -> &ModuleTable {
+        &self.table
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let counts = self.frames.len() * size_of::<(ModuleId, u32)>() * 2;
-        self.modules.len() * BYTES_PER_MODULE + counts + self.letters
+        self.table.0.len() * BYTES_PER_MODULE + counts + self.letters
+    }
+}
+
+impl Deref for Modules {
+    type Target = ModuleTable;
+
+    fn deref(&self) -> &ModuleTable {
+        &self.table
     }
 }
 

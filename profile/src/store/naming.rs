@@ -7,7 +7,7 @@
 
 use super::Store;
 use crate::growth;
-use crate::intern::{NO_STACK, StackId};
+use crate::intern::{RESERVED, StackId};
 use crate::sources::CHAIN_MAX;
 use crate::{Frame, FrameId, FunctionId, NameState, SourceFrame};
 use std::cmp::Reverse;
@@ -75,8 +75,8 @@ impl Store {
         };
         let tag = self.names.tag(frame);
         let is_name = matches!(state, NameState::Named(_));
-        // What stands for no stack at all has its reason for ever.
-        let is_late_name = is_name && frame != NO_STACK && self.names.is_alone(frame);
+        // What is no place in a program is called what it is for ever.
+        let is_late_name = is_name && frame.0 >= RESERVED && self.names.is_alone(frame);
         if !tag.is_pending() && !is_late_name {
             return;
         }
@@ -112,7 +112,7 @@ impl Store {
             return;
         };
         let is_told = !self.sources.chain(frame).is_empty();
-        if frame == NO_STACK || is_told || self.names.tag(frame).is_released() {
+        if frame.0 < RESERVED || is_told || self.names.tag(frame).is_released() {
             return;
         }
         if self.names.tag(frame).is_pending() && !own.function.is_empty() {

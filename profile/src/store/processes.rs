@@ -4,8 +4,10 @@
 //! until it has ended *and* no thread of it is left, so two hundred short-lived
 //! processes a second cost what they are worth and no more.
 
-use crate::ProcessId;
+use crate::cow;
+use crate::{ProcessDetails, ProcessId};
 use std::collections::{HashMap, VecDeque};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A place in the table of threads. Only samples hold it; it is used again once
@@ -20,14 +22,45 @@ const GRACE_SECONDS: u64 = 5;
 /// What an entry of a map and a small string cost beside their contents.
 const OVERHEAD_BYTES: usize = 48;
 
+/// The part that views share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProcessTable {
+    processes: Arc<HashMap<ProcessId, Process>>,
+    threads: Arc<Vec<Thread>>,
+}
+
+impl ProcessTable {
+    pub(crate) fn get(&self, id: ProcessId) -> Option<&Process> {
+        self.processes.get(&id)
+    }
+
+    pub(crate) fn thread(&self, slot: ThreadSlot) -> &Thread {
+        &self.threads[slot.0 as usize]
+    }
+
+    /// The length of a table by [`ThreadSlot`].
+    pub(crate) fn thread_slots(&self) -> usize {
+        self.threads.len()
+    }
+}
+
+impl Deref for Processes {
+    type Target = ProcessTable;
+
+    fn deref(&self) -> &ProcessTable {
+        &self.table
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    processes: HashMap<ProcessId, Process>,
+    table: ProcessTable,
     /// The latest process with each pid.
     by_pid: HashMap<u32, ProcessId>,
     /// Ended processes by the second of their end.
     ended: VecDeque<(u64, ProcessId)>,
-    threads: Vec<Thread>,
+    /// Kept samples of each thread.
+    samples: Vec<u32>,
     by_tid: HashMap<(ProcessId, u32), ThreadSlot>,
     free: Vec<ThreadSlot>,
 }
@@ -36,6 +69,7 @@ pub(crate) struct Processes {
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) comm: Arc<str>,
+    pub(crate) details: ProcessDetails,
     pub(crate) exited: bool,
     /// Whether it was ever told of, or only seen in a sample.
     told: bool,
@@ -50,8 +84,6 @@ pub(crate) struct Thread {
     pub(crate) process: ProcessId,
     pub(crate) tid: u32,
     pub(crate) comm: Arc<str>,
-    /// Kept samples of it.
-    samples: u32,
 }
 
 impl Process {
@@ -61,6 +93,7 @@ impl Process {
         Self {
             pid: 0,
             comm: Arc::default(),
+            details: ProcessDetails::default(),
             exited: true,
             told: false,
             in_grace: false,
@@ -72,9 +105,9 @@ impl Process {
 impl Processes {
     /// Adds a process, or renames one that is there.
     pub(crate) fn add(&mut self, id: ProcessId, pid: u32, comm: &str, second: u64) {
-        if let Some(process) = self.processes.get_mut(&id).filter(|p| p.told) {
+        if let Some(process) = self.processes.get(&id).filter(|p| p.told) {
             if *process.comm != *comm {
-                process.comm = comm.into();
+                self.change(id, |process| process.comm = comm.into());
             }
             return;
         }
@@ -84,7 +117,8 @@ impl Processes {
             self.exit(before, second);
         }
         // A sample may have come before the process was told of.
-        let process = self.processes.entry(id).or_insert_with(Process::untold);
+        let processes = Arc::make_mut(&mut self.table.processes);
+        let process = processes.entry(id).or_insert_with(Process::untold);
         process.pid = pid;
         process.comm = comm.into();
         process.told = true;
@@ -92,27 +126,33 @@ impl Processes {
     }
 
     pub(crate) fn exit(&mut self, id: ProcessId, second: u64) {
-        let Some(process) = self.processes.get_mut(&id) else {
+        let Some(process) = self.processes.get(&id) else {
             return;
         };
-        process.exited = true;
         if !process.in_grace {
-            process.in_grace = true;
             self.ended.push_back((second, id));
+        }
+        self.change(id, |process| {
+            process.exited = true;
+            process.in_grace = true;
+        });
+    }
+
+    /// What is known of a process beside its name.
+    pub(crate) fn set_details(&mut self, id: ProcessId, details: ProcessDetails) {
+        if self.get(id).is_some_and(|p| p.details != details) {
+            self.change(id, |process| process.details = details);
         }
     }
 
-    pub(crate) fn get(&self, id: ProcessId) -> Option<&Process> {
-        self.processes.get(&id)
+    pub(crate) fn table(&self) -> &ProcessTable {
+        &self.table
     }
 
-    pub(crate) fn thread(&self, slot: ThreadSlot) -> &Thread {
-        &self.threads[slot.0 as usize]
-    }
-
-    /// The length of a table by [`ThreadSlot`].
-    pub(crate) fn thread_slots(&self) -> usize {
-        self.threads.len()
+    fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Process)) {
+        if let Some(process) = Arc::make_mut(&mut self.table.processes).get_mut(&id) {
+            change(process);
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -132,10 +172,10 @@ impl Processes {
         second: u64,
     ) -> ThreadSlot {
         if let Some(slot) = self.by_tid.get(&(process, tid)) {
-            let thread = &mut self.threads[slot.0 as usize];
-            thread.samples += 1;
-            if *thread.comm != *comm {
-                thread.comm = comm.into();
+            let at = slot.0 as usize;
+            self.samples[at] += 1;
+            if *self.threads[at].comm != *comm {
+                cow::write(&mut self.table.threads)[at].comm = comm.into();
             }
             return *slot;
         }
@@ -143,18 +183,19 @@ impl Processes {
     }
 
     pub(crate) fn drop_sample(&mut self, slot: ThreadSlot) {
-        let thread = &mut self.threads[slot.0 as usize];
-        thread.samples -= 1;
-        if thread.samples > 0 {
+        let samples = &mut self.samples[slot.0 as usize];
+        *samples -= 1;
+        if *samples > 0 {
             return;
         }
-        self.by_tid.remove(&(thread.process, thread.tid));
+        let thread = &self.threads[slot.0 as usize];
+        let (id, tid) = (thread.process, thread.tid);
+        self.by_tid.remove(&(id, tid));
         self.free.push(slot);
-        let id = thread.process;
-        let Some(process) = self.processes.get_mut(&id) else {
+        self.change(id, |process| process.threads -= 1);
+        let Some(process) = self.processes.get(&id) else {
             return;
         };
-        process.threads -= 1;
         // One whose grace is not over leaves when it is.
         if process.threads == 0 && process.exited && !process.in_grace {
             self.remove(id);
@@ -167,10 +208,10 @@ impl Processes {
             && ended.saturating_add(GRACE_SECONDS) < second
         {
             self.ended.pop_front();
-            let Some(process) = self.processes.get_mut(&id) else {
+            self.change(id, |process| process.in_grace = false);
+            let Some(process) = self.processes.get(&id) else {
                 continue;
             };
-            process.in_grace = false;
             if process.threads == 0 && process.exited {
                 self.remove(id);
             }
@@ -180,12 +221,13 @@ impl Processes {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.processes.len() * (size_of::<(ProcessId, Process)>() + 2 * OVERHEAD_BYTES)
             + self.ended.capacity() * size_of::<(u64, ProcessId)>()
-            + self.threads.capacity() * size_of::<Thread>()
+            + self.threads.capacity() * (size_of::<Thread>() + size_of::<u32>())
             + self.by_tid.len() * 2 * OVERHEAD_BYTES
     }
 
     fn open_thread(&mut self, id: ProcessId, tid: u32, comm: &str, second: u64) -> ThreadSlot {
-        let process = self.processes.entry(id).or_insert_with(|| {
+        let processes = Arc::make_mut(&mut self.table.processes);
+        let process = processes.entry(id).or_insert_with(|| {
             // A straggler from a process that was never told of, or has left.
             // Its thread's number is the best guess at its pid.
             self.ended.push_back((second, id));
@@ -206,23 +248,25 @@ impl Processes {
             } else {
                 comm.into()
             },
-            samples: 1,
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => ThreadSlot(self.threads.len() as u32),
         };
-        if let Some(old) = self.threads.get_mut(slot.0 as usize) {
-            *old = thread;
+        let at = slot.0 as usize;
+        if at < self.threads.len() {
+            cow::write(&mut self.table.threads)[at] = thread;
+            self.samples[at] = 1;
         } else {
-            self.threads.push(thread);
+            cow::grow(&mut self.table.threads, 1).push(thread);
+            self.samples.push(1);
         }
         self.by_tid.insert((id, tid), slot);
         slot
     }
 
     fn remove(&mut self, id: ProcessId) {
-        if let Some(process) = self.processes.remove(&id)
+        if let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id)
             && self.by_pid.get(&process.pid) == Some(&id)
         {
             self.by_pid.remove(&process.pid);

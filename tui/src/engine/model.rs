@@ -259,6 +259,7 @@ impl Model {
             frames: &frames,
             kernel_frames: sample.kernel_frames,
             ending: ending(sample.ending),
+            weight: 1,
         });
     }
 

@@ -1,0 +1,211 @@
+//! The *filter*: a small algebra on samples and stacks, as text and as values.
+//!
+//! ```text
+//! focus:fn~^Exec !mod:libc.so.6 comm:postgres tid:4131 cpu:0-3 hide:memcpy
+//! ```
+//!
+//! A filter is a list of clauses, applied in order; a sample counts if all of
+//! them keep it, so one more clause never adds a sample.
+//!
+//! | clause | what it does |
+//! | --- | --- |
+//! | `word`, `focus:TEST`, `TEST` | keeps the stacks that have such a frame |
+//! | `!TEST`, `exclude:TEST` | drops them |
+//! | `hide:TEST` | charges such frames to their callers |
+//! | `fold:MODULE` | charges a whole module's frames to their callers |
+//! | `only:TEST` | hides all other frames |
+//! | `fold:recursion` | a function that calls itself is one frame |
+//! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
+//!
+//! A TEST is a bare word (part of a function's name; case counts if it has a
+//! capital), `fn:NAME`, `fn~REGEX`, `mod:NAME`, `mod~REGEX`, `file:NAME`,
+//! `file~REGEX`, or `kind:` `kernel`, `user`, `jit`, `inlined`. Numbers are
+//! lists of ranges: `cpu:0-3,7`. A value with spaces goes in double quotes.
+
+mod parse;
+mod text;
+
+pub use parse::FilterError;
+pub use text::Text;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What samples must pass, and what is taken out of their stacks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    clauses: Vec<Clause>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Clause {
+    /// About the thread or CPU of a sample.
+    Sample {
+        test: SampleTest,
+        negated: bool,
+    },
+    /// About the frames of a stack.
+    Stack {
+        action: Action,
+        test: FrameTest,
+    },
+    FoldRecursion,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Focus,
+    Exclude,
+    Hide,
+    Only,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FrameTest {
+    Name(Text),
+    Module(Text),
+    File(Text),
+    Kernel,
+    User,
+    Jit,
+    Inlined,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum SampleTest {
+    Pid(Ranges),
+    Tid(Ranges),
+    Cpu(Ranges),
+    Comm(Text),
+    Cgroup(Text),
+    User(Text),
+}
+
+/// Numbers, as ranges with both ends included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges(pub Vec<(u32, u32)>);
+
+impl Ranges {
+    pub fn contains(&self, number: u32) -> bool {
+        let holds = |(first, last): &(u32, u32)| (*first..=*last).contains(&number);
+        self.0.iter().any(holds)
+    }
+}
+
+impl Filter {
+    pub fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.clauses.is_empty()
+    }
+
+    pub fn push(&mut self, clause: Clause) {
+        self.clauses.push(clause);
+    }
+
+    /// Takes the last clause back.
+    pub fn pop(&mut self) -> Option<Clause> {
+        self.clauses.pop()
+    }
+}
+
+impl Clause {
+    /// About exactly that function.
+    pub fn function(action: Action, name: &str) -> Self {
+        Clause::Stack {
+            action,
+            test: FrameTest::Name(Text::is(name)),
+        }
+    }
+
+    /// About exactly that module.
+    pub fn module(action: Action, name: &str) -> Self {
+        Clause::Stack {
+            action,
+            test: FrameTest::Module(Text::is(name)),
+        }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let clauses = parse::clauses(text)?;
+        Ok(Self { clauses })
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, clause) in self.clauses.iter().enumerate() {
+            let space = if at > 0 { " " } else { "" };
+            write!(f, "{space}{clause}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Clause::FoldRecursion => write!(f, "fold:recursion"),
+            Clause::Sample { test, negated } => {
+                let not = if *negated { "!" } else { "" };
+                write!(f, "{not}{test}")
+            }
+            Clause::Stack { action, test } => {
+                let action = match action {
+                    Action::Focus if matches!(test, FrameTest::Name(text) if text.is_word()) => "",
+                    Action::Focus => "focus:",
+                    Action::Exclude => "!",
+                    Action::Hide => "hide:",
+                    Action::Only => "only:",
+                };
+                write!(f, "{action}{test}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for FrameTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameTest::Name(text) => text.write(f, "fn"),
+            FrameTest::Module(text) => text.write(f, "mod"),
+            FrameTest::File(text) => text.write(f, "file"),
+            FrameTest::Kernel => write!(f, "kind:kernel"),
+            FrameTest::User => write!(f, "kind:user"),
+            FrameTest::Jit => write!(f, "kind:jit"),
+            FrameTest::Inlined => write!(f, "kind:inlined"),
+        }
+    }
+}
+
+impl fmt::Display for SampleTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SampleTest::Pid(ranges) => write!(f, "pid:{ranges}"),
+            SampleTest::Tid(ranges) => write!(f, "tid:{ranges}"),
+            SampleTest::Cpu(ranges) => write!(f, "cpu:{ranges}"),
+            SampleTest::Comm(text) => text.write(f, "comm"),
+            SampleTest::Cgroup(text) => text.write(f, "cgroup"),
+            SampleTest::User(text) => text.write(f, "user"),
+        }
+    }
+}
+
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (first, last)) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            match first == last {
+                true => write!(f, "{comma}{first}")?,
+                false => write!(f, "{comma}{first}-{last}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,333 @@
+//! From text to clauses. An error says at which character it is.
+
+use super::{Action, Clause, FrameTest, Ranges, SampleTest, Text};
+
+/// What is wrong with a filter's text, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (at column {column})")]
+pub struct FilterError {
+    /// Counted in characters from 1.
+    pub column: usize,
+    pub message: String,
+}
+
+const KEYS: [&str; 10] = [
+    "fn", "mod", "file", "kind", "pid", "tid", "cpu", "comm", "cgroup", "user",
+];
+const ACTIONS: [&str; 5] = ["focus", "exclude", "hide", "fold", "only"];
+
+pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
+    let mut reader = Reader { text, at: 0 };
+    let mut clauses = Vec::new();
+    loop {
+        reader.skip_spaces();
+        if reader.rest().is_empty() {
+            return Ok(clauses);
+        }
+        clauses.push(reader.clause()?);
+    }
+}
+
+/// Whether a word, written bare, is read as the same word.
+pub(super) fn is_plain_word(word: &str) -> bool {
+    let read = clauses(word);
+    let is_it = |text: &Text| *text == Text::word(word);
+    matches!(read.as_deref(), Ok([Clause::Stack { action: Action::Focus, test: FrameTest::Name(text) }]) if is_it(text))
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_spaces(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    fn error(&self, at: usize, message: impl Into<String>) -> FilterError {
+        FilterError {
+            column: self.text[..at].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+
+    fn clause(&mut self) -> Result<Clause, FilterError> {
+        let start = self.at;
+        let negated = self.take('!');
+        let action = match self.key(&ACTIONS) {
+            Some((action, ':')) => Some(action),
+            _ => None,
+        };
+        if negated && !matches!(action, None | Some("focus")) {
+            let message = "`!` drops stacks: it goes with no other action";
+            return Err(self.error(start, message));
+        }
+        if action == Some("fold") {
+            return self.fold();
+        }
+        let at = self.at;
+        if let Some((key, operator)) = self.key(&KEYS) {
+            if let Some(test) = self.sample_test(at, key, operator)? {
+                return match action {
+                    None | Some("focus") => Ok(Clause::Sample { test, negated }),
+                    Some("exclude") => Ok(Clause::Sample {
+                        test,
+                        negated: true,
+                    }),
+                    Some(action) => {
+                        let message = format!("`{action}:` is about frames, `{key}` about samples");
+                        Err(self.error(at, message))
+                    }
+                };
+            }
+            let test = self.frame_test(at, key, operator)?;
+            return Ok(self.stack(action, negated, test));
+        }
+        self.check_unknown_key(at)?;
+        let word = self.value()?;
+        let test = FrameTest::Name(Text::word(&word));
+        Ok(self.stack(action, negated, test))
+    }
+
+    fn stack(&self, action: Option<&str>, negated: bool, test: FrameTest) -> Clause {
+        let action = match action {
+            _ if negated => Action::Exclude,
+            Some("exclude") => Action::Exclude,
+            Some("hide") => Action::Hide,
+            Some("only") => Action::Only,
+            _ => Action::Focus,
+        };
+        Clause::Stack { action, test }
+    }
+
+    /// `fold:recursion`, or a module by its name.
+    fn fold(&mut self) -> Result<Clause, FilterError> {
+        let at = self.at;
+        let action = Action::Hide;
+        if let Some((key, operator)) = self.key(&KEYS) {
+            if key != "mod" {
+                return Err(self.error(at, "`fold:` takes a module, or `recursion`"));
+            }
+            let test = self.frame_test(at, key, operator)?;
+            return Ok(Clause::Stack { action, test });
+        }
+        let name = self.value()?;
+        if name == "recursion" {
+            return Ok(Clause::FoldRecursion);
+        }
+        let test = FrameTest::Module(Text::is(&name));
+        Ok(Clause::Stack { action, test })
+    }
+
+    fn take(&mut self, c: char) -> bool {
+        let found = self.rest().starts_with(c);
+        self.at += if found { c.len_utf8() } else { 0 };
+        found
+    }
+
+    /// One of these words and the `:` or `~` after it.
+    fn key(&mut self, known: &[&'static str]) -> Option<(&'static str, char)> {
+        let rest = self.rest();
+        for key in known {
+            let Some(after) = rest.strip_prefix(key) else {
+                continue;
+            };
+            // `fn::name` is a name in C++ or Rust.
+            let operator = after.chars().next().filter(|c| matches!(c, ':' | '~'));
+            if let Some(operator) = operator
+                && !after.starts_with("::")
+            {
+                self.at += key.len() + 1;
+                return Some((key, operator));
+            }
+        }
+        None
+    }
+
+    fn check_unknown_key(&self, at: usize) -> Result<(), FilterError> {
+        let rest = self.rest();
+        let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+        let Some((key, after)) = word.split_once([':', '~']) else {
+            return Ok(());
+        };
+        let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase());
+        if is_key && !after.starts_with(':') {
+            let message = format!("unknown key `{key}`; there are {}", KEYS.join(", "));
+            return Err(self.error(at, message));
+        }
+        Ok(())
+    }
+
+    /// Up to the next space, or in quotes.
+    fn value(&mut self) -> Result<String, FilterError> {
+        let start = self.at;
+        if !self.take('"') {
+            let rest = self.rest();
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            if end == 0 {
+                return Err(self.error(start, "a value is missing"));
+            }
+            self.at += end;
+            return Ok(rest[..end].to_string());
+        }
+        let mut value = String::new();
+        let mut chars = self.rest().char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    self.at += at + 1;
+                    return match value.is_empty() {
+                        true => Err(self.error(start, "a value is missing")),
+                        false => Ok(value),
+                    };
+                }
+                '\\' => value.extend(chars.next().map(|(_, c)| c)),
+                c => value.push(c),
+            }
+        }
+        Err(self.error(start, "the quote is not closed"))
+    }
+
+    fn text(&mut self, operator: char) -> Result<Text, FilterError> {
+        let at = self.at;
+        let value = self.value()?;
+        match operator {
+            '~' => Text::regex(&value).map_err(|message| self.error(at, message)),
+            _ => Ok(Text::is(&value)),
+        }
+    }
+
+    fn frame_test(
+        &mut self,
+        at: usize,
+        key: &str,
+        operator: char,
+    ) -> Result<FrameTest, FilterError> {
+        if key != "kind" {
+            let text = self.text(operator)?;
+            return Ok(match key {
+                "mod" => FrameTest::Module(text),
+                "file" => FrameTest::File(text),
+                _ => FrameTest::Name(text),
+            });
+        }
+        match &*self.value()? {
+            "kernel" => Ok(FrameTest::Kernel),
+            "user" => Ok(FrameTest::User),
+            "jit" => Ok(FrameTest::Jit),
+            "inlined" => Ok(FrameTest::Inlined),
+            other => {
+                let message = format!("no kind `{other}`; there are kernel, user, jit, inlined");
+                Err(self.error(at, message))
+            }
+        }
+    }
+
+    /// Nothing if the key is about frames.
+    fn sample_test(
+        &mut self,
+        at: usize,
+        key: &str,
+        operator: char,
+    ) -> Result<Option<SampleTest>, FilterError> {
+        let test = match key {
+            "comm" => SampleTest::Comm(self.text(operator)?),
+            "cgroup" => SampleTest::Cgroup(self.text(operator)?),
+            "user" => SampleTest::User(self.text(operator)?),
+            "pid" | "tid" | "cpu" if operator == '~' => {
+                return Err(self.error(at, format!("`{key}` takes numbers: {key}:1,4-7")));
+            }
+            "pid" => SampleTest::Pid(self.ranges()?),
+            "tid" => SampleTest::Tid(self.ranges()?),
+            "cpu" => SampleTest::Cpu(self.ranges()?),
+            _ => return Ok(None),
+        };
+        Ok(Some(test))
+    }
+
+    fn ranges(&mut self) -> Result<Ranges, FilterError> {
+        let start = self.at;
+        let value = self.value()?;
+        let mut ranges = Vec::new();
+        let mut at = start;
+        for part in value.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            match (first.parse(), last.parse()) {
+                (Ok(first), Ok(last)) if first <= last => ranges.push((first, last)),
+                _ => {
+                    let message = format!("`{part}` is no number and no range of numbers");
+                    return Err(self.error(at, message));
+                }
+            }
+            at += part.len() + 1;
+        }
+        Ok(Ranges(ranges))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filter::Filter;
+
+    fn read(text: &str) -> Filter {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for (text, written) in [
+            ("", ""),
+            ("hash_search", "hash_search"),
+            (
+                "focus:fn~^Exec !mod:libc.so.6 comm:postgres tid:4131 cpu:0-3,7 user:ann",
+                "focus:fn~^Exec !mod:libc.so.6 comm:postgres tid:4131 cpu:0-3,7 user:ann",
+            ),
+            ("exclude:comm:cc1plus", "!comm:cc1plus"),
+            ("std::vector<int>::push_back", "std::vector<int>::push_back"),
+            (
+                "fn:\"operator new\" hide:kind:inlined",
+                "focus:fn:\"operator new\" hide:kind:inlined",
+            ),
+            (
+                "fold:libc.so.6 fold:recursion only:kind:kernel",
+                "hide:mod:libc.so.6 fold:recursion only:kind:kernel",
+            ),
+            ("\"comm:x\"", "\"comm:x\""),
+            ("!memcpy", "!memcpy"),
+            ("hide:memcpy", "hide:memcpy"),
+            ("a\\b", "a\\b"),
+        ] {
+            let filter = read(text);
+            let shown = filter.to_string();
+            assert_eq!(shown, written);
+            assert_eq!(read(&shown), filter, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_point_at_the_place() {
+        for (text, column, part) in [
+            ("main comn:x", 6, "unknown key `comn`"),
+            ("fn~(", 4, "unclosed group"),
+            ("cpu:0-3,x", 9, "`x` is no number"),
+            ("ä cpu:3-1", 7, "`3-1`"),
+            ("pid~1", 1, "takes numbers"),
+            ("main fn:", 9, "value is missing"),
+            ("fn:\"x", 4, "not closed"),
+            ("hide:pid:7", 6, "about frames"),
+            ("!hide:x", 1, "`!`"),
+            ("kind:gpu", 1, "no kind"),
+            ("fold:fn:x", 6, "takes a module"),
+        ] {
+            let error = text.parse::<Filter>().expect_err(text);
+            assert_eq!(error.column, column, "{text}: {error}");
+            assert!(error.message.contains(part), "{text}: {error}");
+        }
+    }
+}

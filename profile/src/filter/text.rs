@@ -1,0 +1,132 @@
+//! How a filter matches text: as a whole, by a regular expression, or as a part.
+
+use regex::{Regex, RegexBuilder};
+use std::fmt;
+
+/// Memory that one expression may take.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// A test of text.
+#[derive(Debug, Clone)]
+pub struct Text {
+    source: String,
+    how: How,
+}
+
+#[derive(Debug, Clone)]
+enum How {
+    Is,
+    Regex(Regex),
+    /// Contains it; in whatever case if it has no capital.
+    Word {
+        any_case: bool,
+    },
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+            && std::mem::discriminant(&self.how) == std::mem::discriminant(&other.how)
+    }
+}
+
+impl Text {
+    pub fn is(text: &str) -> Self {
+        Self {
+            source: text.into(),
+            how: How::Is,
+        }
+    }
+
+    /// An error is one sentence.
+    pub fn regex(expression: &str) -> Result<Self, String> {
+        let regex = RegexBuilder::new(expression)
+            .size_limit(REGEX_BYTES_MAX)
+            .build()
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => "the expression is too large".to_string(),
+                // The last line of its drawing says what is wrong.
+                error => {
+                    let text = error.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    last.trim_start_matches("error: ").to_string()
+                }
+            })?;
+        Ok(Self {
+            source: expression.into(),
+            how: How::Regex(regex),
+        })
+    }
+
+    pub fn word(word: &str) -> Self {
+        let any_case = !word.chars().any(char::is_uppercase);
+        Self {
+            source: word.into(),
+            how: How::Word { any_case },
+        }
+    }
+
+    pub fn matches(&self, text: &str) -> bool {
+        match &self.how {
+            How::Is => self.source == text,
+            How::Regex(regex) => regex.is_match(text),
+            How::Word { any_case: false } => text.contains(&self.source),
+            How::Word { any_case: true } => {
+                text.contains(&self.source) || text.to_lowercase().contains(&self.source)
+            }
+        }
+    }
+
+    /// As [`Text::matches`]; a whole path also stands for those that it leads
+    /// or ends, by whole parts.
+    pub(crate) fn matches_path(&self, path: &str) -> bool {
+        if self.matches(path) {
+            return true;
+        }
+        let How::Is = self.how else {
+            return false;
+        };
+        let below = path.strip_prefix(self.source.trim_end_matches('/'));
+        let above = path.strip_suffix(self.source.trim_start_matches('/'));
+        !self.source.is_empty()
+            && (below.is_some_and(|rest| rest.starts_with('/'))
+                || above.is_some_and(|rest| rest.ends_with('/')))
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        matches!(self.how, How::Word { .. })
+    }
+
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
+        let source = Quoted(&self.source);
+        match &self.how {
+            How::Is => write!(f, "{key}:{source}"),
+            How::Regex(_) => write!(f, "{key}~{source}"),
+            // A word is quoted if it could be read as something else.
+            How::Word { .. } if super::parse::is_plain_word(&self.source) => {
+                write!(f, "{}", self.source)
+            }
+            How::Word { .. } => write!(f, "\"{}\"", Quoted::escaped(&self.source)),
+        }
+    }
+}
+
+/// In quotes if it needs them.
+struct Quoted<'a>(&'a str);
+
+impl Quoted<'_> {
+    fn escaped(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('"', "\\\"")
+    }
+}
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain =
+            !self.0.is_empty() && !self.0.starts_with('"') && !self.0.contains(char::is_whitespace);
+        match is_plain {
+            true => write!(f, "{}", self.0),
+            false => write!(f, "\"{}\"", Quoted::escaped(self.0)),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A *flame graph* laid out in cells: what is at least a cell wide, and no more
+//! work than that.
+
+use super::tree::{CallTree, Node};
+use std::sync::Arc;
+
+/// Rows that a layout has at most.
+const ROWS_MAX: usize = 4096;
+
+/// The layout of a tree below one node; the first row is that node.
+#[derive(Debug, Clone, Default)]
+pub struct Flame {
+    pub rows: Vec<Vec<FlameBox>>,
+}
+
+/// One box of a row.
+#[derive(Debug, Clone)]
+pub struct FlameBox {
+    /// In cells.
+    pub start: u32,
+    pub width: u32,
+    pub samples: u64,
+    /// Nothing for siblings that are too narrow, merged into one box.
+    pub node: Option<Node>,
+    /// Where in the row above the box's parent is.
+    pub parent: usize,
+    pub name: Arc<str>,
+}
+
+impl CallTree {
+    /// Lays out what is below `node` in so many cells. Boxes narrower than
+    /// `narrowest` cells are merged with their neighbours. The order of
+    /// siblings is that of their names, so it does not change from one layout
+    /// to the next.
+    pub fn flame(&self, node: &Node, width: u32, narrowest: u32, rows_max: usize) -> Flame {
+        let mut flame = Flame::default();
+        if node.samples == 0 || width == 0 {
+            return flame;
+        }
+        let scale = Scale {
+            samples: node.samples,
+            width,
+        };
+        // With where each box begins, in samples.
+        let mut row = vec![(
+            0,
+            FlameBox {
+                start: 0,
+                width,
+                samples: node.samples,
+                node: Some(*node),
+                parent: 0,
+                name: self.name(node.kind),
+            },
+        )];
+        while !row.is_empty() && flame.rows.len() < rows_max.min(ROWS_MAX) {
+            let mut next = Vec::new();
+            for (at, (begin, parent)) in row.iter().enumerate() {
+                if let Some(node) = &parent.node {
+                    self.lay_out(node, *begin, at, scale, narrowest.max(1), &mut next);
+                }
+            }
+            flame.rows.push(row.into_iter().map(|(_, b)| b).collect());
+            row = next;
+        }
+        flame
+    }
+
+    fn lay_out(
+        &self,
+        node: &Node,
+        mut begin: u64,
+        parent: usize,
+        scale: Scale,
+        narrowest: u32,
+        row: &mut Vec<(u64, FlameBox)>,
+    ) {
+        let mut children: Vec<(Arc<str>, Node)> = self
+            .children_unsorted(node)
+            .into_iter()
+            .map(|child| (self.name(child.kind), child))
+            .collect();
+        children.sort_by(|a, b| a.0.cmp(&b.0));
+        // Neighbours too narrow to be seen: where they begin, and their samples.
+        let mut narrow: Option<(u64, u64)> = None;
+        for (name, child) in children {
+            let (from, to) = (scale.cell(begin), scale.cell(begin + child.samples));
+            if to - from < narrowest {
+                let (_, samples) = narrow.get_or_insert((begin, 0));
+                *samples += child.samples;
+            } else {
+                if let Some((from, samples)) = narrow.take() {
+                    merge(from, samples, parent, scale, row);
+                }
+                let shown = FlameBox {
+                    start: from,
+                    width: to - from,
+                    samples: child.samples,
+                    node: Some(child),
+                    parent,
+                    name,
+                };
+                row.push((begin, shown));
+            }
+            begin += child.samples;
+        }
+        if let Some((from, samples)) = narrow {
+            merge(from, samples, parent, scale, row);
+        }
+    }
+}
+
+fn merge(begin: u64, samples: u64, parent: usize, scale: Scale, row: &mut Vec<(u64, FlameBox)>) {
+    let (from, to) = (scale.cell(begin), scale.cell(begin + samples));
+    if to > from {
+        let merged = FlameBox {
+            start: from,
+            width: to - from,
+            samples,
+            node: None,
+            parent,
+            name: Arc::default(),
+        };
+        row.push((begin, merged));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Scale {
+    samples: u64,
+    width: u32,
+}
+
+impl Scale {
+    /// The cell in which the sample of that number lies.
+    fn cell(self, sample: u64) -> u32 {
+        let cell = u128::from(sample) * u128::from(self.width) / u128::from(self.samples);
+        cell as u32
+    }
+}

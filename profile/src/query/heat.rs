@@ -1,0 +1,77 @@
+//! The *heat map*: seconds from left to right, the place inside the second from
+//! top to bottom.
+
+use super::selection::Selection;
+use crate::FrameId;
+use crate::store::STAMPS_PER_SECOND;
+
+/// Samples by second and part of the second.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeatMap {
+    /// Of the first column, on the clock of the samples.
+    pub first_second: u64,
+    /// Parts of a second.
+    pub rows: usize,
+    /// Column after column, `rows` cells each.
+    pub cells: Vec<u64>,
+}
+
+impl HeatMap {
+    pub fn columns(&self) -> usize {
+        self.cells.len() / self.rows.max(1)
+    }
+
+    pub fn cell(&self, column: usize, row: usize) -> u64 {
+        self.cells[column * self.rows + row]
+    }
+
+    pub fn max(&self) -> u64 {
+        self.cells.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Columns that a map has at most; the newest are kept.
+const SECONDS_MAX: u64 = 24 * 3600;
+
+impl Selection {
+    /// A map of 1 to 100 rows: nothing finer is kept than 10 ms. With a
+    /// function, only the samples that have it on their stack.
+    pub fn heat(&self, rows: usize, function: Option<FrameId>) -> HeatMap {
+        let rows = rows.clamp(1, STAMPS_PER_SECOND as usize);
+        let window = self.window();
+        let last = self.view.tables.history.newest_second().unwrap_or(0);
+        let last = last.min(self.stamps.last / STAMPS_PER_SECOND);
+        let first = (window.start_ns / 1_000_000_000)
+            .max(last.saturating_sub(SECONDS_MAX - 1))
+            .min(last);
+        let mut map = HeatMap {
+            first_second: first,
+            rows,
+            cells: vec![0; (last - first + 1) as usize * rows],
+        };
+        let wanted = function.map(|frame| self.stacks_with(frame));
+        self.visit(self.stamps, |sample| {
+            let second = sample.stamp / STAMPS_PER_SECOND;
+            let is_wanted = |stacks: &Vec<bool>| stacks[sample.stack.0 as usize];
+            if second < first || !wanted.as_ref().is_none_or(is_wanted) {
+                return;
+            }
+            let part = (sample.stamp % STAMPS_PER_SECOND) as usize * rows;
+            let row = part / STAMPS_PER_SECOND as usize;
+            map.cells[(second - first) as usize * rows + row] += sample.weight;
+        });
+        map
+    }
+
+    /// By stack: whether it has that function.
+    fn stacks_with(&self, frame: FrameId) -> Vec<bool> {
+        let function = self.view.function_of(frame);
+        let mut found = vec![false; self.shape_of.len()];
+        for entry in &self.entries {
+            let mut steps = self.shape(entry.shape).iter();
+            let has = steps.any(|step| super::shape::Step(*step).function() == function);
+            found[entry.stack.0 as usize] = has;
+        }
+        found
+    }
+}

@@ -1,0 +1,119 @@
+//! *Scope*: whose samples count. Decided per thread and CPU, before any stack
+//! is looked at.
+
+use crate::filter::{Clause, Filter, SampleTest};
+use crate::store::{ProcessTable, ThreadSlot};
+use crate::{FrameId, ProcessId, View};
+
+/// Whose samples count. Kinds combine with "and", values of one kind with "or";
+/// none of a kind means all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    pub processes: Vec<ProcessId>,
+    pub threads: Vec<(ProcessId, u32)>,
+    pub cpus: Vec<u16>,
+    /// Paths of control groups; one stands for those below it, too.
+    pub cgroups: Vec<String>,
+    /// Samples with any of these functions on the stack, each told by a frame.
+    pub functions: Vec<FrameId>,
+}
+
+/// Which threads and CPUs are in.
+#[derive(Debug)]
+pub(super) struct Admission {
+    threads: Vec<bool>,
+    cpus: Option<Vec<bool>>,
+    /// Nothing is left out.
+    is_open: bool,
+}
+
+impl Admission {
+    pub(super) fn new(view: &View, scope: &Scope, filter: &Filter) -> Self {
+        let table = &view.tables.processes;
+        let tests: Vec<(&SampleTest, bool)> = filter
+            .clauses()
+            .iter()
+            .filter_map(|clause| match clause {
+                Clause::Sample { test, negated } => Some((test, *negated)),
+                Clause::Stack { .. } | Clause::FoldRecursion => None,
+            })
+            .collect();
+        let threads: Vec<bool> = (0..table.thread_slots() as u32)
+            .map(ThreadSlot)
+            .map(|slot| {
+                let of_thread = |(test, negated): &(&SampleTest, bool)| {
+                    let held = admits(test, table, slot);
+                    held.is_none_or(|held| held != *negated)
+                };
+                is_in_scope(scope, table, slot) && tests.iter().all(of_thread)
+            })
+            .collect();
+        let cpus = cpus(scope, &tests);
+        Self {
+            is_open: cpus.is_none() && threads.iter().all(|thread| *thread),
+            threads,
+            cpus,
+        }
+    }
+
+    #[inline]
+    pub(super) fn admits(&self, thread: ThreadSlot, cpu: u16) -> bool {
+        self.is_open
+            || self.threads[thread.0 as usize]
+                && self.cpus.as_ref().is_none_or(|cpus| cpus[usize::from(cpu)])
+    }
+}
+
+fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
+    let mut cpus: Option<Vec<bool>> = None;
+    let mut keep = |wanted: &dyn Fn(u16) -> bool| {
+        let all = cpus.get_or_insert_with(|| vec![true; usize::from(u16::MAX) + 1]);
+        (0..=u16::MAX)
+            .zip(all)
+            .for_each(|(cpu, kept)| *kept &= wanted(cpu));
+    };
+    if !scope.cpus.is_empty() {
+        keep(&|cpu| scope.cpus.contains(&cpu));
+    }
+    for (test, negated) in tests {
+        if let SampleTest::Cpu(ranges) = test {
+            keep(&|cpu| ranges.contains(cpu.into()) != *negated);
+        }
+    }
+    cpus
+}
+
+fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
+    let thread = table.thread(slot);
+    let cgroup = table
+        .get(thread.process)
+        .and_then(|p| p.details.cgroup.as_deref());
+    let is_below = |wanted: &String| {
+        let rest = cgroup.and_then(|path| path.strip_prefix(wanted.trim_end_matches('/')));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    (scope.processes.is_empty() || scope.processes.contains(&thread.process))
+        && (scope.threads.is_empty() || scope.threads.contains(&(thread.process, thread.tid)))
+        && (scope.cgroups.is_empty() || scope.cgroups.iter().any(is_below))
+}
+
+/// Whether a thread passes a test; nothing if that is not for threads to say.
+fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<bool> {
+    let thread = table.thread(slot);
+    let process = table.get(thread.process);
+    let details = process.map(|p| &p.details);
+    Some(match test {
+        SampleTest::Cpu(_) => return None,
+        SampleTest::Pid(ids) => ids.contains(process.map_or(thread.tid, |p| p.pid)),
+        SampleTest::Tid(ids) => ids.contains(thread.tid),
+        SampleTest::Comm(text) => {
+            text.matches(&thread.comm) || process.is_some_and(|p| text.matches(&p.comm))
+        }
+        SampleTest::Cgroup(text) => details
+            .and_then(|d| d.cgroup.as_deref())
+            .is_some_and(|path| text.matches_path(path)),
+        SampleTest::User(text) => details
+            .and_then(|d| d.user.as_deref())
+            .is_some_and(|user| text.matches(user)),
+    })
+}

@@ -1,0 +1,325 @@
+//! A *selection*: the samples that a query asks for, counted by stack.
+
+use super::scope::Admission;
+use super::shape::{Shaper, Step};
+use super::threads::{self, People};
+use super::trend::Trends;
+use super::{Cancel, Cancelled, Query, TimeRange, functions};
+use crate::intern::StackId;
+use crate::names::Tag;
+use crate::store::{Sample, Stamps};
+use crate::{
+    Completeness, Ending, FrameId, FunctionRow, ProcessRow, Report, ThreadRow, View, Window,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Stacks between two looks at the flag that cancels.
+pub(super) const STEP: usize = 4096;
+
+/// The samples that a query asks for. It never changes and holds its view.
+#[derive(Debug)]
+pub struct Selection {
+    pub(super) view: View,
+    pub(super) query: Query,
+    pub(super) stamps: Stamps,
+    pub(super) admission: Admission,
+    pub(super) samples: u64,
+    offered: u64,
+    pub(super) entries: Vec<Entry>,
+    pub(super) shapes: Vec<u32>,
+    /// By stack.
+    pub(super) shape_of: Vec<ShapeAt>,
+    /// By [`ThreadSlot`](crate::store::ThreadSlot).
+    pub(super) threads: Vec<Tally>,
+    pub(super) cpus: BTreeMap<u16, Tally>,
+    endings: [u64; Ending::ALL.len()],
+    /// Occurrences of frames, by the tag of their name.
+    tags: [u64; Tag::COUNT],
+}
+
+/// The samples with one stack that ended in one way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) stack: StackId,
+    pub(super) ending: Ending,
+    pub(super) samples: u64,
+    pub(super) shape: ShapeAt,
+}
+
+/// Where a stack's shape is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ShapeAt {
+    start: u32,
+    len: u32,
+}
+
+impl ShapeAt {
+    /// Of a stack that no sample in scope and window has.
+    pub(super) const UNSEEN: ShapeAt = ShapeAt { start: 0, len: 0 };
+    /// Of one that the filter drops.
+    const DROPPED: ShapeAt = ShapeAt { start: 1, len: 0 };
+
+    pub(super) fn is_kept(self) -> bool {
+        self.len > 0
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) samples: u64,
+    pub(super) in_kernel: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, sample: &Sample) {
+        self.samples += sample.weight;
+        self.in_kernel += if sample.in_kernel { sample.weight } else { 0 };
+    }
+}
+
+impl Selection {
+    pub(crate) fn new(view: &View, query: &Query, cancel: &Cancel) -> Result<Self, Cancelled> {
+        let tables = &*view.tables;
+        let mut selection = Self {
+            view: view.clone(),
+            query: query.clone(),
+            stamps: query.window.stamps(),
+            admission: Admission::new(view, &query.scope, &query.filter),
+            samples: 0,
+            offered: 0,
+            entries: Vec::new(),
+            shapes: Vec::new(),
+            shape_of: vec![ShapeAt::UNSEEN; tables.stacks.len()],
+            threads: vec![Tally::default(); tables.processes.thread_slots()],
+            cpus: BTreeMap::new(),
+            endings: [0; Ending::ALL.len()],
+            tags: [0; Tag::COUNT],
+        };
+        let counts = selection.count_stacks(cancel)?;
+        selection.shape_stacks(&counts, cancel)?;
+        selection.count_samples(counts, cancel)?;
+        Ok(selection)
+    }
+
+    /// The view it was made from.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Samples that count: the base of every percentage.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Samples in scope and window; the filter keeps [`Selection::samples`].
+    pub fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// The part of the window that history covers.
+    pub fn window(&self) -> Window {
+        let TimeRange { start_ns, end_ns } = self.query.window;
+        let end_ns = end_ns.or(self.view.end_ns()).unwrap_or(0);
+        let begin_ns = self.view.begin_ns().unwrap_or(end_ns);
+        Window {
+            start_ns: start_ns.unwrap_or(0).max(begin_ns).min(end_ns),
+            end_ns,
+        }
+    }
+
+    /// What the selected stacks and their names lack.
+    pub fn completeness(&self) -> Completeness {
+        let names = &self.view.tables.names;
+        let by_tag = |tag: Tag| self.tags[tag.index()];
+        let mut unnamed: Vec<(&'static str, u64)> = names
+            .reasons()
+            .map(|(tag, reason)| (reason, by_tag(tag)))
+            .filter(|(_, frames)| *frames > 0)
+            .collect();
+        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), *reason));
+        let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
+        let mut endings: Vec<(Ending, u64)> = Ending::ALL
+            .into_iter()
+            .zip(self.endings)
+            .filter(|(_, samples)| *samples > 0)
+            .collect();
+        endings.sort_by_key(|(ending, samples)| (Reverse(*samples), *ending));
+        let sum = |counts: fn(Ending) -> bool| {
+            let counted = endings.iter().filter(|(ending, _)| counts(*ending));
+            counted.map(|(_, samples)| samples).sum()
+        };
+        let frames = self.tags.iter().sum();
+        let named = by_tag(Tag::NAMED);
+        Completeness {
+            user_stacks: sum(Ending::is_user_stack),
+            whole: sum(Ending::is_whole),
+            endings,
+            frames,
+            named,
+            pending: frames - named - unnamed_sum,
+            unnamed,
+        }
+    }
+
+    /// Self and total of every function, by self samples, falling.
+    pub fn functions(&self) -> Vec<FunctionRow> {
+        functions::rows(self, &Trends::collect(self)).rows
+    }
+
+    /// Processes and threads, by samples, falling.
+    pub fn processes_and_threads(&self) -> (Vec<ProcessRow>, Vec<ThreadRow>) {
+        let trends = Trends::collect(self);
+        let functions = functions::rows(self, &trends);
+        let people = threads::rows(self, &functions, &trends);
+        (people.processes, people.threads)
+    }
+
+    /// All rows at once, for the screen and batch output.
+    pub fn report(&self) -> Report {
+        let trends = Trends::collect(self);
+        let functions = functions::rows(self, &trends);
+        let People { processes, threads } = threads::rows(self, &functions, &trends);
+        Report {
+            generation: 0,
+            window: self.window(),
+            samples: self.samples,
+            samples_kept: self.view.samples(),
+            kept_seconds: self.view.kept_seconds(),
+            completeness: self.completeness(),
+            functions: functions.rows,
+            owners: Arc::clone(self.view.tables.names.owners()),
+            processes,
+            threads,
+        }
+    }
+
+    /// Calls `look` with each sample that counts, in `stamps`.
+    #[inline]
+    pub(super) fn visit(&self, stamps: Stamps, mut look: impl FnMut(Sample)) {
+        self.view.tables.history.visit(stamps, |sample| {
+            if self.shape_of[sample.stack.0 as usize].is_kept()
+                && self.admission.admits(sample.thread, sample.cpu)
+            {
+                look(sample);
+            }
+        });
+    }
+
+    #[inline]
+    pub(super) fn shape(&self, at: ShapeAt) -> &[u32] {
+        &self.shapes[at.start as usize..][..at.len as usize]
+    }
+
+    /// The function that samples with this shape are charged to.
+    #[inline]
+    pub(super) fn leaf(&self, at: ShapeAt) -> FrameId {
+        Step(self.shapes[at.start as usize]).function()
+    }
+
+    fn count_stacks(&mut self, cancel: &Cancel) -> Result<Vec<u64>, Cancelled> {
+        let mut counts = vec![0u64; self.shape_of.len()];
+        let history = &self.view.tables.history;
+        history.visit_buckets(self.stamps, |bucket| {
+            cancel.check()?;
+            bucket.visit(self.stamps, |sample| {
+                if self.admission.admits(sample.thread, sample.cpu) {
+                    counts[sample.stack.0 as usize] += sample.weight;
+                }
+            });
+            Ok(())
+        })?;
+        Ok(counts)
+    }
+
+    fn shape_stacks(&mut self, counts: &[u64], cancel: &Cancel) -> Result<(), Cancelled> {
+        let view = self.view.clone();
+        let tables = &*view.tables;
+        let shaper = Shaper::new(&view, &self.query.scope, &self.query.filter);
+        let tags = tables.names.tags();
+        for (number, samples) in (0u32..).zip(counts).filter(|(_, samples)| **samples > 0) {
+            if (number as usize).is_multiple_of(STEP) {
+                cancel.check()?;
+            }
+            self.offered += samples;
+            let start = self.shapes.len() as u32;
+            let stack = StackId(number);
+            if !shaper.append(stack, &mut self.shapes) {
+                self.shape_of[number as usize] = ShapeAt::DROPPED;
+                continue;
+            }
+            self.samples += samples;
+            let len = self.shapes.len() as u32 - start;
+            self.shape_of[number as usize] = ShapeAt { start, len };
+            for frame in tables.stacks.frames(stack) {
+                self.tags[tags[*frame as usize].index()] += samples;
+            }
+            if tables.stacks.leaf(stack) == crate::intern::NO_STACK {
+                // The stand-in for a missing stack is no frame.
+                self.tags[tags[crate::intern::NO_STACK.0 as usize].index()] -= samples;
+            }
+        }
+        Ok(())
+    }
+
+    /// By thread, CPU and ending; entries are made here.
+    fn count_samples(&mut self, counts: Vec<u64>, cancel: &Cancel) -> Result<(), Cancelled> {
+        // Nearly every stack ends in one way only; the others are few.
+        const NONE: u8 = u8::MAX;
+        let mut ending_of = vec![NONE; counts.len()];
+        let mut others: HashMap<(StackId, Ending), u64> = HashMap::new();
+        let mut threads = std::mem::take(&mut self.threads);
+        let mut endings = self.endings;
+        let mut cpus: Vec<Tally> = Vec::new();
+        cancel.check()?;
+        self.visit(self.stamps, |sample| {
+            threads[sample.thread.0 as usize].add(&sample);
+            endings[sample.ending as usize] += sample.weight;
+            let cpu = usize::from(sample.cpu);
+            if cpu >= cpus.len() {
+                cpus.resize(cpu + 1, Tally::default());
+            }
+            cpus[cpu].add(&sample);
+            let first = &mut ending_of[sample.stack.0 as usize];
+            if *first == NONE {
+                *first = sample.ending as u8;
+            } else if *first != sample.ending as u8 {
+                *others.entry((sample.stack, sample.ending)).or_default() += sample.weight;
+            }
+        });
+        self.threads = threads;
+        self.endings = endings;
+        let seen = (0..=u16::MAX)
+            .zip(cpus)
+            .filter(|(_, tally)| tally.samples > 0);
+        self.cpus = seen.collect();
+        cancel.check()?;
+
+        let mut left = counts;
+        for ((stack, _), samples) in &others {
+            left[stack.0 as usize] -= samples;
+        }
+        for (number, ending) in (0u32..).zip(&ending_of).filter(|(_, e)| **e != NONE) {
+            self.entries.push(Entry {
+                stack: StackId(number),
+                ending: Ending::ALL[usize::from(*ending)],
+                samples: left[number as usize],
+                shape: self.shape_of[number as usize],
+            });
+        }
+        for ((stack, ending), samples) in others {
+            self.entries.push(Entry {
+                stack,
+                ending,
+                samples,
+                shape: self.shape_of[stack.0 as usize],
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! The *shape* of a stack: its functions, innermost first, inlined ones among
+//! them, after the filter has dropped, hidden and folded what it should.
+
+use super::Scope;
+use crate::filter::{Action, Clause, Filter, FrameTest};
+use crate::intern::{HIDDEN, NO_STACK, StackId};
+use crate::{FrameId, FrameKind, FunctionId, View};
+
+/// A function on a stack, in a word; the highest bit is left to trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step(pub(super) u32);
+
+const INLINED: u32 = 1 << 30;
+
+impl Step {
+    pub(super) fn function(self) -> FunctionId {
+        FrameId(self.0 & !INLINED)
+    }
+
+    pub(super) fn is_inlined(self) -> bool {
+        self.0 & INLINED != 0
+    }
+}
+
+/// Makes shapes.
+#[derive(Debug)]
+pub(super) struct Shaper<'a> {
+    view: &'a View,
+    rules: Vec<Rule>,
+    /// The functions of which a stack must have one, by number.
+    wanted: Option<Vec<bool>>,
+}
+
+/// A clause of the filter, decided for every function.
+#[derive(Debug)]
+enum Rule {
+    /// Drops stacks that have such a function, or that have none.
+    Stacks {
+        functions: Test,
+        keep: bool,
+    },
+    /// Takes functions out of stacks.
+    Frames {
+        functions: Test,
+        hide: bool,
+    },
+    FoldRecursion,
+}
+
+/// Which functions match, by number, and whether being inlined decides.
+#[derive(Debug)]
+enum Test {
+    Functions(Vec<bool>),
+    Inlined,
+}
+
+impl Test {
+    #[inline]
+    fn holds(&self, step: Step) -> bool {
+        match self {
+            Test::Functions(matching) => matching[step.function().0 as usize],
+            Test::Inlined => step.is_inlined(),
+        }
+    }
+}
+
+impl<'a> Shaper<'a> {
+    pub(super) fn new(view: &'a View, scope: &Scope, filter: &Filter) -> Self {
+        let owners = view.tables.names.owners();
+        let wanted = (!scope.functions.is_empty()).then(|| {
+            let mut wanted = vec![false; owners.len()];
+            for frame in &scope.functions {
+                if let Some(wanted) = wanted.get_mut(view.function_of(*frame).0 as usize) {
+                    *wanted = true;
+                }
+            }
+            wanted
+        });
+        let rule = |clause: &Clause| {
+            Some(match clause {
+                Clause::Sample { .. } => return None,
+                Clause::FoldRecursion => Rule::FoldRecursion,
+                Clause::Stack { action, test } => {
+                    let functions = matching(view, test);
+                    match action {
+                        Action::Focus => Rule::Stacks {
+                            functions,
+                            keep: true,
+                        },
+                        Action::Exclude => Rule::Stacks {
+                            functions,
+                            keep: false,
+                        },
+                        Action::Hide => Rule::Frames {
+                            functions,
+                            hide: true,
+                        },
+                        Action::Only => Rule::Frames {
+                            functions,
+                            hide: false,
+                        },
+                    }
+                }
+            })
+        };
+        Self {
+            view,
+            rules: filter.clauses().iter().filter_map(rule).collect(),
+            wanted,
+        }
+    }
+
+    /// Appends a stack's shape to `arena`; `false`, and nothing is appended, if
+    /// the filter drops the stack.
+    pub(super) fn append(&self, stack: StackId, arena: &mut Vec<u32>) -> bool {
+        let tables = &*self.view.tables;
+        let owners = tables.names.owners().as_slice();
+        let start = arena.len();
+        for frame in tables.stacks.frames(stack) {
+            for link in tables.sources.inlined_in(FrameId(*frame)) {
+                arena.push(link.function.0 | INLINED);
+            }
+            arena.push(owners[*frame as usize].0);
+        }
+        let kept = self.wanted.as_ref().is_none_or(|wanted| {
+            let mut steps = arena[start..].iter().map(|step| Step(*step));
+            steps.any(|step| wanted[step.function().0 as usize])
+        });
+        let kept = kept && self.rules.iter().all(|rule| rule.apply(arena, start));
+        if !kept {
+            arena.truncate(start);
+        } else if arena.len() == start {
+            arena.push(HIDDEN.0);
+        }
+        kept
+    }
+}
+
+impl Rule {
+    /// Whether the stack stays; changes what is of it in the arena.
+    fn apply(&self, arena: &mut Vec<u32>, start: usize) -> bool {
+        match self {
+            Rule::Stacks { functions, keep } => {
+                let mut steps = arena[start..].iter();
+                steps.any(|step| functions.holds(Step(*step))) == *keep
+            }
+            Rule::Frames { functions, hide } => {
+                retain(arena, start, |step| functions.holds(step) != *hide);
+                true
+            }
+            Rule::FoldRecursion => {
+                fold_recursion(arena, start);
+                true
+            }
+        }
+    }
+}
+
+fn retain(arena: &mut Vec<u32>, start: usize, keep: impl Fn(Step) -> bool) {
+    let mut to = start;
+    for from in start..arena.len() {
+        if keep(Step(arena[from])) {
+            arena[to] = arena[from];
+            to += 1;
+        }
+    }
+    arena.truncate(to);
+}
+
+/// A function that calls itself, however far round, is one step: a→b→a→c
+/// becomes a→c.
+fn fold_recursion(arena: &mut Vec<u32>, start: usize) {
+    let mut folded: Vec<u32> = Vec::with_capacity(arena.len() - start);
+    let mut seen: std::collections::HashMap<u32, usize> = std::collections::HashMap::new();
+    for step in arena[start..].iter().rev() {
+        let function = Step(*step).function().0;
+        if let Some(at) = seen.get(&function) {
+            for gone in folded.drain(at + 1..) {
+                seen.remove(&Step(gone).function().0);
+            }
+        } else {
+            seen.insert(function, folded.len());
+            folded.push(*step);
+        }
+    }
+    arena.truncate(start);
+    arena.extend(folded.into_iter().rev());
+}
+
+/// Decides a test for every function.
+fn matching(view: &View, test: &FrameTest) -> Test {
+    if matches!(test, FrameTest::Inlined) {
+        return Test::Inlined;
+    }
+    let owners = view.tables.names.owners();
+    let functions = (0..).map(FrameId).zip(owners.iter());
+    let holds = |(id, owner): (FrameId, &FunctionId)| id == *owner && matches(view, test, id);
+    Test::Functions(functions.map(holds).collect())
+}
+
+fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
+    let tables = &*view.tables;
+    let Some(frame) = view.frame(id) else {
+        return false;
+    };
+    match test {
+        FrameTest::Name(text) => match tables.names.name(id) {
+            Some(name) => text.matches(name),
+            None if id == NO_STACK => false,
+            None => {
+                let module = tables.modules.get(frame.module);
+                text.matches(&format!("{}+{:#x}", module.name, frame.address))
+            }
+        },
+        FrameTest::Module(text) => {
+            let module = tables.modules.get(frame.module);
+            id.0 >= crate::intern::RESERVED
+                && (text.matches(&module.name) || text.matches(&module.path))
+        }
+        FrameTest::File(text) => {
+            let link = tables.sources.chain(id).last();
+            let file = link.and_then(|link| tables.sources.file(*link));
+            file.is_some_and(|file| text.matches_path(file))
+        }
+        FrameTest::Kernel => id.0 >= crate::intern::RESERVED && frame.kind == FrameKind::Kernel,
+        FrameTest::User => id.0 >= crate::intern::RESERVED && frame.kind != FrameKind::Kernel,
+        FrameTest::Jit => frame.kind == FrameKind::Jit,
+        FrameTest::Inlined => false,
+    }
+}

@@ -1,0 +1,405 @@
+//! *Call trees* as ranges of sorted stacks.
+//!
+//! A node is a range of stacks that begin alike, so a tree costs nothing but
+//! the sorted stacks, and a node's children are found when it is opened. The
+//! full tree of 100,000 stacks would have two million nodes and take seconds to
+//! build; here opening any node takes microseconds.
+
+use super::selection::Selection;
+use super::shape::Step;
+use super::sort::{self, Span};
+use super::{Cancel, Cancelled};
+use crate::intern::stopped;
+use crate::store::ThreadSlot;
+use crate::{Function, FunctionId, View};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Which end of the stacks the tree begins at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Callees under their callers.
+    #[default]
+    TopDown,
+    /// Callers under their callees: the first level is what was on top.
+    BottomUp,
+}
+
+/// What the first level of a tree is, above all functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupBy {
+    #[default]
+    None,
+    /// By the name of threads.
+    Comm,
+    Process,
+    Thread,
+}
+
+/// A call tree. It never changes.
+#[derive(Debug)]
+pub struct CallTree {
+    view: View,
+    words: Vec<u32>,
+    /// Sorted: what begins alike is side by side.
+    spans: Vec<Span>,
+    /// Samples before each span, and at the end all.
+    sums: Vec<u64>,
+    groups: Vec<Arc<str>>,
+    direction: Direction,
+}
+
+/// One place in the tree: valid for the tree that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    pub kind: NodeKind,
+    /// Samples here and below.
+    pub samples: u64,
+    /// Those that end here; bottom-up: those whose stacks begin here.
+    pub own: u64,
+    /// 0 for the root.
+    pub depth: u32,
+    first: u32,
+    end: u32,
+}
+
+/// What a node stands for. The path of these from the root is the node's
+/// identity from one tree to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    Root,
+    /// A thread, process or name; see [`CallTree::group_name`].
+    Group(u32),
+    /// A function, or one of the honest rows that [`Function::role`] tells.
+    Function {
+        id: FunctionId,
+        inlined: bool,
+    },
+}
+
+const GROUP: u32 = 1 << 31;
+
+impl NodeKind {
+    fn of_word(word: u32) -> Self {
+        if word & GROUP != 0 {
+            return NodeKind::Group(word & !GROUP);
+        }
+        NodeKind::Function {
+            id: Step(word).function(),
+            inlined: Step(word).is_inlined(),
+        }
+    }
+}
+
+impl Selection {
+    /// The call tree of all selected samples.
+    pub fn tree(
+        &self,
+        direction: Direction,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Result<CallTree, Cancelled> {
+        let mut builder = Builder::default();
+        let mut groups = Vec::new();
+        if group_by == GroupBy::None {
+            for (at, entry) in self.entries.iter().enumerate() {
+                if at.is_multiple_of(super::selection::STEP) {
+                    cancel.check()?;
+                }
+                builder.push(self, direction, None, at as u32, entry.samples);
+            }
+        } else {
+            let (names, counts) = self.count_by_group(group_by, cancel)?;
+            groups = names;
+            for ((group, at), samples) in counts {
+                builder.push(self, direction, Some(group), at, samples);
+            }
+        }
+        sort::sort(&builder.words, &mut builder.items, cancel)?;
+        let mut sums = Vec::with_capacity(builder.items.len() + 1);
+        let mut sum = 0;
+        sums.push(sum);
+        for (_, samples) in &builder.items {
+            sum += samples;
+            sums.push(sum);
+        }
+        Ok(CallTree {
+            view: self.view.clone(),
+            words: builder.words,
+            spans: builder.items.into_iter().map(|(span, _)| span).collect(),
+            sums,
+            groups,
+            direction,
+        })
+    }
+
+    /// Samples by group and entry, and what the groups are called.
+    fn count_by_group(
+        &self,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Result<(Vec<Arc<str>>, GroupCounts), Cancelled> {
+        cancel.check()?;
+        let mut entry_of = HashMap::new();
+        for (at, entry) in (0u32..).zip(&self.entries) {
+            entry_of.insert((entry.stack.0, entry.ending as u8), at);
+        }
+        let (group_of, names) = self.group_threads(group_by);
+        let mut keys: Vec<(u64, u64)> = Vec::new();
+        self.visit(self.stamps, |sample| {
+            let group = u64::from(group_of[sample.thread.0 as usize]);
+            let stack = u64::from(sample.stack.0);
+            keys.push((
+                group << 40 | stack << 8 | sample.ending as u64,
+                sample.weight,
+            ));
+        });
+        cancel.check()?;
+        keys.sort_unstable();
+        let mut counts = Vec::new();
+        for run in keys.chunk_by(|a, b| a.0 == b.0) {
+            let key = run[0].0;
+            let entry = entry_of[&((key >> 8) as u32, key as u8)];
+            let samples = run.iter().map(|(_, weight)| weight).sum();
+            counts.push((((key >> 40) as u32, entry), samples));
+        }
+        Ok((names, counts))
+    }
+
+    fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<Arc<str>>) {
+        let table = &self.view.tables.processes;
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut known: HashMap<(u32, u32, Arc<str>), u32> = HashMap::new();
+        let group_of = (0..)
+            .map(ThreadSlot)
+            .zip(&self.threads)
+            .map(|(slot, tally)| {
+                if tally.samples == 0 {
+                    return 0;
+                }
+                let thread = table.thread(slot);
+                let process = table.get(thread.process);
+                let comm = process.map_or(&thread.comm, |p| &p.comm);
+                let (key, name) = match group_by {
+                    GroupBy::None | GroupBy::Comm => {
+                        ((0, 0, thread.comm.clone()), thread.comm.clone())
+                    }
+                    GroupBy::Process => {
+                        let pid = process.map_or(thread.tid, |p| p.pid);
+                        let name = format!("{comm}[{pid}]");
+                        ((thread.process.0, 0, Arc::default()), name.into())
+                    }
+                    GroupBy::Thread => {
+                        let name = format!("{}/{}", thread.comm, thread.tid);
+                        ((thread.process.0, thread.tid, Arc::default()), name.into())
+                    }
+                };
+                *known.entry(key).or_insert_with(|| {
+                    names.push(name);
+                    names.len() as u32 - 1
+                })
+            })
+            .collect();
+        (group_of, names)
+    }
+}
+
+/// Samples by group and number of entry.
+type GroupCounts = Vec<((u32, u32), u64)>;
+
+#[derive(Default)]
+struct Builder {
+    words: Vec<u32>,
+    items: Vec<(Span, u64)>,
+}
+
+impl Builder {
+    /// An entry's way from the root of the tree.
+    fn push(
+        &mut self,
+        selection: &Selection,
+        direction: Direction,
+        group: Option<u32>,
+        entry: u32,
+        samples: u64,
+    ) {
+        let entry = selection.entries[entry as usize];
+        let start = self.words.len() as u32;
+        self.words.extend(group.map(|group| group | GROUP));
+        let is_cut = entry.ending.is_user_stack() && !entry.ending.is_whole();
+        let cut = is_cut.then(|| stopped(entry.ending).0);
+        let shape = selection.shape(entry.shape);
+        match direction {
+            Direction::TopDown => {
+                self.words.extend(cut);
+                self.words.extend(shape.iter().rev());
+            }
+            Direction::BottomUp => {
+                self.words.extend(shape);
+                self.words.extend(cut);
+            }
+        }
+        let len = self.words.len() as u32 - start;
+        self.items.push((Span { start, len }, samples));
+    }
+}
+
+impl CallTree {
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    pub fn root(&self) -> Node {
+        Node {
+            kind: NodeKind::Root,
+            samples: self.sums.last().copied().unwrap_or(0),
+            own: 0,
+            depth: 0,
+            first: 0,
+            end: self.spans.len() as u32,
+        }
+    }
+
+    /// The nodes below, by samples, falling.
+    pub fn children(&self, node: &Node) -> Vec<Node> {
+        let mut children = self.children_unsorted(node);
+        children.sort_by_key(|child| Reverse(child.samples));
+        children
+    }
+
+    /// In an order that does not depend on counts.
+    pub(super) fn children_unsorted(&self, node: &Node) -> Vec<Node> {
+        let mut children = Vec::new();
+        let mut first = self.end_of_own(node);
+        while first < node.end {
+            let word = self.word(first, node.depth);
+            let end = self.run_end(first, node.end, node.depth, word);
+            let mut child = Node {
+                kind: NodeKind::of_word(word),
+                samples: self.sum(first, end),
+                own: 0,
+                depth: node.depth + 1,
+                first,
+                end,
+            };
+            child.own = self.sum(first, self.end_of_own(&child));
+            children.push(child);
+            first = end;
+        }
+        children
+    }
+
+    /// Whether anything is below.
+    pub fn has_children(&self, node: &Node) -> bool {
+        self.end_of_own(node) < node.end
+    }
+
+    /// The node at the end of a path from the root, if it is there.
+    pub fn find(&self, path: &[NodeKind]) -> Option<Node> {
+        path.iter().try_fold(self.root(), |node, kind| {
+            let mut children = self.children_unsorted(&node).into_iter();
+            children.find(|child| child.kind == *kind)
+        })
+    }
+
+    /// From a node down, always to the heaviest child, while that has at least
+    /// `share` of the node's samples.
+    pub fn hot_path(&self, node: &Node, share: f64) -> Vec<Node> {
+        let mut path = Vec::new();
+        let mut at = *node;
+        while let Some(next) = self.children(&at).into_iter().next()
+            && next.samples as f64 >= at.samples as f64 * share
+        {
+            path.push(next);
+            at = next;
+        }
+        path
+    }
+
+    /// The single stack below a node that has most samples, root first, and its
+    /// samples.
+    pub fn heaviest_stack(&self, node: &Node) -> Option<(Vec<NodeKind>, u64)> {
+        let spans = &self.spans[node.first as usize..node.end as usize];
+        let mut best: Option<(u32, u64)> = None;
+        let mut at = node.first;
+        for run in spans.chunk_by(|a, b| a.words(&self.words) == b.words(&self.words)) {
+            let samples = self.sum(at, at + run.len() as u32);
+            if best.is_none_or(|(_, most)| samples > most) {
+                best = Some((at, samples));
+            }
+            at += run.len() as u32;
+        }
+        let (at, samples) = best?;
+        let words = self.spans[at as usize].words(&self.words);
+        Some((
+            words.iter().map(|w| NodeKind::of_word(*w)).collect(),
+            samples,
+        ))
+    }
+
+    /// Every stack from the root, in sorted order, with its samples: what files
+    /// are written from.
+    pub fn stacks(&self) -> impl Iterator<Item = (Vec<NodeKind>, u64)> {
+        let mut at = 0;
+        let runs = self
+            .spans
+            .chunk_by(|a, b| a.words(&self.words) == b.words(&self.words));
+        runs.map(move |run| {
+            let samples = self.sum(at, at + run.len() as u32);
+            at += run.len() as u32;
+            let words = run[0].words(&self.words);
+            (
+                words.iter().map(|w| NodeKind::of_word(*w)).collect(),
+                samples,
+            )
+        })
+    }
+
+    /// What a function node stands for.
+    pub fn function(&self, id: FunctionId) -> Function {
+        self.view.function(id)
+    }
+
+    pub fn group_name(&self, group: u32) -> Option<&Arc<str>> {
+        self.groups.get(group as usize)
+    }
+
+    /// What a node is called.
+    pub fn name(&self, kind: NodeKind) -> Arc<str> {
+        match kind {
+            NodeKind::Root => "all".into(),
+            NodeKind::Group(group) => self.group_name(group).cloned().unwrap_or_default(),
+            NodeKind::Function { id, .. } => self.view.function(id).name,
+        }
+    }
+
+    fn sum(&self, first: u32, end: u32) -> u64 {
+        self.sums[end as usize] - self.sums[first as usize]
+    }
+
+    fn word(&self, span: u32, depth: u32) -> u32 {
+        self.words[(self.spans[span as usize].start + depth) as usize]
+    }
+
+    /// Where the stacks that end in the node end: they are sorted first.
+    fn end_of_own(&self, node: &Node) -> u32 {
+        let spans = &self.spans[node.first as usize..node.end as usize];
+        node.first + spans.partition_point(|span| span.len <= node.depth) as u32
+    }
+
+    /// The end of the run of spans that have `word` at `depth`: doubling steps,
+    /// then halving ones.
+    fn run_end(&self, first: u32, end: u32, depth: u32, word: u32) -> u32 {
+        let mut step = 1;
+        let mut low = first;
+        while low + step < end && self.word(low + step, depth) == word {
+            low += step;
+            step *= 2;
+        }
+        let high = end.min(low + step);
+        let rest = &self.spans[low as usize..high as usize];
+        let same = |span: &Span| self.words[(span.start + depth) as usize] == word;
+        low + rest.partition_point(same) as u32
+    }
+}

@@ -1,0 +1,167 @@
+//! A *view* is everything a store held at one moment. It never changes, costs
+//! little to take and less to clone, and can be queried on any thread while
+//! the store goes on: the two share their tables, and the store copies what it
+//! changes.
+
+use crate::intern::{NO_STACK, RESERVED, StackTable};
+use crate::names::NameTable;
+use crate::query::{Cancel, Cancelled, Query, Selection};
+use crate::sources::SourceTable;
+use crate::store::{History, Module, ModuleTable, ProcessTable};
+use crate::{Ending, Frame, FrameId, FrameKind, FunctionId, Info, RowName, intern};
+use std::sync::Arc;
+
+/// What a store held at one moment.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub(crate) tables: Arc<Tables>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) history: History,
+    pub(crate) stacks: StackTable,
+    pub(crate) frames: Arc<Vec<Frame>>,
+    pub(crate) names: NameTable,
+    pub(crate) sources: SourceTable,
+    pub(crate) modules: ModuleTable,
+    pub(crate) processes: ProcessTable,
+    pub(crate) info: Arc<Info>,
+    pub(crate) begin_ns: Option<u64>,
+    pub(crate) kept_seconds: f64,
+}
+
+/// What is known of a function but its counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    pub id: FunctionId,
+    /// Its name, or `module+0xoffset` while it has none.
+    pub name: Arc<str>,
+    /// Short: the file's last path part, `[kernel]`, `[vdso]`.
+    pub module: Arc<str>,
+    /// Long: the whole path where there is one.
+    pub module_path: Arc<str>,
+    /// Empty if there is none, or it is not known.
+    pub build_id: Arc<[u8]>,
+    pub kind: FrameKind,
+    /// An address of it that was sampled, inside the module.
+    pub address: u64,
+    pub name_state: RowName,
+    /// Where that address lies in source text, if it is known.
+    pub file: Option<Arc<str>>,
+    /// 0 if it is not known.
+    pub line: u32,
+    pub role: Role,
+}
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A function of a program.
+    Function,
+    /// Samples without any frame.
+    NoStack,
+    /// Samples of which a filter hides every frame.
+    Hidden,
+    /// What is missing of a stack whose walk did not reach the root, and why.
+    Stopped(Ending),
+}
+
+impl View {
+    /// Everything that a query asks for; an error if it was cancelled.
+    pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
+        Selection::new(self, query, cancel)
+    }
+
+    /// Samples in all of the history kept.
+    pub fn samples(&self) -> u64 {
+        self.tables.history.samples()
+    }
+
+    /// How many seconds the history goes back from the end of its last one.
+    pub fn kept_seconds(&self) -> f64 {
+        self.tables.kept_seconds
+    }
+
+    /// When the history begins, if it has.
+    pub fn begin_ns(&self) -> Option<u64> {
+        self.tables.begin_ns
+    }
+
+    /// The end of the newest second with a sample.
+    pub fn end_ns(&self) -> Option<u64> {
+        let second = self.tables.history.newest_second()?;
+        Some((second + 1).saturating_mul(1_000_000_000))
+    }
+
+    /// Where and how it was sampled.
+    pub fn info(&self) -> &Arc<Info> {
+        &self.tables.info
+    }
+
+    pub fn frame(&self, id: FrameId) -> Option<Frame> {
+        self.tables.frames.get(id.0 as usize).copied()
+    }
+
+    /// The function that a frame belongs to, in this view.
+    pub fn function_of(&self, frame: FrameId) -> FunctionId {
+        let owners = self.tables.names.owners();
+        owners.get(frame.0 as usize).copied().unwrap_or(frame)
+    }
+
+    /// Everything about a function but its counts.
+    pub fn function(&self, id: FunctionId) -> Function {
+        let module = match self.frame(id) {
+            Some(frame) if id.0 >= RESERVED => self.tables.modules.get(frame.module),
+            _ => Module::none(),
+        };
+        self.describe(id, id, module)
+    }
+
+    /// As [`View::function`], with the place in source text of `place`, a frame
+    /// of it.
+    pub(crate) fn describe(&self, id: FunctionId, place: FrameId, module: Module) -> Function {
+        let tables = &*self.tables;
+        let frame = self.frame(id);
+        let address = frame.map_or(0, |f| f.address);
+        let inlined = tables.sources.inlined_in(place).iter();
+        let source = { inlined }
+            .find(|link| link.function == id)
+            .or(tables.sources.chain(place).last())
+            .or(tables.sources.chain(id).last());
+        let tag = tables.names.tag(id);
+        let name_state = match tables.names.reason(tag) {
+            Some(reason) => RowName::Unnamed(reason),
+            None if tag.is_pending() => RowName::Pending,
+            None => RowName::Named,
+        };
+        Function {
+            id,
+            name: match tables.names.name(id) {
+                Some(name) => Arc::clone(name),
+                None => format!("{}+{address:#x}", module.name).into(),
+            },
+            module: module.name,
+            module_path: module.path,
+            build_id: module.build_id,
+            kind: frame.map_or(FrameKind::User, |f| f.kind),
+            address,
+            name_state,
+            file: source.and_then(|link| tables.sources.file(*link).cloned()),
+            line: source.map_or(0, |link| link.line),
+            role: role(id),
+        }
+    }
+}
+
+fn role(id: FunctionId) -> Role {
+    if id.0 >= RESERVED {
+        return Role::Function;
+    }
+    let is_it = |ending: &Ending| intern::stopped(*ending) == id;
+    match Ending::ALL.into_iter().find(is_it) {
+        Some(ending) => Role::Stopped(ending),
+        None if id == NO_STACK => Role::NoStack,
+        None => Role::Hidden,
+    }
+}

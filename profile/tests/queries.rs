@@ -1,0 +1,450 @@
+//! Queries over random histories, against what they must have in common and a
+//! count the slow way.
+
+use profile::filter::{Action, Clause};
+use profile::query::{CallTree, Direction, GroupBy, NeighbourKind, Node, NodeKind};
+use profile::{
+    Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId,
+    Query, Role, Scope, Selection, SourceFrame, Store, TimeRange, View,
+};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+struct Given {
+    stamp: u64,
+    cpu: u16,
+    process: u32,
+    tid: u32,
+    frames: Vec<u64>,
+    ending: Ending,
+    weight: u64,
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    let who = (0..1000u64, 0..4u16, 0..3u32, 0..5u32);
+    let frames = prop::collection::vec(0..12u64, 0..7);
+    (who, frames, 0..Ending::ALL.len(), 1..4u64).prop_map(
+        |((stamp, cpu, process, tid), frames, ending, weight)| Given {
+            stamp,
+            cpu,
+            process,
+            tid,
+            frames,
+            ending: Ending::ALL[ending],
+            weight,
+        },
+    )
+}
+
+fn frame(address: u64) -> Frame {
+    Frame {
+        module: ModuleId((address % 3) as u32),
+        address,
+        kind: match address % 3 {
+            0 => FrameKind::Kernel,
+            _ => FrameKind::User,
+        },
+    }
+}
+
+/// Addresses 4 and 5 have a function inlined, 9 has no name; the others are
+/// called after themselves, by twos.
+fn store(samples: &[Given]) -> Store {
+    let mut store = Store::new(Limits::default());
+    for (id, name) in [(0, "[kernel]"), (1, "libc.so.6"), (2, "postgres")] {
+        store.add_module(ModuleId(id), name, &format!("/usr/lib/{name}"));
+    }
+    for id in 0..3 {
+        store.add_process(ProcessId(id), id + 100, &format!("proc{id}"));
+    }
+    for sample in samples {
+        let frames: Vec<Frame> = sample.frames.iter().map(|a| frame(*a)).collect();
+        assert!(store.add_sample(NewSample {
+            time_ns: sample.stamp * 10_000_000,
+            cpu: sample.cpu,
+            process: ProcessId(sample.process),
+            tid: sample.tid,
+            comm: &format!("comm{}", sample.tid),
+            frames: &frames,
+            kernel_frames: 0,
+            ending: sample.ending,
+            weight: sample.weight,
+        }));
+    }
+    for id in store.frames_to_name(usize::MAX) {
+        let address = store.frame(id).expect("asked for").address;
+        let name = match address {
+            9 => NameState::Unnamed("stripped"),
+            _ => NameState::Named(format!("f{}", address / 2).into()),
+        };
+        store.set_name(id, name);
+        if matches!(address, 4 | 5) {
+            let link = |function, line| SourceFrame {
+                function,
+                file: "a.c",
+                line,
+            };
+            store.set_source(id, &[link("inl", 7), link("f2", 9)]);
+        }
+    }
+    store
+}
+
+fn select(view: &View, query: &Query) -> Selection {
+    view.select(query, &Cancel::new()).expect("not cancelled")
+}
+
+fn filter(text: &str) -> Query {
+    Query {
+        filter: text.parse().expect("a filter"),
+        ..Query::default()
+    }
+}
+
+fn tree(selection: &Selection, direction: Direction, group_by: GroupBy) -> CallTree {
+    selection
+        .tree(direction, group_by, &Cancel::new())
+        .expect("not cancelled")
+}
+
+/// Children and own samples add up at every node; gives the number of nodes.
+fn check_sums(tree: &CallTree, node: &Node) -> usize {
+    let children = tree.children(node);
+    let sum: u64 = children.iter().map(|child| child.samples).sum();
+    assert_eq!(sum + node.own, node.samples, "{node:?}");
+    assert_eq!(tree.has_children(node), !children.is_empty());
+    assert!(children.is_sorted_by_key(|child| std::cmp::Reverse(child.samples)));
+    1 + { children.iter() }
+        .map(|child| check_sums(tree, child))
+        .sum::<usize>()
+}
+
+/// Filters that a person may type here.
+fn clauses() -> impl Strategy<Value = Vec<&'static str>> {
+    let known = vec![
+        "f1",
+        "!f1",
+        "inl",
+        "fn~^f[23]$",
+        "mod:libc.so.6",
+        "!mod:postgres",
+        "hide:f2",
+        "hide:kind:inlined",
+        "only:kind:kernel",
+        "fold:libc.so.6",
+        "fold:recursion",
+        "comm:comm1",
+        "!comm:comm2",
+        "cpu:0-1",
+        "!cpu:3",
+        "pid:100,102",
+        "tid:1-3",
+        "kind:user",
+        "file:a.c",
+    ];
+    prop::collection::vec(prop::sample::select(known), 0..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_shape_adds_up(samples in prop::collection::vec(given(), 0..60), clauses in clauses()) {
+        let store = store(&samples);
+        let selection = select(&store.view(), &filter(&clauses.join(" ")));
+        let report = selection.report();
+        let all = selection.samples();
+        prop_assert_eq!(report.functions.iter().map(|f| f.self_samples).sum::<u64>(), all);
+        prop_assert_eq!(report.threads.iter().map(|t| t.samples).sum::<u64>(), all);
+        prop_assert_eq!(report.processes.iter().map(|p| p.samples).sum::<u64>(), all);
+        prop_assert_eq!(selection.cpus().iter().map(|c| c.samples).sum::<u64>(), all);
+        prop_assert_eq!(selection.cgroups().iter().map(|c| c.samples).sum::<u64>(), all);
+        prop_assert_eq!(selection.heat(16, None).cells.iter().sum::<u64>(), all);
+        prop_assert_eq!(report.completeness.endings.iter().map(|e| e.1).sum::<u64>(), all);
+
+        let totals: HashMap<_, _> = report.functions.iter().map(|f| (f.id, f)).collect();
+        for direction in [Direction::TopDown, Direction::BottomUp] {
+            for group_by in [GroupBy::None, GroupBy::Comm, GroupBy::Process, GroupBy::Thread] {
+                let tree = tree(&selection, direction, group_by);
+                prop_assert_eq!(tree.root().samples, all);
+                check_sums(&tree, &tree.root());
+                prop_assert_eq!(tree.stacks().map(|(_, n)| n).sum::<u64>(), all);
+            }
+        }
+        // The first level from the bottom is the list of functions.
+        let tree = tree(&selection, Direction::BottomUp, GroupBy::None);
+        let mut own: HashMap<_, u64> = HashMap::new();
+        for child in tree.children(&tree.root()) {
+            let NodeKind::Function { id, .. } = child.kind else { panic!("{child:?}") };
+            *own.entry(id).or_default() += child.samples;
+        }
+        for (id, samples) in own {
+            prop_assert_eq!(totals[&id].self_samples, samples);
+        }
+        for row in &report.functions {
+            let page = selection.page(row.id, &Cancel::new()).unwrap().expect("has samples");
+            let sum = |rows: &[profile::query::Neighbour]| rows.iter().map(|r| r.samples).sum::<u64>();
+            prop_assert_eq!(sum(&page.callers), row.total_samples);
+            prop_assert_eq!(sum(&page.callees), row.total_samples);
+            let own = page.callees.iter().find(|c| c.kind == NeighbourKind::Own);
+            // An innermost occurrence on top is what self is.
+            prop_assert_eq!(own.map_or(0, |c| c.samples), row.self_samples);
+            prop_assert_eq!(selection.heat(4, Some(row.id)).cells.iter().sum::<u64>(), row.total_samples);
+            prop_assert!(page.heaviest_samples > 0 && page.heaviest.contains(&row.id));
+        }
+    }
+
+    #[test]
+    fn one_more_clause_never_adds_a_sample(
+        samples in prop::collection::vec(given(), 0..60),
+        clauses in clauses(),
+    ) {
+        let view = store(&samples).view();
+        let mut before = u64::MAX;
+        for n in 0..=clauses.len() {
+            let selection = select(&view, &filter(&clauses[..n].join(" ")));
+            prop_assert!(selection.samples() <= before);
+            prop_assert!(selection.samples() <= selection.offered());
+            before = selection.samples();
+        }
+    }
+
+    #[test]
+    fn focus_and_exclude_are_a_partition(
+        samples in prop::collection::vec(given(), 0..60),
+        test in prop::sample::select(vec!["f1", "inl", "mod:libc.so.6", "kind:kernel", "comm:comm1", "cpu:1"]),
+    ) {
+        let view = store(&samples).view();
+        let all = select(&view, &Query::default()).samples();
+        let with = select(&view, &filter(test)).samples();
+        let without = select(&view, &filter(&format!("!{test}"))).samples();
+        prop_assert_eq!(with + without, all);
+    }
+
+    #[test]
+    fn windows_partition_time(samples in prop::collection::vec(given(), 1..60), cut in 0..10_000u64) {
+        let view = store(&samples).view();
+        let window = |window| select(&view, &Query { window, ..Query::default() });
+        let (cut, end) = (cut * 1_000_000, u64::MAX);
+        let all = window(TimeRange::ALL);
+        let early = window(TimeRange::last(Duration::MAX, cut));
+        let late = window(TimeRange::between(cut, end));
+        prop_assert_eq!(all.samples(), early.samples() + late.samples());
+    }
+
+    #[test]
+    fn a_view_never_changes(samples in prop::collection::vec(given(), 2..60), at in 1..59usize) {
+        let at = at.min(samples.len() - 1);
+        let mut first = store(&samples[..at]);
+        let view = first.view();
+        let text = |view: &View| format!("{:?}", select(view, &Query::default()).report());
+        let before = text(&view);
+        for sample in &samples[at..] {
+            let frames: Vec<Frame> = sample.frames.iter().map(|a| frame(a + 40)).collect();
+            first.add_sample(NewSample {
+                time_ns: sample.stamp * 10_000_000,
+                cpu: 0,
+                process: ProcessId(sample.process),
+                tid: 77,
+                comm: "later",
+                frames: &frames,
+                kernel_frames: 0,
+                ending: sample.ending,
+                weight: 1,
+            });
+            first.process_exited(ProcessId(sample.process));
+        }
+        for id in first.frames_to_name(usize::MAX) {
+            first.set_name(id, NameState::Named("later".into()));
+        }
+        prop_assert_eq!(before, text(&view));
+        let rest: u64 = samples[..at].iter().map(|s| s.weight).sum();
+        let now = select(&first.view(), &Query::default()).samples();
+        prop_assert_eq!(now, rest + (samples.len() - at) as u64);
+    }
+
+    #[test]
+    fn flame_boxes_lie_inside_their_parents(
+        samples in prop::collection::vec(given(), 1..60),
+        width in 1..200u32,
+    ) {
+        let selection = select(&store(&samples).view(), &Query::default());
+        let tree = tree(&selection, Direction::TopDown, GroupBy::Comm);
+        let flame = tree.flame(&tree.root(), width, 1, 100);
+        prop_assert_eq!((flame.rows[0][0].start, flame.rows[0][0].width), (0, width));
+        for rows in flame.rows.windows(2) {
+            let mut end = 0;
+            for shown in &rows[1] {
+                let parent = &rows[0][shown.parent];
+                prop_assert!(shown.width > 0 && shown.start >= end);
+                end = shown.start + shown.width;
+                prop_assert!(shown.start >= parent.start);
+                prop_assert!(end <= parent.start + parent.width);
+                prop_assert!(shown.samples <= parent.samples);
+            }
+        }
+    }
+}
+
+fn one(frames: &[u64], ending: Ending) -> Given {
+    Given {
+        stamp: 0,
+        cpu: 0,
+        process: 0,
+        tid: 1,
+        frames: frames.to_vec(),
+        ending,
+        weight: 1,
+    }
+}
+
+#[test]
+fn a_cut_stack_hangs_below_an_honest_row() {
+    let samples = [
+        one(&[2, 4], Ending::Root),
+        one(&[2, 4], Ending::ReadFault),
+        one(&[], Ending::NoUserStack),
+    ];
+    let selection = select(&store(&samples).view(), &Query::default());
+    let tree = tree(&selection, Direction::TopDown, GroupBy::None);
+    let mut names: Vec<String> = tree
+        .stacks()
+        .map(|(path, n)| {
+            let names: Vec<_> = path
+                .iter()
+                .map(|kind| tree.name(*kind).to_string())
+                .collect();
+            format!("{} {n}", names.join(";"))
+        })
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "[no stack] 1",
+            "[stopped: read_fault];f2;inl;f1 1",
+            "f2;inl;f1 1"
+        ]
+    );
+    let cut = tree
+        .children(&tree.root())
+        .into_iter()
+        .find_map(|node| match node.kind {
+            NodeKind::Function { id, .. } => match tree.function(id).role {
+                Role::Stopped(ending) => Some((ending, node.samples)),
+                _ => None,
+            },
+            _ => None,
+        });
+    assert_eq!(cut, Some((Ending::ReadFault, 1)));
+    let path = tree.hot_path(&tree.root(), 0.0);
+    assert!(!path.is_empty());
+}
+
+#[test]
+fn hiding_charges_the_caller_and_hiding_all_is_shown() {
+    let view = store(&[one(&[2, 4], Ending::Root)]).view();
+    let own = |text: &str| {
+        let rows = select(&view, &filter(text)).functions();
+        rows.iter()
+            .find(|f| f.self_samples > 0)
+            .expect("a row")
+            .name
+            .to_string()
+    };
+    assert_eq!(own(""), "f1");
+    assert_eq!(own("hide:f1"), "inl");
+    assert_eq!(own("hide:f1 hide:kind:inlined"), "f2");
+    assert_eq!(own("fold:libc.so.6 fold:postgres"), "[hidden]");
+}
+
+#[test]
+fn recursion_folds_to_one_frame() {
+    let view = store(&[one(&[6, 0, 2, 0, 2], Ending::Root)]).view();
+    let selection = select(&view, &filter("fold:recursion"));
+    let tree = tree(&selection, Direction::TopDown, GroupBy::None);
+    let stacks: Vec<_> = tree.stacks().collect();
+    let names: Vec<_> = stacks[0].0.iter().map(|kind| tree.name(*kind)).collect();
+    assert_eq!(
+        names.iter().map(|n| &**n).collect::<Vec<_>>(),
+        ["f1", "f0", "f3"]
+    );
+}
+
+#[test]
+fn scope_narrows_by_process_thread_cpu_and_function() {
+    let mut other = one(&[6], Ending::Root);
+    (other.process, other.tid, other.cpu) = (1, 2, 3);
+    let view = store(&[one(&[2, 4], Ending::Root), other]).view();
+    let all = select(&view, &Query::default());
+    let samples = |scope: Scope| {
+        let query = Query {
+            scope,
+            ..Query::default()
+        };
+        select(&view, &query).samples()
+    };
+    let scope = Scope::default();
+    assert_eq!(
+        samples(Scope {
+            processes: vec![ProcessId(1)],
+            ..scope.clone()
+        }),
+        1
+    );
+    assert_eq!(
+        samples(Scope {
+            threads: vec![(ProcessId(1), 1)],
+            ..scope.clone()
+        }),
+        0
+    );
+    assert_eq!(
+        samples(Scope {
+            cpus: vec![0, 3],
+            ..scope.clone()
+        }),
+        2
+    );
+    let f3 = all
+        .functions()
+        .iter()
+        .find(|f| &*f.name == "f3")
+        .unwrap()
+        .id;
+    assert_eq!(
+        samples(Scope {
+            functions: vec![f3],
+            ..scope.clone()
+        }),
+        1
+    );
+    assert_eq!(
+        samples(Scope {
+            cgroups: vec!["/".into()],
+            ..scope
+        }),
+        0,
+        "not known"
+    );
+}
+
+#[test]
+fn a_cancelled_query_says_so() {
+    let view = store(&[one(&[2], Ending::Root)]).view();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(view.select(&Query::default(), &cancel).is_err());
+}
+
+#[test]
+fn a_clause_made_from_a_name_matches_just_that() {
+    let view = store(&[one(&[2, 4], Ending::Root), one(&[6], Ending::Root)]).view();
+    let mut query = Query::default();
+    query.filter.push(Clause::function(Action::Exclude, "f3"));
+    assert_eq!(select(&view, &query).samples(), 1);
+    assert_eq!(query.filter.to_string(), "!fn:f3");
+    assert_eq!(query.filter, "!fn:f3".parse::<Filter>().unwrap());
+}
