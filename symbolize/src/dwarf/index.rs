@@ -1,0 +1,105 @@
+//! Which unit has the code at an address.
+
+use super::paint::{self, Interval, Painted};
+use super::reader::Reader;
+use super::rows;
+use super::scopes::is_code;
+use super::sections::Sections;
+
+/// 64 MiB while it is made.
+const INTERVALS_MAX: usize = 4 << 20;
+
+#[derive(Debug, Default)]
+pub struct Index {
+    painted: Vec<Painted>,
+    /// By unit: whether it is here.
+    listed: Vec<bool>,
+}
+
+/// Of units that claim the same code the first one has it.
+fn owner(unit: usize) -> u32 {
+    u32::MAX - unit as u32
+}
+
+impl Index {
+    /// By `.debug_aranges`, which needs no look at the units. It need not
+    /// list all of them.
+    pub fn listed(sections: &Sections, units: &[usize]) -> Index {
+        let mut intervals = Vec::new();
+        let mut listed = vec![false; units.len()];
+        let dwarf = sections.dwarf();
+        let mut headers = dwarf.debug_aranges.headers();
+        while let Ok(Some(header)) = headers.next() {
+            let Ok(unit) = units.binary_search(&header.debug_info_offset().0) else {
+                continue;
+            };
+            let mut entries = header.entries();
+            while let Ok(Some(entry)) = entries.next()
+                && intervals.len() < INTERVALS_MAX
+            {
+                let range = entry.range();
+                if is_code(range.begin, range.end) {
+                    listed[unit] = true;
+                    intervals.push(Interval {
+                        start: range.begin,
+                        end: range.end,
+                        owner: owner(unit),
+                    });
+                }
+            }
+        }
+        Index {
+            painted: paint::paint(intervals),
+            listed,
+        }
+    }
+
+    /// By what the other units say of themselves.
+    pub fn of_unlisted(reader: &Reader<'_>, listed: &Index) -> Index {
+        let mut intervals = Vec::new();
+        let is_listed = |unit: &usize| listed.listed.get(*unit).copied().unwrap_or(false);
+        for unit in (0..reader.units()).filter(|unit| !is_listed(unit)) {
+            add_unit(reader, unit, &mut intervals);
+            if intervals.len() > INTERVALS_MAX {
+                break;
+            }
+        }
+        Index {
+            painted: paint::paint(intervals),
+            listed: Vec::new(),
+        }
+    }
+
+    pub fn find(&self, addr: u64) -> Option<usize> {
+        let behind = self.painted.partition_point(|p| p.start <= addr);
+        let owner = self.painted.get(behind.checked_sub(1)?)?.owner?;
+        Some((u32::MAX - owner) as usize)
+    }
+}
+
+fn add_unit(reader: &Reader<'_>, index: usize, intervals: &mut Vec<Interval>) {
+    let Some(unit) = reader.unit(index) else {
+        return;
+    };
+    let before = intervals.len();
+    let mut add = |start, end| {
+        let owner = owner(index);
+        if is_code(start, end) {
+            intervals.push(Interval { start, end, owner });
+        }
+    };
+    if let Ok(mut ranges) = reader.dwarf().unit_ranges(&unit) {
+        while let Ok(Some(range)) = ranges.next() {
+            add(range.begin, range.end);
+        }
+    }
+    if intervals.len() == before {
+        // Some compilers leave the ranges out; the lines tell as well.
+        let rows = rows::read(&unit, false);
+        for pair in rows.windows(2).filter(|pair| pair[0].file != rows::NO_FILE) {
+            let owner = owner(index);
+            let (start, end) = (pair[0].start, pair[1].start);
+            intervals.push(Interval { start, end, owner });
+        }
+    }
+}

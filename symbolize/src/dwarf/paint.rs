@@ -1,0 +1,83 @@
+//! Intervals that lie over one another, as a list in which each address has
+//! one owner.
+
+use std::collections::BinaryHeap;
+
+/// `start..end` belongs to `owner`, unless a higher owner has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub start: u64,
+    pub end: u64,
+    pub owner: u32,
+}
+
+/// From here to the next one it is that owner's, or nobody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Painted {
+    pub start: u64,
+    pub owner: Option<u32>,
+}
+
+/// The list in ascending order; it ends with nobody.
+pub fn paint(mut intervals: Vec<Interval>) -> Vec<Painted> {
+    intervals.retain(|interval| interval.start < interval.end);
+    intervals.sort_unstable_by_key(|interval| (interval.start, interval.owner));
+    let mut painted: Vec<Painted> = Vec::with_capacity(intervals.len() * 2);
+    let mut push = |start: u64, owner: Option<u32>| {
+        painted.pop_if(|last| last.start == start);
+        if painted.last().and_then(|last| last.owner) != owner {
+            painted.push(Painted { start, owner });
+        }
+    };
+    // The highest owner on top.
+    let mut open: BinaryHeap<(u32, u64)> = BinaryHeap::new();
+    for interval in &intervals {
+        close(&mut open, interval.start, &mut push);
+        open.push((interval.owner, interval.end));
+        let top = open.peek().map(|(owner, _)| *owner);
+        push(interval.start, top);
+    }
+    close(&mut open, u64::MAX, &mut push);
+    painted
+}
+
+/// Takes away those that end at or before `to`; who lies below comes to light.
+fn close(open: &mut BinaryHeap<(u32, u64)>, to: u64, push: &mut impl FnMut(u64, Option<u32>)) {
+    while let Some(&(_, end)) = open.peek().filter(|(_, end)| *end <= to) {
+        open.pop();
+        while open.peek().is_some_and(|(_, other)| *other <= end) {
+            open.pop();
+        }
+        push(end, open.peek().map(|(owner, _)| *owner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(painted: &[Painted], addr: u64) -> Option<u32> {
+        let behind = painted.partition_point(|p| p.start <= addr);
+        painted[..behind].last()?.owner
+    }
+
+    proptest! {
+        /// Against the definition, tried at every address.
+        #[test]
+        fn the_highest_has_it(
+            spans in proptest::collection::vec((0u64..60, 0u64..30), 0..25)
+        ) {
+            let intervals: Vec<_> = (0..).zip(&spans).map(|(owner, (start, len))| {
+                Interval { start: *start, end: start + len, owner }
+            }).collect();
+            let painted = paint(intervals.clone());
+            prop_assert!(painted.is_sorted_by(|a, b| a.start < b.start));
+            for addr in 0..100 {
+                let holds = |i: &&Interval| i.start <= addr && addr < i.end;
+                let expected = intervals.iter().filter(holds).map(|i| i.owner).max();
+                prop_assert_eq!(at(&painted, addr), expected, "{}", addr);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The rows of a unit's line number program: from this address on, that line.
+
+use gimli::{ColumnType, Unit};
+
+use super::scopes::is_code;
+use super::sections::Slice;
+
+/// Of one unit. LTO makes the largest, with some millions.
+const ROWS_MAX: usize = 64 << 20;
+
+/// A file's number where no row applies.
+pub const NO_FILE: u32 = u32::MAX;
+
+/// From `start` to the next one it is this line, or none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    pub start: u64,
+    /// The number in the program's own list, or [`NO_FILE`].
+    pub file: u32,
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Row {
+    fn end(start: u64) -> Row {
+        Row {
+            start,
+            file: NO_FILE,
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
+/// All rows in ascending order, each sequence ended by a row without file.
+/// Where sequences overlap, the one that starts first counts.
+pub fn read(unit: &Unit<Slice<'_>>, columns: bool) -> Vec<Row> {
+    let Some(program) = unit.line_program.clone() else {
+        return Vec::new();
+    };
+    let mut found = Sequences::default();
+    let mut rows = program.rows();
+    // What was read up to a mistake is as good as ever.
+    while let Ok(Some((_, row))) = rows.next_row()
+        && found.rows.len() < ROWS_MAX
+    {
+        let start = row.address();
+        if row.end_sequence() {
+            found.end(start);
+            continue;
+        }
+        let column = match row.column() {
+            ColumnType::Column(column) if columns => column.get().try_into().unwrap_or(0),
+            _ => 0,
+        };
+        found.add(Row {
+            start,
+            file: row.file_index().try_into().unwrap_or(NO_FILE),
+            line: row
+                .line()
+                .map_or(0, |line| line.get().try_into().unwrap_or(0)),
+            column,
+        });
+    }
+    found.sorted()
+}
+
+/// Rows as the program puts them out.
+#[derive(Default)]
+struct Sequences {
+    rows: Vec<Row>,
+    /// Start, end, and where in `rows`.
+    sequences: Vec<(u64, u64, usize, usize)>,
+    first: usize,
+}
+
+impl Sequences {
+    fn add(&mut self, row: Row) {
+        // Of several at one address the last counts, as in debuggers. Of two
+        // that are equal the first is enough.
+        let is_open = self.rows.len() > self.first;
+        if is_open && self.rows.last().is_some_and(|last| last.start == row.start) {
+            self.rows.pop();
+        }
+        let last = self.rows[self.first..].last();
+        let same = |last: &Row| {
+            Row {
+                start: row.start,
+                ..*last
+            } == row
+        };
+        if !last.is_some_and(same) {
+            self.rows.push(row);
+        }
+    }
+
+    fn end(&mut self, end: u64) {
+        let behind = self.rows.len();
+        if let Some(start) = self.rows.get(self.first).map(|row| row.start)
+            && is_code(start, end)
+        {
+            self.sequences.push((start, end, self.first, behind));
+        }
+        self.first = behind;
+    }
+
+    fn sorted(mut self) -> Vec<Row> {
+        self.sequences
+            .sort_unstable_by_key(|(start, end, ..)| (*start, *end));
+        let mut sorted: Vec<Row> = Vec::with_capacity(self.rows.len() + self.sequences.len());
+        let mut done = 0;
+        for &(_, end, first, behind) in &self.sequences {
+            if end <= done {
+                continue;
+            }
+            sorted.pop_if(|last| last.start >= done.max(self.rows[first].start));
+            let rows = &self.rows[first..behind];
+            let skipped = rows
+                .partition_point(|row| row.start <= done)
+                .saturating_sub(1);
+            for row in rows[skipped..].iter().take_while(|row| row.start < end) {
+                sorted.push(Row {
+                    start: row.start.max(done),
+                    ..*row
+                });
+            }
+            sorted.push(Row::end(end));
+            done = end;
+        }
+        sorted
+    }
+}

@@ -1,0 +1,110 @@
+//! Split DWARF: units of which the file has a skeleton, and another file the
+//! entries; a `.dwo` for each, or a `.dwp` with all.
+//!
+//! The path of a `.dwo` file is a stranger's word: it is opened below the
+//! target's root, and counts if it has the unit's number.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use gimli::{Dwarf, DwoId, Unit};
+
+use super::reader::Reader;
+use super::sections::{Sections, Slice};
+use crate::debug_file::DebugFiles;
+
+/// Where split units are.
+#[derive(Debug)]
+pub struct Split {
+    files: DebugFiles,
+    package: OnceLock<Option<Sections>>,
+}
+
+impl Split {
+    pub fn new(files: DebugFiles) -> Split {
+        Split {
+            files,
+            package: OnceLock::new(),
+        }
+    }
+
+    /// The entries of a skeleton unit.
+    pub fn find(
+        &self,
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        id: DwoId,
+    ) -> Option<Found<'_>> {
+        let name = dwarf.attr_string(unit, unit.dwo_name().ok()??).ok()?;
+        if let Some(package) = self.package() {
+            return Some(Found::Packaged(package, id));
+        }
+        let name = Path::new(OsStr::from_bytes(name.slice()));
+        let compiled_in = unit.comp_dir.map_or(&[][..], |dir| dir.slice());
+        let as_built = Path::new(OsStr::from_bytes(compiled_in)).join(name);
+        // Moved along with the program.
+        let beside = self.files.path().parent().unwrap_or(Path::new("/"));
+        let moved = [beside.join(name), beside.join(name.file_name()?)];
+        let paths = [as_built.as_path(), &moved[0], &moved[1]];
+        let object = self.files.named(paths)?;
+        Some(Found::Alone(
+            Box::new(Sections::read_split(&object).ok()?),
+            id,
+        ))
+    }
+
+    /// `program.dwp` beside the program.
+    fn package(&self) -> Option<&Sections> {
+        let read = || {
+            let mut path = self.files.path().as_os_str().to_owned();
+            path.push(".dwp");
+            let object = self.files.named([PathBuf::from(path).as_path()])?;
+            Sections::read_package(&object).ok()
+        };
+        self.package.get_or_init(read).as_ref()
+    }
+}
+
+/// The sections with the entries of a split unit.
+pub enum Found<'s> {
+    Packaged(&'s Sections, DwoId),
+    Alone(Box<Sections>, DwoId),
+}
+
+impl Found<'_> {
+    /// Gives the split unit's part of the sections to `read`.
+    pub fn with<T>(
+        &self,
+        parent: &Dwarf<Slice<'_>>,
+        read: impl for<'e> FnOnce((Dwarf<Slice<'e>>, DwoId)) -> Option<T>,
+    ) -> Option<T> {
+        match self {
+            Found::Packaged(sections, id) => read((sections.packaged(*id, parent)?, *id)),
+            Found::Alone(sections, id) => {
+                let mut dwarf = sections.dwarf();
+                dwarf.make_dwo(parent);
+                read((dwarf, *id))
+            }
+        }
+    }
+}
+
+/// A split unit, found in its file.
+pub struct SplitUnit<'e> {
+    pub reader: Reader<'e>,
+    pub unit: Unit<Slice<'e>>,
+}
+
+impl<'e> SplitUnit<'e> {
+    pub fn new((dwarf, id): (Dwarf<Slice<'e>>, DwoId)) -> Option<SplitUnit<'e>> {
+        let reader = Reader::of_split(dwarf);
+        let unit = (0..reader.units()).find_map(|index| {
+            let unit = reader.unit(index)?;
+            (unit.dwo_id == Some(id)).then_some(unit)
+        })?;
+        let unit = Unit::new(reader.dwarf(), unit.header).ok()?;
+        Some(SplitUnit { reader, unit })
+    }
+}

@@ -1,0 +1,163 @@
+//! The bytes of a table: in memory, or in a file of ours, of which each block
+//! of 64 KiB is read and checked when it is first needed.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::format::{HEADER_BYTES, SUM_AT};
+use crate::OpenError;
+use crate::bytes::u32_in;
+
+pub const BLOCK_BYTES: usize = 64 << 10;
+
+/// 1 GiB of debug information makes a table of some 300 MiB.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// `None` inside if it is not what was written.
+type Block = OnceLock<Option<Box<[u8]>>>;
+
+#[derive(Debug)]
+pub enum Blocks {
+    Memory(Vec<u8>),
+    File {
+        file: File,
+        len: u64,
+        blocks: Box<[Block]>,
+        sums: Vec<u8>,
+        damaged: AtomicBool,
+    },
+}
+
+impl Blocks {
+    pub fn file(file: File) -> Result<Blocks, OpenError> {
+        let what = "symbol table of the cache";
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|source| OpenError::Read { what, source })?;
+        if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+            return Err(OpenError::Refused(what));
+        }
+        let len = metadata.len();
+        Ok(Blocks::File {
+            file,
+            len,
+            blocks: Box::default(),
+            sums: Vec::new(),
+            damaged: AtomicBool::new(false),
+        })
+    }
+
+    pub fn header(&self) -> Option<[u8; HEADER_BYTES]> {
+        match self {
+            Blocks::Memory(bytes) => bytes.first_chunk().copied(),
+            Blocks::File { file, .. } => {
+                let mut header = [0; HEADER_BYTES];
+                file.read_exact_at(&mut header, 0).ok()?;
+                Some(header)
+            }
+        }
+    }
+
+    /// Reads the sums behind `end`, and checks them; `None` if they are wrong.
+    pub fn read_sums(&mut self, end: u64, expected: u32) -> Option<()> {
+        let count = end.div_ceil(BLOCK_BYTES as u64);
+        let bytes = count.checked_mul(4)?;
+        match self {
+            // What is in memory was written by us a moment ago, or is read by
+            // a test that wants to see what damage does.
+            Blocks::Memory(all) => (end <= all.len() as u64).then_some(()),
+            Blocks::File {
+                file,
+                len,
+                blocks,
+                sums,
+                ..
+            } => {
+                if end.checked_add(bytes) != Some(*len) {
+                    return None;
+                }
+                let mut read = vec![0; bytes as usize];
+                file.read_exact_at(&mut read, end).ok()?;
+                if crc32fast::hash(&read) != expected {
+                    return None;
+                }
+                *sums = read;
+                *len = end;
+                *blocks = (0..count).map(|_| OnceLock::new()).collect();
+                Some(())
+            }
+        }
+    }
+
+    #[inline]
+    pub fn word(&self, at: u64) -> Option<u32> {
+        let bytes = self.bytes(at, 4)?;
+        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    /// Bytes that lie in one block.
+    #[inline]
+    pub fn bytes(&self, at: u64, len: u64) -> Option<&[u8]> {
+        match self {
+            Blocks::Memory(bytes) => {
+                let start = usize::try_from(at).ok()?;
+                let len = usize::try_from(len).ok()?;
+                bytes.get(start..start.checked_add(len)?)
+            }
+            Blocks::File { .. } => {
+                let block = self.block((at / BLOCK_BYTES as u64) as usize)?;
+                let start = (at % BLOCK_BYTES as u64) as usize;
+                let len = usize::try_from(len).ok()?;
+                block.get(start..start.checked_add(len)?)
+            }
+        }
+    }
+
+    fn block(&self, index: usize) -> Option<&[u8]> {
+        let Blocks::File {
+            file,
+            len,
+            blocks,
+            sums,
+            damaged,
+        } = self
+        else {
+            return None;
+        };
+        let read = || {
+            let start = index as u64 * BLOCK_BYTES as u64;
+            let size = (len - start).min(BLOCK_BYTES as u64);
+            let mut block = vec![0; size as usize];
+            let is_read = file.read_exact_at(&mut block, start).is_ok();
+            // The sums of the header cannot be in a sum of the header.
+            if let Some(sums) = block.get_mut(SUM_AT..SUM_AT + 8).filter(|_| index == 0) {
+                sums.fill(0);
+            }
+            let whole = is_read && Some(crc32fast::hash(&block)) == u32_in(sums, index * 4);
+            if !whole {
+                damaged.store(true, Ordering::Relaxed);
+            }
+            whole.then(|| block.into_boxed_slice())
+        };
+        blocks.get(index)?.get_or_init(read).as_deref()
+    }
+
+    pub fn is_damaged(&self) -> bool {
+        match self {
+            Blocks::Memory(_) => false,
+            Blocks::File { damaged, .. } => damaged.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Blocks::Memory(bytes) => bytes.capacity(),
+            Blocks::File { blocks, sums, .. } => {
+                let read = blocks.iter().filter_map(|block| block.get()?.as_ref());
+                let read: usize = read.map(|block| block.len()).sum();
+                read + size_of_val::<[_]>(blocks) + sums.len()
+            }
+        }
+    }
+}

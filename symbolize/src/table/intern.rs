@@ -1,0 +1,39 @@
+//! Texts, each kept once, laid out as the table has them: a length, then the
+//! bytes, at a multiple of four and within one block.
+
+use std::collections::HashMap;
+
+use super::blocks::BLOCK_BYTES;
+use super::format::NONE;
+use crate::hash::FastState;
+
+/// They are laid out for a part that starts with a block.
+#[derive(Debug, Default)]
+pub struct Texts<'t> {
+    ids: HashMap<&'t [u8], u32, FastState>,
+    pub bytes: Vec<u8>,
+}
+
+impl<'t> Texts<'t> {
+    /// The number of a text, in words from the part's start; `NONE` when there
+    /// are more than numbers.
+    pub fn add(&mut self, text: &'t [u8]) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let size = 4 + text.len();
+        let within = self.bytes.len() % BLOCK_BYTES;
+        if within + size > BLOCK_BYTES {
+            let padding = BLOCK_BYTES - within;
+            self.bytes.resize(self.bytes.len() + padding, 0);
+        }
+        let Ok(id) = u32::try_from(self.bytes.len() / 4) else {
+            return NONE;
+        };
+        self.bytes.extend((text.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(text);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        self.ids.insert(text, id);
+        id
+    }
+}

@@ -1,0 +1,245 @@
+//! Lines and inlined functions at every address, against the crate addr2line.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use addr2line::LookupResult;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
+use support::{Random, compile};
+use symbolize::debug_file::DebugFiles;
+use symbolize::dwarf::DebugInfo;
+use symbolize::object::Object;
+use symbolize::source::Source;
+use symbolize::table::{Extras, Table};
+use symbolize::{ElfSymbols, FileSource, LinkAddr, RemoteFiles};
+
+/// Function, file, line, column.
+type Frame = (String, String, u32, u32);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn frames(table: &Table, addr: u64) -> Vec<Frame> {
+    let frame = |frame: symbolize::table::SourceFrame<'_>| {
+        let function = text(frame.function.unwrap_or_default());
+        (function, text(&frame.path()), frame.line, frame.column)
+    };
+    table.find(LinkAddr(addr)).map(frame).collect()
+}
+
+fn object(path: &Path) -> Object {
+    Object::read(&fs::File::open(path).unwrap()).unwrap()
+}
+
+fn debug_files(path: &Path) -> DebugFiles {
+    DebugFiles::of(&FileSource::new(path), RemoteFiles::Open)
+}
+
+fn debug_info(path: &Path) -> DebugInfo {
+    let info = DebugInfo::read(&object(path), debug_files(path));
+    info.unwrap().expect("there is debug information")
+}
+
+/// The code of functions, and a little around it.
+fn addresses(path: &Path) -> Vec<u64> {
+    let symbols = ElfSymbols::from_object(object(path)).unwrap();
+    let starts = symbols.functions();
+    starts
+        .flat_map(|f| f.start.0.saturating_sub(2)..f.start.0 + f.size + 2)
+        .collect()
+}
+
+fn by_addr2line(path: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
+    let object = object(path);
+    let load = |id: addr2line::gimli::SectionId| {
+        let bytes = object.debug_section(id.name(), u64::MAX).map_err(|_| ())?;
+        Ok::<_, ()>(EndianSlice::new(bytes.leak(), LittleEndian))
+    };
+    let context = addr2line::Context::from_dwarf(Dwarf::load(load).unwrap()).unwrap();
+    let find = |addr: &u64| {
+        let LookupResult::Output(frames) = context.find_frames(*addr) else {
+            panic!("split");
+        };
+        let (mut frames, mut found) = (frames.unwrap(), Vec::new());
+        while let Some(frame) = frames.next().unwrap() {
+            let place = frame.location.as_ref();
+            let function = frame.function.map(|f| text(f.name.slice()));
+            found.push((
+                function.unwrap_or_default(),
+                place.and_then(|p| p.file).unwrap_or_default().to_string(),
+                place.and_then(|p| p.line).unwrap_or(0),
+                place.and_then(|p| p.column).unwrap_or(0),
+            ));
+        }
+        found
+    };
+    addresses.iter().map(find).collect()
+}
+
+fn by_us(path: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
+    let info = debug_info(path);
+    let of_unit = |addr: &u64| {
+        let table = info.table_at(LinkAddr(*addr));
+        table.map_or_else(Vec::new, |table| frames(&table, *addr))
+    };
+    let found: Vec<_> = addresses.iter().map(of_unit).collect();
+
+    let extras = Extras {
+        columns: true,
+        ..Extras::default()
+    };
+    let bytes = info.build(&extras, 2).unwrap();
+    assert_eq!(bytes, info.build(&extras, 1).unwrap(), "always the same");
+    let whole = Table::from_bytes(bytes).unwrap();
+    for (addr, found) in addresses.iter().zip(&found) {
+        assert_eq!(&frames(&whole, *addr), found, "{addr:#x}");
+    }
+    found
+}
+
+#[track_caller]
+fn agrees(path: &Path) -> usize {
+    let addresses = addresses(path);
+    let (ours, theirs) = (by_us(path, &addresses), by_addr2line(path, &addresses));
+    for ((addr, ours), theirs) in addresses.iter().zip(&ours).zip(&theirs) {
+        assert_eq!(ours, theirs, "{path:?} {addr:#x}");
+    }
+    ours.iter().filter(|frames| frames.len() > 1).count()
+}
+
+#[test]
+fn every_version_and_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let kinds: [&[&str]; 8] = [
+        &["-gdwarf-2"],
+        &["-gdwarf-3"],
+        &["-gdwarf-4"],
+        &["-gdwarf-5"],
+        &["-gdwarf-5", "-gz=zlib"],
+        &["-gdwarf-4", "-gz=zlib-gnu"],
+        &["-g1"],
+        &["-g", "-flto"],
+    ];
+    for kind in kinds {
+        let flags = [&["-O2"], kind].concat();
+        if let Some(path) = compile(directory.path(), "lines.c", "program", &flags) {
+            assert_ne!(agrees(&path), 0, "{kind:?}: something is inlined");
+        }
+    }
+}
+
+/// What is split must tell the same as what is not.
+#[test]
+fn split() {
+    let directory = tempfile::tempdir().unwrap();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let build = |name: &str, flag| -> Option<PathBuf> {
+            compile(directory.path(), "lines.c", name, &["-O2", version, flag])
+        };
+        let Some((whole, split)) = build("whole", "-g").zip(build("split", "-gsplit-dwarf")) else {
+            return;
+        };
+        let addresses = addresses(&whole);
+        assert_eq!(by_us(&whole, &addresses), by_us(&split, &addresses));
+    }
+}
+
+/// All that can be asked, asked of bytes that may be a program.
+fn exercise(bytes: Vec<u8>, addresses: &[u64]) {
+    let Ok(object) = Object::from_source(Source::Memory(bytes.into())) else {
+        return;
+    };
+    let files = debug_files(Path::new("/nowhere/program"));
+    let Ok(Some(info)) = DebugInfo::read(&object, files) else {
+        return;
+    };
+    for addr in addresses {
+        if let Some(table) = info.table_at(LinkAddr(*addr)) {
+            assert!(frames(&table, *addr).len() <= 1000);
+        }
+    }
+    let _ = info.build(&Extras::default(), 1);
+}
+
+#[test]
+fn damaged_debug_information() {
+    let directory = tempfile::tempdir().unwrap();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let flags = ["-O2", version];
+        let Some(path) = compile(directory.path(), "lines.c", "victim", &flags) else {
+            return;
+        };
+        let addresses: Vec<u64> = addresses(&path).into_iter().step_by(16).collect();
+        let bytes = fs::read(&path).unwrap();
+        let object = object(&path);
+        let sections: Vec<_> = object
+            .sections()
+            .iter()
+            .filter(|section| object.section_name(section).starts_with(b".debug_"))
+            .map(|section| (section.offset as usize, section.size as usize))
+            .collect();
+        let mut random = Random(0x5eed);
+        for _ in 0..1000 {
+            let mut bytes = bytes.clone();
+            for _ in 0..=random.below(6) {
+                let (start, size) = sections[random.below(sections.len())];
+                let at = start + random.below(size);
+                bytes[at] = match random.below(3) {
+                    0 => random.below(256) as u8,
+                    1 => bytes[at] ^ 1 << random.below(8),
+                    _ => 0xff,
+                };
+            }
+            exercise(bytes, &addresses);
+        }
+    }
+}
+
+#[test]
+fn damaged_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "lines.c", "program", &["-O2", "-g"]) else {
+        return;
+    };
+    let addresses: Vec<u64> = addresses(&path).into_iter().step_by(8).collect();
+    let good = debug_info(&path).build(&Extras::default(), 1).unwrap();
+    let file = directory.path().join("table");
+    let mut random = Random(7);
+    for round in 0..1000 {
+        let mut bytes = good.clone();
+        let at = random.below(if round % 2 == 0 { 256 } else { bytes.len() });
+        bytes[at] ^= 1 << random.below(8);
+        // In memory nothing is checked by sums: it must end all the same.
+        if let Ok(table) = Table::from_bytes(bytes.clone()) {
+            addresses.iter().for_each(|addr| _ = frames(&table, *addr));
+        }
+        // On disk a changed bit is found, and no answer is wrong.
+        fs::write(&file, &bytes).unwrap();
+        let Ok(table) = Table::from_file(fs::File::open(&file).unwrap()) else {
+            continue;
+        };
+        let whole = Table::from_bytes(good.clone()).unwrap();
+        for addr in &addresses {
+            let found = frames(&table, *addr);
+            assert!(table.is_damaged() || found == frames(&whole, *addr));
+        }
+        assert!(table.is_damaged(), "{at:#x}");
+    }
+}
+
+#[test]
+fn tables_cut_at_every_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "lines.c", "program", &["-O2", "-g"]) else {
+        return;
+    };
+    let good = debug_info(&path).build(&Extras::default(), 1).unwrap();
+    let file = directory.path().join("table");
+    for len in (0..good.len()).step_by(good.len() / 200).chain(0..300) {
+        fs::write(&file, &good[..len]).unwrap();
+        assert!(Table::from_file(fs::File::open(&file).unwrap()).is_err());
+    }
+}
