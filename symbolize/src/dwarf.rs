@@ -61,22 +61,27 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the sections; `None` if there is nothing of use in them.
-    pub fn read(object: &Object, files: DebugFiles) -> Result<Option<DebugInfo>, OpenError> {
-        let sections = Sections::read(object)?;
+    /// Reads the sections, of each file no more than `bytes_max`; `None` if
+    /// there is nothing of use in them.
+    pub fn read(
+        object: &Object,
+        files: DebugFiles,
+        bytes_max: u64,
+    ) -> Result<Option<DebugInfo>, OpenError> {
+        let sections = Sections::read(object, bytes_max)?;
         if sections.is_empty() {
             return Ok(None);
         }
         // Without it a part of the names is missing, and no line.
         let supplementary = files
             .supplementary(object)
-            .and_then(|object| Sections::read(&object).ok());
+            .and_then(|object| Sections::read(&object, bytes_max).ok());
         let units = reader::unit_offsets(&sections);
         let tables = units.iter().map(|_| OnceLock::new()).collect();
         Ok(Some(DebugInfo {
             sections,
             supplementary,
-            split: Split::new(files),
+            split: Split::new(files, bytes_max),
             units,
             index: OnceLock::new(),
             whole_index: OnceLock::new(),

@@ -190,6 +190,11 @@ impl ElfSymbols {
         &self.segments
     }
 
+    /// The file itself.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
     /// Whether the file lost its full symbol table, and none was found.
     pub fn is_stripped(&self) -> bool {
         self.stripped && self.separate.is_none()

@@ -28,6 +28,7 @@
 
 pub mod address;
 mod bytes;
+pub mod cache_directory;
 pub mod debug_file;
 pub mod demangle;
 pub mod dwarf;
@@ -38,6 +39,7 @@ mod hash;
 mod inflate;
 pub mod jit;
 pub mod kernel;
+pub mod lines;
 pub mod object;
 pub mod opener;
 pub mod reason;
@@ -45,6 +47,7 @@ pub mod sanitize;
 pub mod source;
 pub mod symbolizer;
 pub mod table;
+pub mod table_cache;
 pub mod unwind;
 pub mod vdso;
 
@@ -55,8 +58,10 @@ pub use error::OpenError;
 pub use file_id::{BuildId, FileId};
 pub use jit::JitNames;
 pub use kernel::{KernelSymbol, KernelSymbols};
+pub use lines::Lines;
 pub use opener::{FileSource, RemoteFiles};
 pub use reason::Reason;
 pub use sanitize::sanitize;
 pub use symbolizer::Symbolizer;
+pub use table_cache::TableCache;
 pub use vdso::Vdso;

@@ -12,9 +12,13 @@ use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
-use crate::{BuildId, ElfSymbols, KernelSymbols, Reason};
+use crate::{BuildId, ElfSymbols, FileId, KernelSymbols, Lines, Reason, TableCache};
 
 use cache::Cache;
+
+/// Debug information of one file that is held in memory, until its table is
+/// made. Browsers have more: their lines can be resolved ahead of time.
+const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
 /// What identifies a file to the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,6 +38,8 @@ enum Key {
 pub struct Symbolizer {
     remote: RemoteFiles,
     files: Cache<Key, Result<Arc<ElfSymbols>, Reason>>,
+    lines: Cache<FileId, Result<Option<Arc<Lines>>, Reason>>,
+    tables: Option<TableCache>,
     kernel: OnceLock<KernelSymbols>,
 }
 
@@ -45,6 +51,12 @@ impl Symbolizer {
     /// Whether to open files on network and FUSE filesystems too.
     pub fn with_remote_files(self, remote: RemoteFiles) -> Symbolizer {
         Symbolizer { remote, ..self }
+    }
+
+    /// Where the range tables of files are found, and kept, on disk.
+    pub fn with_tables(self, tables: TableCache) -> Symbolizer {
+        let tables = Some(tables);
+        Symbolizer { tables, ..self }
     }
 
     /// The symbols of a file, from the cache or read now.
@@ -68,6 +80,45 @@ impl Symbolizer {
         self.files
             .trim(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
         symbols.clone()
+    }
+
+    /// The lines of a file; `None` if it has no debug information. It is found
+    /// anew for each file, and read when it is asked for.
+    pub fn lines(&self, source: FileSource<'_>) -> Result<Option<Arc<Lines>>, Reason> {
+        let symbols = self.open(source)?;
+        self.forget_damaged(symbols.id());
+        let slot = self.lines.slot(symbols.id().clone());
+        let lines = slot.get_or_init(|| {
+            let files = DebugFiles::of(&source, self.remote);
+            let tables = self.tables.as_ref();
+            let lines = Lines::open(symbols.object(), files, tables, DEBUG_BYTES_MAX);
+            let lines = lines.map_err(|error| error.reason())?;
+            Ok(lines.map(Arc::new))
+        });
+        let size = |lines: &Result<Option<Arc<Lines>>, Reason>| match lines {
+            Ok(Some(lines)) => lines.heap_bytes(),
+            _ => 0,
+        };
+        self.lines.trim(size);
+        lines.clone()
+    }
+
+    /// A damaged table answers nothing: the file's lines are found anew.
+    fn forget_damaged(&self, id: &FileId) {
+        let Some(Ok(Some(lines))) = self.lines.get(id) else {
+            return;
+        };
+        if lines.is_damaged() {
+            if let Some((tables, key)) = self.tables.as_ref().zip(lines.key()) {
+                tables.reject(key);
+            }
+            self.lines.forget(id);
+        }
+    }
+
+    /// The range tables on disk.
+    pub fn tables(&self) -> Option<&TableCache> {
+        self.tables.as_ref()
     }
 
     /// The kernel's symbols, read at the first call.

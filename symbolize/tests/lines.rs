@@ -39,7 +39,7 @@ fn debug_files(path: &Path) -> DebugFiles {
 }
 
 fn debug_info(path: &Path) -> DebugInfo {
-    let info = DebugInfo::read(&object(path), debug_files(path));
+    let info = DebugInfo::read(&object(path), debug_files(path), 1 << 30);
     info.unwrap().expect("there is debug information")
 }
 
@@ -153,7 +153,7 @@ fn exercise(bytes: Vec<u8>, addresses: &[u64]) {
         return;
     };
     let files = debug_files(Path::new("/nowhere/program"));
-    let Ok(Some(info)) = DebugInfo::read(&object, files) else {
+    let Ok(Some(info)) = DebugInfo::read(&object, files, 1 << 30) else {
         return;
     };
     for addr in addresses {

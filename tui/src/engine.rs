@@ -12,6 +12,7 @@ mod host;
 mod losses;
 mod model;
 mod naming;
+mod sources;
 mod stops;
 
 use crate::snapshot::{Snapshot, Span};

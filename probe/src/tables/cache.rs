@@ -5,16 +5,15 @@
 //! decides what profiles say.
 
 mod checksum;
-mod directory;
 mod format;
 
 use super::file_table::FileTable;
-use directory::Directory;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use symbolize::FileId;
+use symbolize::cache_directory::{self, Directory};
 
 /// The default for all files together: some 20 times what a desktop runs.
 pub const BYTES_MAX: u64 = 256 << 20;
@@ -59,15 +58,9 @@ impl CacheKey {
 }
 
 impl Cache {
-    /// Where the cache is by default: `/var/cache` for root, else what
-    /// `XDG_CACHE_HOME` says, or `~/.cache`.
+    /// Where the cache is by default.
     pub fn default_base() -> Option<PathBuf> {
-        if rustix::process::geteuid().is_root() {
-            return Some(PathBuf::from("/var/cache"));
-        }
-        let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-        let from_variable = |name| std::env::var_os(name).map(PathBuf::from).and_then(absolute);
-        from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
+        cache_directory::default_base()
     }
 
     /// Opens the cache below `base`, and makes it if it is not there.

@@ -29,7 +29,7 @@ impl Ours {
         let main = open()?;
         let separate = files().separate(&main);
         let object = separate.map_or(main, |found| found);
-        let info = DebugInfo::read(&object, files()).map_err(|error| error.to_string())?;
+        let info = DebugInfo::read(&object, files(), 4 << 30).map_err(|error| error.to_string())?;
         let info = info.ok_or("no debug information")?;
         let bytes = info.build(&Extras::default(), 2);
         let table = Table::from_bytes(bytes.map_err(|error| error.to_string())?);

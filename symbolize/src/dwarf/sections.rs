@@ -9,13 +9,6 @@ use crate::object::Object;
 
 pub type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
-/// Of one section, inflated. Browsers have 3 GiB of `.debug_info`; who wants
-/// their lines can resolve them ahead of time where there is memory for it.
-const SECTION_BYTES_MAX: u64 = 2 << 30;
-
-/// Of all sections that are read of one file.
-const ALL_BYTES_MAX: u64 = 4 << 30;
-
 /// Those that lines and functions are in.
 const NEEDED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
@@ -37,11 +30,23 @@ pub struct Sections {
     loaded: Loaded,
 }
 
-/// How many bytes were read, of all sections and of `.debug_info`.
-#[derive(Debug, Default, Clone, Copy)]
+/// How many bytes were read, of all sections and of `.debug_info`, and how
+/// many may be.
+#[derive(Debug, Clone, Copy)]
 struct Loaded {
     all: u64,
     info: u64,
+    max: u64,
+}
+
+impl Loaded {
+    fn up_to(max: u64) -> Loaded {
+        Loaded {
+            all: 0,
+            info: 0,
+            max,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -51,8 +56,8 @@ enum Kind {
 }
 
 impl Sections {
-    pub fn read(object: &Object) -> Result<Sections, OpenError> {
-        let mut loaded = Loaded::default();
+    pub fn read(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
+        let mut loaded = Loaded::up_to(bytes_max);
         let sections = DwarfSections::load(|id| load(object, id, Some(id.name()), &mut loaded))?;
         Ok(Sections {
             kind: Kind::Whole(Box::new(sections)),
@@ -61,8 +66,8 @@ impl Sections {
     }
 
     /// Those of a `.dwo` file, whose names end so.
-    pub fn read_split(object: &Object) -> Result<Sections, OpenError> {
-        let mut loaded = Loaded::default();
+    pub fn read_split(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
+        let mut loaded = Loaded::up_to(bytes_max);
         let sections = DwarfSections::load(|id| load(object, id, id.dwo_name(), &mut loaded))?;
         Ok(Sections {
             kind: Kind::Whole(Box::new(sections)),
@@ -71,8 +76,8 @@ impl Sections {
     }
 
     /// Those of a `.dwp` file: many `.dwo` files in one.
-    pub fn read_package(object: &Object) -> Result<Sections, OpenError> {
-        let mut loaded = Loaded::default();
+    pub fn read_package(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
+        let mut loaded = Loaded::up_to(bytes_max);
         let load = |id: SectionId| {
             let name = match id {
                 SectionId::DebugCuIndex | SectionId::DebugTuIndex => Some(id.name()),
@@ -146,7 +151,7 @@ fn read(
     let Some(name) = name else {
         return Ok(Vec::new());
     };
-    let bytes = object.debug_section(name, SECTION_BYTES_MAX.min(ALL_BYTES_MAX - loaded.all))?;
+    let bytes = object.debug_section(name, loaded.max - loaded.all)?;
     loaded.all += bytes.len() as u64;
     if id == SectionId::DebugInfo {
         loaded.info = bytes.len() as u64;

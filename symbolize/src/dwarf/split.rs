@@ -19,13 +19,15 @@ use crate::debug_file::DebugFiles;
 #[derive(Debug)]
 pub struct Split {
     files: DebugFiles,
+    bytes_max: u64,
     package: OnceLock<Option<Sections>>,
 }
 
 impl Split {
-    pub fn new(files: DebugFiles) -> Split {
+    pub fn new(files: DebugFiles, bytes_max: u64) -> Split {
         Split {
             files,
+            bytes_max,
             package: OnceLock::new(),
         }
     }
@@ -50,7 +52,7 @@ impl Split {
         let paths = [as_built.as_path(), &moved[0], &moved[1]];
         let object = self.files.named(paths)?;
         Some(Found::Alone(
-            Box::new(Sections::read_split(&object).ok()?),
+            Box::new(Sections::read_split(&object, self.bytes_max).ok()?),
             id,
         ))
     }
@@ -61,7 +63,7 @@ impl Split {
             let mut path = self.files.path().as_os_str().to_owned();
             path.push(".dwp");
             let object = self.files.named([PathBuf::from(path).as_path()])?;
-            Sections::read_package(&object).ok()
+            Sections::read_package(&object, self.bytes_max).ok()
         };
         self.package.get_or_init(read).as_ref()
     }

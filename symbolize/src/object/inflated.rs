@@ -29,6 +29,13 @@ impl Object {
         }
     }
 
+    /// Whether it has debug information of its own, in either form.
+    pub fn has_debug_info(&self) -> bool {
+        let names: [&[u8]; 2] = [b".debug_info", b".zdebug_info"];
+        let section = names.iter().find_map(|name| self.section_by_name(name));
+        section.is_some_and(|section| section.has_data() && section.size > 0)
+    }
+
     fn inflated(
         &self,
         section: &Section,

@@ -58,6 +58,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Arc::clone(&entry.slot)
     }
 
+    /// Forgets a value.
+    pub fn forget(&self, key: &K) {
+        self.state().entries.remove(key);
+    }
+
     /// Forgets the least recently used values that are too many, or too large
     /// together. The latest one stays in any case.
     pub fn trim(&self, size: impl Fn(&V) -> usize) {

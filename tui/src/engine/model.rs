@@ -4,16 +4,18 @@ use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
 use super::losses::Losses;
 use super::naming::{NamedModule, Naming};
+use super::sources::Sources;
 use super::stops::Stops;
 use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
-use profile::{Frame, FrameKind, Health, ModuleId, NewSample, ProcessId, Stop, Store};
+use profile::{Frame, FrameId, FrameKind, Health, ModuleId, NewSample, ProcessId, Stop, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// How long the model sleeps when nothing comes in: the longest that a command
 /// or a name waits.
@@ -45,6 +47,7 @@ pub struct Model {
     clock: SnapshotClock,
     store: Store,
     naming: Naming,
+    sources: Sources,
     modules: HashMap<ModuleId, Described>,
     open_files: VecDeque<Arc<NamedModule>>,
     meter: Meter,
@@ -67,12 +70,14 @@ pub struct Model {
 
 impl Model {
     pub fn new(settings: Settings, publish: Publish) -> Self {
+        let symbolizer = Arc::new(symbolizer());
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
             store: Store::new(settings.limits),
             settings,
             publish,
-            naming: Naming::start(),
+            naming: Naming::start(symbolizer.clone()),
+            sources: Sources::start(symbolizer),
             modules: HashMap::new(),
             open_files: VecDeque::new(),
             meter: Meter::new(),
@@ -265,24 +270,34 @@ impl Model {
 
     /// Takes in the names that were found, and asks for more.
     fn exchange_names(&mut self) {
+        // In the order of the names: the hottest first.
+        let mut named = Vec::new();
         for answer in self.naming.answers() {
             if answer.is_for(self.store.frame(answer.frame)) {
+                named.extend(self.question(answer.frame));
                 self.store.set_name(answer.frame, answer.name);
+            }
+        }
+        self.sources.ask(named.into_iter());
+        for source in self.sources.answers() {
+            if source.is_for(self.store.frame(source.frame)) {
+                self.store.set_source(source.frame, &source.chain());
             }
         }
         if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
             return;
         }
         let wanted = self.store.frames_to_name(FRAMES_ASKED_MAX);
-        let asked = wanted.into_iter().filter_map(|id| {
-            let frame = self.store.frame(id)?;
-            Some((
-                id,
-                frame.address,
-                self.modules.get(&frame.module)?.named.clone(),
-            ))
-        });
-        self.naming.ask(asked);
+        let asked = wanted.into_iter().filter_map(|id| self.question(id));
+        let asked: Vec<_> = asked.collect();
+        self.naming.ask(asked.into_iter());
+    }
+
+    /// What the workers need to know of a frame.
+    fn question(&self, id: FrameId) -> Option<(FrameId, u64, Arc<NamedModule>)> {
+        let frame = self.store.frame(id)?;
+        let module = self.modules.get(&frame.module)?;
+        Some((id, frame.address, module.named.clone()))
     }
 
     /// False if nobody wants snapshots any more.
@@ -290,7 +305,7 @@ impl Model {
         let state = State {
             complete_until_ns: self.complete_until_ns,
             begin_ns: self.begin_ns,
-            names_outstanding: self.naming.outstanding(),
+            names_outstanding: self.naming.outstanding() + self.sources.outstanding(),
             ended: self.is_over(),
         };
         match self.clock.due(&state) {
@@ -388,6 +403,16 @@ impl Model {
             ));
         }
         notes
+    }
+}
+
+/// With the range tables of earlier runs, if there is a place for them.
+fn symbolizer() -> Symbolizer {
+    let base = symbolize::cache_directory::default_base();
+    let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
+    match tables {
+        Some(tables) => Symbolizer::new().with_tables(tables),
+        None => Symbolizer::new(),
     }
 }
 

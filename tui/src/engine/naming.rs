@@ -94,9 +94,9 @@ enum Place {
 }
 
 /// What all workers share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Workshop {
-    symbolizer: Symbolizer,
+    symbolizer: Arc<Symbolizer>,
     jit: Arc<jit::Budget>,
 }
 
@@ -133,6 +133,38 @@ impl NamedModule {
         }
     }
 
+    pub fn id(&self) -> ModuleId {
+        self.id
+    }
+
+    /// Whether there may be debug information.
+    pub fn is_file(&self) -> bool {
+        matches!(self.place, Place::File { .. })
+    }
+
+    /// Gives the file, if it is one, to `read`.
+    pub fn with_source<T>(&self, read: impl FnOnce(FileSource<'_>) -> T) -> Option<T> {
+        let Place::File {
+            path,
+            build_id,
+            device,
+            inode,
+            file,
+            ..
+        } = &self.place
+        else {
+            return None;
+        };
+        let file = file.lock().expect("nobody panics with it").take();
+        Some(read(FileSource {
+            build_id: build_id.as_deref(),
+            device: *device,
+            inode: *inode,
+            file: file.as_deref(),
+            ..FileSource::new(path)
+        }))
+    }
+
     /// Gives the descriptor back; a file is found again by its path.
     pub fn close_file(&self) {
         match &self.place {
@@ -156,11 +188,14 @@ pub struct Naming {
 }
 
 impl Naming {
-    pub fn start() -> Self {
+    pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let (requests, queue) = channel::<Request>();
         let (results, outcomes) = channel();
         let queue = Arc::new(Mutex::new(queue));
-        let workshop = Arc::new(Workshop::default());
+        let workshop = Arc::new(Workshop {
+            symbolizer,
+            jit: Arc::default(),
+        });
         let workers = (0..WORKERS)
             .filter_map(|_| {
                 let (queue, results, workshop) = (queue.clone(), results.clone(), workshop.clone());
@@ -311,23 +346,9 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         Place::Vsyscall => {
             each(&|address| symbolize::vdso::find_vsyscall(FileOffset(address)).map(str::to_string))
         }
-        Place::File {
-            path,
-            build_id,
-            device,
-            inode,
-            file,
-            unreadable,
-        } => {
-            let file = file.lock().expect("nobody panics with it").take();
-            let source = FileSource {
-                build_id: build_id.as_deref(),
-                device: *device,
-                inode: *inode,
-                file: file.as_deref(),
-                ..FileSource::new(path)
-            };
-            match symbolizer.open(source) {
+        Place::File { unreadable, .. } => {
+            let opened = request.module.with_source(|source| symbolizer.open(source));
+            match opened.unwrap_or(Err(Reason::FileGone)) {
                 Ok(symbols) => name_in_file(request, &symbols),
                 Err(reason) => {
                     let reason = unreadable.unwrap_or(reason);
@@ -360,6 +381,6 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
 }
 
 /// A symbol as a person reads it, safe to print.
-fn shown(symbol: &[u8]) -> String {
+pub fn shown(symbol: &[u8]) -> String {
     sanitize(demangle(symbol).short().as_bytes()).into_owned()
 }

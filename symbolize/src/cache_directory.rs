@@ -1,11 +1,12 @@
-//! A directory of ours that nobody else may use, and the files in it.
+//! A directory of ours that nobody else may use, and the files in it: where
+//! what was found out about files is kept for later runs.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const UNFINISHED: &str = ".unfinished-";
 /// Whoever began to write one that long ago does so no more.
 const UNFINISHED_SECONDS: i64 = 3600;
+
+/// Where caches are by default: `/var/cache` for root, else what
+/// `XDG_CACHE_HOME` says, or `~/.cache`.
+pub fn default_base() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/cache"));
+    }
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let from_variable = |name| std::env::var_os(name).map(PathBuf::from).and_then(absolute);
+    from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
+}
 
 #[derive(Debug)]
 pub struct Directory {
@@ -56,6 +68,15 @@ impl Directory {
     /// The bytes of a file, if it is ours and not too large. Reading counts as
     /// use.
     pub fn read(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let (file, length) = self.open_file(name, bytes_max)?;
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// A file to be read piece by piece, and its length, on the same terms. It
+    /// stays whole when another takes its place.
+    pub fn open_file(&self, name: &str, bytes_max: u64) -> io::Result<(File, u64)> {
         // Not to hang, should it be a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
@@ -65,12 +86,10 @@ impl Directory {
         if !FileType::from_raw_mode(status.st_mode).is_file() || length > bytes_max {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let mut bytes = vec![0; length as usize];
         let file = File::from(file);
-        file.read_exact_at(&mut bytes, 0)?;
         // Only a hint which files are worth keeping.
         _ = file.set_modified(SystemTime::now());
-        Ok(bytes)
+        Ok((file, length))
     }
 
     /// Writes a whole file, or nothing.

@@ -1,0 +1,126 @@
+//! The lines of one file, in stages: unit by unit as they are asked for, then
+//! by the table of the whole file, which a later run finds on disk.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::address::Segments;
+use crate::debug_file::DebugFiles;
+use crate::dwarf::DebugInfo;
+use crate::object::Object;
+use crate::table::{Extras, Table};
+use crate::table_cache::{TableCache, TableKey};
+use crate::{FileOffset, LinkAddr, OpenError};
+
+/// Where the lines of a file come from.
+#[derive(Debug)]
+pub struct Lines {
+    segments: Segments,
+    key: Option<TableKey>,
+    /// Of the whole file.
+    table: OnceLock<Arc<Table>>,
+    /// Until there is such a table.
+    info: Mutex<Option<Arc<DebugInfo>>>,
+}
+
+impl Lines {
+    /// Finds the debug information of a file, or its table in the cache.
+    /// `None` if it has none; refused if that has more than `bytes_max`.
+    pub fn open(
+        main: &Object,
+        files: DebugFiles,
+        cache: Option<&TableCache>,
+        bytes_max: u64,
+    ) -> Result<Option<Lines>, OpenError> {
+        let separate = match main.has_debug_info() {
+            true => None,
+            false => files.separate(main),
+        };
+        let object = separate.as_ref().unwrap_or(main);
+        let key = TableKey::new(main, object);
+        let lines = |table, info| Lines {
+            segments: main.segments().clone(),
+            key: key.clone(),
+            table,
+            info: Mutex::new(info),
+        };
+        let cached = cache.zip(key.as_ref());
+        if let Some(table) = cached.and_then(|(cache, key)| cache.load(key)) {
+            return Ok(Some(lines(OnceLock::from(Arc::new(table)), None)));
+        }
+        let info = DebugInfo::read(object, files, bytes_max)?;
+        Ok(info.map(|info| lines(OnceLock::new(), Some(Arc::new(info)))))
+    }
+
+    /// The table that tells of the code at `offset`, and its address there.
+    /// Reads a unit if that is needed, and no more.
+    pub fn find(&self, offset: FileOffset) -> Option<(Arc<Table>, LinkAddr)> {
+        let addr = self.segments.to_link(offset)?;
+        if let Some(table) = self.table.get().filter(|table| !table.is_damaged()) {
+            return Some((Arc::clone(table), addr));
+        }
+        let info = self.info()?;
+        Some((info.table_at(addr)?, addr))
+    }
+
+    /// Whether there is the table of the whole file.
+    pub fn is_finished(&self) -> bool {
+        self.table.get().is_some()
+    }
+
+    /// Whether the table turned out not to be what was written.
+    pub fn is_damaged(&self) -> bool {
+        self.table.get().is_some_and(|table| table.is_damaged())
+    }
+
+    /// What the table is kept under, if it can be.
+    pub fn key(&self) -> Option<&TableKey> {
+        self.key.as_ref()
+    }
+
+    /// Bytes of debug information still to be read, at most.
+    pub fn unread_bytes(&self) -> usize {
+        self.info().map_or(0, |info| info.bytes())
+    }
+
+    /// Reads all units, keeps their table, on disk if that can be, and gives
+    /// the debug information back.
+    pub fn finish(&self, cache: Option<&TableCache>, threads: usize) -> Result<(), OpenError> {
+        let Some(info) = self.info().filter(|_| !self.is_finished()) else {
+            return Ok(());
+        };
+        let key = self.key.as_ref().map_or(&[][..], TableKey::as_bytes);
+        let extras = Extras {
+            key,
+            segments: Some(&self.segments),
+            ..Extras::default()
+        };
+        let bytes = info.build(&extras, threads)?;
+        let stored = cache.zip(self.key.as_ref()).and_then(|(cache, key)| {
+            let is_stored = cache.store(key, &bytes);
+            is_stored.then(|| cache.load(key)).flatten()
+        });
+        let table = match stored {
+            // Of it only what is asked for is in memory.
+            Some(table) => table,
+            None => Table::from_bytes(bytes)?,
+        };
+        _ = self.table.set(Arc::new(table));
+        *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let table = self.table.get().map_or(0, |table| table.heap_bytes());
+        table + self.info().map_or(0, |info| info.heap_bytes())
+    }
+
+    fn info(&self) -> Option<Arc<DebugInfo>> {
+        let info = self.info.lock().unwrap_or_else(PoisonError::into_inner);
+        info.clone()
+    }
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<Lines>();
+};

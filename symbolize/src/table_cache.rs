@@ -1,0 +1,155 @@
+//! Range tables of earlier runs on disk, by what the file is and where its
+//! debug information is from.
+//!
+//! It may be lost, damaged, full or shared at any moment: then units are read
+//! again. Only its owner may look into it or write to it, because what is in
+//! it decides what profiles say.
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::FileId;
+use crate::cache_directory::Directory;
+use crate::object::Object;
+use crate::table::Table;
+
+/// The default for all files together: the debug information of some dozens
+/// of large programs.
+pub const BYTES_MAX: u64 = 2 << 30;
+
+/// Larger tables than any known.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Below the base directory; another format gets another last part.
+const PARTS: [&str; 3] = ["proftop", "symbols", "v1"];
+
+/// A directory of tables.
+#[derive(Debug)]
+pub struct TableCache {
+    directory: Directory,
+    bytes_max: u64,
+    /// Bytes of all files, as far as we know.
+    bytes: Mutex<u64>,
+    /// Cleared when writing has failed: it would fail again.
+    is_writable: AtomicBool,
+    damaged: AtomicU64,
+}
+
+/// What a table is kept under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableKey {
+    name: String,
+    text: String,
+}
+
+impl TableKey {
+    /// Of a program, and the file that its debug information is from. `None`
+    /// for programs that are told apart by a part of their content only.
+    ///
+    /// The lengths are there because anybody can give a file any build-id.
+    pub fn new(main: &Object, debug: &Object) -> Option<TableKey> {
+        let (program, source) = (main.source().len(), debug.source().len());
+        let name = match main.file_id().ok()? {
+            FileId::Gnu(id) if id.as_bytes().len() >= 8 => {
+                format!("{id}-{program:x}-{source:x}")
+            }
+            FileId::Go(id) => {
+                let hash = crc32fast::hash(id.as_bytes());
+                format!("go-{hash:08x}-{program:x}-{source:x}")
+            }
+            FileId::Gnu(_) | FileId::Content { .. } => return None,
+        };
+        let text = format!("{} {program} {source}", main.file_id().ok()?);
+        Some(TableKey { name, text })
+    }
+
+    /// In full, to be compared when the name is only a hash.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
+impl TableCache {
+    /// Opens the cache below `base`, and makes it if it is not there.
+    pub fn open(base: &Path, bytes_max: u64) -> io::Result<TableCache> {
+        TableCache::in_directory(Directory::open(base, &PARTS)?, bytes_max)
+    }
+
+    fn in_directory(directory: Directory, bytes_max: u64) -> io::Result<TableCache> {
+        let cache = TableCache {
+            directory,
+            bytes_max,
+            bytes: Mutex::new(0),
+            is_writable: AtomicBool::new(true),
+            damaged: AtomicU64::new(0),
+        };
+        cache.shrink();
+        Ok(cache)
+    }
+
+    /// The table that was stored under this key, if it is still whole.
+    pub fn load(&self, key: &TableKey) -> Option<Table> {
+        let (file, _) = self.directory.open_file(&key.name, FILE_BYTES_MAX).ok()?;
+        let table = Table::from_file(file).ok();
+        let table = table.filter(|table| table.key() == key.as_bytes());
+        if table.is_none() {
+            self.reject(key);
+        }
+        table
+    }
+
+    /// Removes a table that turned out to be damaged.
+    pub fn reject(&self, key: &TableKey) {
+        self.damaged.fetch_add(1, Ordering::Relaxed);
+        self.directory.remove(&key.name);
+    }
+
+    /// Keeps a table for later runs, if that can be done.
+    pub fn store(&self, key: &TableKey, bytes: &[u8]) -> bool {
+        let len = bytes.len() as u64;
+        let fits = len <= self.bytes_max.min(FILE_BYTES_MAX);
+        if !fits || !self.is_writable.load(Ordering::Relaxed) {
+            return false;
+        }
+        if self.directory.write(&key.name, bytes).is_err() {
+            self.is_writable.store(false, Ordering::Relaxed);
+            return false;
+        }
+        let total = {
+            let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
+            *total += len;
+            *total
+        };
+        if total > self.bytes_max {
+            self.shrink();
+        }
+        true
+    }
+
+    /// Files that were not whole.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// Counts what is there, and removes the oldest if it is too much.
+    fn shrink(&self) {
+        let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
+        let mut files = self.directory.files();
+        files.sort_by_key(|file| file.used);
+        *total = files.iter().map(|file| file.bytes).sum();
+        if *total <= self.bytes_max {
+            return;
+        }
+        // Some more, so that not every new file has to look for old ones.
+        let target = self.bytes_max / 8 * 7;
+        for file in files {
+            if *total <= target {
+                break;
+            }
+            self.directory.remove(&file.name);
+            *total -= file.bytes;
+        }
+    }
+}

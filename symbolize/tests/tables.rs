@@ -1,0 +1,177 @@
+//! Tables on disk: found by the next run, and never worse than none.
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use support::compile;
+use symbolize::debug_file::DebugFiles;
+use symbolize::object::Object;
+use symbolize::{FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Symbolizer, TableCache};
+
+struct Run {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Run {
+    fn new() -> Option<Run> {
+        let directory = tempfile::tempdir().unwrap();
+        let flags = ["-O2", "-g", "-Wl,--build-id=sha1"];
+        let program = compile(directory.path(), "lines.c", "program", &flags)?;
+        Some(Run { directory, program })
+    }
+
+    fn cache(&self, bytes_max: u64) -> TableCache {
+        TableCache::open(self.directory.path(), bytes_max).unwrap()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let place = self.directory.path().join("proftop/symbols/v1");
+        let entries = fs::read_dir(place).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn lines(&self, cache: &TableCache) -> Lines {
+        let object = Object::read(&File::open(&self.program).unwrap()).unwrap();
+        let files = DebugFiles::of(&FileSource::new(&self.program), RemoteFiles::Open);
+        let lines = Lines::open(&object, files, Some(cache), 1 << 30);
+        lines.unwrap().expect("it has debug information")
+    }
+}
+
+/// Function and line at every address of the program.
+fn answers(lines: &Lines, program: &Path) -> Vec<Vec<(Vec<u8>, u32)>> {
+    let len = fs::metadata(program).unwrap().len();
+    let answer = |offset| match lines.find(FileOffset(offset)) {
+        Some((table, addr)) => {
+            let frames = table.find(addr);
+            let frames = frames.map(|f| (f.function.unwrap_or_default().to_vec(), f.line));
+            frames.collect()
+        }
+        None => Vec::new(),
+    };
+    (0..len).step_by(3).map(answer).collect()
+}
+
+#[test]
+fn the_next_run_finds_it_and_it_says_the_same() {
+    let Some(run) = Run::new() else { return };
+    let cache = run.cache(u64::MAX);
+    let first = run.lines(&cache);
+    assert!(!first.is_finished());
+    let units = answers(&first, &run.program);
+    assert!(units.iter().any(|frames| frames.len() > 1));
+    first.finish(Some(&cache), 2).unwrap();
+    assert!(first.is_finished());
+    assert_eq!(first.unread_bytes(), 0);
+    assert_eq!(answers(&first, &run.program), units);
+
+    let second = run.lines(&run.cache(u64::MAX));
+    assert!(second.is_finished());
+    assert_eq!(answers(&second, &run.program), units);
+    assert_eq!(run.files().len(), 1);
+}
+
+#[test]
+fn a_damaged_one_is_made_again() {
+    let Some(run) = Run::new() else { return };
+    let symbolizer = || {
+        Symbolizer::new()
+            .with_remote_files(RemoteFiles::Open)
+            .with_tables(run.cache(u64::MAX))
+    };
+    let first = run.lines(&run.cache(u64::MAX));
+    let expected = answers(&first, &run.program);
+    first.finish(Some(&run.cache(u64::MAX)), 1).unwrap();
+    let good = fs::read(&run.files()[0]).unwrap();
+    for at in [0, 9, 100, 300, good.len() / 2, good.len() - 1] {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&run.files()[0], &bytes).unwrap();
+        let symbolizer = symbolizer();
+        let ours = fs::metadata(&run.program).unwrap();
+        use std::os::unix::fs::MetadataExt as _;
+        let source = FileSource {
+            inode: ours.ino(),
+            device: (rustix::fs::major(ours.dev()), rustix::fs::minor(ours.dev())),
+            ..FileSource::new(&run.program)
+        };
+        // Found out at the first look or while it is asked: then asked again.
+        for _ in 0..2 {
+            let lines = symbolizer.lines(source).unwrap().unwrap();
+            answers(&lines, &run.program);
+        }
+        let lines = symbolizer.lines(source).unwrap().unwrap();
+        assert_eq!(answers(&lines, &run.program), expected, "{at}");
+        lines.finish(symbolizer.tables(), 1).unwrap();
+        assert_eq!(fs::read(&run.files()[0]).unwrap(), good, "{at}");
+    }
+}
+
+#[test]
+fn without_a_place_to_write_there_are_lines_all_the_same() {
+    let Some(run) = Run::new() else { return };
+    let cache = run.cache(u64::MAX);
+    fs::remove_dir_all(run.directory.path().join("proftop")).unwrap();
+    let lines = run.lines(&cache);
+    let expected = answers(&lines, &run.program);
+    lines.finish(Some(&cache), 1).unwrap();
+    assert!(lines.is_finished());
+    assert_eq!(answers(&lines, &run.program), expected);
+
+    let full = run.cache(100);
+    let lines = run.lines(&full);
+    lines.finish(Some(&full), 1).unwrap();
+    assert_eq!(answers(&lines, &run.program), expected);
+    assert_eq!(run.files(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_oldest_leave_first() {
+    let Some(run) = Run::new() else { return };
+    let cache = run.cache(u64::MAX);
+    run.lines(&cache).finish(Some(&cache), 1).unwrap();
+    let first = run.files().remove(0);
+    let bytes = fs::metadata(&first).unwrap().len();
+    for (number, age) in [(1, 300), (2, 100), (3, 200)] {
+        let copy = first.with_file_name(format!("{number}"));
+        fs::copy(&first, &copy).unwrap();
+        let used = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        File::options()
+            .write(true)
+            .open(&copy)
+            .unwrap()
+            .set_modified(used)
+            .unwrap();
+    }
+    run.cache(bytes * 3);
+    let mut left: Vec<_> = run
+        .files()
+        .iter()
+        .map(|f| f.file_name().unwrap().to_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left.len(), 2);
+    assert!(left.iter().any(|name| name == "2"), "used last but one");
+}
+
+/// Another program with the same build-id is not answered for.
+#[test]
+fn a_forged_build_id_finds_nothing() {
+    let Some(run) = Run::new() else { return };
+    let cache = run.cache(u64::MAX);
+    run.lines(&cache).finish(Some(&cache), 1).unwrap();
+    let mut bytes = fs::read(&run.program).unwrap();
+    bytes.extend([0; 16]);
+    fs::write(&run.program, bytes).unwrap();
+    let lines = run.lines(&run.cache(u64::MAX));
+    assert!(!lines.is_finished());
+    assert!(lines.find(FileOffset(u64::MAX)).is_none());
+    assert!(
+        lines
+            .find(FileOffset(0))
+            .is_none_or(|(t, _)| t.find(LinkAddr(0)).count() == 0)
+    );
+}

@@ -1,0 +1,223 @@
+//! The stage after names: lines of source text, and functions that were
+//! inlined. On a thread of its own that yields to everybody else.
+
+use super::naming::{NamedModule, shown};
+use profile::{Frame, FrameId, ModuleId, SourceFrame};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+use symbolize::{FileOffset, Lines, Symbolizer, sanitize};
+
+/// How long nothing may be asked before the tables of whole files are made.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Debug information of which the whole table is made: some seconds of one
+/// CPU, once for each build of a program. What is larger stays with the units
+/// that are asked for.
+const WHOLE_BYTES_MAX: usize = 256 << 20;
+
+/// Below everything else, as the kernel counts.
+const NICE: i32 = 19;
+
+/// Frames of one module whose names are known.
+#[derive(Debug)]
+struct Request {
+    module: Arc<NamedModule>,
+    frames: Vec<(FrameId, u64)>,
+}
+
+/// The functions that a frame stands for, innermost first; none if there is no
+/// debug information for it.
+#[derive(Debug)]
+pub struct Source {
+    pub frame: FrameId,
+    /// What the frame was when it was asked for: its number may be another
+    /// frame's by now.
+    was: (ModuleId, u64),
+    chain: Vec<Link>,
+}
+
+#[derive(Debug)]
+struct Link {
+    function: String,
+    file: String,
+    line: u32,
+}
+
+impl Source {
+    fn new(module: &NamedModule, (frame, address): (FrameId, u64), chain: Vec<Link>) -> Self {
+        Self {
+            frame,
+            was: (module.id(), address),
+            chain,
+        }
+    }
+
+    /// Whether it answers for what the frame is now.
+    pub fn is_for(&self, frame: Option<Frame>) -> bool {
+        frame.is_some_and(|frame| (frame.module, frame.address) == self.was)
+    }
+
+    pub fn chain(&self) -> Vec<SourceFrame<'_>> {
+        let mut chain = Vec::with_capacity(self.chain.len());
+        for link in &self.chain {
+            chain.push(SourceFrame {
+                function: &link.function,
+                file: &link.file,
+                line: link.line,
+            });
+        }
+        chain
+    }
+}
+
+/// The thread and the two queues. Dropping it ends the thread.
+#[derive(Debug)]
+pub struct Sources {
+    requests: Option<Sender<Request>>,
+    answers: Receiver<Vec<Source>>,
+    asked: usize,
+}
+
+impl Sources {
+    pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
+        let (requests, queue) = channel();
+        let (results, answers) = channel();
+        let started = thread::Builder::new()
+            .name("lines".into())
+            .spawn(move || Worker::new(symbolizer, results).run(&queue));
+        Self {
+            requests: started.is_ok().then_some(requests),
+            answers,
+            asked: 0,
+        }
+    }
+
+    /// Asks for the lines of frames, in this order.
+    pub fn ask(&mut self, frames: impl Iterator<Item = (FrameId, u64, Arc<NamedModule>)>) {
+        let Some(requests) = &self.requests else {
+            return;
+        };
+        let mut order: Vec<Request> = Vec::new();
+        let mut place: HashMap<*const NamedModule, usize> = HashMap::new();
+        for (frame, address, module) in frames.filter(|(_, _, module)| module.is_file()) {
+            self.asked += 1;
+            let index = *place.entry(Arc::as_ptr(&module)).or_insert_with(|| {
+                order.push(Request {
+                    module,
+                    frames: Vec::new(),
+                });
+                order.len() - 1
+            });
+            order[index].frames.push((frame, address));
+        }
+        for request in order {
+            // Without the thread there are no lines; names there are.
+            let _ = requests.send(request);
+        }
+    }
+
+    /// The answers that have come.
+    pub fn answers(&mut self) -> Vec<Source> {
+        let answers: Vec<Source> = self.answers.try_iter().flatten().collect();
+        self.asked = self.asked.saturating_sub(answers.len());
+        answers
+    }
+
+    /// How many frames were asked for and not answered.
+    pub fn outstanding(&self) -> usize {
+        self.asked
+    }
+}
+
+struct Worker {
+    symbolizer: Arc<Symbolizer>,
+    results: Sender<Vec<Source>>,
+    /// Files of which lines were asked, without a whole table yet.
+    unfinished: Vec<Arc<Lines>>,
+}
+
+impl Worker {
+    fn new(symbolizer: Arc<Symbolizer>, results: Sender<Vec<Source>>) -> Self {
+        Self {
+            symbolizer,
+            results,
+            unfinished: Vec::new(),
+        }
+    }
+
+    fn run(mut self, queue: &Receiver<Request>) {
+        // Whoever may not even lower it works all the same.
+        _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+        loop {
+            let next = match self.unfinished.is_empty() {
+                true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => queue.recv_timeout(QUIET),
+            };
+            match next {
+                Ok(request) => {
+                    if self.answer(&request).is_err() {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.finish_one(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<(), ()> {
+        // A parser's mistake must cost one file's lines, not all that follow.
+        let found = catch_unwind(AssertUnwindSafe(|| self.find_all(request)));
+        let sources = found.unwrap_or_else(|_| without_lines(request));
+        self.results.send(sources).map_err(|_| ())
+    }
+
+    fn find_all(&mut self, request: &Request) -> Vec<Source> {
+        let lines = request
+            .module
+            .with_source(|source| self.symbolizer.lines(source));
+        let Some(Ok(Some(lines))) = lines else {
+            return without_lines(request);
+        };
+        let is_known = self.unfinished.iter().any(|l| Arc::ptr_eq(l, &lines));
+        if !is_known && !lines.is_finished() && lines.unread_bytes() <= WHOLE_BYTES_MAX {
+            self.unfinished.push(lines.clone());
+        }
+        let find = |&(frame, offset): &(FrameId, u64)| {
+            let chain = chain(&lines, FileOffset(offset));
+            Source::new(&request.module, (frame, offset), chain)
+        };
+        request.frames.iter().map(find).collect()
+    }
+
+    /// Makes the table of one file, for the look-ups and the runs to come.
+    fn finish_one(&mut self) {
+        let Some(lines) = self.unfinished.pop() else {
+            return;
+        };
+        let tables = self.symbolizer.tables();
+        // It fails for what is too large: then units go on being read.
+        _ = catch_unwind(AssertUnwindSafe(|| lines.finish(tables, 1)));
+    }
+}
+
+fn chain(lines: &Lines, offset: FileOffset) -> Vec<Link> {
+    let Some((table, addr)) = lines.find(offset) else {
+        return Vec::new();
+    };
+    let link = |frame: symbolize::table::SourceFrame<'_>| Link {
+        function: frame.function.map_or_else(String::new, shown),
+        file: sanitize(&frame.path()).into_owned(),
+        line: frame.line,
+    };
+    table.find(addr).map(link).collect()
+}
+
+fn without_lines(request: &Request) -> Vec<Source> {
+    let none = |asked: &(FrameId, u64)| Source::new(&request.module, *asked, Vec::new());
+    request.frames.iter().map(none).collect()
+}
