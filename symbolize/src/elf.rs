@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use crate::address::Segments;
 use crate::debug_file::{self, DebugFiles};
 use crate::file_id::FileId;
+use crate::go::GoSymbols;
 use crate::object::Object;
 use crate::source::Source;
 use crate::unwind::Extents;
@@ -68,6 +69,8 @@ pub struct ElfSymbols {
     object: Arc<Object>,
     /// Read when code without a name is met.
     extents: OnceLock<Extents>,
+    /// Read when the first name is asked for.
+    go: OnceLock<Option<GoSymbols>>,
 }
 
 impl ElfSymbols {
@@ -136,6 +139,7 @@ impl ElfSymbols {
             separate: None,
             object,
             extents: OnceLock::new(),
+            go: OnceLock::new(),
         })
     }
 
@@ -172,6 +176,13 @@ impl ElfSymbols {
         self.segments.to_file(LinkAddr(function.start))
     }
 
+    /// What a Go program tells of its own functions, stripped or not: names,
+    /// lines and inlined calls. It comes before symbol tables.
+    pub fn go(&self) -> Option<&GoSymbols> {
+        let read = || GoSymbols::read(&self.object);
+        self.go.get_or_init(read).as_ref()
+    }
+
     /// Every function once, by address, those of a debug file first. Reads all
     /// names.
     pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
@@ -203,9 +214,11 @@ impl ElfSymbols {
     /// Bytes of heap in use, the names read so far included.
     pub fn heap_bytes(&self) -> usize {
         let extents = self.extents.get().map_or(0, Extents::heap_bytes);
+        let go = self.go.get().and_then(Option::as_ref);
         self.ranges.capacity() * size_of::<Range>()
             + self.names.heap_bytes()
             + extents
+            + go.map_or(0, GoSymbols::heap_bytes)
             + self.separate.as_ref().map_or(0, |s| s.heap_bytes())
     }
 

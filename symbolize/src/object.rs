@@ -129,6 +129,11 @@ impl Object {
         build_id::gnu(self)
     }
 
+    /// Whether Go's linker has put its build-id into the file.
+    pub fn has_go_build_id(&self) -> bool {
+        build_id::go(self).is_some()
+    }
+
     /// What names this file's content wherever it lies.
     pub fn file_id(&self) -> Result<FileId, OpenError> {
         if let Some(id) = self.build_id() {

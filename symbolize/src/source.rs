@@ -73,6 +73,35 @@ impl Source {
         }
     }
 
+    /// Reads as much of `buffer` as there is at `offset`; how much it was.
+    pub fn read_some(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        match self {
+            Source::File { file, .. } => {
+                let mut have = 0;
+                while have < buffer.len() {
+                    match pread(
+                        file,
+                        &mut buffer[have..],
+                        offset.saturating_add(have as u64),
+                    ) {
+                        Ok(0) => break,
+                        Ok(bytes) => have += bytes,
+                        Err(Errno::INTR) => {}
+                        Err(_) => break,
+                    }
+                }
+                have
+            }
+            Source::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let rest = bytes.get(start..).unwrap_or_default();
+                let len = rest.len().min(buffer.len());
+                buffer[..len].copy_from_slice(&rest[..len]);
+                len
+            }
+        }
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Source::File { .. } => 0,

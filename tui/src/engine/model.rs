@@ -3,13 +3,15 @@
 use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
 use super::losses::Losses;
-use super::naming::{NamedModule, Naming};
+use super::naming::{Line, NamedModule, Naming};
 use super::sources::Sources;
 use super::stops::Stops;
 use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
-use profile::{Frame, FrameId, FrameKind, Health, ModuleId, NewSample, ProcessId, Stop, Store};
+use profile::{
+    Frame, FrameId, FrameKind, Health, ModuleId, NewSample, ProcessId, SourceFrame, Stop, Store,
+};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -274,8 +276,12 @@ impl Model {
         let mut named = Vec::new();
         for answer in self.naming.answers() {
             if answer.is_for(self.store.frame(answer.frame)) {
-                named.extend(self.question(answer.frame));
+                let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(Line::frame).collect();
+                if chain.is_empty() {
+                    named.extend(self.question(answer.frame));
+                }
                 self.store.set_name(answer.frame, answer.name);
+                self.store.set_source(answer.frame, &chain);
             }
         }
         self.sources.ask(named.into_iter());

@@ -5,14 +5,17 @@ mod jit;
 
 use jit::{Jit, Waiting};
 use probe::{Module, ModuleKind};
-use profile::{Frame, FrameId, ModuleId, NameState};
+use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use symbolize::{ElfSymbols, FileOffset, FileSource, Reason, Symbolizer, Vdso, demangle, sanitize};
+use symbolize::{
+    ElfSymbols, FileOffset, FileSource, GoFrame, GoSymbols, Reason, Symbolizer, Vdso, demangle,
+    sanitize,
+};
 
 /// Two, so that one file on a slow disk does not hold up all others.
 const WORKERS: usize = 2;
@@ -37,6 +40,26 @@ pub struct Answer {
     /// Its number may be another frame's by now.
     pub late_for: Option<(ModuleId, u64)>,
     pub name: NameState,
+    /// The functions that are there, the innermost first, if that is known.
+    pub source: Vec<Line>,
+}
+
+/// A function and where in source text, safe to print.
+#[derive(Debug)]
+pub struct Line {
+    pub function: String,
+    pub file: String,
+    pub line: u32,
+}
+
+impl Line {
+    pub fn frame(&self) -> SourceFrame<'_> {
+        SourceFrame {
+            function: &self.function,
+            file: &self.file,
+            line: self.line,
+        }
+    }
 }
 
 impl Answer {
@@ -48,6 +71,7 @@ impl Answer {
                 Ok(name) => NameState::Named(name.into()),
                 Err(reason) => NameState::Unnamed(reason.label()),
             },
+            source: Vec::new(),
         }
     }
 
@@ -362,7 +386,24 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
 }
 
 fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
-    let name = |offset| match symbols.find(offset) {
+    let go = symbols.go();
+    let answer = |&(frame, offset): &Asked| {
+        let source = go.map_or_else(Vec::new, |go| go_lines(symbols, go, FileOffset(offset)));
+        Answer {
+            frame,
+            late_for: None,
+            name: match source.last() {
+                Some(own) => NameState::Named(own.function.as_str().into()),
+                None => name_by_symbols(symbols, FileOffset(offset)),
+            },
+            source,
+        }
+    };
+    request.frames.iter().map(answer).collect()
+}
+
+fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
+    match symbols.find(offset) {
         Ok(symbol) => NameState::Named(shown(symbol.name).into()),
         Err(reason) => match symbols.function_start(offset) {
             Some(FileOffset(start)) => NameState::UnnamedIn {
@@ -371,13 +412,18 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
             },
             None => NameState::Unnamed(reason.label()),
         },
+    }
+}
+
+fn go_lines(symbols: &ElfSymbols, go: &GoSymbols, offset: FileOffset) -> Vec<Line> {
+    let addr = symbols.segments().to_link(offset);
+    let frames = addr.map_or_else(Vec::new, |addr| go.find(addr));
+    let line = |frame: GoFrame| Line {
+        function: sanitize(&frame.short_name()).into_owned(),
+        file: sanitize(&frame.file).into_owned(),
+        line: frame.line,
     };
-    let answer = |&(frame, offset): &Asked| Answer {
-        frame,
-        late_for: None,
-        name: name(FileOffset(offset)),
-    };
-    request.frames.iter().map(answer).collect()
+    frames.into_iter().map(line).collect()
 }
 
 /// A symbol as a person reads it, safe to print.

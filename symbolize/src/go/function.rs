@@ -1,0 +1,116 @@
+//! What the table says of one function.
+
+use super::header::Layout;
+use super::table::Table;
+
+/// More than this of either kind no function has: there are about ten.
+const TABLES_MAX: u32 = 64;
+
+/// Of `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` since Go 1.16.
+const INLINE_INDEX: u32 = 2;
+const INLINE_TREE: u32 = 3;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Function {
+    pub start: u64,
+    end: u64,
+    pub name: u32,
+    files: u32,
+    lines: u32,
+    unit: u32,
+    /// Where the indices into the inline tree are told.
+    inline_index: Option<u32>,
+    /// The inline tree: an offset or an address, as the layout has it.
+    pub inline_tree: Option<u64>,
+}
+
+impl Function {
+    /// Reads what is told at `offset` of the function that starts at `start`.
+    pub fn read(table: &Table, start: u64, end: u64, offset: u64) -> Option<Function> {
+        let layout = table.header.layout;
+        let offset = table.header.function_base().checked_add(offset)?;
+        let entry = match layout {
+            Layout::Go1_2 | Layout::Go1_16 => 8,
+            Layout::Go1_18 | Layout::Go1_20 => 4,
+        };
+        // The words behind the entry, of which a layout has eight to ten.
+        let mut words = [0; 40];
+        let have = table.read(offset + entry, &mut words);
+        let word = |index: usize| {
+            let bytes = words[..have].get(index * 4..)?.first_chunk()?;
+            Some(u32::from_le_bytes(*bytes))
+        };
+        let mut function = Function {
+            start,
+            end,
+            name: word(0)?,
+            files: word(4)?,
+            lines: word(5)?,
+            unit: 0,
+            inline_index: None,
+            inline_tree: None,
+        };
+        let is_empty = start >= end;
+        if layout == Layout::Go1_2 || is_empty {
+            return (!is_empty).then_some(function);
+        }
+        function.unit = word(7)?;
+        let last = if layout == Layout::Go1_20 { 9 } else { 8 };
+        let numbers = word(6)?.min(TABLES_MAX);
+        let data = (word(last)? >> 24).min(TABLES_MAX);
+        let numbers_at = offset + entry + (last as u64 + 1) * 4;
+        if numbers > INLINE_INDEX && data > INLINE_TREE {
+            let index = table.u32(numbers_at + u64::from(INLINE_INDEX) * 4)?;
+            function.inline_index = Some(index).filter(|offset| *offset != 0);
+            function.inline_tree = tree(table, numbers_at + u64::from(numbers) * 4);
+        }
+        Some(function)
+    }
+
+    /// How far it is to the next function.
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether an address is in the function's code, not in what fills the room
+    /// up to the next one.
+    pub fn has_code(&self, table: &Table, addr: u64) -> bool {
+        self.files == 0 || table.value(self.files, self, addr).is_some()
+    }
+
+    /// File and line of an address.
+    pub fn position(&self, table: &Table, addr: u64) -> (Vec<u8>, u32) {
+        let file = table.value(self.files, self, addr);
+        let file = file.and_then(|number| self.file(table, number));
+        let line = table.value(self.lines, self, addr);
+        let line = line.and_then(|line| u32::try_from(line).ok());
+        (file.unwrap_or_default(), line.unwrap_or_default())
+    }
+
+    pub fn file(&self, table: &Table, number: i32) -> Option<Vec<u8>> {
+        table.file(self.unit, number)
+    }
+
+    /// The entry of the inline tree that has an address, if one has.
+    pub fn inlined_at(&self, table: &Table, addr: u64) -> Option<u32> {
+        let index = table.value(self.inline_index?, self, addr)?;
+        u32::try_from(index).ok()
+    }
+}
+
+/// Where the inline tree is, from the list of data that starts at `data_at`.
+fn tree(table: &Table, data_at: u64) -> Option<u64> {
+    let index = u64::from(INLINE_TREE);
+    match table.header.layout {
+        Layout::Go1_2 | Layout::Go1_16 => {
+            let at = data_at.next_multiple_of(8) + index * 8;
+            let low = u64::from(table.u32(at)?);
+            let addr = low | u64::from(table.u32(at + 4)?) << 32;
+            (addr != 0).then_some(addr)
+        }
+        Layout::Go1_18 | Layout::Go1_20 => {
+            let offset = table.u32(data_at + index * 4)?;
+            (offset != u32::MAX).then_some(offset.into())
+        }
+    }
+}

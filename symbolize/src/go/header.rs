@@ -1,0 +1,113 @@
+//! The head of the table: which of its layouts it has, and where its parts are.
+//!
+//! | magic | Go | what is new |
+//! |---|---|---|
+//! | `fffffffb` | 1.2 to 1.15 | all offsets count from the start of the table |
+//! | `fffffffa` | 1.16, 1.17 | a table for each kind of thing |
+//! | `fffffff0` | 1.18, 1.19 | functions are told relative to the text's start |
+//! | `fffffff1` | 1.20 and later | functions have the line they start at |
+
+use crate::bytes::{u32_at, u64_at};
+
+/// The longest head there is.
+pub const HEADER_BYTES: usize = 8 + 8 * 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layout {
+    Go1_2,
+    Go1_16,
+    Go1_18,
+    Go1_20,
+}
+
+/// All offsets count from the start of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub layout: Layout,
+    /// What deltas of addresses are multiplied by.
+    pub quantum: u8,
+    pub functions: u64,
+    /// 0 from Go 1.26 on, and where functions are told absolutely.
+    pub text_start: u64,
+    pub names: u64,
+    pub units: u64,
+    pub files: u64,
+    pub pc_values: u64,
+    /// The list of functions, and what is told of each counts from here too.
+    pub list: u64,
+}
+
+impl Header {
+    /// `None` for what is no head of a 64-bit table.
+    pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
+        let layout = match u32_at(bytes, 0) {
+            0xffff_fffb => Layout::Go1_2,
+            0xffff_fffa => Layout::Go1_16,
+            0xffff_fff0 => Layout::Go1_18,
+            0xffff_fff1 => Layout::Go1_20,
+            _ => return None,
+        };
+        let [0, 0, quantum @ (1 | 2 | 4), 8] = bytes[4..8] else {
+            return None;
+        };
+        let word = |index: usize| u64_at(bytes, 8 + index * 8);
+        // The number of files, the second word, is not needed.
+        let (text_start, parts) = match layout {
+            Layout::Go1_2 => (0, None),
+            Layout::Go1_16 => (0, Some(2)),
+            Layout::Go1_18 | Layout::Go1_20 => (word(2), Some(3)),
+        };
+        let part = |index: usize| parts.map_or(0, |first| word(first + index));
+        Some(Header {
+            layout,
+            quantum,
+            functions: word(0),
+            text_start,
+            names: part(0),
+            units: part(1),
+            files: part(2),
+            pc_values: part(3),
+            list: if parts.is_some() { part(4) } else { 16 },
+        })
+    }
+
+    /// The size of an address, and of an offset, in the list of functions.
+    pub fn list_word(&self) -> u64 {
+        match self.layout {
+            Layout::Go1_2 | Layout::Go1_16 => 8,
+            Layout::Go1_18 | Layout::Go1_20 => 4,
+        }
+    }
+
+    /// Where a function's offset counts from.
+    pub fn function_base(&self) -> u64 {
+        match self.layout {
+            Layout::Go1_2 => 0,
+            _ => self.list,
+        }
+    }
+
+    /// The bytes of the list: two words for each function, and one behind.
+    pub fn list_bytes(&self) -> Option<u64> {
+        self.functions
+            .checked_mul(2)?
+            .checked_add(1)?
+            .checked_mul(self.list_word())
+    }
+
+    /// Whether the parts lie one behind the other in a table of `len` bytes.
+    pub fn is_within(&self, len: u64) -> bool {
+        let parts = [
+            self.names,
+            self.units,
+            self.files,
+            self.pc_values,
+            self.list,
+        ];
+        let in_order = self.layout == Layout::Go1_2 || parts.is_sorted() && parts[0] >= 64;
+        let end = self
+            .list_bytes()
+            .and_then(|bytes| bytes.checked_add(self.list));
+        self.functions > 0 && in_order && end.is_some_and(|end| end <= len)
+    }
+}

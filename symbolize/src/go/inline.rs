@@ -1,0 +1,141 @@
+//! Which functions were inlined at an address.
+
+use super::frame::GoFrame;
+use super::function::Function;
+use super::header::Layout;
+use super::table::Table;
+use crate::LinkAddr;
+
+/// Deeper chains are cut; the compiler inlines small functions only.
+const DEPTH_MAX: usize = 64;
+
+/// A call that was inlined.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    name: u32,
+    /// The call that this one was inlined into, in the older form.
+    parent: Option<u32>,
+    /// Where the call stands, in the older form.
+    file: i32,
+    line: i32,
+    /// An instruction of the caller, at the call.
+    parent_pc: i32,
+    /// What the compiler leaves empty is so, and it is in the outermost
+    /// function: so are all first calls.
+    is_first: bool,
+}
+
+/// The chain of functions at an address, innermost first, the function whose
+/// code it is last. Trees count from `base`.
+pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
+    match table.header.layout {
+        Layout::Go1_20 => by_pc(table, function, base, addr),
+        _ => by_parent(table, function, base, addr),
+    }
+}
+
+/// Since Go 1.20: the caller's position is that of the instruction at the call.
+fn by_pc(table: &Table, function: &Function, base: Option<u64>, mut addr: u64) -> Vec<GoFrame> {
+    let mut frames = Vec::new();
+    while frames.len() < DEPTH_MAX {
+        let index = function.inlined_at(table, addr);
+        let Some(call) = index.and_then(|index| call(table, function, base, index)) else {
+            break;
+        };
+        let Some(name) = table.name(call.name) else {
+            break;
+        };
+        let (file, line) = function.position(table, addr);
+        frames.push(GoFrame { name, file, line });
+        addr = function.start.wrapping_add_signed(call.parent_pc.into());
+    }
+    let (file, line) = function.position(table, addr);
+    push_outermost(table, function, file, line, &mut frames);
+    frames
+}
+
+/// Before: each call tells where it stands.
+fn by_parent(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
+    let mut frames = Vec::new();
+    let mut next = function.inlined_at(table, addr);
+    let (mut file, mut line) = function.position(table, addr);
+    while frames.len() < DEPTH_MAX {
+        let Some(call) = next.and_then(|index| call(table, function, base, index)) else {
+            break;
+        };
+        let Some(name) = table.name(call.name) else {
+            break;
+        };
+        frames.push(GoFrame { name, file, line });
+        file = function.file(table, call.file).unwrap_or_default();
+        line = u32::try_from(call.line).unwrap_or_default();
+        next = call.parent;
+    }
+    push_outermost(table, function, file, line, &mut frames);
+    frames
+}
+
+fn push_outermost(
+    table: &Table,
+    function: &Function,
+    file: Vec<u8>,
+    line: u32,
+    frames: &mut Vec<GoFrame>,
+) {
+    let name = table.name(function.name).unwrap_or_default();
+    if !name.is_empty() {
+        frames.push(GoFrame { name, file, line });
+    }
+}
+
+/// Whether the tree of a function is one if trees count from `base`.
+pub fn has_tree(table: &Table, function: &Function, base: u64) -> bool {
+    let call = call(table, function, Some(base), 0);
+    call.is_some_and(|call| {
+        let name = table.name(call.name);
+        let within = u64::try_from(call.parent_pc).is_ok_and(|pc| pc < function.len());
+        // Zeroes are what much of a file is, and no call.
+        let is_told = call.name != 0 || call.parent_pc != 0;
+        call.is_first && is_told && within && name.is_some_and(|name| is_name(&name))
+    })
+}
+
+fn is_name(name: &[u8]) -> bool {
+    name.len() > 2 && name.contains(&b'.') && name.iter().all(|byte| *byte >= b' ')
+}
+
+fn call(table: &Table, function: &Function, base: Option<u64>, index: u32) -> Option<Call> {
+    let layout = table.header.layout;
+    let base = match layout {
+        Layout::Go1_2 | Layout::Go1_16 => 0,
+        Layout::Go1_18 | Layout::Go1_20 => base?,
+    };
+    let size: u64 = if layout == Layout::Go1_20 { 16 } else { 20 };
+    let tree = base.checked_add(function.inline_tree?)?;
+    let addr = tree.checked_add(u64::from(index) * size)?;
+    let offset = table.object().segments().to_file(LinkAddr(addr))?;
+    let mut bytes = [0u8; 20];
+    let bytes = &mut bytes[..size as usize];
+    let have = table.object().source().read_some(offset.0, bytes);
+    if have < bytes.len() {
+        return None;
+    }
+    let word = |at: usize| {
+        let field = bytes[at..].first_chunk().copied().unwrap_or_default();
+        i32::from_le_bytes(field)
+    };
+    let is_new = layout == Layout::Go1_20;
+    let parent = i16::from_le_bytes([bytes[0], bytes[1]]);
+    let is_first = match is_new {
+        true => bytes[1..4] == [0; 3],
+        false => parent == -1 && bytes[3] == 0,
+    };
+    Some(Call {
+        name: word(if is_new { 4 } else { 12 }) as u32,
+        parent: u32::try_from(parent).ok().filter(|_| !is_new),
+        file: word(4),
+        line: word(8),
+        parent_pc: word(if is_new { 8 } else { 16 }),
+        is_first,
+    })
+}

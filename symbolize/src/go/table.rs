@@ -1,0 +1,190 @@
+//! The table: its list of functions in memory, the rest read from the file as
+//! far as it is asked for. A provider of Terraform has 186 MB of it.
+
+use std::sync::Arc;
+
+use super::find::Place;
+use super::function::Function;
+use super::header::{Header, Layout};
+use super::pc_values::value_at;
+use crate::object::Object;
+
+/// 64 MiB of list. The largest program known has half a million functions.
+const FUNCTIONS_MAX: u64 = 8 << 20;
+
+/// Longer names are cut; those of generic functions repeat their types.
+const NAME_BYTES_MAX: usize = 4 << 10;
+
+/// How many functions are looked at to tell a table from what looks like one.
+const TRIED: u64 = 64;
+
+#[derive(Debug)]
+pub struct Table {
+    object: Arc<Object>,
+    place: Place,
+    pub header: Header,
+    /// Where the text starts: all addresses below count from here.
+    pub text: u64,
+    /// Of each function where it starts and where it is told of; behind them
+    /// where the last one ends.
+    list: Vec<(u32, u32)>,
+}
+
+impl Table {
+    /// `text` is where the text starts, if the header does not say it.
+    pub fn load(
+        object: &Arc<Object>,
+        place: Place,
+        header: Header,
+        text: impl FnOnce() -> Option<u64>,
+    ) -> Option<Table> {
+        let mut list = read_list(object, place, &header)?;
+        let first = list.first()?.0;
+        let text = match header.layout {
+            Layout::Go1_2 | Layout::Go1_16 => first,
+            _ if header.text_start != 0 => header.text_start,
+            _ => text()?,
+        };
+        if header.list_word() == 8 {
+            list.iter_mut()
+                .for_each(|(start, _)| *start = start.wrapping_sub(text));
+        }
+        let list: Option<Vec<_>> = list
+            .into_iter()
+            .map(|(start, told)| Some((u32::try_from(start).ok()?, u32::try_from(told).ok()?)))
+            .collect();
+        Some(Table {
+            object: object.clone(),
+            place,
+            header,
+            text,
+            list: list.filter(|list| list.is_sorted_by_key(|entry| entry.0))?,
+        })
+    }
+
+    /// The function that has an address, and where it ends.
+    pub fn function(&self, addr: u64) -> Option<Function> {
+        let within = u32::try_from(addr.checked_sub(self.text)?).ok()?;
+        let behind = self.list.partition_point(|(start, _)| *start <= within);
+        let (start, told) = *self.list.get(behind.checked_sub(1)?)?;
+        // None for what lies behind the last function.
+        let (end, _) = *self.list.get(behind)?;
+        let start = self.text + u64::from(start);
+        Function::read(self, start, self.text + u64::from(end), told.into())
+    }
+
+    /// Where each function starts.
+    pub fn starts(&self) -> impl Iterator<Item = u64> {
+        let functions = self.list.len() - 1;
+        let starts = self.list[..functions].iter();
+        starts.map(|(start, _)| self.text + u64::from(*start))
+    }
+
+    /// A name by its offset.
+    pub fn name(&self, offset: u32) -> Option<Vec<u8>> {
+        let name = self.string(self.header.names.checked_add(offset.into())?)?;
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// A number of the function at an address, by its table's offset.
+    pub fn value(&self, offset: u32, function: &Function, addr: u64) -> Option<i32> {
+        let offset = self.header.pc_values.checked_add(offset.into())?;
+        value_at(self, offset, function.start, addr)
+    }
+
+    /// The path of a file, by its number in the function's compilation unit.
+    pub fn file(&self, unit: u32, number: i32) -> Option<Vec<u8>> {
+        let number = u64::try_from(number).ok()?;
+        match self.header.layout {
+            Layout::Go1_2 => {
+                // Behind the list is where the table of files is.
+                let list_end = self.header.list.checked_add(self.header.list_bytes()?)?;
+                let files = u64::from(self.u32(list_end)?);
+                let name = self.u32(files.checked_add(number * 4)?)?;
+                self.string(name.into())
+            }
+            _ => {
+                let index = u64::from(unit) + number;
+                let name = self.u32(self.header.units.checked_add(index * 4)?)?;
+                self.string(self.header.files.checked_add(name.into())?)
+            }
+        }
+    }
+
+    pub fn u32(&self, offset: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        let have = self.read(offset, &mut bytes);
+        (have == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    }
+
+    /// Reads from the table what there is of it at `offset`.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let left = self.place.len.saturating_sub(offset);
+        let want = buffer
+            .len()
+            .min(usize::try_from(left).unwrap_or(usize::MAX));
+        let offset = self.place.offset.saturating_add(offset);
+        self.object.source().read_some(offset, &mut buffer[..want])
+    }
+
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.list.capacity() * size_of::<(u32, u32)>()
+    }
+
+    fn string(&self, offset: u64) -> Option<Vec<u8>> {
+        let mut short = [0; 256];
+        let have = self.read(offset, &mut short);
+        if let Some(end) = memchr::memchr(0, &short[..have]) {
+            return Some(short[..end].to_vec());
+        }
+        let mut long = vec![0; NAME_BYTES_MAX];
+        let have = self.read(offset, &mut long);
+        let end = memchr::memchr(0, &long[..have]).unwrap_or(have);
+        long.truncate(end);
+        (have > 0).then_some(long)
+    }
+}
+
+/// The list as it is in the file: starts may be absolute.
+fn read_list(object: &Object, place: Place, header: &Header) -> Option<Vec<(u64, u64)>> {
+    if header.functions > FUNCTIONS_MAX || !header.is_within(place.len) {
+        return None;
+    }
+    let offset = place.offset.checked_add(header.list)?;
+    let bytes = object
+        .source()
+        .read(offset, header.list_bytes()?, "functions of Go")
+        .ok()?;
+    let word = |bytes: &[u8]| match bytes.len() {
+        4 => u64::from(u32::from_le_bytes(bytes.try_into().unwrap_or_default())),
+        _ => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+    };
+    let size = header.list_word() as usize;
+    let pairs = bytes
+        .chunks(size * 2)
+        .map(|pair| match pair.split_at_checked(size) {
+            Some((start, told)) if !told.is_empty() => (word(start), word(told)),
+            _ => (word(pair), 0),
+        });
+    Some(pairs.collect())
+}
+
+/// Whether what begins like a table is one: its first functions ascend, and
+/// have names.
+pub fn is_plausible(object: &Object, place: Place, header: &Header) -> bool {
+    let few = Header {
+        functions: header.functions.min(TRIED),
+        ..*header
+    };
+    let Some(list) = read_list(object, place, &few) else {
+        return false;
+    };
+    let mut bytes = [0; 1];
+    let names = place.offset.saturating_add(header.names);
+    let has_names = object.source().read_some(names, &mut bytes) == 1;
+    has_names && list.is_sorted_by_key(|entry| entry.0)
+}

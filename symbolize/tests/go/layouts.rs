@@ -1,0 +1,57 @@
+//! Every layout of the table, made by hand.
+
+use std::sync::Arc;
+
+use symbolize::{GoSymbols, LinkAddr};
+
+use crate::elf::TEXT;
+use crate::program::{END, F, G, INLINED, LAYOUTS, Layout, elf};
+
+fn chain(symbols: &GoSymbols, addr: u32) -> Vec<String> {
+    let frames = symbols.find(LinkAddr(TEXT + u64::from(addr)));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let frames = frames.iter();
+    frames
+        .map(|f| format!("{} {}:{}", text(&f.name), text(&f.file), f.line))
+        .collect()
+}
+
+#[test]
+fn functions_lines_and_inlined_calls() {
+    for layout in LAYOUTS {
+        for with_section in [true, false] {
+            let mut elf = elf(layout, with_section);
+            elf.section_headers = with_section;
+            let symbols = GoSymbols::read(&Arc::new(elf.object())).unwrap();
+            let at = |addr| chain(&symbols, addr);
+            let case = format!("{layout:?}, section {with_section}");
+            assert_eq!(at(F), ["main.f /src/f.go:10"], "{case}");
+            assert_eq!(at(F + 0x3f), ["main.f /src/f.go:11"], "{case}");
+            assert_eq!(at(G), ["main.g /src/g.go:20"], "{case}");
+            assert_eq!(at(END - 1), ["main.g /src/g.go:22"], "{case}");
+            assert!(at(END).is_empty(), "{case}");
+            let inlined: &[&str] = match layout {
+                // Told without its caller: the table has no place for it.
+                Layout::Go1_2 => &["main.g /src/f.go:10"],
+                // By the call, and by the instruction before it.
+                Layout::Go1_16 | Layout::Go1_18 => &["main.f /src/f.go:10", "main.g /src/g.go:21"],
+                _ => &["main.f /src/f.go:10", "main.g /src/g.go:20"],
+            };
+            assert_eq!(at(INLINED.start), inlined, "{case}");
+            assert_eq!(at(INLINED.end - 1), inlined, "{case}");
+            let starts: Vec<u64> = symbols.starts().map(|addr| addr.0 - TEXT).collect();
+            assert_eq!(starts, [u64::from(F), u64::from(G)], "{case}");
+        }
+    }
+}
+
+#[test]
+fn files_without_a_table() {
+    for elf in [
+        crate::elf::Elf::new(),
+        crate::elf::Elf::new().with(".gopclntab", 0x3_0000, vec![0; 100]),
+        crate::elf::Elf::new().with(".gopclntab", 0x3_0000, Vec::new()),
+    ] {
+        assert!(GoSymbols::read(&Arc::new(elf.object())).is_none());
+    }
+}
