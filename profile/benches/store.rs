@@ -5,6 +5,7 @@
 //! Prints figures and asserts none: run it alone on a quiet machine with
 //! `cargo bench -p profile --bench store`.
 
+use profile::formats::pft;
 use profile::query::{Direction, GroupBy};
 use profile::{
     Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
@@ -77,6 +78,7 @@ fn queries_named(store: &mut Store) {
         store.set_name(id, NameState::Named(name.into()));
     }
     queries(store);
+    files(store);
 }
 
 /// Every kind of query on all samples.
@@ -129,6 +131,23 @@ fn queries(store: &Store) {
         drop(selection.page(function, &cancel))
     });
     print("heat map", || drop(selection.heat(16, Some(function))));
+}
+
+/// Writing all of it and reading it again.
+fn files(store: &Store) {
+    let view = store.view();
+    let mut file = Vec::new();
+    print("write .pft", || {
+        file.clear();
+        pft::write(&view, &mut file).expect("no errors in memory");
+    });
+    let each = file.len() as f64 / view.samples() as f64;
+    println!("bytes per sample in .pft        {each:8.2}");
+    let limits = Limits {
+        keep: Duration::MAX,
+        memory_bytes: 1 << 30,
+    };
+    print("open .pft", || drop(pft::read(&file[..], limits)));
 }
 
 /// The median of five.

@@ -16,6 +16,7 @@ pub mod band;
 mod cow;
 pub mod ending;
 pub mod filter;
+pub mod formats;
 pub mod frame;
 
 mod growth;
@@ -25,6 +26,7 @@ mod info;
 mod intern;
 mod names;
 pub mod query;
+mod reason;
 pub mod report;
 mod sources;
 pub mod store;

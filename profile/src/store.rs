@@ -17,7 +17,7 @@ mod reclaim;
 
 pub(crate) use history::{History, STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
 pub(crate) use modules::{Module, ModuleTable, Modules};
-pub(crate) use processes::{ProcessTable, Processes, ThreadSlot};
+pub(crate) use processes::{Process, ProcessTable, Processes, ThreadSlot};
 
 use crate::hash::Seed;
 use crate::intern::{Frames, HIDDEN, NO_STACK, RESERVED, StackId, Stacks, stopped};
@@ -278,6 +278,11 @@ impl Store {
     /// The frame of a number that the store gave out.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.frames.get(id)
+    }
+
+    /// The number of a frame, if a stack has it.
+    pub(crate) fn find_frame(&self, frame: &Frame) -> Option<FrameId> {
+        self.frames.find(frame)
     }
 
     /// How much history there is: to the end of the newest second.

@@ -95,6 +95,13 @@ impl Frames {
         self.frames.get(id.0 as usize).copied()
     }
 
+    pub(crate) fn find(&self, frame: &Frame) -> Option<FrameId> {
+        let hash = self.seed.hash_frame(frame);
+        let frames = &self.frames;
+        let found = self.index.find(hash, |id| frames[id as usize] == *frame);
+        found.map(FrameId)
+    }
+
     pub(crate) fn intern(&mut self, frame: &Frame) -> Interned {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;

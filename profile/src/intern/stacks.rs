@@ -87,7 +87,6 @@ impl StackTable {
         self.slots[id.0 as usize].leaf
     }
 
-    #[expect(dead_code, reason = "for writing recordings while they grow")]
     /// The same number and serial stand for the same frames, in every view.
     pub(crate) fn serial(&self, id: StackId) -> u32 {
         self.slots[id.0 as usize].serial

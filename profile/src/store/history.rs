@@ -122,7 +122,6 @@ impl History {
         Some(bucket)
     }
 
-    #[expect(dead_code, reason = "for writing recordings while they grow")]
     /// The buckets, oldest first.
     pub(crate) fn buckets(&self) -> impl DoubleEndedIterator<Item = &Arc<Bucket>> {
         self.buckets.iter()

@@ -87,9 +87,15 @@ pub(crate) struct Thread {
 }
 
 impl Process {
+    /// Whether the two are told in the same words.
+    pub(crate) fn is_told_alike(&self, other: &Process) -> bool {
+        (self.pid, &self.comm, self.exited, &self.details)
+            == (other.pid, &other.comm, other.exited, &other.details)
+    }
+
     /// One that nobody told of: as good as ended, so that it leaves with its
     /// samples.
-    fn untold() -> Self {
+    pub(crate) fn untold() -> Self {
         Self {
             pid: 0,
             comm: Arc::default(),

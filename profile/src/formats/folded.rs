@@ -1,0 +1,176 @@
+//! *Folded stacks*: one line a stack, `comm;outermost;…;innermost COUNT`, as
+//! flame graph tools read it.
+//!
+//! Kernel frames end in `_[k]`, inlined ones in `_[i]`, those of code made at
+//! run time in `_[j]`; a stack that was cut begins with `[stopped: cause]`
+//! after the name.
+
+use super::FormatError;
+use super::wire::clean;
+use crate::query::{CallTree, Cancel, Direction, GroupBy, NodeKind};
+use crate::{
+    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Role, Selection,
+    Store,
+};
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+
+/// Writes the stacks of a selection, sorted.
+pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+    let tree = tree.expect("nobody cancels it");
+    let mut names: HashMap<NodeKind, String> = HashMap::new();
+    let mut lines: Vec<(String, u64)> = tree
+        .stacks()
+        .map(|(path, samples)| {
+            let mut line = String::new();
+            for kind in path {
+                if !line.is_empty() {
+                    line.push(';');
+                }
+                let name = names.entry(kind).or_insert_with(|| step(&tree, kind));
+                line.push_str(name);
+            }
+            (line, samples)
+        })
+        .collect();
+    lines.sort();
+    for (line, samples) in lines {
+        writeln!(out, "{line} {samples}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// A step of a line: no `;` in it, which would be two.
+fn step(tree: &CallTree, kind: NodeKind) -> String {
+    let mut name = tree.name(kind).replace(';', ":").replace(['\n', '\r'], " ");
+    if let NodeKind::Function { id, inlined } = kind {
+        let function = tree.function(id);
+        if function.role == Role::Function {
+            name.push_str(match function.kind {
+                _ if inlined => "_[i]",
+                FrameKind::Kernel => "_[k]",
+                FrameKind::Jit => "_[j]",
+                FrameKind::User => "",
+            });
+        }
+    }
+    name
+}
+
+/// Stacks, lines and bytes of a line that are read.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+const WEIGHT_MAX: u64 = 1 << 53;
+
+/// Reads folded stacks, ours or another tool's. Each line is one sample of that
+/// weight, all at one time; the first step is the name of a thread.
+pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatError> {
+    let mut store = Store::new(limits);
+    let mut names: HashMap<String, (u64, FrameKind, bool)> = HashMap::new();
+    let mut comms: HashMap<String, u32> = HashMap::new();
+    let mut told: Vec<(Frame, String)> = Vec::new();
+    let mut weight_sum = 0u64;
+    store.add_module(ModuleId(0), "", "");
+    let mut number = 0u64;
+    loop {
+        let mut bytes = Vec::new();
+        let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
+        if limited.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        number += 1;
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let damaged = |what: &str| FormatError::Damaged(format!("line {number}: {what}"));
+        let (stack, count) = line
+            .rsplit_once(' ')
+            .ok_or_else(|| damaged("it has no count"))?;
+        let weight: u64 = count
+            .parse()
+            .map_err(|_| damaged("its last word is no count"))?;
+        weight_sum = weight_sum.saturating_add(weight);
+        if weight_sum > WEIGHT_MAX {
+            return Err(FormatError::TooLarge("its counts add up to more than 2^53"));
+        }
+        if weight == 0 {
+            continue;
+        }
+        let mut steps = stack.split(';');
+        let comm = clean(steps.next().unwrap_or_default());
+        let mut ending = Ending::Root;
+        let mut frames: Vec<Frame> = Vec::new();
+        for step in steps {
+            if let Some(cause) = stopped(step) {
+                ending = cause;
+                continue;
+            }
+            if step == "[no stack]" {
+                continue;
+            }
+            let next = names.len() as u64 + 1;
+            let (address, kind, _) = *names.entry(step.to_string()).or_insert_with(|| {
+                let (name, kind) = plain(step);
+                let frame = Frame {
+                    module: ModuleId(0),
+                    address: next,
+                    kind,
+                };
+                told.push((frame, clean(name)));
+                (next, kind, true)
+            });
+            frames.push(Frame {
+                module: ModuleId(0),
+                address,
+                kind,
+            });
+        }
+        frames.reverse();
+        let next = comms.len() as u32 + 1;
+        let tid = *comms.entry(comm.clone()).or_insert(next);
+        if tid == next {
+            store.add_process(ProcessId(tid), tid, &comm);
+        }
+        store.add_sample(NewSample {
+            time_ns: 0,
+            cpu: 0,
+            process: ProcessId(tid),
+            tid,
+            comm: &comm,
+            kernel_frames: usize::from(frames.first().is_some_and(|f| f.kind == FrameKind::Kernel)),
+            frames: &frames,
+            ending,
+            weight,
+        });
+    }
+    for (frame, name) in told {
+        if let Some(id) = store.find_frame(&frame) {
+            store.set_name(id, NameState::Named(name.into()));
+        }
+    }
+    Ok(store)
+}
+
+fn stopped(step: &str) -> Option<Ending> {
+    let cause = step.strip_prefix("[stopped: ")?.strip_suffix(']')?;
+    Ending::ALL
+        .into_iter()
+        .find(|ending| ending.label() == cause)
+}
+
+/// Without the mark of its kind.
+fn plain(step: &str) -> (&str, FrameKind) {
+    for (mark, kind) in [
+        ("_[k]", FrameKind::Kernel),
+        ("_[j]", FrameKind::Jit),
+        ("_[i]", FrameKind::User),
+    ] {
+        if let Some(name) = step.strip_suffix(mark) {
+            return (name, kind);
+        }
+    }
+    (step, FrameKind::User)
+}

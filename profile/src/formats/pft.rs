@@ -1,0 +1,61 @@
+//! `.pft`, our own format: everything a store has, written while it records,
+//! readable up to the last whole block whatever happened to the writer.
+//! `docs/pft.md` describes the bytes.
+//!
+//! - [`block`]: blocks that are compressed and checked each by itself
+//! - [`writer`]: what a view has that the file has not yet
+//! - [`reader`]: block by block into a store
+//! - [`tables`]: what a file has defined so far, for the reader
+
+mod block;
+mod reader;
+mod tables;
+mod writer;
+
+pub use reader::Reader;
+pub use writer::Writer;
+
+use super::FormatError;
+use crate::{Limits, Store, View};
+use std::io::{Read, Write};
+
+/// What a file begins with. As with PNG, a transfer that changes line ends or
+/// strips the eighth bit shows at once.
+pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
+
+/// Files of a higher one cannot be read.
+pub(super) const VERSION: u16 = 1;
+/// Sections that are not known are left out.
+pub(super) const VERSION_MINOR: u16 = 0;
+
+/// What a block consists of: parts, each with its tag and length.
+pub(super) mod section {
+    pub(crate) const INFO: u64 = 1;
+    pub(crate) const STRINGS: u64 = 2;
+    pub(crate) const MODULES: u64 = 3;
+    pub(crate) const PROCESSES: u64 = 4;
+    pub(crate) const THREADS: u64 = 5;
+    pub(crate) const FRAMES: u64 = 6;
+    pub(crate) const STACKS: u64 = 7;
+    pub(crate) const NAMES: u64 = 8;
+    pub(crate) const SOURCES: u64 = 9;
+    pub(crate) const SAMPLES: u64 = 10;
+    pub(crate) const END: u64 = 11;
+}
+
+/// Writes all of a view as one finished file.
+pub fn write(view: &View, out: impl Write) -> Result<(), FormatError> {
+    let mut writer = Writer::new(out)?;
+    writer.append(view, None)?;
+    writer.finish(view)?;
+    Ok(())
+}
+
+/// Reads a whole file; the sentences say what is missing of it.
+pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), FormatError> {
+    let mut store = Store::new(limits);
+    let mut reader = Reader::new(input)?;
+    while reader.read_block(&mut store)? {}
+    let notes = reader.notes();
+    Ok((store, notes))
+}

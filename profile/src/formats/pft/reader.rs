@@ -1,0 +1,332 @@
+//! Block by block from a file, or a pipe that still grows, into a store.
+
+use super::block::{self, Next};
+use super::section;
+use super::tables::Tables;
+use super::{MAGIC, VERSION};
+use crate::formats::FormatError;
+use crate::formats::wire::Bytes;
+use crate::reason;
+use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
+use crate::{
+    Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
+    SourceFrame, Store,
+};
+use std::io::Read;
+use std::sync::Arc;
+
+/// Contents that one file may have, unpacked: hours of a busy machine. A file
+/// of zeros that unpacks to more is no profile.
+const RAW_BYTES_MAX: u64 = 32 << 30;
+
+/// All samples together weigh at most that: sums stay exact everywhere.
+const WEIGHT_MAX: u64 = 1 << 53;
+
+/// Links of one frame's chain that are read.
+const CHAIN_MAX: usize = 256;
+
+/// Reads a file from its beginning.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    tables: Tables,
+    blocks: u64,
+    raw_bytes: u64,
+    weight: u64,
+    is_finished: bool,
+    problem: Option<String>,
+    unknown_sections: u64,
+}
+
+fn damaged(what: &str) -> FormatError {
+    FormatError::Damaged(what.into())
+}
+
+impl<R: Read> Reader<R> {
+    pub fn new(mut input: R) -> Result<Self, FormatError> {
+        let mut start = [0; MAGIC.len() + 4];
+        input
+            .read_exact(&mut start)
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => FormatError::Unknown,
+                _ => error.into(),
+            })?;
+        if start[..MAGIC.len()] != MAGIC {
+            return Err(FormatError::Unknown);
+        }
+        let version = u16::from_le_bytes([start[MAGIC.len()], start[MAGIC.len() + 1]]);
+        if version > VERSION {
+            return Err(FormatError::Newer(version, VERSION));
+        }
+        Ok(Self {
+            input,
+            tables: Tables::new(),
+            blocks: 0,
+            raw_bytes: 0,
+            weight: 0,
+            is_finished: false,
+            problem: None,
+            unknown_sections: 0,
+        })
+    }
+
+    /// Adds the next block to the store; `false` at the end, or where the file
+    /// is cut or damaged: everything before is in the store by then.
+    pub fn read_block(&mut self, store: &mut Store) -> Result<bool, FormatError> {
+        if self.is_finished || self.problem.is_some() {
+            return Ok(false);
+        }
+        let read = block::read(&mut self.input).and_then(|next| match next {
+            Next::Block(raw) => {
+                self.blocks += 1;
+                self.raw_bytes += raw.len() as u64;
+                if self.raw_bytes > RAW_BYTES_MAX {
+                    return Err(FormatError::TooLarge("its contents"));
+                }
+                self.absorb(&raw, store).map(|()| true)
+            }
+            Next::End => {
+                self.problem =
+                    Some("the recording was not ended: its last second may be missing".into());
+                Ok(false)
+            }
+            Next::Cut => {
+                self.problem =
+                    Some("the recording was cut off inside a block: the rest is whole".into());
+                Ok(false)
+            }
+        });
+        match read {
+            Err(FormatError::Damaged(what)) if self.blocks > 0 => {
+                let place = format!(
+                    "damaged after block {}: {what}; what comes before is whole",
+                    self.blocks
+                );
+                self.problem = Some(place);
+                Ok(false)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the writer had said that nothing more comes.
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// What is missing of what was read, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let unknown = (self.unknown_sections > 0).then(|| {
+            format!(
+                "{} parts are of a newer version and were left out",
+                self.unknown_sections
+            )
+        });
+        self.problem.clone().into_iter().chain(unknown).collect()
+    }
+
+    fn absorb(&mut self, raw: &[u8], store: &mut Store) -> Result<(), FormatError> {
+        let mut bytes = Bytes(raw);
+        while !bytes.is_empty() {
+            let tag = bytes.number()?;
+            let part = Bytes(bytes.bytes()?);
+            match tag {
+                section::INFO => add_info(part, store)?,
+                section::STRINGS => self.tables.add_strings(part)?,
+                section::MODULES => self.add_modules(part, store)?,
+                section::PROCESSES => self.add_processes(part, store)?,
+                section::THREADS => self.tables.add_threads(part)?,
+                section::FRAMES => self.tables.add_frames(part)?,
+                section::STACKS => self.tables.add_stacks(part)?,
+                section::SAMPLES => self.add_samples(part, store)?,
+                section::NAMES => self.add_names(part, store)?,
+                section::SOURCES => self.add_sources(part, store)?,
+                section::END => self.is_finished = true,
+                _ => self.unknown_sections += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_modules(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            self.tables.check_people(self.tables.modules)?;
+            let name = Arc::clone(self.tables.string(&mut bytes)?);
+            let path = Arc::clone(self.tables.string(&mut bytes)?);
+            let build_id = bytes.bytes()?;
+            let id = ModuleId(self.tables.modules);
+            store.add_module(id, &name, &path);
+            store.set_build_id(id, build_id);
+            self.tables.modules += 1;
+        }
+        Ok(())
+    }
+
+    fn add_processes(
+        &mut self,
+        mut bytes: Bytes<'_>,
+        store: &mut Store,
+    ) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let number = bytes.u32()?;
+            if number > self.tables.processes {
+                return Err(damaged("processes are not numbered one after the other"));
+            }
+            self.tables.check_people(number)?;
+            self.tables.processes = self.tables.processes.max(number + 1);
+            let pid = bytes.u32()?;
+            let comm = Arc::clone(self.tables.string(&mut bytes)?);
+            let exited = bytes.number()? != 0;
+            let text = |text: &Arc<str>| (!text.is_empty()).then(|| Arc::clone(text));
+            let details = ProcessDetails {
+                cgroup: text(self.tables.string(&mut bytes)?),
+                user: text(self.tables.string(&mut bytes)?),
+            };
+            let id = ProcessId(number);
+            store.add_process(id, pid, &comm);
+            store.set_process_details(id, details);
+            if exited {
+                store.process_exited(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_samples(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+        let mut frames: Vec<Frame> = Vec::new();
+        while !bytes.is_empty() {
+            let second = bytes.number()?;
+            let count = bytes.number()?;
+            let is_weighted = bytes.byte()? != 0;
+            let mut columns = [Bytes(&[]); 6];
+            for column in &mut columns {
+                *column = Bytes(bytes.bytes()?);
+            }
+            let [
+                mut centis,
+                mut hows,
+                mut cpus,
+                mut threads,
+                mut stacks,
+                mut weights,
+            ] = columns;
+            if count != hows.0.len() as u64 || second > u64::MAX / 1_000_000_000 - 1 {
+                return Err(damaged("a second has more samples than there is room for"));
+            }
+            let (mut centi, mut stack, mut shown) = (0i64, 0i64, None);
+            for _ in 0..count {
+                centi = centi.wrapping_add(centis.signed()?);
+                stack = stack.wrapping_add(stacks.signed()?);
+                let how = hows.byte()?;
+                let cpu = cpus.u32()?;
+                let thread = threads.u32()? as usize;
+                let weight = if is_weighted { weights.number()? } else { 1 };
+                self.weight = self.weight.saturating_add(weight);
+                if self.weight > WEIGHT_MAX {
+                    return Err(FormatError::TooLarge(
+                        "its samples add up to more than 2^53",
+                    ));
+                }
+                let thread = self.tables.threads.get(thread);
+                let thread =
+                    thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
+                let ending = Ending::ALL.get(usize::from(how >> 1));
+                let number = u32::try_from(stack);
+                let (Some(ending), Ok(number), 0..100) = (ending, number, centi) else {
+                    return Err(damaged("a sample that cannot be"));
+                };
+                if shown != Some(number) {
+                    self.tables.stack(number, &mut frames)?;
+                    shown = Some(number);
+                }
+                let stamp = second * STAMPS_PER_SECOND + centi as u64;
+                store.add_sample(NewSample {
+                    time_ns: stamp * STAMP_NS,
+                    cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
+                    process: thread.process,
+                    tid: thread.tid,
+                    comm: &thread.comm,
+                    frames: &frames,
+                    kernel_frames: usize::from(how & 1),
+                    ending: *ending,
+                    weight,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_names(&self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let frame = self.tables.frame(bytes.u32()?)?;
+            let is_unnamed = bytes.byte()? != 0;
+            let text = self.tables.string(&mut bytes)?;
+            let state = match is_unnamed {
+                false => NameState::Named(Arc::clone(text)),
+                true => {
+                    let reason = reason::known(text);
+                    match bytes.number()?.checked_sub(1) {
+                        Some(start) => NameState::UnnamedIn { reason, start },
+                        None => NameState::Unnamed(reason),
+                    }
+                }
+            };
+            if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
+                store.set_name(id, state);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_sources(&self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let frame = self.tables.frame(bytes.u32()?)?;
+            let links = bytes.count()?;
+            if links > CHAIN_MAX {
+                return Err(damaged("more functions at one place than can be"));
+            }
+            let mut chain = Vec::with_capacity(links);
+            for _ in 0..links {
+                let function: &str = self.tables.string(&mut bytes)?;
+                let file: &str = self.tables.string(&mut bytes)?;
+                let line = bytes.u32()?;
+                chain.push(SourceFrame {
+                    function,
+                    file,
+                    line,
+                });
+            }
+            if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
+                store.set_source(id, &chain);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+    let metric = Metric {
+        name: bytes.text()?,
+        unit: bytes.text()?,
+    };
+    let mut info = Info {
+        metric,
+        host: bytes.text()?,
+        kernel: bytes.text()?,
+        arch: bytes.text()?,
+        scope: bytes.text()?,
+        cpus: bytes.u32()?,
+        rate_hz: bytes.u32()?,
+        epoch_unix_ms: bytes.signed()?,
+        lost: bytes.number()?,
+        notes: Vec::new(),
+    };
+    if let Some(begin) = bytes.number()?.checked_sub(1) {
+        store.begin(begin);
+    }
+    for _ in 0..bytes.count()?.min(64) {
+        info.notes.push(bytes.text()?);
+    }
+    store.set_info(info);
+    Ok(())
+}

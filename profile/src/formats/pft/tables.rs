@@ -1,0 +1,183 @@
+//! What a file has defined so far.
+
+use crate::formats::FormatError;
+use crate::formats::wire::Bytes;
+use crate::store::STACK_DEPTH_MAX;
+use crate::{Frame, FrameKind, ModuleId, ProcessId};
+use std::sync::Arc;
+
+/// Bounds on what one file may define. All together stay below a gigabyte.
+const STRING_BYTES_MAX: usize = 256 << 20;
+const STRINGS_MAX: usize = 4 << 20;
+const PEOPLE_MAX: usize = 4 << 20;
+const FRAMES_MAX: usize = 8 << 20;
+const STACK_WORDS_MAX: usize = 64 << 20;
+
+#[derive(Debug)]
+pub(super) struct Tables {
+    strings: Vec<Arc<str>>,
+    letters: usize,
+    pub(super) modules: u32,
+    pub(super) processes: u32,
+    pub(super) threads: Vec<Thread>,
+    frames: Vec<Frame>,
+    /// Frame numbers of all stacks, innermost first.
+    words: Vec<u32>,
+    /// Where each stack begins; at the end where the last one ends.
+    starts: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Thread {
+    pub(super) process: ProcessId,
+    pub(super) tid: u32,
+    pub(super) comm: Arc<str>,
+}
+
+fn damaged(what: &str) -> FormatError {
+    FormatError::Damaged(what.into())
+}
+
+impl Tables {
+    pub(super) fn new() -> Self {
+        Self {
+            strings: vec![Arc::default()],
+            letters: 0,
+            modules: 0,
+            processes: 0,
+            threads: Vec::new(),
+            frames: Vec::new(),
+            words: Vec::new(),
+            starts: vec![0],
+        }
+    }
+
+    pub(super) fn add_strings(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let text = bytes.text()?;
+            self.letters += text.len();
+            if self.letters > STRING_BYTES_MAX || self.strings.len() >= STRINGS_MAX {
+                return Err(FormatError::TooLarge("the names in it"));
+            }
+            self.strings.push(text.into());
+        }
+        Ok(())
+    }
+
+    pub(super) fn string(&self, bytes: &mut Bytes<'_>) -> Result<&Arc<str>, FormatError> {
+        let number = bytes.u32()? as usize;
+        let found = self.strings.get(number);
+        found.ok_or_else(|| damaged("a name is used that it does not have"))
+    }
+
+    pub(super) fn add_threads(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let process = bytes.u32()?;
+            if process >= self.processes {
+                return Err(damaged("a process is used that it does not have"));
+            }
+            let tid = bytes.u32()?;
+            let comm = Arc::clone(self.string(&mut bytes)?);
+            check_room(self.threads.len(), PEOPLE_MAX, "the threads in it")?;
+            self.threads.push(Thread {
+                process: ProcessId(process),
+                tid,
+                comm,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_frames(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        let mut last = 0u64;
+        while !bytes.is_empty() {
+            let module = bytes.u32()?;
+            if module >= self.modules {
+                return Err(damaged("a module is used that it does not have"));
+            }
+            let kind = match bytes.byte()? {
+                0 => FrameKind::User,
+                1 => FrameKind::Kernel,
+                2 => FrameKind::Jit,
+                _ => return Err(damaged("a kind of frame that is not known")),
+            };
+            last = last.wrapping_add(bytes.signed()?.cast_unsigned());
+            check_room(self.frames.len(), FRAMES_MAX, "the frames in it")?;
+            self.frames.push(Frame {
+                module: ModuleId(module),
+                address: last,
+                kind,
+            });
+        }
+        Ok(())
+    }
+
+    /// `None` for the number that stands for no frame.
+    pub(super) fn frame(&self, number: u32) -> Result<Option<Frame>, FormatError> {
+        let Some(at) = number.checked_sub(1) else {
+            return Ok(None);
+        };
+        let found = self.frames.get(at as usize).copied();
+        found
+            .map(Some)
+            .ok_or_else(|| damaged("a frame is used that it does not have"))
+    }
+
+    pub(super) fn add_stacks(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        let mut before = self.words.len()..self.words.len();
+        while !bytes.is_empty() {
+            let shared = bytes.number()? as usize;
+            let own = bytes.count()?;
+            if shared > before.len() || shared + own > STACK_DEPTH_MAX {
+                return Err(damaged("a stack is longer than stacks are"));
+            }
+            let start = self.words.len();
+            if start + shared + own > STACK_WORDS_MAX {
+                return Err(FormatError::TooLarge("the stacks in it"));
+            }
+            let mut last = 0i64;
+            for _ in 0..own {
+                last = last.wrapping_add(bytes.signed()?);
+                let number = u32::try_from(last);
+                let number = number.map_err(|_| damaged("a frame of no number"))?;
+                self.frame(number)?;
+                self.words.push(number);
+            }
+            self.words
+                .extend_from_within(before.end - shared..before.end);
+            before = start..self.words.len();
+            self.starts.push(self.words.len() as u32);
+        }
+        Ok(())
+    }
+
+    /// The frames of a stack, written over `frames`.
+    pub(super) fn stack(&self, number: u32, frames: &mut Vec<Frame>) -> Result<(), FormatError> {
+        let at = number as usize;
+        let bounds = self.starts.get(at..at + 2);
+        let Some([start, end]) = bounds else {
+            return Err(damaged("a stack is used that it does not have"));
+        };
+        frames.clear();
+        for word in &self.words[*start as usize..*end as usize] {
+            frames.extend(word.checked_sub(1).map(|at| self.frames[at as usize]));
+        }
+        Ok(())
+    }
+
+    /// For one more module or process.
+    pub(super) fn check_people(&self, count: u32) -> Result<(), FormatError> {
+        check_room(
+            count as usize,
+            PEOPLE_MAX,
+            "the processes and modules in it",
+        )
+    }
+}
+
+fn check_room(len: usize, max: usize, what: &'static str) -> Result<(), FormatError> {
+    match len < max {
+        true => Ok(()),
+        false => Err(FormatError::TooLarge(what)),
+    }
+}

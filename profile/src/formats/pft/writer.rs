@@ -1,0 +1,482 @@
+//! Writing what a view has and the file has not yet.
+//!
+//! The writer keeps, for everything that has a number in the store, the number
+//! it has in the file. Numbers of the store may come to mean something else;
+//! so each is kept with what it meant, and looked at again.
+
+use super::section;
+use super::{MAGIC, VERSION, VERSION_MINOR, block};
+use crate::formats::FormatError;
+use crate::formats::wire::{put, put_bytes, put_signed};
+use crate::intern::StackId;
+use crate::store::{Process, Sample, ThreadSlot};
+use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, View};
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::sync::Arc;
+
+/// A block is closed when it has grown to that.
+const RAW_TARGET: usize = 1 << 20;
+
+/// Writes a growing profile.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    bytes: u64,
+    samples: u64,
+    info: Option<Arc<Info>>,
+    strings: HashMap<Arc<str>, u32>,
+    modules: HashMap<ModuleId, u32>,
+    processes: HashMap<ProcessId, (u32, Process)>,
+    threads: HashMap<(ProcessId, u32, Arc<str>), u32>,
+    frames: HashMap<Frame, u32>,
+    /// By number in the file.
+    named: Vec<Named>,
+    /// By the store's number: its serial, and the number in the file.
+    stacks: Vec<Option<(u32, u32)>>,
+    stacks_written: u32,
+    /// How many samples of each second are in the file.
+    written: BTreeMap<u64, usize>,
+    block: Block,
+}
+
+/// What the file says of a frame's name.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    /// In the store.
+    frame: FrameId,
+    state: State,
+    has_source: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Pending,
+    Unnamed,
+    Final,
+}
+
+/// The parts of the next block.
+#[derive(Debug, Default)]
+struct Block {
+    info: Vec<u8>,
+    strings: Vec<u8>,
+    modules: Vec<u8>,
+    processes: Vec<u8>,
+    threads: Vec<u8>,
+    frames: Vec<u8>,
+    stacks: Vec<u8>,
+    names: Vec<u8>,
+    sources: Vec<u8>,
+    samples: Vec<u8>,
+    end: Vec<u8>,
+    /// The last stack that was added, in numbers of the file.
+    last_stack: Vec<u32>,
+    last_address: u64,
+}
+
+impl Block {
+    fn len(&self) -> usize {
+        self.sections().iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// In the order in which a reader needs them.
+    fn sections(&self) -> [(u64, &Vec<u8>); 11] {
+        [
+            (section::INFO, &self.info),
+            (section::STRINGS, &self.strings),
+            (section::MODULES, &self.modules),
+            (section::PROCESSES, &self.processes),
+            (section::THREADS, &self.threads),
+            (section::FRAMES, &self.frames),
+            (section::STACKS, &self.stacks),
+            (section::SAMPLES, &self.samples),
+            (section::NAMES, &self.names),
+            (section::SOURCES, &self.sources),
+            (section::END, &self.end),
+        ]
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file.
+    pub fn new(mut out: W) -> Result<Self, FormatError> {
+        out.write_all(&MAGIC)?;
+        out.write_all(&VERSION.to_le_bytes())?;
+        out.write_all(&VERSION_MINOR.to_le_bytes())?;
+        Ok(Self {
+            out,
+            bytes: MAGIC.len() as u64 + 4,
+            samples: 0,
+            info: None,
+            strings: HashMap::new(),
+            modules: HashMap::new(),
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            frames: HashMap::new(),
+            named: Vec::new(),
+            stacks: Vec::new(),
+            stacks_written: 0,
+            written: BTreeMap::new(),
+            block: Block::default(),
+        })
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Samples written so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Writes the samples up to the second that begins at `until_ns` (without
+    /// it, all) that are not written yet, and whatever has become known since
+    /// the last time. The file is whole afterwards.
+    pub fn append(&mut self, view: &View, until_ns: Option<u64>) -> Result<(), FormatError> {
+        self.add_info(view);
+        let until = until_ns.map_or(u64::MAX, |ns| ns / 1_000_000_000);
+        for bucket in view.tables.history.buckets() {
+            let second = bucket.second();
+            let done = self.written.get(&second).copied().unwrap_or(0);
+            if second >= until || done >= bucket.len() {
+                continue;
+            }
+            let samples: Vec<Sample> = bucket.iter().skip(done).collect();
+            for part in samples.chunks(RAW_TARGET / 16) {
+                self.add_samples(view, second, part)?;
+            }
+            self.written.insert(second, bucket.len());
+        }
+        if let Some(oldest) = view.tables.history.oldest_second() {
+            self.written = self.written.split_off(&oldest);
+        }
+        self.add_processes(view);
+        self.add_names(view)?;
+        self.flush()
+    }
+
+    /// Says that nothing more comes, after a last [`Writer::append`].
+    pub fn finish(&mut self, view: &View) -> Result<(), FormatError> {
+        self.add_info(view);
+        put(&mut self.block.end, self.samples);
+        self.flush()
+    }
+
+    fn add_samples(
+        &mut self,
+        view: &View,
+        second: u64,
+        samples: &[Sample],
+    ) -> Result<(), FormatError> {
+        let mut columns: [Vec<u8>; 6] = Default::default();
+        let [centis, hows, cpus, threads, stacks, weights] = &mut columns;
+        let mut last = (0i64, 0i64);
+        let is_weighted = samples.iter().any(|sample| sample.weight != 1);
+        for sample in samples {
+            let centi = (sample.stamp % 100) as i64;
+            put_signed(centis, centi - last.0);
+            let how = (sample.ending as u8) << 1 | u8::from(sample.in_kernel);
+            hows.push(how);
+            put(cpus, sample.cpu.into());
+            put(threads, self.thread(view, sample.thread).into());
+            // Stacks that are new come with rising numbers.
+            let stack = i64::from(self.stack(view, sample.stack));
+            put_signed(stacks, stack - last.1);
+            last = (centi, stack);
+            if is_weighted {
+                put(weights, sample.weight);
+            }
+        }
+        let out = &mut self.block.samples;
+        put(out, second);
+        put(out, samples.len() as u64);
+        out.push(u8::from(is_weighted));
+        for column in &columns {
+            put_bytes(out, column);
+        }
+        self.samples += samples.len() as u64;
+        match self.block.len() > RAW_TARGET {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), FormatError> {
+        let block = std::mem::take(&mut self.block);
+        let mut raw = Vec::with_capacity(block.len() + 32);
+        for (tag, bytes) in block.sections() {
+            if !bytes.is_empty() {
+                put(&mut raw, tag);
+                put_bytes(&mut raw, bytes);
+            }
+        }
+        if !raw.is_empty() {
+            self.bytes += block::write(&mut self.out, &raw)? as u64;
+        }
+        Ok(())
+    }
+
+    fn add_info(&mut self, view: &View) {
+        let info = view.info();
+        if self.info.as_ref() == Some(info) {
+            return;
+        }
+        self.info = Some(Arc::clone(info));
+        let out = &mut self.block.info;
+        for text in [
+            &info.metric.name,
+            &info.metric.unit,
+            &info.host,
+            &info.kernel,
+            &info.arch,
+            &info.scope,
+        ] {
+            put_bytes(out, text.as_bytes());
+        }
+        put(out, info.cpus.into());
+        put(out, info.rate_hz.into());
+        put_signed(out, info.epoch_unix_ms);
+        put(out, info.lost);
+        let begin = view.begin_ns().map_or(0, |ns| ns.saturating_add(1));
+        put(out, begin);
+        put(out, info.notes.len() as u64);
+        for note in &info.notes {
+            put_bytes(out, note.as_bytes());
+        }
+    }
+
+    /// 0 is the empty string.
+    fn string(&mut self, text: &Arc<str>) -> u32 {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(number) = self.strings.get(text) {
+            return *number;
+        }
+        let number = self.strings.len() as u32 + 1;
+        put_bytes(&mut self.block.strings, text.as_bytes());
+        self.strings.insert(Arc::clone(text), number);
+        number
+    }
+
+    fn module(&mut self, view: &View, id: ModuleId) -> u32 {
+        if let Some(number) = self.modules.get(&id) {
+            return *number;
+        }
+        let number = self.modules.len() as u32;
+        let module = view.tables.modules.get(id);
+        let (name, path) = (self.string(&module.name), self.string(&module.path));
+        put(&mut self.block.modules, name.into());
+        put(&mut self.block.modules, path.into());
+        put_bytes(&mut self.block.modules, &module.build_id);
+        self.modules.insert(id, number);
+        number
+    }
+
+    fn thread(&mut self, view: &View, slot: ThreadSlot) -> u32 {
+        let thread = view.tables.processes.thread(slot);
+        let key = (thread.process, thread.tid, Arc::clone(&thread.comm));
+        if let Some(number) = self.threads.get(&key) {
+            return *number;
+        }
+        let number = self.threads.len() as u32;
+        let process = self.process(view, thread.process);
+        let comm = self.string(&thread.comm);
+        let out = &mut self.block.threads;
+        put(out, process.into());
+        put(out, thread.tid.into());
+        put(out, comm.into());
+        self.threads.insert(key, number);
+        number
+    }
+
+    fn process(&mut self, view: &View, id: ProcessId) -> u32 {
+        if let Some((number, _)) = self.processes.get(&id) {
+            return *number;
+        }
+        let number = self.processes.len() as u32;
+        let process = view.tables.processes.get(id).cloned();
+        let process = process.unwrap_or_else(Process::untold);
+        self.put_process(number, &process);
+        self.processes.insert(id, (number, process));
+        number
+    }
+
+    fn put_process(&mut self, number: u32, process: &Process) {
+        let comm = self.string(&process.comm);
+        let details = &process.details;
+        let cgroup = details.cgroup.as_ref().map_or(0, |text| self.string(text));
+        let user = details.user.as_ref().map_or(0, |text| self.string(text));
+        let out = &mut self.block.processes;
+        for word in [
+            number,
+            process.pid,
+            comm,
+            process.exited.into(),
+            cgroup,
+            user,
+        ] {
+            put(out, word.into());
+        }
+    }
+
+    /// Those that have changed since they were written.
+    fn add_processes(&mut self, view: &View) {
+        let mut changed = Vec::new();
+        for (id, (number, before)) in &mut self.processes {
+            if let Some(now) = view.tables.processes.get(*id)
+                && !now.is_told_alike(before)
+            {
+                *before = now.clone();
+                changed.push((*number, now.clone()));
+            }
+        }
+        changed.sort_unstable_by_key(|(number, _)| *number);
+        for (number, process) in changed {
+            self.put_process(number, &process);
+        }
+    }
+
+    fn stack(&mut self, view: &View, id: StackId) -> u32 {
+        let table = &view.tables.stacks;
+        let (at, serial) = (id.0 as usize, table.serial(id));
+        match self.stacks.get(at) {
+            Some(Some((known, number))) if *known == serial => return *number,
+            Some(_) => {}
+            None => self.stacks.resize(table.len(), None),
+        }
+        let frames = table.frames(id);
+        let mut numbers = Vec::with_capacity(frames.len());
+        for frame in frames {
+            numbers.push(self.frame(view, FrameId(*frame)));
+        }
+        let before = &self.block.last_stack;
+        let pairs = before.iter().rev().zip(numbers.iter().rev());
+        let shared = pairs.take_while(|(a, b)| a == b).count();
+        let own = &numbers[..numbers.len() - shared];
+        let out = &mut self.block.stacks;
+        put(out, shared as u64);
+        put(out, own.len() as u64);
+        let mut last = 0i64;
+        for frame in own {
+            put_signed(out, i64::from(*frame) - last);
+            last = i64::from(*frame);
+        }
+        self.block.last_stack = numbers;
+        let number = self.stacks_written;
+        self.stacks_written += 1;
+        self.stacks[at] = Some((serial, number));
+        number
+    }
+
+    /// 0 stands for no frame at all.
+    fn frame(&mut self, view: &View, id: FrameId) -> u32 {
+        if id.0 < crate::intern::RESERVED {
+            return 0;
+        }
+        let frame = view.tables.frames[id.0 as usize];
+        if let Some(number) = self.frames.get(&frame) {
+            // It may have left and come again under another number.
+            self.named[*number as usize - 1].frame = id;
+            return *number;
+        }
+        let number = self.frames.len() as u32 + 1;
+        let module = self.module(view, frame.module);
+        let out = &mut self.block.frames;
+        put(out, module.into());
+        out.push(frame.kind as u8);
+        let delta = frame.address.wrapping_sub(self.block.last_address);
+        put_signed(out, delta.cast_signed());
+        self.block.last_address = frame.address;
+        self.frames.insert(frame, number);
+        self.named.push(Named {
+            frame: id,
+            state: State::Pending,
+            has_source: false,
+        });
+        number
+    }
+
+    /// Names and sources that have come.
+    fn add_names(&mut self, view: &View) -> Result<(), FormatError> {
+        let mut named = std::mem::take(&mut self.named);
+        for (number, known) in (1u32..).zip(&mut named) {
+            if known.state == State::Final && known.has_source {
+                continue;
+            }
+            // The number may belong to another frame by now.
+            let frame = view.frame(known.frame);
+            if frame.is_none_or(|frame| self.frames.get(&frame) != Some(&number)) {
+                continue;
+            }
+            if known.state != State::Final {
+                self.add_name(view, number, known);
+            }
+            if !known.has_source {
+                known.has_source = self.add_source(view, number, known.frame);
+            }
+            if self.block.len() > RAW_TARGET {
+                self.flush()?;
+            }
+        }
+        self.named = named;
+        Ok(())
+    }
+
+    fn add_name(&mut self, view: &View, number: u32, known: &mut Named) {
+        let names = &view.tables.names;
+        let (state, text, place) = match names.state(known.frame) {
+            NameState::Named(name) => (State::Final, name, 0),
+            NameState::Unnamed(reason) if known.state == State::Pending => {
+                let function = view.function_of(known.frame);
+                // As the store calls it: `module+0xstart`.
+                let start = names.name(function).and_then(|name| {
+                    let (_, start) = name.rsplit_once("+0x")?;
+                    u64::from_str_radix(start, 16).ok()?.checked_add(1)
+                });
+                (State::Unnamed, reason.into(), start.unwrap_or(0))
+            }
+            _ => return,
+        };
+        let text = self.string(&text);
+        let out = &mut self.block.names;
+        put(out, number.into());
+        out.push(u8::from(state == State::Unnamed));
+        put(out, text.into());
+        if state == State::Unnamed {
+            put(out, place);
+        }
+        known.state = state;
+    }
+
+    fn add_source(&mut self, view: &View, number: u32, frame: FrameId) -> bool {
+        let tables = &*view.tables;
+        let chain = tables.sources.chain(frame);
+        let Some((_, inlined)) = chain.split_last() else {
+            return false;
+        };
+        let mut links = Vec::new();
+        for (at, link) in chain.iter().enumerate() {
+            let name = match at < inlined.len() {
+                true => tables.names.name(link.function).cloned(),
+                false => None,
+            };
+            let name = name.map_or(0, |name| self.string(&name));
+            let file = tables.sources.file(*link).cloned();
+            let file = file.map_or(0, |file| self.string(&file));
+            links.push((name, file, link.line));
+        }
+        let out = &mut self.block.sources;
+        put(out, number.into());
+        put(out, links.len() as u64);
+        for (name, file, line) in links {
+            put(out, name.into());
+            put(out, file.into());
+            put(out, line.into());
+        }
+        true
+    }
+}

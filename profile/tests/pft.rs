@@ -1,0 +1,332 @@
+//! `.pft`: what goes in comes out, and damaged files give what is whole.
+
+use profile::formats::{FormatError, folded, pft};
+use profile::{
+    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessDetails,
+    ProcessId, Query, Report, SourceFrame, Store, View,
+};
+use proptest::prelude::*;
+
+#[derive(Debug, Clone)]
+struct Given {
+    step: u64,
+    cpu: u16,
+    process: u32,
+    tid: u32,
+    frames: Vec<u64>,
+    ending: Ending,
+    weight: u64,
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    let who = (0..60u64, 0..4u16, 0..3u32, 0..5u32);
+    let frames = prop::collection::vec(0..40u64, 0..9);
+    let weight = prop_oneof![9 => Just(1u64), 1 => 1..1000u64];
+    (who, frames, 0..Ending::ALL.len(), weight).prop_map(
+        |((step, cpu, process, tid), frames, ending, weight)| Given {
+            step,
+            cpu,
+            process,
+            tid,
+            frames,
+            ending: Ending::ALL[ending],
+            weight,
+        },
+    )
+}
+
+fn frame(address: u64) -> Frame {
+    Frame {
+        module: ModuleId((address % 3) as u32),
+        address: address << 40,
+        kind: [FrameKind::Kernel, FrameKind::User, FrameKind::Jit][address as usize % 3],
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        keep: std::time::Duration::MAX,
+        memory_bytes: 1 << 30,
+    }
+}
+
+fn empty() -> Store {
+    let mut store = Store::new(limits());
+    for (id, name) in [(0, "[kernel]"), (1, "libc.so.6"), (2, "postgres")] {
+        store.add_module(ModuleId(id), name, &format!("/usr/lib/{name}"));
+        store.set_build_id(ModuleId(id), &[id as u8; 20]);
+    }
+    for id in 0..3 {
+        store.add_process(ProcessId(id), id + 100, &format!("proc{id}"));
+    }
+    let cgroup = Some("/system.slice/pg.service".into());
+    let user = Some("ann".into());
+    store.set_process_details(ProcessId(1), ProcessDetails { cgroup, user });
+    store.set_info(Info {
+        host: "db-01".into(),
+        rate_hz: 99,
+        notes: vec!["a note".into()],
+        ..Info::default()
+    });
+    store
+}
+
+fn feed(store: &mut Store, clock: &mut u64, sample: &Given) {
+    *clock += sample.step;
+    let frames: Vec<Frame> = sample.frames.iter().map(|a| frame(*a)).collect();
+    assert!(store.add_sample(NewSample {
+        time_ns: *clock * 10_000_000,
+        cpu: sample.cpu,
+        process: ProcessId(sample.process),
+        tid: sample.tid,
+        comm: "worker",
+        frames: &frames,
+        kernel_frames: usize::from(sample.tid == 2),
+        ending: sample.ending,
+        weight: sample.weight,
+    }));
+}
+
+fn name_some(store: &mut Store, limit: usize) {
+    for id in store.frames_to_name(limit) {
+        let address = store.frame(id).expect("asked for").address >> 40;
+        store.set_name(
+            id,
+            match address % 5 {
+                0 => NameState::Unnamed("stripped"),
+                1 => NameState::UnnamedIn {
+                    reason: "file_gone",
+                    start: address << 40,
+                },
+                _ => NameState::Named(format!("f{}", address / 3).into()),
+            },
+        );
+        if address.is_multiple_of(4) {
+            let link = |function, line| SourceFrame {
+                function,
+                file: "src/a.c",
+                line,
+            };
+            store.set_source(id, &[link("inl", 7), link("f2", 9)]);
+        }
+    }
+}
+
+fn report(view: &View) -> Report {
+    let selection = view.select(&Query::default(), &Cancel::new());
+    selection.expect("not cancelled").report()
+}
+
+/// A report without what depends on the order of numbers.
+fn text(view: &View) -> Vec<String> {
+    let report = report(view);
+    let mut lines: Vec<String> = report
+        .functions
+        .into_iter()
+        .map(|mut row| {
+            // A function is called by its first frame, which may be another.
+            row.id = profile::FrameId(0);
+            (row.address, row.kind) = (0, FrameKind::User);
+            (row.file, row.line) = (None, 0);
+            format!("{row:?}")
+        })
+        .collect();
+    for mut row in report.processes {
+        // Of two as frequent ones it is that with the lower number.
+        (row.id, row.top_function) = (ProcessId(0), None);
+        lines.push(format!("{row:?}"));
+    }
+    for mut row in report.threads {
+        (row.process, row.top_function) = (ProcessId(0), None);
+        lines.push(format!("{row:?}"));
+    }
+    lines.sort();
+    let selection = view.select(&Query::default(), &Cancel::new()).unwrap();
+    let mut stacks = Vec::new();
+    folded::write(&selection, &mut stacks).unwrap();
+    lines.push(String::from_utf8(stacks).unwrap());
+    lines.push(format!("{:?} {:?}", report.completeness, report.window));
+    lines.push(format!("{:?} {:?}", view.info(), selection.cgroups()));
+    lines
+}
+
+fn read(bytes: &[u8]) -> Result<(Store, Vec<String>), FormatError> {
+    pft::read(bytes, limits())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_written_while_it_grows_comes_back(
+        samples in prop::collection::vec(given(), 1..80),
+        every in 1..20usize,
+    ) {
+        let mut store = empty();
+        let mut clock = 0;
+        let mut file = Vec::new();
+        let mut writer = pft::Writer::new(&mut file).unwrap();
+        for (at, sample) in samples.iter().enumerate() {
+            feed(&mut store, &mut clock, sample);
+            if at % every == 0 {
+                name_some(&mut store, 3);
+                writer.append(&store.view(), Some(clock * 10_000_000)).unwrap();
+            }
+        }
+        name_some(&mut store, usize::MAX);
+        writer.append(&store.view(), None).unwrap();
+        writer.finish(&store.view()).unwrap();
+        prop_assert_eq!(writer.samples(), samples.len() as u64);
+        let (again, notes) = read(&file).unwrap();
+        prop_assert!(notes.is_empty(), "{:?}", notes);
+        prop_assert_eq!(text(&store.view()), text(&again.view()));
+
+        // Written again it is the same, too.
+        let mut second = Vec::new();
+        pft::write(&again.view(), &mut second).unwrap();
+        let (third, _) = read(&second).unwrap();
+        prop_assert_eq!(text(&again.view()), text(&third.view()));
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_whole_up_to_there(
+        samples in prop::collection::vec(given(), 1..40),
+        cut in 0..1000usize,
+    ) {
+        let file = file(&samples);
+        let cut = &file[..file.len() * cut / 1000];
+        match read(cut) {
+            Ok((store, notes)) => {
+                prop_assert!(notes.len() == 1, "it must be said: {:?}", notes);
+                prop_assert!(store.stats().samples <= samples.len() as u64);
+            }
+            Err(error) => prop_assert!(matches!(error, FormatError::Unknown), "{}", error),
+        }
+    }
+
+    #[test]
+    fn damage_is_noticed(
+        samples in prop::collection::vec(given(), 1..40),
+        at in 0..10_000usize,
+        bit in 0..8,
+    ) {
+        let mut file = file(&samples);
+        let at = at % file.len();
+        file[at] ^= 1u8 << bit;
+        if let Ok((_, notes)) = read(&file) {
+            // Only the minor version may be anything.
+            prop_assert!(!notes.is_empty() || (10..12).contains(&at), "byte {}", at);
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(raw in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = read(&raw);
+        let _ = read(&stored_block(&raw));
+    }
+}
+
+/// A block of these contents with a right checksum, in a file.
+fn stored_block(raw: &[u8]) -> Vec<u8> {
+    let mut file = pft::MAGIC.to_vec();
+    file.extend_from_slice(&[1, 0, 0, 0]);
+    let mut crc = flate2::Crc::new();
+    crc.update(&0u32.to_le_bytes());
+    crc.update(&(raw.len() as u32).to_le_bytes());
+    crc.update(raw);
+    for word in [raw.len() as u32, raw.len() as u32, crc.sum(), 0] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(raw);
+    file
+}
+
+fn file(samples: &[Given]) -> Vec<u8> {
+    let mut store = empty();
+    let mut clock = 0;
+    samples
+        .iter()
+        .for_each(|sample| feed(&mut store, &mut clock, sample));
+    name_some(&mut store, usize::MAX);
+    let mut file = Vec::new();
+    pft::write(&store.view(), &mut file).unwrap();
+    file
+}
+
+#[test]
+fn what_is_no_pft_is_refused_and_newer_ones_say_so() {
+    assert!(matches!(read(b"hello"), Err(FormatError::Unknown)));
+    assert!(matches!(read(&[0; 100]), Err(FormatError::Unknown)));
+    let mut file = file(&[]);
+    file[8] = 9;
+    assert!(matches!(read(&file), Err(FormatError::Newer(9, 1))));
+}
+
+#[test]
+fn parts_of_a_newer_version_are_left_out() {
+    let (store, notes) = read(&stored_block(&[77, 2, 1, 1, 11, 1, 0])).unwrap();
+    assert_eq!(store.stats().samples, 0);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused() {
+    for raw in [
+        // A thread of a process that is not there.
+        &[5, 3, 9, 1, 0][..],
+        // A stack that shares with none.
+        &[7, 2, 5, 0],
+        // Samples of which only the number is there.
+        &[10, 10, 0, 200, 1, 0, 0, 0, 0, 0, 0, 0],
+        // 2^60 strings.
+        &[2, 200, 200, 200, 200, 200, 200, 200, 200, 1],
+    ] {
+        let (_, notes) = read(&stored_block(raw)).unwrap();
+        assert!(notes[0].contains("damaged"), "{raw:?}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_block_that_unpacks_to_more_than_it_says_is_refused() {
+    use std::io::Write as _;
+    let mut packed = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(&vec![0; 2 << 20]).unwrap();
+    let packed = packed.finish().unwrap();
+    let mut file = pft::MAGIC.to_vec();
+    file.extend_from_slice(&[1, 0, 0, 0]);
+    let mut crc = flate2::Crc::new();
+    crc.update(&1u32.to_le_bytes());
+    crc.update(&100u32.to_le_bytes());
+    crc.update(&packed);
+    for word in [packed.len() as u32, 100, crc.sum(), 1] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(&packed);
+    assert!(matches!(read(&file), Err(FormatError::Damaged(_))));
+}
+
+#[test]
+fn folded_stacks_come_back() {
+    let text = "\
+python;main;[stopped: read_fault];x 1
+python;main;copy_[k] 5
+python;main;inner_[j] 7
+ruby 2
+";
+    let store = folded::read(text.as_bytes(), limits()).unwrap();
+    let view = store.view();
+    let selection = view.select(&Query::default(), &Cancel::new()).unwrap();
+    assert_eq!(selection.samples(), 15);
+    let mut again = Vec::new();
+    folded::write(&selection, &mut again).unwrap();
+    let expected = "\
+python;[stopped: read_fault];main;x 1
+python;main;copy_[k] 5
+python;main;inner_[j] 7
+ruby;[no stack] 2
+";
+    assert_eq!(String::from_utf8(again).unwrap(), expected);
+    for bad in ["a;b", "a;b x", "a 9007199254740993"] {
+        assert!(folded::read(bad.as_bytes(), limits()).is_err(), "{bad}");
+    }
+}
