@@ -70,9 +70,9 @@ pub struct RawStack {
 }
 
 const _: () = {
-    assert!(size_of::<RawStack>() == 104);
+    assert!(size_of::<RawStack>() == 144);
     assert!(core::mem::offset_of!(RawStack, scratch) == 24);
-    assert!(core::mem::offset_of!(RawStack, stack_bytes) == 96);
+    assert!(core::mem::offset_of!(RawStack, stack_bytes) == 136);
 };
 
 /// A user frame as one word: what kind of address it is, and the address.
@@ -142,6 +142,8 @@ pub enum Ending {
     Unsupported,
     /// The unwind information leads downwards: it lies.
     Stuck,
+    /// The frames above are on another stack, and where that is cannot be told.
+    StackSwitch,
     /// The task was ending: its memory was being taken down.
     Exiting,
     /// The stack is longer than the copy of it that was walked. Only the reader

@@ -28,15 +28,19 @@ pub mod special {
     pub const END: u32 = 0;
     /// The unwind information says something that is not supported.
     pub const UNSUPPORTED: u32 = 1;
-    /// A PLT slot that pushes after its 11th byte:
-    /// `cfa = rsp + 8 + (rip & 15 >= 11) * 8`
-    pub const PLT_11: u32 = 2;
-    /// The same after its 10th byte.
-    pub const PLT_10: u32 = 3;
     /// The return path of a signal: all registers are in a `ucontext` at rsp.
-    pub const SIGNAL: u32 = 4;
-    /// No unwind information here, or no table at all: try the frame pointer.
-    pub const FRAME_POINTER: u32 = 5;
+    pub const SIGNAL: u32 = 2;
+    /// No unwind information here, in a file that has some: try the frame
+    /// pointer.
+    pub const FRAME_POINTER: u32 = 3;
+    /// No table at all: the same, but no hint that a stack could begin here.
+    pub const NO_TABLE: u32 = 4;
+    /// The frame pointer leads to the caller, which has another stack:
+    /// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
+    pub const STACK_SWITCH: u32 = 5;
+    /// Plus a number below 16: a PLT slot that pushes before its byte of that
+    /// number: `cfa = rsp + 8 + (rip & 15 >= number) * 8`
+    pub const PLT: u32 = 16;
 }
 
 /// Bits 18..20: the caller's rbp.
@@ -94,7 +98,8 @@ pub struct Extended {
     pub deref: u8,
     /// One of [`extended_rbp`].
     pub caller_rbp: u8,
-    pub reserved: u8,
+    /// One of [`extended_rbx`].
+    pub caller_rbx: u8,
     pub offset: i32,
     pub addend: i32,
     pub rbp_offset: i32,
@@ -107,8 +112,9 @@ const _: () = {
     assert!(core::mem::offset_of!(Extended, rbp_offset) == 12);
 };
 
-/// Registers that a cfa may be counted from. Those other than rsp and rbp are
-/// known only in the interrupted function itself.
+/// What a cfa may be counted from. Registers other than rsp and rbp are known in
+/// the interrupted function; rbx as well in its callers, as long as all rules on
+/// the way have told where it is.
 pub mod base {
     pub const RSP: u8 = 0;
     pub const RBP: u8 = 1;
@@ -121,6 +127,19 @@ pub mod base {
     pub const R9: u8 = 8;
     pub const R11: u8 = 9;
     pub const R13: u8 = 10;
+    pub const RDX: u8 = 11;
+    pub const R12: u8 = 12;
+    pub const R14: u8 = 13;
+    pub const R15: u8 = 14;
+    pub const RBX: u8 = 15;
+    /// Go calls C: at `rsp + offset` is the goroutine, below it how far from its
+    /// stack's end the stack pointer was; or 0, and the stack pointer itself.
+    /// `cfa = stack pointer + addend`
+    pub const CGO_CALL: u8 = 16;
+    /// Go's runtime works for a goroutine: `offset` is that of `curg` in
+    /// `runtime.m`, `rbp_offset` that of `sched.bp` in `runtime.g`. With `deref`
+    /// the goroutine's return address is on its stack.
+    pub const GOROUTINE: u8 = 17;
 }
 
 /// Values of [`Extended::caller_rbp`].
@@ -130,6 +149,13 @@ pub mod extended_rbp {
     pub const AT_CFA: u8 = 1;
     /// At `rbp + rbp_offset`.
     pub const AT_RBP: u8 = 2;
+}
+
+/// Values of [`Extended::caller_rbx`]; from 2 on it is at `cfa - 8 * value`.
+pub mod extended_rbx {
+    pub const LOST: u8 = 0;
+    pub const SAME: u8 = 1;
+    pub const AT_CFA: u8 = 2;
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use crate::frame_pointer;
 use crate::record::Ending;
-use crate::rule::{Extended, Rule, base, caller_rbp, extended_rbp, kind, special};
+use crate::rule::{Extended, Rule, base, caller_rbp, extended_rbp, extended_rbx, kind, special};
 use crate::table::{
     Mapping, NO_BLOCK, NO_TABLE, PAGE_SHIFT, PROCESS_MAPPINGS_MAX, Words, find_rule, less_than,
 };
@@ -22,9 +22,14 @@ pub struct Registers {
     pub bp: u64,
 }
 
-/// Registers of the interrupted function that a cfa may be counted from: by
-/// [`base`] minus [`base::R10`].
-pub const SCRATCH_REGISTERS: usize = 9;
+/// The other registers of the interrupted function: by [`base`] minus
+/// [`base::R10`].
+pub const SCRATCH_REGISTERS: usize = 14;
+
+/// Where a register is among them.
+pub const fn scratch(base: u8) -> usize {
+    (base - base::R10) as usize
+}
 
 /// A walk under way. It must begin with a mapping that has no table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +49,20 @@ pub struct Walk {
     pub links: u32,
     /// A [`status`].
     pub status: u32,
+    /// rbx of the frame whose stack pointer is `rbx_at`. Frames have different
+    /// ones, so that steps that do not follow rbx need not say so.
+    pub rbx: u64,
+    pub rbx_at: u64,
     pub scratch: [u64; SCRATCH_REGISTERS],
+}
+
+impl Walk {
+    /// Makes rbx known, that of the interrupted function.
+    #[inline(always)]
+    pub fn begin_rbx(&mut self) {
+        self.rbx = self.scratch[scratch(base::RBX)];
+        self.rbx_at = self.registers.sp;
+    }
 }
 
 /// How a step went: plain numbers, because an enum with data costs the verifier
@@ -72,6 +90,8 @@ pub mod status {
     pub const COMPAT_32: u32 = 9;
     /// The task is on its way out: its memory is being taken down.
     pub const EXITING: u32 = 10;
+    /// The caller has another stack, and where that is cannot be told.
+    pub const SWITCHED: u32 = 11;
 }
 
 /// What a walk reads.
@@ -80,6 +100,11 @@ pub trait World {
 
     /// The word at `address` of the thread's memory.
     fn read(&mut self, address: u64) -> Option<u64>;
+    /// The same, 0 where nothing can be read: for words that are judged together
+    /// afterwards. Each branch in between would cost the verifier another path.
+    fn read_or_zero(&mut self, address: u64) -> u64 {
+        self.read(address).unwrap_or(0)
+    }
     /// Two words, the lower first.
     fn read_pair(&mut self, address: u64) -> Option<(u64, u64)>;
     /// Where a mapping begins, by its number in the list of all.
@@ -95,7 +120,7 @@ pub trait World {
 #[inline(always)]
 pub fn rule_for<W: World>(walk: &mut Walk, world: &W, pc: u64) -> Option<Rule> {
     if walk.length == 0 {
-        return Some(Rule::special(special::FRAME_POINTER));
+        return Some(Rule::special(special::NO_TABLE));
     }
     if !find_mapping(walk, world, pc) {
         return None;
@@ -132,10 +157,10 @@ const MAPPING_PROBES_MAX: u32 = PROCESS_MAPPINGS_MAX.ilog2() + 2;
 
 #[inline(always)]
 fn table_rule<W: World>(mapping: &Mapping, world: &W, pc: u64) -> Rule {
-    let no_information = Rule::special(special::FRAME_POINTER);
     if mapping.table == NO_TABLE {
-        return no_information;
+        return Rule::special(special::NO_TABLE);
     }
+    let no_information = Rule::special(special::FRAME_POINTER);
     let address = pc.wrapping_sub(mapping.bias) as u32;
     let page = (address >> PAGE_SHIFT).wrapping_sub(mapping.first_page);
     if page >= mapping.pages {
@@ -231,11 +256,11 @@ fn return_to(ip: u64, sp: u64, bp: u64, walk: &mut Walk) -> u32 {
 fn special_step<W: World>(which: u32, walk: &mut Walk, world: &mut W) -> u32 {
     let registers = walk.registers;
     match which {
-        special::FRAME_POINTER => {
+        special::FRAME_POINTER | special::NO_TABLE => {
             // A caller that has no unwind information, in a file that has some:
             // what is written by hand to begin a process or a thread. The ABI
             // has it begin with rbp zero, and the tables kept track of rbp.
-            if registers.bp == 0 && walk.is_leaf == 0 && walk.mapping.table != NO_TABLE {
+            if which == special::FRAME_POINTER && registers.bp == 0 && walk.is_leaf == 0 {
                 return status::END;
             }
             let step = frame_pointer::step(&mut walk.registers, world);
@@ -244,19 +269,30 @@ fn special_step<W: World>(which: u32, walk: &mut Walk, world: &mut W) -> u32 {
             }
             step
         }
-        special::PLT_11 | special::PLT_10 => {
-            let pushed_from = if which == special::PLT_11 { 11 } else { 10 };
-            let pushed = if registers.ip & 15 >= pushed_from {
-                8
-            } else {
-                0
-            };
+        special::SIGNAL => signal_step(walk, world),
+        special::STACK_SWITCH => switch_step(walk, world),
+        special::END => status::END,
+        plt if plt >= special::PLT => {
+            let is_pushed = registers.ip & 15 >= u64::from(plt - special::PLT);
+            let pushed = if is_pushed { 8 } else { 0 };
             finish(registers.sp.wrapping_add(8 + pushed), false, 0, walk, world)
         }
-        special::SIGNAL => signal_step(walk, world),
-        special::END => status::END,
         _ => status::UNSUPPORTED,
     }
+}
+
+/// The caller's stack may be anywhere; that the walk ends all the same is for
+/// the number of frames to see to.
+#[inline(always)]
+fn switch_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
+    let at = walk.registers.bp;
+    if at == 0 {
+        return status::END;
+    }
+    let Some((bp, ip)) = world.read_pair(at) else {
+        return status::SWITCHED;
+    };
+    return_to(ip, at.wrapping_add(16), bp, walk)
 }
 
 /// The kernel has put a `ucontext` on the stack; its registers are at fixed
@@ -279,9 +315,13 @@ fn signal_step<W: World>(walk: &mut Walk, world: &mut W) -> u32 {
 
 #[inline(always)]
 fn extended_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
+    let sp = walk.registers.sp;
     let from = match rule.base {
-        base::RSP => walk.registers.sp,
+        base::RSP => sp,
         base::RBP => walk.registers.bp,
+        base::RBX if walk.rbx_at == sp => walk.rbx,
+        base::CGO_CALL => return cgo_step(rule, walk, world),
+        base::GOROUTINE => return goroutine_step(rule, walk, world),
         // Whatever a call leaves in them is not the caller's.
         _ if walk.is_leaf == 0 => return status::UNSUPPORTED,
         other => {
@@ -300,19 +340,100 @@ fn extended_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u
         cfa = value;
     }
     cfa = cfa.wrapping_add(i64::from(rule.addend) as u64);
+    let step = finish_extended(rule, cfa, walk, world);
+    if step == status::CALLER && rule.caller_rbx != extended_rbx::LOST && walk.rbx_at == sp {
+        follow_rbx(rule.caller_rbx, cfa, walk, world);
+    }
+    step
+}
+
+#[inline(always)]
+fn finish_extended<W: World>(rule: &Extended, cfa: u64, walk: &mut Walk, world: &mut W) -> u32 {
     let near = if rule.caller_rbp == extended_rbp::AT_RBP {
         walk.registers.bp
     } else {
         cfa
     };
     let rbp_at = near.wrapping_add(i64::from(rule.rbp_offset) as u64);
-    finish(
-        cfa,
-        rule.caller_rbp != extended_rbp::SAME,
-        rbp_at,
-        walk,
-        world,
-    )
+    let is_saved = rule.caller_rbp != extended_rbp::SAME;
+    finish(cfa, is_saved, rbp_at, walk, world)
+}
+
+/// The registers are the caller's already; now rbx is as well.
+#[inline(always)]
+fn follow_rbx<W: World>(slot: u8, cfa: u64, walk: &mut Walk, world: &mut W) {
+    if slot >= extended_rbx::AT_CFA {
+        let Some(rbx) = world.read(cfa.wrapping_sub(u64::from(slot) * 8)) else {
+            return;
+        };
+        walk.rbx = rbx;
+    }
+    walk.rbx_at = walk.registers.sp;
+}
+
+/// From C to the goroutine that called it, see [`base::CGO_CALL`].
+#[inline(always)]
+fn cgo_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
+    /// Of the stack's end in `runtime.g`.
+    const STACK_END: u64 = 8;
+    let at = walk
+        .registers
+        .sp
+        .wrapping_add(i64::from(rule.offset) as u64);
+    let depth = world.read_or_zero(at.wrapping_sub(8));
+    let goroutine = world.read_or_zero(at);
+    let end = world.read_or_zero(goroutine.wrapping_add(STACK_END));
+    // Without a goroutine there is nothing to read, and nothing to count from.
+    let from = if goroutine == 0 {
+        depth
+    } else {
+        end.wrapping_sub(depth)
+    };
+    let cfa = from.wrapping_add(i64::from(rule.addend) as u64);
+    let Some((bp, ip)) = world.read_pair(cfa.wrapping_sub(16)) else {
+        return status::SWITCHED;
+    };
+    let bp = if rule.caller_rbp == extended_rbp::AT_CFA {
+        bp
+    } else {
+        walk.registers.bp
+    };
+    return_to(ip, cfa, bp, walk)
+}
+
+/// From the runtime to the goroutine that it works for, see
+/// [`base::GOROUTINE`]. Go code has its `runtime.g` in r14; here that must be
+/// the one of the thread's own stack, or r14 is something else.
+#[inline(always)]
+fn goroutine_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u32 {
+    // In `runtime.g`: the stack, the thread, and what a switch saves; see
+    // src/runtime/runtime2.go.
+    const THREAD: u64 = 48;
+    const SAVED_SP: u64 = 56;
+    let own = walk.scratch[scratch(base::R14)];
+    let thread = world.read_or_zero(own.wrapping_add(THREAD));
+    let of_thread = world.read_or_zero(thread);
+    let current = world.read_or_zero(thread.wrapping_add(i64::from(rule.offset) as u64));
+    let low = world.read_or_zero(current);
+    let high = world.read_or_zero(current.wrapping_add(8));
+    let sp = world.read_or_zero(current.wrapping_add(SAVED_SP));
+    let saved_ip = world.read_or_zero(current.wrapping_add(SAVED_SP + 8));
+    let bp = world.read_or_zero(current.wrapping_add(i64::from(rule.rbp_offset) as u64));
+    let pushed_ip = world.read_or_zero(sp);
+    if own == 0 || of_thread != own || current == own {
+        return status::SWITCHED;
+    }
+    if current == 0 {
+        // Let go of: the scheduler works for itself.
+        return status::END;
+    }
+    if sp < low || sp >= high {
+        return status::SWITCHED;
+    }
+    let is_pushed = rule.deref != 0;
+    let ip = if is_pushed { pushed_ip } else { saved_ip };
+    let popped = if is_pushed { 8 } else { 0 };
+    return_to(ip, sp.wrapping_add(popped), bp, walk)
 }
 
 /// One frame, any kind: finds the rule for the pc and takes the step. The
@@ -340,6 +461,7 @@ pub fn ending(status: u32, links: u32, frames: u32) -> Ending {
         status::NO_STACK => Ending::NoUserStack,
         status::COMPAT_32 => Ending::Compat32,
         status::EXITING => Ending::Exiting,
+        status::SWITCHED => Ending::StackSwitch,
         // By frame pointers: a chain that fails at its first link never was one.
         // The interrupted code uses rbp for something else, whatever it holds.
         status::CHAIN_END if links > 0 => Ending::Root,
@@ -488,7 +610,7 @@ pub mod tests {
     #[test]
     fn a_plt_slot_before_and_behind_its_push() {
         let words = [0x40_2000, 0x40_3000];
-        let rule = Rule::special(special::PLT_11);
+        let rule = Rule::special(special::PLT + 11);
         let mut walk = at(0x7000, 5);
         walk.registers.ip = 0x40_100a;
         check(rule, walk, Stack::new(&words), Ok((0x40_2000, 0x7008, 5)));
@@ -679,16 +801,125 @@ pub mod tests {
 
     #[test]
     fn a_start_written_by_hand_is_the_root() {
-        let fp = Rule::special(special::FRAME_POINTER);
+        let hole = Rule::special(special::FRAME_POINTER);
         let mut walk = at(0x7000, 0);
-        walk.mapping.table = 1;
         // The interrupted function may use rbp for anything.
-        check(fp, walk, Stack::new(&[]), Err(status::CHAIN_END));
+        check(hole, walk, Stack::new(&[]), Err(status::CHAIN_END));
         walk.is_leaf = 0;
-        check(fp, walk, Stack::new(&[]), Err(status::END));
+        check(hole, walk, Stack::new(&[]), Err(status::END));
         // Code made at run time may, as well.
-        walk.mapping.table = NO_TABLE;
-        check(fp, walk, Stack::new(&[]), Err(status::CHAIN_END));
+        let no_table = Rule::special(special::NO_TABLE);
+        check(no_table, walk, Stack::new(&[]), Err(status::CHAIN_END));
+    }
+
+    #[test]
+    fn a_frame_pointer_into_another_stack() {
+        // The caller's stack is below ours.
+        let words = [0x7040, 0x40_2000];
+        let rule = Rule::special(special::STACK_SWITCH);
+        check(
+            rule,
+            at(0x9000, 0x7000),
+            Stack::new(&words),
+            Ok((0x40_2000, 0x7010, 0x7040)),
+        );
+        check(rule, at(0x9000, 0), Stack::new(&words), Err(status::END));
+        let elsewhere = at(0x9000, 0xa000);
+        check(rule, elsewhere, Stack::new(&words), Err(status::SWITCHED));
+    }
+
+    fn extended(extended: Extended, words: &[u64]) -> (Rule, Stack<'_>) {
+        let stack = Stack {
+            extended,
+            ..Stack::new(words)
+        };
+        (Rule::new(kind::EXTENDED, 0, 0, 0), stack)
+    }
+
+    #[test]
+    fn rbx_is_followed_from_frame_to_frame() {
+        // push %rbx: cfa = rsp + 16, rbx at cfa - 16; then cfa = rbx + 24.
+        let words = [0x7018, 0x40_2000, 0, 1, 2, 0x40_3000];
+        let saves = Extended {
+            base: base::RSP,
+            offset: 16,
+            caller_rbx: extended_rbx::AT_CFA,
+            ..Extended::default()
+        };
+        let uses = Extended {
+            base: base::RBX,
+            offset: 24,
+            ..Extended::default()
+        };
+        let mut walk = at(0x7000, 5);
+        walk.begin_rbx();
+        let (rule, stack) = extended(saves, &words);
+        let walk = check(rule, walk, stack, Ok((0x40_2000, 0x7010, 5)));
+        let (rule, stack) = extended(uses, &words);
+        check(rule, walk, stack, Ok((0x40_3000, 0x7030, 5)));
+        // A step in between that does not tell.
+        let mut walk = at(0x7000, 5);
+        walk.begin_rbx();
+        let plain = Rule::new(kind::RSP, 2, 0, 0);
+        let walk = check(plain, walk, Stack::new(&words), Ok((0x40_2000, 0x7010, 5)));
+        let (rule, stack) = extended(uses, &words);
+        check(rule, walk, stack, Err(status::UNSUPPORTED));
+    }
+
+    #[test]
+    fn from_c_to_the_goroutine_that_called_it() {
+        // 0x7000: depth, goroutine; 0x7010: its stack; 0x7020: saved rbp and ip.
+        let words = [0x18, 0x7010, 0x7000, 0x7038, 0x7777, 0x40_2000, 0, 0];
+        let call = Extended {
+            base: base::CGO_CALL,
+            offset: 8,
+            addend: 16,
+            caller_rbp: extended_rbp::AT_CFA,
+            ..Extended::default()
+        };
+        let (rule, stack) = extended(call, &words);
+        check(rule, at(0x7000, 5), stack, Ok((0x40_2000, 0x7030, 0x7777)));
+        // Without a change of stacks.
+        let words = [0x7010, 0, 0x7777, 0x40_2000];
+        let (rule, stack) = extended(call, &words);
+        check(rule, at(0x7000, 5), stack, Ok((0x40_2000, 0x7020, 0x7777)));
+    }
+
+    #[test]
+    fn from_the_runtime_to_its_goroutine() {
+        // Ours at 0x7000, its thread at 0x7040, the goroutine at 0x7060.
+        let mut words = [0u64; 40];
+        words[6] = 0x7040;
+        (words[8], words[9]) = (0x7000, 0x7060);
+        (words[12], words[13]) = (0x7100, 0x7140);
+        (words[19], words[20], words[21]) = (0x7108, 0x40_5000, 0x7777);
+        words[33] = 0x40_2000;
+        let goroutine = Extended {
+            base: base::GOROUTINE,
+            offset: 8,
+            rbp_offset: 72,
+            ..Extended::default()
+        };
+        let mut walk = at(0x9000, 5);
+        walk.is_leaf = 0;
+        walk.scratch[scratch(base::R14)] = 0x7000;
+        let (rule, stack) = extended(goroutine, &words);
+        check(rule, walk, stack, Ok((0x40_5000, 0x7108, 0x7777)));
+        let called = Extended {
+            deref: 1,
+            ..goroutine
+        };
+        let (rule, stack) = extended(called, &words);
+        check(rule, walk, stack, Ok((0x40_2000, 0x7110, 0x7777)));
+        // The goroutine was let go of.
+        let mut without = words;
+        without[9] = 0;
+        let (rule, stack) = extended(called, &without);
+        check(rule, walk, stack, Err(status::END));
+        // r14 is something else.
+        walk.scratch[scratch(base::R14)] = 0x7008;
+        let (rule, stack) = extended(called, &words);
+        check(rule, walk, stack, Err(status::SWITCHED));
     }
 
     #[test]
@@ -707,7 +938,7 @@ pub mod tests {
                 base: random() as u8,
                 deref: random() as u8 & 1,
                 caller_rbp: random() as u8 % 3,
-                reserved: 0,
+                caller_rbx: random() as u8 % 4,
                 offset: random() as i32,
                 addend: random() as i32,
                 rbp_offset: random() as i32,

@@ -229,7 +229,8 @@ mod tests {
     fn a_stack_arrives() {
         let mut bytes = record(&[], &[], 0);
         bytes[offset_of!(SampleHeader, kind)] = record_kind::STACK;
-        for word in (1..=12u64).chain([16]) {
+        let registers = 3 + SCRATCH_REGISTERS as u64;
+        for word in (1..=registers).chain([16]) {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend([7; 16]);
@@ -244,7 +245,7 @@ mod tests {
                 bp: 3
             }
         );
-        assert_eq!(stack.scratch, [4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(stack.scratch, std::array::from_fn(|index| index as u64 + 4));
         assert_eq!(stack.bytes, [7; 16]);
         assert_eq!((stack.time_ns, stack.cpu), (11, 16));
         bytes.pop();

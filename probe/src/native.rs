@@ -41,6 +41,7 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
         },
         ..Walk::default()
     };
+    walk.begin_rbx();
     let mut frames = Vec::new();
     while frames.len() < frames_max {
         let ip = walk.registers.ip;

@@ -32,12 +32,14 @@ pub enum Ending {
     Stuck,
     /// The stack is longer than the copy of it that was walked.
     CopyCut,
+    /// The frames above are on another stack, and where that is cannot be told.
+    StackSwitch,
     /// The task was ending, and its memory with it. Not a user stack.
     Exiting,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 13] = [
+    pub const ALL: [Ending; 14] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -50,6 +52,7 @@ impl Ending {
         Ending::Unsupported,
         Ending::Stuck,
         Ending::CopyCut,
+        Ending::StackSwitch,
         Ending::Exiting,
     ];
 
@@ -68,6 +71,7 @@ impl Ending {
             Ending::Unsupported => "unsupported",
             Ending::Stuck => "stuck",
             Ending::CopyCut => "copy_cut",
+            Ending::StackSwitch => "stack_switch",
             Ending::Exiting => "exiting",
         }
     }
@@ -93,6 +97,7 @@ impl Ending {
             Ending::CopyCut => {
                 "the stack was longer than the copy taken before the process was known"
             }
+            Ending::StackSwitch => "the rest is on another stack, and where that is cannot be told",
             Ending::Exiting => "the thread was ending: its stack was gone, or going",
         }
     }

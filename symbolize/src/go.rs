@@ -11,9 +11,11 @@
 //! | `pc_values` | a number for each address of a function |
 //! | `module_data` | the runtime's own record of where things are |
 //! | `pointers` | words of the file as they are once it is loaded |
+//! | `depths` | how deep the stack is at each address, for unwinding |
 //! | `inline` | which functions were inlined at an address |
 //! | `frame` | what is found |
 
+pub(crate) mod depths;
 mod find;
 mod frame;
 mod function;

@@ -12,6 +12,7 @@
 //! | `table` | the rules of a file, by address |
 //! | `eh_frame` | where the information is that every program carries |
 //! | `debug_frame` | the same from the debug information |
+//! | `go` | what Go's function table says instead |
 //! | `section` | the entries of either kind of section |
 //! | `program` | an entry's instructions, run to rows |
 //! | `x86_64` | a row of that architecture as a rule |
@@ -27,6 +28,7 @@ mod eh_frame;
 mod expression;
 pub mod extents;
 mod flatten;
+mod go;
 mod program;
 pub mod rule;
 mod rules;
@@ -35,5 +37,5 @@ pub mod table;
 mod x86_64;
 
 pub use extents::Extents;
-pub use rule::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
+pub use rule::{Cfa, Goroutine, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
 pub use table::{Row, RuleId, Statistics, UnwindTable};

@@ -52,6 +52,11 @@ pub fn prepare(sample: &mut Scratch) {
     into.scratch[6] = walk.scratch[6];
     into.scratch[7] = walk.scratch[7];
     into.scratch[8] = walk.scratch[8];
+    into.scratch[9] = walk.scratch[9];
+    into.scratch[10] = walk.scratch[10];
+    into.scratch[11] = walk.scratch[11];
+    into.scratch[12] = walk.scratch[12];
+    into.scratch[13] = walk.scratch[13];
     sample.header.kind = record_kind::STACK_FOLLOWS;
 }
 
@@ -61,6 +66,7 @@ pub fn ship(scratch: *const Scratch) -> u32 {
     let Some(raw) = this_cpus() else {
         return 0;
     };
+    let copied = copy_stack(raw);
     // SAFETY: both are per-CPU values of this CPU.
     let (raw, sample) = unsafe { (&mut *raw, &(*scratch).header) };
     raw.header.time_ns = sample.time_ns;
@@ -76,7 +82,6 @@ pub fn ship(scratch: *const Scratch) -> u32 {
     raw.header.kind = record_kind::STACK;
     raw.header.reserved = [0; 4];
     raw.header.comm = sample.comm;
-    let copied = copy_stack(raw);
     let bytes = HEADERS
         + if copied > STACK_MAX {
             STACK_MAX
@@ -102,13 +107,17 @@ pub fn ship(scratch: *const Scratch) -> u32 {
 /// Copies pages until one cannot be read: the end of the stack's mapping. The
 /// first is copied from `sp` to the end of its page.
 #[inline(always)]
-fn copy_stack(raw: &mut RawScratch) -> u64 {
-    raw.raw.stack_bytes = 0;
+fn copy_stack(raw: *mut RawScratch) -> u64 {
     let body = copy_page as *mut c_void;
     // SAFETY: the body takes all its state from the per-CPU map. As a loop of
-    // the language this would be verified for every number of pages.
-    unsafe { helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0) };
-    raw.raw.stack_bytes
+    // the language this would be verified for every number of pages. It changes
+    // the number behind the compiler's back, which takes it for 0 otherwise.
+    unsafe {
+        let copied = &raw mut (*raw).raw.stack_bytes;
+        copied.write_volatile(0);
+        helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0);
+        copied.read_volatile()
+    }
 }
 
 /// The loop's body: one page. Not exported: the kernel demands a static

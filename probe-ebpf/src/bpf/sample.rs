@@ -135,6 +135,11 @@ fn interrupted_registers(interrupted: *const pt_regs, scratch: *mut Scratch) {
         walk.scratch[6] = (*interrupted).r9;
         walk.scratch[7] = (*interrupted).r11;
         walk.scratch[8] = (*interrupted).r13;
+        walk.scratch[9] = (*interrupted).rdx;
+        walk.scratch[10] = (*interrupted).r12;
+        walk.scratch[11] = (*interrupted).r14;
+        walk.scratch[12] = (*interrupted).r15;
+        walk.scratch[13] = (*interrupted).rbx;
     }
 }
 
@@ -169,6 +174,11 @@ fn entry_registers(scratch: *mut Scratch) -> u32 {
         read_kernel(&mut walk.scratch[6], &raw const (*entry).r9);
         read_kernel(&mut walk.scratch[7], &raw const (*entry).r11);
         read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
+        read_kernel(&mut walk.scratch[9], &raw const (*entry).rdx);
+        read_kernel(&mut walk.scratch[10], &raw const (*entry).r12);
+        read_kernel(&mut walk.scratch[11], &raw const (*entry).r14);
+        read_kernel(&mut walk.scratch[12], &raw const (*entry).r15);
+        read_kernel(&mut walk.scratch[13], &raw const (*entry).rbx);
     }
     0
 }

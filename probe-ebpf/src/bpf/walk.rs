@@ -47,6 +47,7 @@ pub fn walk(scratch: *mut Scratch, list: MappingList) {
     state.walk.is_leaf = 1;
     state.walk.links = 0;
     state.walk.status = status::CALLER;
+    state.walk.begin_rbx();
     let mut place = Place { scratch, cache };
     let body = one_frame as *mut c_void;
     // SAFETY: the body takes all its state from the maps that `place` points to.

@@ -26,6 +26,17 @@ impl World for Current {
     }
 
     #[inline(always)]
+    fn read_or_zero(&mut self, address: u64) -> u64 {
+        let mut word = 0u64;
+        // SAFETY: the helper checks the address and writes 8 bytes to `word`,
+        // zeroes where it cannot read.
+        unsafe {
+            helpers::bpf_probe_read_user(&raw mut word as *mut c_void, 8, address as *const c_void)
+        };
+        word
+    }
+
+    #[inline(always)]
     fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {
         let mut words = [0u64; 2];
         // SAFETY: the helper checks the address and writes 16 bytes to `words`.
@@ -101,6 +112,7 @@ impl World for Current {
             rule.base = head as u8;
             rule.deref = (head >> 8) as u8;
             rule.caller_rbp = (head >> 16) as u8;
+            rule.caller_rbx = (head >> 24) as u8;
             rule.offset = offset as i32;
             rule.addend = addend as i32;
             rule.rbp_offset = rbp_offset as i32;

@@ -99,7 +99,7 @@ impl Dictionary {
 
 /// An extended rule as it lies in memory.
 pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
-    let head = [rule.base, rule.deref, rule.caller_rbp, rule.reserved];
+    let head = [rule.base, rule.deref, rule.caller_rbp, rule.caller_rbx];
     [
         u32::from_ne_bytes(head),
         rule.offset.cast_unsigned(),
@@ -109,12 +109,12 @@ pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
 }
 
 pub fn extended_from_words(words: [u32; EXTENDED_WORDS]) -> Extended {
-    let [base, deref, caller_rbp, reserved] = words[0].to_ne_bytes();
+    let [base, deref, caller_rbp, caller_rbx] = words[0].to_ne_bytes();
     Extended {
         base,
         deref,
         caller_rbp,
-        reserved,
+        caller_rbx,
         offset: words[1].cast_signed(),
         addend: words[2].cast_signed(),
         rbp_offset: words[3].cast_signed(),
@@ -176,7 +176,7 @@ mod tests {
             base: 1,
             deref: 2,
             caller_rbp: 3,
-            reserved: 0,
+            caller_rbx: 0,
             offset: -4,
             addend: 5,
             rbp_offset: -6,

@@ -1,7 +1,9 @@
 //! Packs an unwind rule: into one word if it fits, else into an extended rule.
 
-use probe_ebpf::rule::{Extended, Rule, base, caller_rbp, extended_rbp, kind, special};
-use symbolize::unwind::{Cfa, RbpRule, Register, UnwindRule};
+use probe_ebpf::rule::{
+    Extended, Rule, base, caller_rbp, extended_rbp, extended_rbx, kind, special,
+};
+use symbolize::unwind::{Cfa, Goroutine, RbpRule, RbxRule, Register, UnwindRule};
 
 /// Bytes of a stack slot.
 const SLOT: i32 = 8;
@@ -25,9 +27,22 @@ pub fn encode(rule: &UnwindRule) -> Packed {
         UnwindRule::Hole => Packed::HOLE,
         UnwindRule::EndOfStack => special(special::END),
         UnwindRule::Signal => special(special::SIGNAL),
-        UnwindRule::Plt { limit: 11 } => special(special::PLT_11),
-        UnwindRule::Plt { limit: 10 } => special(special::PLT_10),
+        UnwindRule::StackSwitch => special(special::STACK_SWITCH),
+        UnwindRule::Plt { limit } if limit < 16 => special(special::PLT + u32::from(limit)),
         UnwindRule::Plt { .. } | UnwindRule::Unsupported(_) => Packed::UNSUPPORTED,
+        UnwindRule::CgoCall {
+            goroutine,
+            above,
+            rbp,
+        } => Packed::Extended(cgo_call(goroutine, above, rbp)),
+        UnwindRule::Goroutine(goroutine) => Packed::Extended(of_goroutine(&goroutine)),
+        UnwindRule::FrameWithRbx { cfa, rbp, rbx } => {
+            let rule = extended(&cfa, rbp).map(|rule| Extended {
+                caller_rbx: rbx_number(rbx),
+                ..rule
+            });
+            rule.map_or(Packed::UNSUPPORTED, Packed::Extended)
+        }
         UnwindRule::Frame { cfa, rbp } => match word(&cfa, rbp) {
             Some(word) => Packed::Word(word),
             None => extended(&cfa, rbp).map_or(Packed::UNSUPPORTED, Packed::Extended),
@@ -76,19 +91,19 @@ fn extended(cfa: &Cfa, rbp: RbpRule) -> Option<Extended> {
         RbpRule::AtRbp(at) => (extended_rbp::AT_RBP, at),
     };
     Some(Extended {
-        base: base_number(cfa.base)?,
+        base: base_number(cfa.base),
         deref: u8::from(cfa.deref),
         caller_rbp,
-        reserved: 0,
+        caller_rbx: extended_rbx::LOST,
         offset,
         addend,
         rbp_offset,
     })
 }
 
-/// The registers that the walk knows in an interrupted function.
-fn base_number(register: Register) -> Option<u8> {
-    Some(match register {
+/// All are known in an interrupted function.
+fn base_number(register: Register) -> u8 {
+    match register {
         Register::Rsp => base::RSP,
         Register::Rbp => base::RBP,
         Register::R10 => base::R10,
@@ -100,10 +115,50 @@ fn base_number(register: Register) -> Option<u8> {
         Register::R9 => base::R9,
         Register::R11 => base::R11,
         Register::R13 => base::R13,
-        Register::Rdx | Register::Rbx | Register::R12 | Register::R14 | Register::R15 => {
-            return None;
-        }
-    })
+        Register::Rdx => base::RDX,
+        Register::Rbx => base::RBX,
+        Register::R12 => base::R12,
+        Register::R14 => base::R14,
+        Register::R15 => base::R15,
+    }
+}
+
+fn rbx_number(rule: RbxRule) -> u8 {
+    match rule {
+        RbxRule::Same => extended_rbx::SAME,
+        RbxRule::AtCfa(at) => at
+            .checked_neg()
+            .and_then(|below| slots(below, u32::from(u8::MAX)))
+            .and_then(|slot| u8::try_from(slot).ok())
+            .filter(|slot| *slot >= extended_rbx::AT_CFA)
+            .unwrap_or(extended_rbx::LOST),
+        RbxRule::Lost => extended_rbx::LOST,
+    }
+}
+
+fn cgo_call(goroutine: i32, above: i32, rbp: RbpRule) -> Extended {
+    // Below the return address, if it was saved.
+    let caller_rbp = match rbp {
+        RbpRule::AtCfa(-16) => extended_rbp::AT_CFA,
+        _ => extended_rbp::SAME,
+    };
+    Extended {
+        base: base::CGO_CALL,
+        caller_rbp,
+        offset: goroutine,
+        addend: above,
+        ..Extended::default()
+    }
+}
+
+fn of_goroutine(goroutine: &Goroutine) -> Extended {
+    Extended {
+        base: base::GOROUTINE,
+        deref: u8::from(goroutine.is_called),
+        offset: goroutine.current,
+        rbp_offset: goroutine.rbp,
+        ..Extended::default()
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +256,40 @@ mod tests {
     }
 
     #[test]
+    fn where_rbx_is() {
+        let cfa = Cfa {
+            base: Register::Rsp,
+            deref: false,
+            offset: 64,
+            addend: 0,
+        };
+        for (rbx, expected) in [
+            (RbxRule::Same, extended_rbx::SAME),
+            (RbxRule::AtCfa(-16), 2),
+            (RbxRule::AtCfa(-255 * 8), 255),
+            (RbxRule::AtCfa(-256 * 8), extended_rbx::LOST),
+            // The return address is there, or nothing at all.
+            (RbxRule::AtCfa(-8), extended_rbx::LOST),
+            (RbxRule::AtCfa(8), extended_rbx::LOST),
+            (RbxRule::AtCfa(-20), extended_rbx::LOST),
+            (RbxRule::Lost, extended_rbx::LOST),
+        ] {
+            let rule = UnwindRule::FrameWithRbx {
+                cfa,
+                rbp: RbpRule::Same,
+                rbx,
+            };
+            let expected = Extended {
+                base: base::RSP,
+                caller_rbx: expected,
+                offset: 64,
+                ..Extended::default()
+            };
+            check_extended(rule, expected);
+        }
+    }
+
+    #[test]
     fn a_load_keeps_both_numbers() {
         let cfa = Cfa {
             base: Register::Rbp,
@@ -244,15 +333,12 @@ mod tests {
             (UnwindRule::Hole, special::FRAME_POINTER),
             (UnwindRule::EndOfStack, special::END),
             (UnwindRule::Signal, special::SIGNAL),
-            (UnwindRule::Plt { limit: 11 }, special::PLT_11),
-            (UnwindRule::Plt { limit: 10 }, special::PLT_10),
-            (UnwindRule::Plt { limit: 12 }, special::UNSUPPORTED),
+            (UnwindRule::Plt { limit: 11 }, special::PLT + 11),
+            (UnwindRule::Plt { limit: 0 }, special::PLT),
+            (UnwindRule::Plt { limit: 16 }, special::UNSUPPORTED),
+            (UnwindRule::StackSwitch, special::STACK_SWITCH),
             (
                 UnwindRule::Unsupported(Unsupported::Offset),
-                special::UNSUPPORTED,
-            ),
-            (
-                UnwindRule::frame(Register::Rbx, 8, RbpRule::Same),
                 special::UNSUPPORTED,
             ),
         ] {

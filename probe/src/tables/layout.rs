@@ -31,7 +31,10 @@ pub fn resolve<'a>(
     table_of: impl Fn(ModuleId) -> Option<TableOf<'a>>,
 ) -> (Vec<Mapping>, bool) {
     let mut mappings: Vec<Mapping> = Vec::with_capacity(layout.len());
-    for range in layout {
+    // Not the `vsyscall` page: nothing runs there, and the walk compares
+    // addresses as signed numbers.
+    let of_user_space = |range: &&MappedRange| range.end <= i64::MAX as u64;
+    for range in layout.iter().filter(of_user_space) {
         let mapping = mapping(range, range.file.and_then(&table_of));
         match mappings.last_mut() {
             Some(last) if mapping.start < last.end => {}
@@ -135,6 +138,12 @@ mod tests {
             (list[0].table, list[0].first_page, list[0].pages),
             (77, 1, 2)
         );
+    }
+
+    #[test]
+    fn the_upper_half_is_left_out() {
+        let vsyscall = range(0xffff_ffff_ff60_0000, 0xffff_ffff_ff60_1000, 0, None);
+        assert_eq!(resolved(&[range(1, 2, 0, None), vsyscall]), [plain(1, 2)]);
     }
 
     #[test]

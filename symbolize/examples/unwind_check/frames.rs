@@ -47,7 +47,10 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
     let rbp = registers.get(X86_64::RBP.0)?;
     let at = |addr: u64, offset: i32| memory(addr.wrapping_add_signed(offset.into()));
     match rule {
-        UnwindRule::Frame { cfa, rbp: saved } => {
+        UnwindRule::Frame { cfa, rbp: saved }
+        | UnwindRule::FrameWithRbx {
+            cfa, rbp: saved, ..
+        } => {
             let base = registers.get(cfa.base as u16)?;
             let cfa = match cfa.deref {
                 true => at(base, cfa.offset).wrapping_add_signed(cfa.addend.into()),
@@ -78,7 +81,12 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
             rbp: at(rsp, 120),
             return_address: at(rsp, 168),
         }),
-        UnwindRule::Hole | UnwindRule::EndOfStack | UnwindRule::Unsupported(_) => None,
+        UnwindRule::Hole
+        | UnwindRule::EndOfStack
+        | UnwindRule::Unsupported(_)
+        | UnwindRule::StackSwitch
+        | UnwindRule::CgoCall { .. }
+        | UnwindRule::Goroutine(_) => None,
     }
 }
 

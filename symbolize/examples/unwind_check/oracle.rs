@@ -163,7 +163,11 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
                             why != Unsupported::TooManyRules && !is_common(row)
                         }
                         UnwindRule::Plt { .. } => (0..16).all(is_same),
-                        UnwindRule::Frame { .. } => is_same(addr),
+                        UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. } => is_same(addr),
+                        // Not from this section.
+                        UnwindRule::StackSwitch
+                        | UnwindRule::CgoCall { .. }
+                        | UnwindRule::Goroutine(_) => false,
                     }
                 });
                 outcome.count(addr, found, right);

@@ -31,6 +31,8 @@ pub struct Collector {
     pub collection: Collection,
     pub rules: Rules,
     pub statistics: Statistics,
+    /// Rules tell where rbx is.
+    pub with_rbx: bool,
     open: Span,
 }
 

@@ -78,7 +78,10 @@ pub fn drop_padding(rows: &mut Vec<Row>, rules: &[UnwindRule]) {
 
 fn is_frame(rules: &[UnwindRule], id: RuleId) -> bool {
     let rule = rules.get(usize::from(id.0));
-    matches!(rule, Some(UnwindRule::Frame { .. }))
+    matches!(
+        rule,
+        Some(UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. })
+    )
 }
 
 struct Sweep<'r> {

@@ -1,7 +1,7 @@
 //! Call frame instructions, run to rows (DWARF 5, 6.4.2).
 //!
-//! Of a row only three things are kept: the CFA, and where the frame pointer
-//! and the return address were saved. A CIE's instructions are run once, not
+//! Of a row only these things are kept: the CFA, and where the frame pointer,
+//! another base of CFAs and the return address were saved. A CIE's instructions are run once, not
 //! again for each of its functions, and what they and the states that they
 //! remember can cost is bounded.
 
@@ -17,6 +17,8 @@ const REMEMBERED_MAX: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct Tracked {
     pub frame_pointer: gimli::Register,
+    /// A register that some code counts the CFA from.
+    pub other_base: gimli::Register,
     pub return_address: gimli::Register,
 }
 
@@ -29,6 +31,7 @@ pub struct State {
     /// Instead of register and offset, which come back without it.
     cfa_expression: Option<UnwindExpression<usize>>,
     pub frame_pointer: Option<RegisterRule<usize>>,
+    pub other_base: Option<RegisterRule<usize>>,
     pub return_address: Option<RegisterRule<usize>>,
 }
 
@@ -51,6 +54,7 @@ impl Default for State {
             cfa_offset: 0,
             cfa_expression: None,
             frame_pointer: None,
+            other_base: None,
             return_address: None,
         }
     }
@@ -224,6 +228,8 @@ impl<'c> Machine<'c> {
         let tracked = self.common.tracked;
         if register == tracked.frame_pointer {
             self.state.frame_pointer.clone_from(&initial.frame_pointer);
+        } else if register == tracked.other_base {
+            self.state.other_base.clone_from(&initial.other_base);
         } else if register == tracked.return_address {
             self.state
                 .return_address
@@ -244,6 +250,8 @@ fn slot(
 ) -> Option<&mut Option<RegisterRule<usize>>> {
     if register == tracked.frame_pointer {
         Some(&mut state.frame_pointer)
+    } else if register == tracked.other_base {
+        Some(&mut state.other_base)
     } else if register == tracked.return_address {
         Some(&mut state.return_address)
     } else {

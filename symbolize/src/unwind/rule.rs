@@ -29,8 +29,42 @@ pub enum UnwindRule {
     Plt { limit: u8 },
     /// An ordinary frame; the return address is at `CFA - 8`.
     Frame { cfa: Cfa, rbp: RbpRule },
+    /// The same, and where the caller's `rbx` is: for files with a CFA that is
+    /// relative to it.
+    FrameWithRbx {
+        cfa: Cfa,
+        rbp: RbpRule,
+        rbx: RbxRule,
+    },
+    /// A function that runs on another stack than its caller, to which `rbp`
+    /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`
+    StackSwitch,
+    /// `runtime.asmcgocall`, by which Go calls C on the thread's own stack. At
+    /// `rsp + goroutine` is the one that called, or 0 if there was no change of
+    /// stacks; below it how far from the end of its stack it was, or the stack
+    /// pointer itself: `CFA = stack pointer + above`.
+    CgoCall {
+        goroutine: i32,
+        above: i32,
+        rbp: RbpRule,
+    },
+    /// Go's runtime works here for a goroutine, on the thread's own stack. Where
+    /// the goroutine stopped is in `m.curg.sched`.
+    Goroutine(Goroutine),
     /// There is a rule, but none of these.
     Unsupported(Unsupported),
+}
+
+/// Where a goroutine's registers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Goroutine {
+    /// Of `curg` in `runtime.m`.
+    pub current: i32,
+    /// Of `sched.bp` in `runtime.g`.
+    pub rbp: i32,
+    /// The return address is at the goroutine's stack pointer; otherwise it is
+    /// saved beside it.
+    pub is_called: bool,
 }
 
 impl UnwindRule {
@@ -68,6 +102,17 @@ pub enum RbpRule {
     AtCfa(i32),
     /// `*(rbp + n)`
     AtRbp(i32),
+}
+
+/// Where the caller's `rbx` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RbxRule {
+    /// Still in `rbx`.
+    Same,
+    /// `*(CFA + n)`
+    AtCfa(i32),
+    /// Nowhere that is known.
+    Lost,
 }
 
 /// The registers of x86-64 by their DWARF numbers (psABI, figure 3.36).

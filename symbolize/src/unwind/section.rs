@@ -136,9 +136,10 @@ where
         return Ok(());
     }
     let signal = cie.entry.is_signal_trampoline();
+    let with_rbx = collector.with_rbx;
     let mut machine = Machine::new(&cie.common, fde.initial_address());
     let run = machine.run(fde.instructions(section, bases), |address, state| {
-        collector.add(address, || x86_64::rule(state, data, signal));
+        collector.add(address, || x86_64::rule(state, data, signal, with_rbx));
     });
     match run {
         Ok(()) => collector.close().map_err(Failure::Full),

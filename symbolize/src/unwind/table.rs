@@ -3,8 +3,8 @@
 use object::elf;
 
 use super::collect::Collector;
-use super::rule::UnwindRule;
-use super::{debug_frame, eh_frame, flatten};
+use super::rule::{Register, UnwindRule};
+use super::{debug_frame, eh_frame, flatten, go};
 use crate::object::Object;
 use crate::source::Source;
 use crate::{LinkAddr, OpenError, Vdso};
@@ -52,7 +52,8 @@ pub struct UnwindTable {
 }
 
 impl UnwindTable {
-    /// Reads `.eh_frame`, and `.debug_frame` for what is not there. A file
+    /// Reads `.eh_frame`, and for what is not there Go's function table and
+    /// `.debug_frame`. A file
     /// with neither has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         if object.machine() != elf::EM_X86_64.0 {
@@ -61,13 +62,26 @@ impl UnwindTable {
         if has_code_at_or_above(object, ADDRESS_END) {
             return Err(OpenError::Refused("code above 4 GiB"));
         }
+        let plain = UnwindTable::collect(object, Collector::default())?;
+        if !plain.rules.iter().any(is_from_rbx) {
+            return Ok(plain);
+        }
+        // Rare, but for the dynamic linker. Its callees tell where rbx is.
         let mut collector = Collector::default();
+        collector.with_rbx = true;
+        UnwindTable::collect(object, collector)
+    }
+
+    fn collect(object: &Object, mut collector: Collector) -> Result<UnwindTable, OpenError> {
         eh_frame::read(object, &mut collector)?;
         let mut rows = flatten::flatten(collector.take());
-        debug_frame::read(object, &mut collector)?;
-        let debug = collector.take();
-        if !debug.spans.is_empty() {
-            rows = flatten::overlay(&rows, &flatten::flatten(debug));
+        // Go's own knows of changes of stacks, which `.debug_frame` cannot say.
+        for read in [go::read, debug_frame::read] {
+            read(object, &mut collector)?;
+            let more = collector.take();
+            if !more.spans.is_empty() {
+                rows = flatten::overlay(&rows, &flatten::flatten(more));
+            }
         }
         let rules = collector.rules.into_list();
         flatten::drop_padding(&mut rows, &rules);
@@ -117,6 +131,10 @@ impl UnwindTable {
     pub fn heap_bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Row>() + self.rules.capacity() * size_of::<UnwindRule>()
     }
+}
+
+fn is_from_rbx(rule: &UnwindRule) -> bool {
+    matches!(rule, UnwindRule::Frame { cfa, .. } if cfa.base == Register::Rbx)
 }
 
 fn has_code_at_or_above(object: &Object, end: u64) -> bool {

@@ -4,10 +4,11 @@ use gimli::{CfaRule, RegisterRule, UnwindExpression, X86_64};
 
 use super::expression;
 use super::program::{State, Tracked};
-use super::rule::{Cfa, RbpRule, Register, Unsupported, UnwindRule};
+use super::rule::{Cfa, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
 
 pub const TRACKED: Tracked = Tracked {
     frame_pointer: X86_64::RBP,
+    other_base: X86_64::RBX,
     return_address: X86_64::RA,
 };
 
@@ -16,13 +17,28 @@ pub const TRACKED: Tracked = Tracked {
 const UCONTEXT_RSP: i64 = 160;
 
 /// `section` is where the expressions are. `signal` is the CIE's augmentation
-/// `S`.
-pub fn rule(state: &State, section: &[u8], signal: bool) -> UnwindRule {
+/// `S`. `with_rbx` asks for rbx as well.
+pub fn rule(state: &State, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
     let rule = match signal {
         true => signal_frame(state, section),
         false => frame(state, section),
     };
-    rule.unwrap_or_else(UnwindRule::Unsupported)
+    match rule.unwrap_or_else(UnwindRule::Unsupported) {
+        UnwindRule::Frame { cfa, rbp } if with_rbx => UnwindRule::FrameWithRbx {
+            cfa,
+            rbp,
+            rbx: rbx(state.other_base.as_ref()),
+        },
+        rule => rule,
+    }
+}
+
+fn rbx(rule: Option<&RegisterRule<usize>>) -> RbxRule {
+    match rule {
+        None | Some(RegisterRule::SameValue) => RbxRule::Same,
+        Some(RegisterRule::Offset(offset)) => narrow(*offset).map_or(RbxRule::Lost, RbxRule::AtCfa),
+        Some(_) => RbxRule::Lost,
+    }
 }
 
 fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {

@@ -1,0 +1,85 @@
+//! Runs a command and prints every stack that is not whole: when, how the walk
+//! ended, where, and its frames as `module+0xoffset`.
+//!
+//! ```text
+//! cargo run --release -p probe --example stops -- 99 COMMAND [ARGUMENT]...
+//! ```
+
+use probe::child::{Streams, hold_command};
+use probe::{BpfSource, Config, Ending, ModuleId, ModuleKind, Sample, Source, Target};
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let rate = arguments.next().ok_or("a rate, and a command")?;
+    let program = arguments.next().ok_or("a command")?;
+    let held = hold_command(program, arguments.collect(), None, Streams::OutputToStderr)?;
+    let config = Config {
+        target: Target {
+            pids: vec![held.pid()],
+            children: true,
+            ..Target::default()
+        },
+        rate_hz: rate.to_string_lossy().parse()?,
+        ..Config::default()
+    };
+    let mut source = BpfSource::start(&config)?;
+    let _running = held.release()?;
+    let mut names: HashMap<ModuleId, String> = HashMap::new();
+    let mut endings: BTreeMap<String, u64> = BTreeMap::new();
+    let started = Instant::now();
+    let started_ns = probe::now_ns();
+    let mut last = Instant::now();
+    while last.elapsed() < Duration::from_secs(2) {
+        let batch = source.poll(Duration::from_millis(50))?;
+        if batch.targets_alive != Some(0) {
+            last = Instant::now();
+        }
+        for module in batch.modules {
+            names.insert(module.id, name(&module.kind));
+        }
+        for sample in &batch.samples {
+            *endings.entry(format!("{:?}", sample.ending)).or_default() += 1;
+            if !matches!(sample.ending, Ending::Root | Ending::NoUserStack) {
+                print(sample, started_ns, &names);
+            }
+        }
+    }
+    println!("{:?} {endings:?}", started.elapsed());
+    Ok(())
+}
+
+fn print(sample: &Sample, started_ns: u64, names: &HashMap<ModuleId, String>) {
+    let after_ms = sample.time_ns.saturating_sub(started_ns) / 1_000_000;
+    let user = &sample.frames[sample.kernel_frames..];
+    let frames: Vec<String> = user
+        .iter()
+        .map(|frame| {
+            let name = names.get(&frame.module).map_or("?", String::as_str);
+            format!("{name}+{:#x}", frame.address)
+        })
+        .collect();
+    println!(
+        "{after_ms:6} ms {} {:?} at {:#x} kernel {}: {}",
+        sample.comm,
+        sample.ending,
+        sample.stopped_at,
+        sample.kernel_frames,
+        frames.join(" ")
+    );
+}
+
+fn name(kind: &ModuleKind) -> String {
+    match kind {
+        ModuleKind::File { path, .. } => {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            name.to_string_lossy().into_owned()
+        }
+        ModuleKind::Kernel => "kernel".into(),
+        ModuleKind::Vdso => "[vdso]".into(),
+        ModuleKind::Vsyscall => "[vsyscall]".into(),
+        ModuleKind::Anonymous { .. } => "[anon]".into(),
+        ModuleKind::Unmapped { .. } => "[unmapped]".into(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Unwind rules of Go code, from the table by which Go unwinds itself: it says
+//! for each pc how far the stack pointer is below the return address.
+//!
+//! It does not say where rbp is saved, which matters to C code that has called
+//! Go, nor what happens in functions that change to another stack. Both are
+//! read from the code: the first is one of two ways to begin a function, the
+//! others are a handful of functions.
+
+mod code;
+mod switch;
+
+use super::collect::Collector;
+use super::rule::{RbpRule, Register, UnwindRule};
+use crate::OpenError;
+use crate::go::depths::{Depths, Function, TOP_FRAME, WRITES_SP};
+use crate::object::Object;
+use code::{Code, FramePointer, frame_pointer};
+use switch::Layout;
+
+/// A return address.
+const WORD: i32 = 8;
+
+/// Adds the functions of Go's table, if there is one.
+pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
+    let table = match Depths::read(object) {
+        Ok(Some(table)) => table,
+        Ok(None) => return Ok(()),
+        // Code is walked by frame pointers then.
+        Err(_) => {
+            collector.statistics.damaged += 1;
+            return Ok(());
+        }
+    };
+    let mut code = Code::new(object);
+    let layout = Layout::find(&table, &mut code);
+    for function in table.functions() {
+        add(&table, &function, &layout, &mut code, collector)?;
+    }
+    Ok(())
+}
+
+fn add(
+    table: &Depths,
+    function: &Function,
+    layout: &Layout,
+    code: &mut Code<'_>,
+    collector: &mut Collector,
+) -> Result<(), OpenError> {
+    let name = table.name(function);
+    // Handlers return to its very first byte: what is looked up is one before.
+    let before = u64::from(is_signal_return(name));
+    let start = function.start.saturating_sub(before);
+    if !collector.open(start, function.end - start) {
+        return Ok(());
+    }
+    let flags = table.flags(function);
+    if before != 0 {
+        collector.add(start, || UnwindRule::Signal);
+    } else if flags & TOP_FRAME != 0 && name != b"runtime.sigtramp" {
+        collector.add(start, || UnwindRule::EndOfStack);
+    } else {
+        let mut rows = plain_rows(table, function, flags, code);
+        if flags & WRITES_SP != 0 {
+            let bytes = code.of(function.start, function.end);
+            switch::apply(&layout.parts(name, bytes, &rows), &mut rows);
+        }
+        for row in rows {
+            collector.add(function.start + row.start, || row.rule);
+        }
+    }
+    collector.close()
+}
+
+fn is_signal_return(name: &[u8]) -> bool {
+    matches!(name, b"runtime.sigreturn" | b"runtime.sigreturn__sigaction")
+}
+
+/// From a distance from the function's start on, a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct GoRow {
+    start: u64,
+    rule: UnwindRule,
+}
+
+/// What the table of deltas says, and the beginning of the code.
+fn plain_rows(table: &Depths, function: &Function, flags: u8, code: &mut Code<'_>) -> Vec<GoRow> {
+    let mut rows = Rows::default();
+    let mut saved: Option<FramePointer> = None;
+    let mut before = 0;
+    for (start, delta) in table.stack_deltas(function) {
+        let Some(above) = delta.checked_add(WORD) else {
+            break;
+        };
+        if saved.is_none() && before == 0 && delta > 0 {
+            let at = function.start.saturating_add(start);
+            saved = frame_pointer(code.around(at, function.end), delta, start);
+        }
+        before = delta;
+        let frame = |rbp| UnwindRule::frame(Register::Rsp, above, rbp);
+        rows.push(start, frame(RbpRule::Same));
+        let Some(saved) = saved.filter(|saved| delta >= saved.delta) else {
+            continue;
+        };
+        let with_rbp = frame(RbpRule::AtCfa(saved.slot));
+        rows.push(saved.saved_from.max(start), with_rbp);
+        // In a function that changes to another stack rbp alone leads back.
+        if let Some(set_from) = saved.set_from.filter(|_| flags & WRITES_SP != 0) {
+            rows.push(set_from.max(start), UnwindRule::StackSwitch);
+        }
+    }
+    rows.0
+}
+
+/// By distance, each once.
+#[derive(Default)]
+struct Rows(Vec<GoRow>);
+
+impl Rows {
+    /// Adds a row; those from there on no longer count.
+    fn push(&mut self, start: u64, rule: UnwindRule) {
+        let kept = self.0.partition_point(|row| row.start < start);
+        self.0.truncate(kept);
+        self.0.push(GoRow { start, rule });
+    }
+}
+
+#[cfg(test)]
+mod tests;
