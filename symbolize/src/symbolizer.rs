@@ -4,12 +4,13 @@
 mod cache;
 
 use std::fs::File;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rustix::fs::fstat;
 
 use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
+use crate::kernel::CurrentKernel;
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
 use crate::{BuildId, ElfSymbols, FileId, KernelSymbols, Lines, Reason, TableCache};
@@ -40,7 +41,7 @@ pub struct Symbolizer {
     files: Cache<Key, Result<Arc<ElfSymbols>, Reason>>,
     lines: Cache<FileId, Result<Option<Arc<Lines>>, Reason>>,
     tables: Option<TableCache>,
-    kernel: OnceLock<KernelSymbols>,
+    kernel: CurrentKernel,
 }
 
 impl Symbolizer {
@@ -121,9 +122,10 @@ impl Symbolizer {
         self.tables.as_ref()
     }
 
-    /// The kernel's symbols, read at the first call.
-    pub fn kernel(&self) -> &KernelSymbols {
-        self.kernel.get_or_init(KernelSymbols::load)
+    /// The kernel's symbols, read at the first call, and again for those of
+    /// these addresses that it did not have.
+    pub fn kernel(&self, addrs: impl Iterator<Item = u64>) -> Arc<KernelSymbols> {
+        self.kernel.symbols_for(addrs)
     }
 
     /// Bytes of heap held by the symbols that are kept.
@@ -131,7 +133,7 @@ impl Symbolizer {
         let files = self
             .files
             .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
-        files + self.kernel.get().map_or(0, KernelSymbols::heap_bytes)
+        files + self.kernel.heap_bytes()
     }
 }
 

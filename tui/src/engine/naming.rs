@@ -359,10 +359,11 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         request.frames.iter().map(answer).collect()
     };
     match &request.module.place {
-        Place::Kernel => each(&|address| {
-            let symbol = symbolizer.kernel().find(address)?;
-            Ok(shown(symbol.name.as_bytes()))
-        }),
+        Place::Kernel => {
+            let addresses = request.frames.iter().map(|(_, address)| *address);
+            let kernel = symbolizer.kernel(addresses);
+            each(&|address| Ok(shown(kernel.find(address)?.name.as_bytes())))
+        }
         Place::Vdso => match Vdso::load() {
             Ok(vdso) => each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name))),
             Err(error) => each(&|_| Err(error.reason())),
