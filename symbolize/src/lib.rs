@@ -35,6 +35,7 @@ pub mod dwarf;
 pub mod elf;
 mod error;
 pub mod file_id;
+pub mod foreign;
 pub mod go;
 mod hash;
 mod inflate;

@@ -1,0 +1,131 @@
+//! Function names of files of other systems: Mach-O (with its dSYM) and PE.
+//!
+//! No process here has them mapped; they are read whole, on request, to answer
+//! for crash logs from elsewhere.
+
+mod boundaries;
+mod choose;
+mod dsym;
+
+use std::fs::File;
+use std::io::Read;
+
+use object::read::{File as ObjectFile, FileKind};
+use object::{Object as _, ObjectSection as _, SectionKind};
+
+use crate::{LinkAddr, OpenError, Reason};
+
+use choose::Function;
+
+pub use choose::Machine;
+pub use dsym::dsym_of;
+
+/// The largest programs with all their symbols stay below.
+const FILE_BYTES_MAX: u64 = 2 << 30;
+
+const FUNCTIONS_MAX: usize = 8 << 20;
+
+/// The functions of a Mach-O or PE file, by address.
+#[derive(Debug)]
+pub struct ForeignSymbols {
+    base: u64,
+    functions: Vec<Function>,
+    names: Vec<u8>,
+    /// Whether it has more than what it exports.
+    stripped: bool,
+}
+
+/// A function of such a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignSymbol<'s> {
+    /// As the compiler wrote it: not demangled, not safe to display.
+    pub name: &'s [u8],
+    pub start: LinkAddr,
+}
+
+impl ForeignSymbols {
+    /// Reads a file; of several programs in one, that for `machine`.
+    pub fn read(file: &File, machine: Option<Machine>) -> Result<ForeignSymbols, OpenError> {
+        let read = |source| OpenError::Read {
+            what: "the file",
+            source,
+        };
+        let metadata = file.metadata().map_err(read)?;
+        if !metadata.is_file() {
+            return Err(OpenError::Refused("not a regular file"));
+        }
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(OpenError::Refused("the file is too large"));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(read)?;
+        ForeignSymbols::parse(&bytes, machine)
+    }
+
+    /// The same from bytes.
+    pub fn parse(bytes: &[u8], machine: Option<Machine>) -> Result<ForeignSymbols, OpenError> {
+        let program = choose::program(bytes, machine)?;
+        match FileKind::parse(program) {
+            Ok(FileKind::MachO64 | FileKind::Pe64 | FileKind::Coff) => {}
+            _ => return Err(OpenError::Refused("neither a 64-bit Mach-O nor a PE file")),
+        }
+        let file = ObjectFile::parse(program);
+        let file = file.map_err(|_| OpenError::Damaged("Mach-O or PE headers"))?;
+        let mut names = Vec::new();
+        let mut functions = choose::symbols(&file, &mut names, FUNCTIONS_MAX);
+        let stripped = functions.is_empty();
+        if stripped {
+            functions = choose::exports(&file, &mut names, FUNCTIONS_MAX);
+        }
+        let code: Vec<(u64, u64)> = file
+            .sections()
+            .filter(|section| section.kind() == SectionKind::Text)
+            .map(|section| {
+                let start = section.address();
+                (start, start.saturating_add(section.size()))
+            })
+            .collect();
+        let boundaries = boundaries::boundaries(&file, program);
+        Ok(ForeignSymbols {
+            base: file.relative_address_base(),
+            functions: choose::ends(functions, &names, &code, &boundaries),
+            names,
+            stripped,
+        })
+    }
+
+    /// The function at an address as the linker wrote it.
+    pub fn find(&self, addr: LinkAddr) -> Result<ForeignSymbol<'_>, Reason> {
+        let none = match self.stripped {
+            true => Reason::Stripped,
+            false => Reason::NotCovered,
+        };
+        let behind = self.functions.partition_point(|f| f.start <= addr.0);
+        let function = behind.checked_sub(1).map(|index| &self.functions[index]);
+        let function = function.filter(|f| addr.0 < f.end).ok_or(none)?;
+        Ok(self.symbol(function))
+    }
+
+    /// Where the linker put the program: crash logs tell addresses from there.
+    pub fn base(&self) -> LinkAddr {
+        LinkAddr(self.base)
+    }
+
+    /// Every function, by address.
+    pub fn functions(&self) -> impl Iterator<Item = ForeignSymbol<'_>> {
+        self.functions.iter().map(|function| self.symbol(function))
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.functions.capacity() * size_of::<Function>() + self.names.capacity()
+    }
+
+    fn symbol(&self, function: &Function) -> ForeignSymbol<'_> {
+        ForeignSymbol {
+            name: function.name(&self.names),
+            start: LinkAddr(function.start),
+        }
+    }
+}
