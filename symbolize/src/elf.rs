@@ -193,6 +193,21 @@ impl ElfSymbols {
         })
     }
 
+    /// Every stretch of code with a name: where it starts, and the function,
+    /// which may start before, as others may lie in it. Reads all names.
+    pub fn ranges(&self) -> impl Iterator<Item = (LinkAddr, Symbol<'_>)> {
+        let separate = self.separate.as_deref();
+        let first = separate.into_iter().flat_map(ElfSymbols::own_ranges);
+        let is_hidden = move |addr| separate.is_some_and(|s| s.find_link(addr).is_ok());
+        let own = self.own_ranges().filter(move |(at, _)| !is_hidden(*at));
+        first.chain(own)
+    }
+
+    fn own_ranges(&self) -> impl Iterator<Item = (LinkAddr, Symbol<'_>)> {
+        let named = |range: &Range| Some((LinkAddr(range.start), self.symbol(range).ok()?));
+        self.ranges.iter().filter_map(named)
+    }
+
     pub fn id(&self) -> &FileId {
         &self.id
     }

@@ -20,6 +20,7 @@ use std::time::Duration;
 pub enum Request {
     Top(Box<Config>),
     Doctor(DoctorConfig),
+    Symbolize(SymbolizeConfig),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -102,6 +103,43 @@ pub struct CommandLine {
 pub struct DoctorConfig {
     pub pid: Option<u32>,
     pub json: bool,
+}
+
+/// Addresses to be named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SymbolizeConfig {
+    pub task: SymbolizeTask,
+    pub format: SymbolFormat,
+    pub demangle: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SymbolizeTask {
+    /// Of a file; without addresses those of standard input.
+    File {
+        file: Option<PathBuf>,
+        /// Tables that stand for files.
+        cache: Option<PathBuf>,
+        addresses: Vec<String>,
+    },
+    Process {
+        pid: u32,
+        addresses: Vec<String>,
+    },
+    BuildCache {
+        directory: PathBuf,
+        files: Vec<PathBuf>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SymbolFormat {
+    Text,
+    Json,
+    /// As llvm-symbolizer
+    Llvm,
+    /// As addr2line -f -i
+    Addr2line,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

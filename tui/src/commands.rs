@@ -3,6 +3,7 @@
 mod batch;
 pub mod doctor;
 mod sampling;
+mod symbolize;
 mod top;
 
 use crate::cli::{CommandLine, Config, Mode, Request};
@@ -18,6 +19,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     match request {
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
+        Request::Symbolize(config) => symbolize::run(&config),
         Request::Top(config) => {
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;

@@ -30,6 +30,33 @@ pub struct Words {
 pub enum Sub {
     /// Say what works on this machine, what does not, and what would help
     Doctor(Doctor),
+    /// Say which functions and lines addresses are from
+    Symbolize(Symbolize),
+}
+
+#[derive(Debug, Args)]
+pub struct Symbolize {
+    /// The program or library, then addresses in it as the linker wrote them.
+    /// Without addresses standard input is read: addresses, or any text with
+    /// addresses inside, such as a crash log
+    #[arg(value_name = "FILE|ADDR")]
+    pub words: Vec<OsString>,
+    /// Addresses are those of this process; no FILE then
+    #[arg(short, long, value_name = "PID", value_parser = values::id)]
+    pub pid: Option<u32>,
+    /// What answers look like: text, json, or as llvm-symbolizer or addr2line
+    /// print them
+    #[arg(long, value_enum, default_value_t = super::SymbolFormat::Text)]
+    pub format: super::SymbolFormat,
+    /// Names as the compiler wrote them
+    #[arg(long)]
+    pub no_demangle: bool,
+    /// Answer from this directory alone; FILE is then a file's name or build-id
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["pid", "build_cache"])]
+    pub cache: Option<PathBuf>,
+    /// Resolve whole files ahead of time into this directory; the words are FILEs
+    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
+    pub build_cache: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

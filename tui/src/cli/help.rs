@@ -16,6 +16,7 @@ proftop: top for code. Which functions burn the CPUs, live.
 
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
 proftop doctor [-p PID] [--json]
+proftop symbolize FILE|-p PID [ADDR...]     functions and lines of addresses
 
 TARGET  -p PID[,PID]  -t TID[,TID]  --comm REGEX  -g CGROUP|CONTAINER|UNIT
         --no-children
@@ -29,7 +30,8 @@ More: proftop --help, proftop --version
 ";
 
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
-       proftop doctor [-p PID] [--json]";
+       proftop doctor [-p PID] [--json]
+       proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
 pub const EXAMPLES: &str = "\
 sudo proftop                              what is this machine doing?
@@ -85,7 +87,7 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 
 /// It was most likely a subcommand, a process or a command.
 fn meant_instead(word: &str) -> String {
-    let subcommands = ["doctor", "top"];
+    let subcommands = ["doctor", "symbolize", "top"];
     if subcommands.contains(&word) {
         format!("; it has to come first: proftop {word}")
     } else if let Some(near) = subcommands.iter().find(|known| distance(word, known) <= 2) {

@@ -1,11 +1,13 @@
 //! From options to a [`Config`]: what goes together and what does not.
 
-use super::args::{Sub, Top, Words};
+use super::args::{Sub, Symbolize, Top, Words};
 use super::{
     BatchConfig, CommandLine, Config, DoctorConfig, Format, Look, Mode, Request, SampleConfig,
-    ShowConfig, TargetSpec, values::Ids,
+    ShowConfig, SymbolizeConfig, SymbolizeTask, TargetSpec, values::Ids,
 };
 use crate::failure::Failure;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
@@ -17,8 +19,40 @@ pub fn request(words: Words) -> Result<Request, Failure> {
             pid: doctor.pid,
             json: doctor.json,
         })),
+        Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
         None => config(words.top).map(|config| Request::Top(Box::new(config))),
     }
+}
+
+fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
+    let mut words = args.words.into_iter();
+    let addresses = |words: std::vec::IntoIter<OsString>| {
+        let text = |word: OsString| word.to_string_lossy().into_owned();
+        words.map(text).collect::<Vec<String>>()
+    };
+    let task = match (args.build_cache, args.pid) {
+        (Some(directory), _) => {
+            let files: Vec<PathBuf> = words.map(PathBuf::from).collect();
+            if files.is_empty() {
+                return Err(Failure::usage("--build-cache needs the files to resolve"));
+            }
+            SymbolizeTask::BuildCache { directory, files }
+        }
+        (None, Some(pid)) => SymbolizeTask::Process {
+            pid,
+            addresses: addresses(words),
+        },
+        (None, None) => SymbolizeTask::File {
+            file: words.next().map(PathBuf::from),
+            cache: args.cache,
+            addresses: addresses(words),
+        },
+    };
+    Ok(SymbolizeConfig {
+        task,
+        format: args.format,
+        demangle: !args.no_demangle,
+    })
 }
 
 fn config(top: Top) -> Result<Config, Failure> {

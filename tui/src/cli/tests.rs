@@ -120,6 +120,30 @@ fn doctor_has_options_of_its_own() {
 }
 
 #[test]
+fn symbolize_has_options_of_its_own() {
+    let Ok(Request::Symbolize(config)) = parse_line("symbolize --format llvm ./a 0x1 2") else {
+        panic!()
+    };
+    assert_eq!(config.format, SymbolFormat::Llvm);
+    assert!(config.demangle);
+    let SymbolizeTask::File {
+        file, addresses, ..
+    } = config.task
+    else {
+        panic!()
+    };
+    assert_eq!(file, Some("./a".into()));
+    assert_eq!(addresses, ["0x1", "2"]);
+    let Ok(Request::Symbolize(config)) = parse_line("symbolize -p 7 0x1") else {
+        panic!()
+    };
+    let addresses = vec!["0x1".into()];
+    assert_eq!(config.task, SymbolizeTask::Process { pid: 7, addresses });
+    assert!(error("symbolize --build-cache d").contains("needs the files"));
+    assert!(error("symbolize -p 7 --cache d").contains("--cache"));
+}
+
+#[test]
 fn mistakes_get_one_sentence_that_helps() {
     for (line, expected) in [
         ("--windo 5s", "did you mean '--window'?"),

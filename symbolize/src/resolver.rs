@@ -1,0 +1,157 @@
+//! All that can be said of an address of one file, for whoever asks about a
+//! file and not about a running process: from the file and its debug files, or
+//! from a table that was made of them before.
+
+use std::sync::Arc;
+
+use crate::debug_file::DebugFiles;
+use crate::dwarf::DebugInfo;
+use crate::object::Object;
+use crate::table::{Extras, SymbolEntry, Table};
+use crate::{ElfSymbols, LinkAddr, OpenError, Reason, Segments};
+
+/// One file, ready to be asked.
+#[derive(Debug)]
+pub struct Resolver(Source);
+
+#[derive(Debug)]
+enum Source {
+    File {
+        symbols: Box<ElfSymbols>,
+        info: Option<Box<DebugInfo>>,
+    },
+    Table(Arc<Table>),
+}
+
+/// What is known of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The name in the symbol table: of the code, whatever was inlined there.
+    pub symbol: Result<Vec<u8>, Reason>,
+    /// By debug information, innermost first; empty without.
+    pub frames: Vec<ResolvedFrame>,
+}
+
+/// One function of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedFrame {
+    /// As the compiler wrote it; empty if it is not known.
+    pub function: Vec<u8>,
+    /// Empty if it is not known.
+    pub path: Vec<u8>,
+    /// 0 if it is not known, as is `column`.
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Resolver {
+    /// From a file. Units of its debug information are read when an address in
+    /// them is asked for.
+    pub fn of_file(
+        main: Object,
+        files: impl Fn() -> DebugFiles,
+        bytes_max: u64,
+    ) -> Result<Resolver, OpenError> {
+        let separate = match main.has_debug_info() {
+            true => None,
+            false => files().separate(&main),
+        };
+        let debug = separate.as_ref().unwrap_or(&main);
+        let info = DebugInfo::read(debug, files(), bytes_max)?.map(Box::new);
+        let symbols = Box::new(ElfSymbols::with_debug_files(main, &files())?);
+        Ok(Resolver(Source::File { symbols, info }))
+    }
+
+    /// From a table that [`Resolver::to_table`] wrote.
+    pub fn of_table(table: Table) -> Resolver {
+        Resolver(Source::Table(Arc::new(table)))
+    }
+
+    /// What identifies the file.
+    pub fn id(&self) -> String {
+        match &self.0 {
+            Source::File { symbols, .. } => symbols.id().to_string(),
+            Source::Table(table) => String::from_utf8_lossy(table.key()).into_owned(),
+        }
+    }
+
+    pub fn segments(&self) -> &Segments {
+        match &self.0 {
+            Source::File { symbols, .. } => symbols.segments(),
+            Source::Table(table) => table.segments(),
+        }
+    }
+
+    /// Whether there are lines at all.
+    pub fn has_lines(&self) -> bool {
+        match &self.0 {
+            Source::File { info, .. } => info.is_some(),
+            Source::Table(table) => table.ranges() > 1,
+        }
+    }
+
+    pub fn resolve(&self, addr: LinkAddr) -> Resolved {
+        match &self.0 {
+            Source::File { symbols, info } => Resolved {
+                symbol: symbols.find_link(addr).map(|symbol| symbol.name.to_vec()),
+                frames: match info.as_ref().and_then(|info| info.table_at(addr)) {
+                    Some(table) => frames(&table, addr),
+                    None => Vec::new(),
+                },
+            },
+            Source::Table(table) => Resolved {
+                symbol: table
+                    .symbol(addr)
+                    .map(|symbol| symbol.name.to_vec())
+                    .ok_or(Reason::NotCovered),
+                frames: frames(table, addr),
+            },
+        }
+    }
+
+    /// All answers as a table, to be asked without the file.
+    pub fn to_table(&self, threads: usize) -> Result<Vec<u8>, OpenError> {
+        let Source::File { symbols, info } = &self.0 else {
+            return Err(OpenError::Refused("it is a table already"));
+        };
+        let key = self.id();
+        let extras = Extras {
+            key: key.as_bytes(),
+            segments: Some(symbols.segments()),
+            symbols: entries(symbols),
+            columns: true,
+            ..Extras::default()
+        };
+        match info {
+            Some(info) => info.build(&extras, threads),
+            None => crate::table::write(&[], &extras),
+        }
+    }
+}
+
+fn frames(table: &Table, addr: LinkAddr) -> Vec<ResolvedFrame> {
+    let frame = |frame: crate::table::SourceFrame<'_>| ResolvedFrame {
+        function: frame.function.unwrap_or_default().to_vec(),
+        path: frame.path(),
+        line: frame.line,
+        column: frame.column,
+    };
+    table.find(addr).map(frame).collect()
+}
+
+fn entries(symbols: &ElfSymbols) -> Vec<SymbolEntry<'_>> {
+    let entries = symbols.ranges().map(|(start, symbol)| SymbolEntry {
+        start: start.0,
+        within: (start.0 - symbol.start.0).try_into().unwrap_or(u32::MAX),
+        size: symbol.size.try_into().unwrap_or(u32::MAX),
+        name: symbol.name,
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(|entry| entry.start);
+    entries
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<Resolver>();
+};

@@ -1,0 +1,167 @@
+//! `proftop symbolize`: which functions and lines addresses are from.
+//!
+//! ```text
+//! $ proftop symbolize ./server 0x1209
+//! 0x1209  mix at src/mix.c:4
+//!         inlined into work at src/work.c:17
+//! $ proftop symbolize ./server < crash.log      every address in place
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `modules` | files and tables, opened once, by path, name or build-id |
+//! | `process` | where the addresses of a process lie |
+//! | `log` | text with addresses inside |
+//! | `format` | what an answer looks like |
+//! | `ahead` | tables made ahead of time |
+
+mod ahead;
+mod format;
+mod log;
+mod modules;
+mod process;
+
+use crate::cli::{SymbolFormat, SymbolizeConfig, SymbolizeTask};
+use crate::failure::{Exit, Failure};
+use format::Style;
+use modules::Modules;
+use process::Process;
+use std::io::{self, BufRead, BufWriter, Write};
+use symbolize::LinkAddr;
+use symbolize::resolver::Resolved;
+
+/// A line of standard input; what is longer goes on as another line.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
+    let style = Style {
+        format: config.format,
+        demangle: config.demangle,
+    };
+    match &config.task {
+        SymbolizeTask::BuildCache { directory, files } => ahead::build(directory, files),
+        SymbolizeTask::Process { pid, addresses } => {
+            let place = Place::Process(Process::read(*pid)?);
+            answer(&place, Modules::of_files(), style, addresses)
+        }
+        SymbolizeTask::File {
+            file,
+            cache,
+            addresses,
+        } => {
+            let modules = match cache {
+                Some(directory) => Modules::of_cache(directory)?,
+                None => Modules::of_files(),
+            };
+            let place = match file {
+                Some(file) => Place::File(modules.open_named(file)?),
+                None => Place::Anywhere,
+            };
+            answer(&place, modules, style, addresses)
+        }
+    }
+}
+
+/// Where an address lies that is not said to be in some file.
+enum Place {
+    File(modules::Module),
+    Process(Process),
+    Anywhere,
+}
+
+impl Place {
+    /// What is known of an address; `None` if it is not here.
+    fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
+        match self {
+            Place::File(module) => Some(module.resolve(LinkAddr(addr))),
+            Place::Process(process) => process.resolve(addr, modules),
+            Place::Anywhere => None,
+        }
+    }
+
+    /// Whether a number in some text may well be an address here.
+    fn has_code_at(&self, addr: u64) -> bool {
+        match self {
+            Place::File(module) => module.segments().is_executable(LinkAddr(addr)),
+            Place::Process(process) => process.has_code_at(addr),
+            Place::Anywhere => false,
+        }
+    }
+}
+
+fn answer(
+    place: &Place,
+    modules: Modules,
+    style: Style,
+    addresses: &[String],
+) -> Result<Exit, Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match addresses.is_empty() {
+        false => addresses
+            .iter()
+            .try_for_each(|word| answer_word(word, place, &modules, style, &mut out)),
+        true => answer_input(place, &modules, style, &mut out),
+    };
+    match written.and_then(|()| out.flush()) {
+        // A reader that has had enough is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+            "failed to symbolize standard input: {error}"
+        ))),
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// One address for itself.
+fn answer_word(
+    word: &str,
+    place: &Place,
+    modules: &Modules,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match number(word.trim(), style.format) {
+        Some(addr) => {
+            let resolved = place.resolve(addr, modules);
+            format::answer(addr, resolved.as_ref(), style, out)
+        }
+        None => log::line(word.as_bytes(), place, modules, style, out),
+    }
+}
+
+/// Line by line, so that whoever writes an address and waits gets an answer.
+fn answer_input(
+    place: &Place,
+    modules: &Modules,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = io::Read::take(&mut input, LINE_BYTES_MAX as u64);
+        if limited.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        match std::str::from_utf8(text) {
+            Ok(word) if number(word.trim(), style.format).is_some() => {
+                answer_word(word, place, modules, style, out)?;
+            }
+            _ => log::line(text, place, modules, style, out)?,
+        }
+        if io::BufRead::fill_buf(&mut input).map_or(true, <[u8]>::is_empty) {
+            out.flush()?;
+        }
+    }
+}
+
+/// Hexadecimal; for llvm-symbolizer only with `0x`, without it decimal.
+fn number(word: &str, format: SymbolFormat) -> Option<u64> {
+    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    match (hex, format) {
+        (Some(digits), _) => u64::from_str_radix(digits, 16).ok(),
+        (None, SymbolFormat::Llvm) => word.parse().ok(),
+        (None, _) => u64::from_str_radix(word, 16).ok(),
+    }
+}

@@ -1,0 +1,195 @@
+//! What an answer looks like.
+
+use super::SymbolFormat;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use symbolize::resolver::Resolved;
+use symbolize::{Reason, demangle, sanitize};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    pub format: SymbolFormat,
+    pub demangle: bool,
+}
+
+/// One function of an answer, ready to be printed.
+struct Line<'r> {
+    name: Option<Cow<'r, str>>,
+    linkage_name: Option<Cow<'r, str>>,
+    path: Option<Cow<'r, str>>,
+    line: u32,
+    column: u32,
+}
+
+/// The answer for one address; `None`: it is in no file.
+pub fn answer(
+    addr: u64,
+    resolved: Option<&Resolved>,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let lines = resolved.map(|resolved| lines(resolved, style));
+    let lines = lines.unwrap_or_default();
+    match style.format {
+        SymbolFormat::Text => text(addr, &lines, why(resolved), out),
+        SymbolFormat::Json => json(addr, &lines, why(resolved), out),
+        SymbolFormat::Llvm => llvm(&lines, out),
+        SymbolFormat::Addr2line => addr2line(&lines, out),
+    }
+}
+
+/// Behind an address in a text: ` [mix at mix.c:4, inlined into work at work.c:17]`.
+pub fn in_place(resolved: &Resolved, style: Style, out: &mut impl Write) -> io::Result<()> {
+    write!(out, " [")?;
+    for (index, line) in lines(resolved, style).iter().enumerate() {
+        let before = if index > 0 { ", inlined into " } else { "" };
+        write!(out, "{before}{}", sentence(line))?;
+    }
+    write!(out, "]")
+}
+
+fn why(resolved: Option<&Resolved>) -> Option<Reason> {
+    match resolved {
+        Some(resolved) => resolved.symbol.as_ref().err().copied(),
+        None => Some(Reason::Unmapped),
+    }
+}
+
+fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
+    let symbol = resolved.symbol.as_deref().ok();
+    let name = |name: &[u8]| match (style.demangle, style.format) {
+        (true, SymbolFormat::Text) => sanitize(demangle(name).short().as_bytes()).into_owned(),
+        (true, _) => sanitize(demangle(name).full().as_bytes()).into_owned(),
+        (false, _) => sanitize(name).into_owned(),
+    };
+    let line = |function: Option<&[u8]>, path: &[u8], line, column| Line {
+        name: function.map(|function| name(function).into()),
+        linkage_name: function.map(|function| sanitize(function).into_owned().into()),
+        path: (!path.is_empty()).then(|| sanitize(path).into_owned().into()),
+        line,
+        column,
+    };
+    let last = resolved.frames.len().saturating_sub(1);
+    let frames = resolved.frames.iter().enumerate();
+    let mut lines: Vec<Line<'_>> = frames
+        .map(|(index, frame)| {
+            let own = Some(&frame.function[..]).filter(|name| !name.is_empty());
+            // Of the code itself the symbol table knows best which clone it is.
+            let function = if index == last { symbol.or(own) } else { own };
+            line(function, &frame.path, frame.line, frame.column)
+        })
+        .collect();
+    if lines.is_empty() && symbol.is_some() {
+        lines.push(line(symbol, &[], 0, 0));
+    }
+    lines
+}
+
+/// `mix at mix.c:4`
+fn sentence(line: &Line<'_>) -> String {
+    let mut sentence = line.name.as_deref().unwrap_or("?").to_owned();
+    if let Some(path) = &line.path {
+        sentence += &format!(" at {path}");
+        if line.line > 0 {
+            sentence += &format!(":{}", line.line);
+        }
+    }
+    sentence
+}
+
+fn text(
+    addr: u64,
+    lines: &[Line<'_>],
+    why: Option<Reason>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let addr = format!("{addr:#x}");
+    let [first, callers @ ..] = lines else {
+        let why = why.map_or("", Reason::explain);
+        return writeln!(out, "{addr}  ?  {why}");
+    };
+    writeln!(out, "{addr}  {}", sentence(first))?;
+    let indent = addr.len() + 2;
+    callers
+        .iter()
+        .try_for_each(|line| writeln!(out, "{:indent$}inlined into {}", "", sentence(line)))
+}
+
+#[derive(Serialize)]
+struct JsonAnswer<'l> {
+    address: String,
+    frames: Vec<JsonFrame<'l>>,
+    /// Why there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_name: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct JsonFrame<'l> {
+    function: Option<&'l str>,
+    linkage_name: Option<&'l str>,
+    file: Option<&'l str>,
+    line: Option<u32>,
+    column: Option<u32>,
+    inlined: bool,
+}
+
+fn json(
+    addr: u64,
+    lines: &[Line<'_>],
+    why: Option<Reason>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let known = |number| Some(number).filter(|&number| number > 0);
+    let frames = lines.iter().enumerate().map(|(index, line)| JsonFrame {
+        function: line.name.as_deref(),
+        linkage_name: line.linkage_name.as_deref(),
+        file: line.path.as_deref(),
+        line: known(line.line),
+        column: known(line.column),
+        inlined: index + 1 < lines.len(),
+    });
+    let answer = JsonAnswer {
+        address: format!("{addr:#x}"),
+        frames: frames.collect(),
+        no_name: why.filter(|_| lines.is_empty()).map(Reason::label),
+    };
+    serde_json::to_writer(&mut *out, &answer)?;
+    writeln!(out)
+}
+
+/// A function, then its place, for each; an empty line behind the last.
+fn llvm(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
+    for line in lines {
+        let (name, path) = (line.name.as_deref(), line.path.as_deref());
+        writeln!(out, "{}", name.unwrap_or("??"))?;
+        writeln!(
+            out,
+            "{}:{}:{}",
+            path.unwrap_or("??"),
+            line.line,
+            line.column
+        )?;
+    }
+    if lines.is_empty() {
+        writeln!(out, "??\n??:0:0")?;
+    }
+    writeln!(out)
+}
+
+/// As `addr2line -f -i`: `?` for a line that is not known in a known file.
+fn addr2line(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
+    for line in lines {
+        writeln!(out, "{}", line.name.as_deref().unwrap_or("??"))?;
+        match (&line.path, line.line) {
+            (Some(path), 0) => writeln!(out, "{path}:?")?,
+            (Some(path), number) => writeln!(out, "{path}:{number}")?,
+            (None, _) => writeln!(out, "??:?")?,
+        }
+    }
+    match lines.is_empty() {
+        true => writeln!(out, "??\n??:0"),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,298 @@
+//! `proftop symbolize`, end to end.
+
+mod common;
+
+use common::{proftop, run, text};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const SOURCE: &str = "
+#include <stdio.h>
+static inline __attribute__((always_inline)) int twice(int x) { return x * 2 + rand(); }
+__attribute__((noinline)) int sum(int n) {
+    int total = 0;
+    for (int i = 0; i < n; i++)
+        total += twice(i);
+    return total;
+}
+int main(int argc, char **argv) {
+    printf(\"%d\\n\", sum(argc));
+    fflush(stdout);
+    return getchar();
+}
+";
+
+/// A program, in a directory of its own.
+struct Fixture {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Fixture {
+    fn new() -> Option<Fixture> {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("sum.c");
+        fs::write(&source, format!("#include <stdlib.h>{SOURCE}")).unwrap();
+        let program = directory.path().join("sum");
+        let output = Command::new("cc")
+            .args(["-O2", "-g", "-Wl,--build-id=sha1", "-o"])
+            .args([&program, &source])
+            .output();
+        if !output.is_ok_and(|output| output.status.success()) {
+            skipped("no C compiler");
+            return None;
+        }
+        Some(Fixture { directory, program })
+    }
+
+    fn program(&self) -> &str {
+        self.program.to_str().unwrap()
+    }
+
+    /// The addresses of a function, by nm.
+    fn addresses(&self, function: &str) -> Option<Vec<u64>> {
+        let output = Command::new("nm").arg("-S").arg(&self.program).output();
+        let Ok(output) = output else {
+            skipped("no nm");
+            return None;
+        };
+        let listed = text(&output.stdout);
+        let line = listed
+            .lines()
+            .find(|line| line.ends_with(&format!(" {function}")))?;
+        let mut numbers = line.split(' ').map(|n| u64::from_str_radix(n, 16));
+        let (start, size) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        Some((start..start + size).collect())
+    }
+}
+
+fn skipped(why: &str) {
+    // Not `eprintln`: the test harness would keep it to itself.
+    _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+fn output(args: &[&str]) -> String {
+    let output = run(&mut proftop(args));
+    assert!(output.status.success());
+    text(&output.stdout)
+}
+
+/// What is printed when `input` is all that is read.
+fn piped(args: &[&str], input: &[u8]) -> String {
+    let mut child = proftop(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    text(&output.stdout)
+}
+
+/// The address of the call that was inlined, and all others.
+fn inlined(fixture: &Fixture) -> Option<String> {
+    let addresses = fixture.addresses("sum")?;
+    let all: Vec<String> = addresses.iter().map(|a| format!("{a:#x}")).collect();
+    let mut args = vec!["symbolize", fixture.program()];
+    args.extend(all.iter().map(String::as_str));
+    let answers = output(&args);
+    let at = answers
+        .find("inlined into sum at ")
+        .expect("twice is inlined");
+    let before = answers[..at]
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("0x"));
+    Some(before?.split(' ').next()?.to_string())
+}
+
+#[test]
+fn lines_and_inlined_functions() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let Some(address) = inlined(&fixture) else {
+        return;
+    };
+    let answer = output(&["symbolize", fixture.program(), &address]);
+    assert!(
+        answer.starts_with(&format!("{address}  twice at ")),
+        "{answer}"
+    );
+    assert!(answer.contains("sum.c:3"), "{answer}");
+
+    let json = output(&["symbolize", "--format", "json", fixture.program(), &address]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["frames"][0]["function"], "twice");
+    assert_eq!(json["frames"][0]["inlined"], true);
+    assert_eq!(json["frames"][1]["function"], "sum");
+    assert_eq!(json["frames"][1]["line"], 7);
+    assert_eq!(json["frames"][1]["inlined"], false);
+
+    let nowhere = output(&["symbolize", "--format", "json", fixture.program(), "0x1"]);
+    let nowhere: serde_json::Value = serde_json::from_str(&nowhere).unwrap();
+    assert_eq!(nowhere["no_name"], "not_covered");
+}
+
+#[test]
+fn as_llvm_symbolizer_prints_it() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    for function in ["sum", "main"] {
+        let Some(addresses) = fixture.addresses(function) else {
+            return;
+        };
+        let input: String = addresses.iter().map(|a| format!("{a:#x}\n")).collect();
+        let obj = format!("--obj={}", fixture.program());
+        let llvm = Command::new("llvm-symbolizer")
+            .arg(obj)
+            .args(addresses.iter().map(|a| format!("{a:#x}")))
+            .output();
+        let Ok(llvm) = llvm else {
+            return skipped("no llvm-symbolizer");
+        };
+        let args = ["symbolize", "--format", "llvm", fixture.program()];
+        assert_eq!(piped(&args, input.as_bytes()), text(&llvm.stdout));
+    }
+}
+
+#[test]
+fn addresses_in_a_text_are_answered_in_place() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let Some(address) = inlined(&fixture) else {
+        return;
+    };
+    let log = format!(
+        "#0 {address} in main ({p}+{address}) (BuildId: 00)\n\
+         ./elsewhere/sum(+{address})[0x7fff0000]\nnothing 0xzz here +0x \u{fc}\n",
+        p = fixture.program()
+    );
+    let answered = piped(&["symbolize", fixture.program()], log.as_bytes());
+    let lines: Vec<&str> = answered.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        lines[0].starts_with(&format!("#0 {address} [twice at ")),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[0].contains(&format!("+{address}) [twice at ")),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[0].ends_with(" (BuildId: 00)"), "{}", lines[0]);
+    assert!(lines[1].starts_with(&format!("./elsewhere/sum(+{address}) [twice at ")));
+    assert!(lines[1].ends_with("[0x7fff0000]"));
+    assert_eq!(lines[2], "nothing 0xzz here +0x \u{fc}");
+
+    // Files that the text names are found without the command line's help.
+    let alone = piped(&["symbolize"], log.as_bytes());
+    assert!(
+        alone.contains(&format!("{}+{address}) [twice", fixture.program())),
+        "{alone}"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_go_through_unchanged() {
+    let input = b"\xff\xfe\0 0x12345 /nowhere+0x10 \x1b[1m\n\nlast without end";
+    let mut child = proftop(&["symbolize"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.stdout, [&input[..], b"\n"].concat());
+}
+
+#[test]
+fn a_process() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let Some(address) = inlined(&fixture) else {
+        return;
+    };
+    let mut child = Command::new(&fixture.program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has printed: it is past the loader.
+    let mut byte = [0];
+    let stdout = child.stdout.as_mut().unwrap();
+    std::io::Read::read_exact(stdout, &mut byte).unwrap();
+    let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
+    let first = maps.lines().find(|line| line.ends_with("/sum")).unwrap();
+    let base = u64::from_str_radix(first.split('-').next().unwrap(), 16).unwrap();
+    let offset = u64::from_str_radix(&address[2..], 16).unwrap();
+    let pid = child.id().to_string();
+    let there = format!("{:#x}", base + offset);
+    let answer = output(&["symbolize", "-p", &pid, &there]);
+    assert!(
+        answer.starts_with(&format!("{there}  twice at ")),
+        "{answer}"
+    );
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn ahead_of_time_and_without_the_file() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let Some(address) = inlined(&fixture) else {
+        return;
+    };
+    let llvm = ["symbolize", "--format", "llvm"];
+    let asked = |place: &[&str]| {
+        let args = [&llvm[..], place, &[&address]].concat();
+        output(&args)
+    };
+    let expected = asked(&[fixture.program()]);
+    let cache = fixture.directory.path().join("cache");
+    let cache = cache.to_str().unwrap();
+    output(&["symbolize", "--build-cache", cache, fixture.program()]);
+    fs::remove_file(&fixture.program).unwrap();
+    fs::remove_file(fixture.directory.path().join("sum.c")).unwrap();
+    assert_eq!(asked(&["--cache", cache, "sum"]), expected);
+    let table = fs::read_dir(cache).unwrap().next().unwrap().unwrap().path();
+    let name = table.file_name().unwrap().to_str().unwrap().to_string();
+    let id = name.split('.').nth(1).unwrap();
+    assert_eq!(asked(&["--cache", cache, id]), expected);
+
+    let damaged = fs::read(&table).unwrap()[..100].to_vec();
+    fs::write(&table, damaged).unwrap();
+    let output = run(&mut proftop(&["symbolize", "--cache", cache, "sum", "0x1"]));
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.contains("cannot symbolize `sum`"), "{message}");
+}
+
+#[test]
+fn what_cannot_be_read_is_one_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    let odd = directory.path().join("odd");
+    fs::write(&odd, "no program").unwrap();
+    for file in [Path::new("/nowhere"), &odd, directory.path()] {
+        let file = file.to_str().unwrap();
+        let output = run(&mut proftop(&["symbolize", file, "0x1"]));
+        assert_eq!(output.status.code(), Some(1));
+        let message = text(&output.stderr);
+        assert!(
+            message.starts_with("proftop: cannot symbolize `"),
+            "{message}"
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let output = run(&mut proftop(&["symbolize", "-p", "4194303", "0x1"]));
+    assert_eq!(output.status.code(), Some(1));
+}
