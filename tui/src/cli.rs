@@ -10,10 +10,11 @@ mod values;
 
 use crate::failure::Failure;
 use clap::ValueEnum;
+use profile::Filter;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum Request {
     Top(Box<Config>),
     Doctor(DoctorConfig),
     Symbolize(SymbolizeConfig),
+    Report(ReportConfig),
+    Export(ExportConfig),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -79,6 +82,7 @@ pub struct Look {
 pub enum Mode {
     Screen,
     Batch(BatchConfig),
+    Record(RecordConfig),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +94,70 @@ pub struct BatchConfig {
     pub format: Format,
     /// `None`: standard output.
     pub file: Option<PathBuf>,
+    pub overwrite: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordConfig {
+    /// `None`: until interrupted, or until the command ends.
+    pub duration: Option<Duration>,
+    /// `None`: standard output.
+    pub file: Option<PathBuf>,
+    pub overwrite: bool,
+}
+
+impl RecordConfig {
+    /// A name that no earlier recording has.
+    fn default_file() -> PathBuf {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = now.unwrap_or_default().as_secs();
+        format!("proftop-{}.pft", utc(seconds)).into()
+    }
+}
+
+/// `20261121T140312Z`. The calendar as of Howard Hinnant's `civil_from_days`.
+fn utc(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+/// What to print of a recording.
+#[derive(Debug, Clone)]
+pub struct ReportConfig {
+    /// `-` is standard input.
+    pub file: PathBuf,
+    pub filter: Filter,
+    pub shape: ReportShape,
+}
+
+#[derive(Debug, Clone)]
+pub enum ReportShape {
+    Functions {
+        rows_max: Option<usize>,
+        format: Format,
+    },
+    Tree,
+    /// Callers and callees of the functions that match.
+    Peek(Regex),
+}
+
+/// What to write of a recording, and how.
+#[derive(Debug, Clone)]
+pub struct ExportConfig {
+    /// `-` is standard input.
+    pub input: PathBuf,
+    /// `-` is standard output.
+    pub output: PathBuf,
+    pub format: Option<profile::formats::Format>,
+    pub filter: Filter,
     pub overwrite: bool,
 }
 

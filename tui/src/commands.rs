@@ -2,6 +2,12 @@
 
 mod batch;
 pub mod doctor;
+mod export;
+mod open_file;
+mod output;
+mod record;
+mod report;
+mod run_command;
 mod sampling;
 mod symbolize;
 mod top;
@@ -20,6 +26,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
         Request::Symbolize(config) => symbolize::run(&config),
+        Request::Report(config) => report::run(&config),
+        Request::Export(config) => export::run(&config),
         Request::Top(config) => {
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;
@@ -29,6 +37,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             match &config.mode {
                 Mode::Screen => top::run(&config, subject),
                 Mode::Batch(mode) => batch::run(&config, subject, mode),
+                Mode::Record(mode) => record::run(&config, subject, mode),
             }
         }
     }
@@ -69,7 +78,7 @@ fn hold(command: &CommandLine, mode: &Mode) -> Result<HeldCommand, Failure> {
     let user = InvokingUser::under_sudo();
     let streams = match mode {
         Mode::Screen => Streams::Captured,
-        Mode::Batch(_) => Streams::OutputToStderr,
+        Mode::Batch(_) | Mode::Record(_) => Streams::OutputToStderr,
     };
     let (program, args) = (command.program.clone(), command.args.clone());
     Ok(hold_command(program, args, user.as_ref(), streams)?)

@@ -47,7 +47,19 @@ pub enum Schedule {
     /// Every `refresh`, of the last `window`.
     Live { window: Span, refresh: Duration },
     /// One for each `delay`, of just that time, up to `count` of them.
-    Reports { delay: Duration, count: Option<u64> },
+    Reports {
+        delay: Duration,
+        count: Option<u64>,
+        names: AwaitNames,
+    },
+}
+
+/// Which reports wait a moment for the names of their frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AwaitNames {
+    Each,
+    /// A recording's names may come later than their samples.
+    Last,
 }
 
 /// What the engine can be told while it runs.

@@ -2,7 +2,7 @@
 //! output, is made from. It is published whole and never changes; pausing the
 //! view is only not taking the next one.
 
-use profile::{Health, Report};
+use profile::{Health, Report, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +88,9 @@ pub struct Snapshot {
     /// Counts up with every snapshot.
     pub generation: u64,
     pub report: Arc<Report>,
+    /// The store as it was: for every question that the report does not answer.
+    /// Nothing in snapshots that no store made.
+    pub view: Option<View>,
     pub health: Health,
     pub host: Arc<Host>,
     /// CPUs that were busy in the last second, of all of `host.cpus`.

@@ -3,6 +3,7 @@
 
 use super::{Color, Format, Sort, Theme, help, values};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use profile::Filter;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,6 +31,12 @@ pub struct Words {
 pub enum Sub {
     /// Say what works on this machine, what does not, and what would help
     Doctor(Doctor),
+    /// Record to a file, or to another machine, without a screen
+    Record(Box<Record>),
+    /// Print what a recording says
+    Report(Report),
+    /// Write a recording in another format
+    Export(Export),
     /// Say which functions and lines addresses are from
     Symbolize(Symbolize),
 }
@@ -70,7 +77,7 @@ pub struct Doctor {
 }
 
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct TargetArgs {
     /// Processes; may be given more than once
     #[arg(short, long = "pid", value_name = "PID[,PID]", value_parser = values::ids, help_heading = "Target")]
     pub pids: Vec<values::Ids>,
@@ -91,7 +98,10 @@ pub struct Top {
     /// Leave out processes that the given ones start
     #[arg(long, help_heading = "Target")]
     pub no_children: bool,
+}
 
+#[derive(Debug, Args)]
+pub struct SampleArgs {
     /// Samples per second and busy CPU, 1 to 10000
     #[arg(short = 'F', long = "rate", value_name = "HZ", default_value_t = probe::features::RATE_DEFAULT,
           value_parser = values::rate, help_heading = "Sampling")]
@@ -99,6 +109,76 @@ pub struct Top {
     /// Longest user stack that is walked, 1 to 1024 frames
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = values::depth, help_heading = "Sampling")]
     pub max_depth: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct Record {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// How long to record; without it until ^C, or until the command ends
+    #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
+    pub duration: Option<Duration>,
+    /// The file to write, or - for standard output [default: proftop-DATE.pft]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the file if it is there
+    #[arg(short, long)]
+    pub force: bool,
+
+    /// A command to start and to record, as the user who called sudo
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// A recording, or - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The functions with most samples [default: 20]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["tree", "peek"])]
+    pub top: Option<u32>,
+    /// The call tree, callers first
+    #[arg(long, conflicts_with = "peek")]
+    pub tree: bool,
+    /// Callers and callees of the functions whose names match
+    #[arg(long, value_name = "REGEX", value_parser = values::regex)]
+    pub peek: Option<Regex>,
+    /// Count only what passes; see the manual on filters
+    #[arg(long, value_name = "EXPR", value_parser = values::filter)]
+    pub filter: Option<Filter>,
+    /// Format of the list of functions
+    #[arg(long, value_enum, conflicts_with_all = ["tree", "peek"])]
+    pub format: Option<Format>,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// A recording, or - for standard input
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write, or - for standard output; its name tells the format
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// The format, if the name does not tell it
+    #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
+    pub format: Option<profile::formats::Format>,
+    /// Write only what passes; see the manual on filters
+    #[arg(long, value_name = "EXPR", value_parser = values::filter)]
+    pub filter: Option<Filter>,
+    /// Overwrite the file if it is there
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub sample: SampleArgs,
     /// How long samples are kept
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::keep, help_heading = "Sampling")]
     pub keep: Duration,

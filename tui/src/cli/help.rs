@@ -12,11 +12,14 @@ proftop: top for code. Which functions burn the CPUs, live.
   sudo proftop -g nginx.service             a unit, container or control group
   sudo proftop -- ./bench --size 1M         run and watch, as yourself
   sudo proftop -b -n 1 -d 10 --top 15       ten seconds, fifteen lines, exit
+  sudo proftop record -d 60s -o before.pft  a minute, to be looked at later
   proftop doctor                            what works here, and why not
 
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
-proftop doctor [-p PID] [--json]
-proftop symbolize FILE|-p PID [ADDR...]     functions and lines of addresses
+proftop record [-o FILE] [-d TIME] [TARGET] [-F HZ] [-- COMMAND [ARGS]...]
+proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
+proftop export IN OUT [--format F] [--filter EXPR]
+proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
 
 TARGET  -p PID[,PID]  -t TID[,TID]  --comm REGEX  -g CGROUP|CONTAINER|UNIT
         --no-children
@@ -25,11 +28,13 @@ SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1)
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono
         --ascii  --no-mouse
-
-More: proftop --help, proftop --version
+More: proftop --help, proftop record --help, proftop --version
 ";
 
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
+       proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
+       proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
+       proftop export IN OUT [--format F] [--filter EXPR]
        proftop doctor [-p PID] [--json]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
@@ -46,7 +51,7 @@ Targets of different kinds combine with \"and\", values of one kind with \"or\".
 Times are 30s, 10m or 1h; sizes are 256M or 1G.
 
 Exit status: 0 done, 1 failed, 2 bad usage, 4 not possible here (rights, kernel),
-5 no samples. With --batch and a command: the command's own, or 125, 126 and 127
+5 no samples. With --batch or record and a command: the command's own, or 125, 126 and 127
 as env ends when it did not start, was not executable or was not found.";
 
 /// Help and version come out of clap as errors; the others are bad usage.

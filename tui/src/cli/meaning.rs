@@ -1,9 +1,10 @@
 //! From options to a [`Config`]: what goes together and what does not.
 
-use super::args::{Sub, Symbolize, Top, Words};
+use super::args::{Export, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words};
 use super::{
-    BatchConfig, CommandLine, Config, DoctorConfig, Format, Look, Mode, Request, SampleConfig,
-    ShowConfig, SymbolizeConfig, SymbolizeTask, TargetSpec, values::Ids,
+    BatchConfig, Color, CommandLine, Config, DoctorConfig, ExportConfig, Format, Look, Mode,
+    RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig, Sort,
+    SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
 };
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -12,6 +13,11 @@ use std::time::Duration;
 
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
 const ROWS_DEFAULT: usize = 20;
+/// What a recording is written in steps of: what `kill -9` costs.
+const RECORD_STEP: Duration = Duration::from_secs(1);
+/// The file has the rest; names may come late.
+const RECORD_KEEP: Duration = Duration::from_secs(60);
+const RECORD_MEMORY: u64 = 256 << 20;
 
 pub fn request(words: Words) -> Result<Request, Failure> {
     match words.subcommand {
@@ -20,6 +26,9 @@ pub fn request(words: Words) -> Result<Request, Failure> {
             json: doctor.json,
         })),
         Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
+        Some(Sub::Record(words)) => record(*words).map(|config| Request::Top(Box::new(config))),
+        Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
+        Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
         None => config(words.top).map(|config| Request::Top(Box::new(config))),
     }
 }
@@ -58,39 +67,108 @@ fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
 fn config(top: Top) -> Result<Config, Failure> {
     let mode = mode(&top)?;
     let show = show(&top, &mode)?;
-    let sample = SampleConfig {
-        rate_hz: top.rate,
-        depth_max: top.max_depth,
-        keep: top.keep,
-        memory_bytes_max: top.mem,
-    };
     let look = Look {
         color: top.color,
         ascii: top.ascii,
         theme: top.theme,
         mouse: !top.no_mouse,
     };
-    let target = TargetSpec {
-        pids: flatten(&top.pids),
-        tids: flatten(&top.tids),
-        comm: top.comm,
-        cgroup: top.cgroup,
-        no_children: top.no_children,
-    };
-    let mut command = top.command.into_iter();
-    let command = command.next().map(|program| CommandLine {
-        program,
-        args: command.collect(),
-    });
-    check_target(&target, command.is_some())?;
+    let (target, command) = target(top.target, top.command)?;
     Ok(Config {
         target,
-        sample,
+        sample: sample(&top.sample, top.keep, top.mem),
         show,
         look,
         mode,
         command,
     })
+}
+
+fn record(words: Record) -> Result<Config, Failure> {
+    let (target, command) = target(words.target, words.command)?;
+    let file = match words.output {
+        Some(path) if path.as_os_str() == "-" => None,
+        Some(path) => Some(path),
+        None => Some(RecordConfig::default_file()),
+    };
+    Ok(Config {
+        target,
+        sample: sample(&words.sample, RECORD_KEEP, RECORD_MEMORY),
+        show: ShowConfig {
+            window: RECORD_STEP,
+            sort: Sort::SelfTime,
+            delay: RECORD_STEP,
+        },
+        look: Look {
+            color: Color::Never,
+            ascii: false,
+            theme: Theme::Auto,
+            mouse: false,
+        },
+        mode: Mode::Record(RecordConfig {
+            duration: words.duration,
+            file,
+            overwrite: words.force,
+        }),
+        command,
+    })
+}
+
+fn report(words: Report) -> ReportConfig {
+    let shape = match (words.tree, words.peek) {
+        (true, _) => ReportShape::Tree,
+        (_, Some(pattern)) => ReportShape::Peek(pattern),
+        _ => {
+            let format = words.format.unwrap_or(Format::Text);
+            let rows_max = words.top.map(|rows| rows as usize);
+            let rows_max = rows_max.or(rows_default(format));
+            ReportShape::Functions { rows_max, format }
+        }
+    };
+    ReportConfig {
+        file: words.file,
+        filter: words.filter.unwrap_or_default(),
+        shape,
+    }
+}
+
+fn export(words: Export) -> ExportConfig {
+    ExportConfig {
+        input: words.input,
+        output: words.output,
+        format: words.format,
+        filter: words.filter.unwrap_or_default(),
+        overwrite: words.force,
+    }
+}
+
+fn sample(words: &SampleArgs, keep: Duration, memory_bytes_max: u64) -> SampleConfig {
+    SampleConfig {
+        rate_hz: words.rate,
+        depth_max: words.max_depth,
+        keep,
+        memory_bytes_max,
+    }
+}
+
+fn target(
+    words: TargetArgs,
+    command: Vec<OsString>,
+) -> Result<(TargetSpec, Option<CommandLine>), Failure> {
+    let target = TargetSpec {
+        pids: flatten(&words.pids),
+        tids: flatten(&words.tids),
+        comm: words.comm,
+        cgroup: words.cgroup,
+        no_children: words.no_children,
+    };
+    let mut command = command.into_iter();
+    let command = command.next().map(|program| CommandLine {
+        program,
+        args: command.collect(),
+    });
+    check_target(&target, command.is_some())?;
+    Ok((target, command))
 }
 
 fn mode(top: &Top) -> Result<Mode, Failure> {
@@ -140,7 +218,7 @@ fn show(top: &Top, mode: &Mode) -> Result<ShowConfig, Failure> {
                 "with --batch a report covers one delay: give its length with -d instead of --window",
             ));
         }
-        (Mode::Screen, given) => given.unwrap_or(WINDOW_DEFAULT.min(top.keep)),
+        (Mode::Screen | Mode::Record(_), given) => given.unwrap_or(WINDOW_DEFAULT.min(top.keep)),
     };
     if window > top.keep {
         let option = if top.window.is_some() {

@@ -29,7 +29,7 @@ fn error(line: &str) -> String {
 fn batch(line: &str) -> BatchConfig {
     match config(line).mode {
         Mode::Batch(batch) => batch,
-        Mode::Screen => panic!("{line} is not batch mode"),
+        other => panic!("{line}: {other:?}"),
     }
 }
 
@@ -46,6 +46,46 @@ fn no_words_mean_the_whole_machine_on_a_screen() {
     assert_eq!(config.show.delay, Duration::from_secs(1));
     assert!(config.target.pids.is_empty() && config.command.is_none());
     assert!(config.look.mouse && !config.look.ascii);
+}
+
+#[test]
+fn a_recording_goes_to_a_file_of_todays_name() {
+    let record = |line: &str| match config(line).mode {
+        Mode::Record(record) => record,
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(utc(1_795_269_792), "20261121T140312Z");
+    assert_eq!(utc(951_782_400), "20000229T000000Z");
+    let name = record("record").file.unwrap();
+    assert!(name.to_str().unwrap().starts_with("proftop-2"), "{name:?}");
+    assert_eq!(record("record -o -").file, None);
+    let given = record("record -p 7 -d 30s -o a.pft -f");
+    assert_eq!(given.duration, Some(Duration::from_secs(30)));
+    assert!(given.overwrite && given.file == Some("a.pft".into()));
+    assert_eq!(config("record -F 499 -t 7").sample.rate_hz, 499);
+    assert!(config("record -- make -j2").command.is_some());
+    assert!(error("record -p 7 -- make").contains("itself the target"));
+}
+
+#[test]
+fn a_report_has_one_shape() {
+    let report = |line: &str| match parse_line(line) {
+        Ok(Request::Report(report)) => report,
+        other => panic!("{line}: {other:?}"),
+    };
+    let shape = report("report a.pft --top 3 --filter !memcpy");
+    assert_eq!(shape.filter.to_string(), "!memcpy");
+    assert!(matches!(
+        shape.shape,
+        ReportShape::Functions {
+            rows_max: Some(3),
+            ..
+        }
+    ));
+    assert!(matches!(report("report - --tree").shape, ReportShape::Tree));
+    assert!(error("report a.pft --tree --top 3").contains("cannot be used"));
+    assert!(error("report a.pft --filter fn~(").contains("column 4"));
+    assert!(error("export a.pft b.x --format gif").contains("folded"));
 }
 
 #[test]

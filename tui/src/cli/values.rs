@@ -1,5 +1,8 @@
 //! Single values: ids, times, sizes, and the bounds of each.
 
+use profile::Filter;
+use profile::filter::FilterError;
+use profile::formats::Format;
 use regex::{Regex, RegexBuilder};
 use std::time::Duration;
 
@@ -78,6 +81,16 @@ pub fn regex(text: &str) -> Result<Regex, String> {
             let cause = text.lines().last().unwrap_or_default();
             cause.trim_start_matches("error: ").to_owned()
         })
+}
+
+pub fn filter(text: &str) -> Result<Filter, String> {
+    text.parse().map_err(|error: FilterError| error.to_string())
+}
+
+pub fn file_format(word: &str) -> Result<Format, String> {
+    let words = || Format::ALL.map(Format::word).join(", ");
+    let found = Format::ALL.into_iter().find(|format| format.word() == word);
+    found.ok_or_else(|| format!("there are {}", words()))
 }
 
 /// `30s`, `1.5m`, `1h`, `500ms`; a bare number is seconds.

@@ -1,6 +1,6 @@
 //! When the next snapshot is due, and which time it covers.
 
-use super::Schedule;
+use super::{AwaitNames, Schedule};
 use crate::snapshot::Span;
 use std::time::{Duration, Instant};
 
@@ -80,11 +80,16 @@ impl SnapshotClock {
         matches!(self.schedule, Schedule::Reports { count: Some(count), .. } if self.reports >= count)
     }
 
+    /// The next report is the last that was asked for.
+    fn is_last(&self) -> bool {
+        matches!(self.schedule, Schedule::Reports { count: Some(count), .. } if self.reports + 1 >= count)
+    }
+
     /// The snapshot that is due now, if one is.
     pub fn due(&mut self, state: &State) -> Option<Due> {
         match self.schedule {
             Schedule::Live { window, refresh } => self.live_due(state, window, refresh),
-            Schedule::Reports { delay, .. } => self.report_due(state, delay),
+            Schedule::Reports { delay, names, .. } => self.report_due(state, delay, names),
         }
     }
 
@@ -114,7 +119,7 @@ impl SnapshotClock {
 
     /// Reports follow each other without a gap. One is made when all of its
     /// samples have come in and have names, or have waited long enough for them.
-    fn report_due(&mut self, state: &State, delay: Duration) -> Option<Due> {
+    fn report_due(&mut self, state: &State, delay: Duration, names: AwaitNames) -> Option<Due> {
         if self.is_finished() || state.complete_until_ns == 0 {
             return None;
         }
@@ -131,7 +136,9 @@ impl SnapshotClock {
             return None;
         }
         let over = *self.report_over.get_or_insert_with(Instant::now);
-        if state.names_outstanding > 0 && over.elapsed() < NAMES_WAIT {
+        let is_last = self.is_last() || state.ended && state.complete_until_ns <= end;
+        let waits = names == AwaitNames::Each || is_last;
+        if waits && state.names_outstanding > 0 && over.elapsed() < NAMES_WAIT {
             return None;
         }
         self.report_over = None;
@@ -173,7 +180,28 @@ mod tests {
         SnapshotClock::new(Schedule::Reports {
             delay: Duration::from_secs(1),
             count,
+            names: AwaitNames::Each,
         })
+    }
+
+    #[test]
+    fn a_recording_waits_for_names_only_at_its_end() {
+        let mut clock = SnapshotClock::new(Schedule::Reports {
+            delay: Duration::from_secs(1),
+            count: Some(2),
+            names: AwaitNames::Last,
+        });
+        let state = State {
+            names_outstanding: 7,
+            ..state(9 * SECOND)
+        };
+        assert!(clock.due(&state).is_some());
+        assert!(clock.due(&state).is_none(), "the last of two");
+        let named = State {
+            names_outstanding: 0,
+            ..state
+        };
+        assert!(clock.due(&named).is_some());
     }
 
     #[test]

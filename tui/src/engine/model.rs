@@ -10,13 +10,14 @@ use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
-    Frame, FrameId, FrameKind, Health, ModuleId, NewSample, ProcessId, SourceFrame, Stop, Store,
+    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessId, SourceFrame,
+    Stop, Store,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// How long the model sleeps when nothing comes in: the longest that a command
@@ -39,6 +40,7 @@ struct Described {
     kind: FrameKind,
     name: String,
     path: String,
+    build_id: Arc<[u8]>,
 }
 
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
@@ -66,6 +68,8 @@ pub struct Model {
     finishing: bool,
     output: VecDeque<String>,
     begin_ns: u64,
+    /// The wall clock where that of the samples is 0.
+    epoch_unix_ms: i64,
     complete_until_ns: u64,
     generation: u64,
 }
@@ -94,6 +98,7 @@ impl Model {
             finishing: false,
             output: VecDeque::new(),
             begin_ns: 0,
+            epoch_unix_ms: epoch_unix_ms(),
             complete_until_ns: 0,
             generation: 0,
         }
@@ -203,7 +208,12 @@ impl Model {
     fn add_module(&mut self, module: &probe::Module) {
         let id = ModuleId(module.id.0);
         let (name, path, kind) = describe(&module.kind);
+        let build_id: Arc<[u8]> = match &module.kind {
+            ModuleKind::File { build_id, .. } => build_id.as_deref().unwrap_or_default().into(),
+            _ => Arc::default(),
+        };
         self.store.add_module(id, &name, &path);
+        self.store.set_build_id(id, &build_id);
         let named = Arc::new(NamedModule::new(module));
         let is_open = match &module.kind {
             ModuleKind::File { file, .. } => file.is_some(),
@@ -223,6 +233,7 @@ impl Model {
             kind,
             name,
             path,
+            build_id,
         };
         self.modules.insert(id, described);
     }
@@ -245,8 +256,9 @@ impl Model {
             };
             if !self.store.has_module(module) {
                 // The store forgets modules of which it has no frame left.
-                let Described { name, path, .. } = described;
-                self.store.add_module(module, name, path);
+                self.store
+                    .add_module(module, &described.name, &described.path);
+                self.store.set_build_id(module, &described.build_id);
             }
             frames.push(Frame {
                 module,
@@ -342,6 +354,7 @@ impl Model {
 
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
+        self.tell_info();
         let report = self.store.report(due.window, due.end_ns);
         let cost = self.meter.look(&self.counters);
         let window = report.window;
@@ -358,6 +371,7 @@ impl Model {
                 notes: self.notes(),
             },
             report: Arc::new(report),
+            view: Some(self.store.view()),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,
             elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),
@@ -368,6 +382,24 @@ impl Model {
             loading: Vec::new(),
             command_output: self.output.iter().cloned().collect(),
         }
+    }
+
+    /// For those who write the profile to a file.
+    fn tell_info(&mut self) {
+        let notes = self.notes();
+        let host = &self.host;
+        self.store.set_info(Info {
+            metric: Metric::default(),
+            host: host.name.clone(),
+            kernel: host.kernel.clone(),
+            arch: host.arch.clone(),
+            cpus: host.cpus,
+            rate_hz: self.settings.rate_hz,
+            scope: self.settings.scope.to_string(),
+            epoch_unix_ms: self.epoch_unix_ms,
+            lost: self.counters.lost,
+            notes,
+        });
     }
 
     fn stops(&self) -> Vec<Stop> {
@@ -442,6 +474,12 @@ fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
             )
         }
     }
+}
+
+fn epoch_unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let clock_ms = probe::now_ns() / 1_000_000;
+    now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
 }
 
 fn ending(ending: probe::Ending) -> profile::Ending {

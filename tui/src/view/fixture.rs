@@ -54,6 +54,7 @@ pub fn postgres() -> Snapshot {
     functions[8].name_state = RowName::Unnamed("stripped");
     functions[12].name_state = RowName::Pending;
     Snapshot {
+        view: None,
         generation: 1,
         report: Arc::new(Report {
             generation: 1,

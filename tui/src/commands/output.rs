@@ -1,7 +1,6 @@
-//! Where reports go: standard output, or a file of the invoking user's that is
+//! Where reports and recordings go: standard output, or a file of the invoking user's that is
 //! never overwritten without being asked to.
 
-use crate::cli::BatchConfig;
 use crate::failure::{Exit, Failure};
 use probe::privilege::InvokingUser;
 use std::fs::{File, OpenOptions};
@@ -21,12 +20,13 @@ enum Place {
 }
 
 impl Output {
-    pub fn open(batch: &BatchConfig) -> Result<Self, Failure> {
-        let (place, name) = match &batch.file {
+    /// Without a path, standard output.
+    pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
+        let (place, name) = match path {
             None => (Place::Stdout(io::stdout()), "standard output".to_string()),
             Some(path) => {
                 let name = symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned();
-                let file = create(path, batch.overwrite).map_err(|error| refused(&name, &error))?;
+                let file = create(path, overwrite).map_err(|error| refused(&name, &error))?;
                 (Place::File(file), name)
             }
         };
@@ -37,21 +37,24 @@ impl Output {
         })
     }
 
+    /// What it is called in a sentence.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
     /// False if the reader has gone away: it has had enough, and that is fine.
-    pub fn write(&mut self, text: &str) -> Result<bool, Failure> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
         let written = match &mut self.place {
             Place::Stdout(stdout) => {
                 let mut stdout = stdout.lock();
-                stdout
-                    .write_all(text.as_bytes())
-                    .and_then(|()| stdout.flush())
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
-            Place::File(file) => file.write_all(text.as_bytes()),
+            Place::File(file) => file.write_all(bytes),
         };
         match written {
             Ok(()) => Ok(true),

@@ -1,0 +1,54 @@
+//! `export`: a recording in another format.
+
+use super::open_file;
+use super::output::Output;
+use crate::cli::ExportConfig;
+use crate::failure::{Exit, Failure};
+use profile::formats::{Format, FormatError, folded, pft};
+use profile::{Cancel, Query, Selection};
+
+pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
+    let to_stdout = config.output.as_os_str() == "-";
+    let format = config.format.or_else(|| Format::of_path(&config.output));
+    let Some(format) = format else {
+        let words = Format::ALL.map(Format::word).join(", ");
+        return Err(Failure::usage(format!(
+            "the name of the file tells no format: add --format ({words})"
+        )));
+    };
+    if format == Format::Pft && !config.filter.is_empty() {
+        return Err(Failure::usage(
+            "a .pft holds everything: leave --filter to who reads it",
+        ));
+    }
+    let opened = open_file::open(&config.input)?;
+    for note in &opened.notes {
+        eprintln!("proftop: {note}");
+    }
+    let query = Query {
+        filter: config.filter.clone(),
+        ..Query::default()
+    };
+    let selection = opened.view.select(&query, &Cancel::new());
+    let selection = selection.expect("nobody cancels it");
+    if !format.loses().is_empty() {
+        let loses = format.loses().join(", ");
+        eprintln!("proftop: {} does not hold: {loses}", format.word());
+    }
+    let path = (!to_stdout).then_some(config.output.as_path());
+    let mut bytes = Vec::new();
+    write(&selection, format, &mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
+    Output::open(path, config.overwrite)?.write(&bytes)?;
+    Ok(match selection.samples() {
+        0 => Exit::NoSamples,
+        _ => Exit::Done,
+    })
+}
+
+fn write(selection: &Selection, format: Format, out: &mut Vec<u8>) -> Result<(), FormatError> {
+    match format {
+        Format::Pft => pft::write(selection.view(), out),
+        Format::Folded => folded::write(selection, out),
+    }
+}

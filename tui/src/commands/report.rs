@@ -1,0 +1,98 @@
+//! `report`: what a recording says, as text.
+
+mod peek;
+mod tree;
+
+use super::open_file::{self, Opened};
+use crate::batch::BatchReport;
+use crate::cli::{Format, ReportConfig, ReportShape};
+use crate::failure::{Exit, Failure};
+use crate::snapshot::{Host, Snapshot, Span};
+use profile::{Cancel, Health, Query, Selection};
+use std::sync::Arc;
+
+pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
+    let opened = open_file::open(&config.file)?;
+    let query = Query {
+        filter: config.filter.clone(),
+        ..Query::default()
+    };
+    let selection = opened.view.select(&query, &Cancel::new());
+    let selection = selection.expect("nobody cancels it");
+    let text = match &config.shape {
+        ReportShape::Functions { rows_max, format } => {
+            functions(&opened, &selection, *rows_max, *format)
+        }
+        ReportShape::Tree => head(&opened, &selection) + &tree::render(&selection),
+        ReportShape::Peek(pattern) => {
+            head(&opened, &selection) + &peek::render(&selection, pattern)
+        }
+    };
+    super::print(&text)?;
+    Ok(match selection.samples() {
+        0 => Exit::NoSamples,
+        _ => Exit::Done,
+    })
+}
+
+fn functions(
+    opened: &Opened,
+    selection: &Selection,
+    rows_max: Option<usize>,
+    format: Format,
+) -> String {
+    let snapshot = snapshot(opened, selection);
+    let end_ms = snapshot.report.window.end_ns / 1_000_000;
+    let report = BatchReport {
+        snapshot: &snapshot,
+        version: env!("CARGO_PKG_VERSION"),
+        time_unix_ms: end_ms.saturating_add_signed(opened.view.info().epoch_unix_ms),
+        pids: &[],
+        top: rows_max,
+        width: None,
+    };
+    report.render(format, true)
+}
+
+/// The two lines that say what the numbers are about.
+fn head(opened: &Opened, selection: &Selection) -> String {
+    let text = functions(opened, selection, Some(0), Format::Text);
+    let lines = text.lines().take_while(|line| line.starts_with('#'));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// A recording as if it had just been taken.
+fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
+    let info = opened.view.info();
+    let mut notes = opened.notes.clone();
+    notes.extend(info.notes.iter().cloned());
+    if !selection.query().filter.is_empty() {
+        let (kept, all) = (selection.samples(), selection.offered());
+        let share = profile::percent(kept, all);
+        let filter = &selection.query().filter;
+        notes.push(format!(
+            "filter {filter} keeps {share:.1}% of {all} samples"
+        ));
+    }
+    Snapshot {
+        report: Arc::new(selection.report()),
+        view: Some(opened.view.clone()),
+        health: Health {
+            lost: info.lost,
+            lost_run: info.lost,
+            taken_run: selection.samples(),
+            notes,
+            ..Health::default()
+        },
+        host: Arc::new(Host {
+            name: info.host.clone(),
+            kernel: info.kernel.clone(),
+            arch: info.arch.clone(),
+            cpus: info.cpus,
+        }),
+        rate_hz: info.rate_hz,
+        scope: info.scope.as_str().into(),
+        window: Span::All,
+        ..Snapshot::default()
+    }
+}

@@ -1,0 +1,82 @@
+//! One function after the other with its callers above and its callees below.
+
+use profile::query::{FunctionPage, Neighbour, NeighbourKind};
+use profile::{Cancel, Selection, View, percent};
+use regex::Regex;
+use std::fmt::Write as _;
+
+/// Functions that are printed; the pattern may match all.
+const FUNCTIONS_MAX: usize = 50;
+/// Neighbours on each side.
+const NEIGHBOURS_MAX: usize = 20;
+
+pub fn render(selection: &Selection, pattern: &Regex) -> String {
+    let functions = selection.functions();
+    let matching = functions.iter().filter(|row| pattern.is_match(&row.name));
+    let mut out = String::new();
+    let mut found = 0;
+    for row in matching {
+        found += 1;
+        if found > FUNCTIONS_MAX {
+            continue;
+        }
+        let page = selection.page(row.id, &Cancel::new());
+        if let Some(page) = page.expect("nobody cancels it") {
+            write(&mut out, selection, &page).expect("a string takes everything");
+        }
+    }
+    match found {
+        0 => "# no function matches\n".to_string(),
+        _ if found > FUNCTIONS_MAX => {
+            out + &format!("# {} more functions match\n", found - FUNCTIONS_MAX)
+        }
+        _ => out,
+    }
+}
+
+fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::fmt::Result {
+    let view = selection.view();
+    let row = &page.function;
+    let all = row.total_samples;
+    writeln!(
+        out,
+        "----------------------------------------------------------"
+    )?;
+    neighbours(out, view, &page.callers, all, "caller")?;
+    let (own, total) = (row.self_samples, row.total_samples);
+    let share = percent(total, selection.samples());
+    write!(out, "{share:5.1}% {total:6}  {}  {}", row.name, row.module)?;
+    write!(out, "   self {own}")?;
+    if let Some(file) = &row.file {
+        write!(out, "   {file}:{}", row.line)?;
+    }
+    writeln!(out)?;
+    neighbours(out, view, &page.callees, all, "callee")
+}
+
+fn neighbours(
+    out: &mut String,
+    view: &View,
+    rows: &[Neighbour],
+    all: u64,
+    what: &str,
+) -> std::fmt::Result {
+    let shown = rows.len().min(NEIGHBOURS_MAX);
+    for row in &rows[..shown] {
+        let name = match row.kind {
+            NeighbourKind::Function(id) => view.function(id).name.to_string(),
+            NeighbourKind::Root => "(no caller: the thread begins here)".into(),
+            NeighbourKind::Stopped(ending) => format!("[stopped: {}]", ending.label()),
+            NeighbourKind::Own => "(self)".into(),
+        };
+        let share = percent(row.samples, all);
+        writeln!(out, "      {share:5.1}% {:6}  | {what} {name}", row.samples)?;
+    }
+    let rest: u64 = rows[shown..].iter().map(|row| row.samples).sum();
+    if rest > 0 {
+        let share = percent(rest, all);
+        let count = rows.len() - shown;
+        writeln!(out, "      {share:5.1}% {rest:6}  | {count} more")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! The call tree as text, callers first.
+
+use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
+use profile::{Cancel, Role, Selection, percent, percent_digits};
+use std::fmt::Write as _;
+
+/// What is below that share of all samples is one line.
+const SHARE_MIN: f64 = 1.0;
+/// Deeper lines would be indented out of sight.
+const DEPTH_MAX: u32 = 256;
+
+pub fn render(selection: &Selection) -> String {
+    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+    let tree = tree.expect("nobody cancels it");
+    let mut printer = Printer {
+        tree: &tree,
+        samples: selection.samples(),
+        out: String::from("TOTAL%  SELF%    SMP  CALL TREE\n"),
+    };
+    printer.children(&tree.root(), 0);
+    printer.out
+}
+
+struct Printer<'a> {
+    tree: &'a CallTree,
+    samples: u64,
+    out: String,
+}
+
+impl Printer<'_> {
+    fn children(&mut self, node: &Node, depth: u32) {
+        let children = self.tree.children(node);
+        let share = |samples| percent(samples, self.samples);
+        let shown = children.partition_point(|child| share(child.samples) >= SHARE_MIN);
+        // A chain of single callees is not indented further.
+        let is_chain = children.len() == 1 && node.own == 0;
+        for child in &children[..shown] {
+            let name = self.name(child.kind);
+            self.line(child.samples, child.own, depth, &name);
+            if depth < DEPTH_MAX {
+                self.children(child, if is_chain { depth } else { depth + 1 });
+            }
+        }
+        let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
+        if rest > 0 {
+            let count = children.len() - shown;
+            let what = format!("{count} more, each below {SHARE_MIN}%");
+            self.line(rest, 0, depth, &what);
+        }
+    }
+
+    fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
+        let digits = percent_digits(self.samples).max(1);
+        let total = percent(samples, self.samples);
+        let own = percent(own, self.samples);
+        let indent = "  ".repeat(depth as usize);
+        writeln!(
+            self.out,
+            "{total:6.digits$} {own:6.digits$} {samples:6}  {indent}{name}"
+        )
+        .expect("a string takes everything");
+    }
+
+    fn name(&self, kind: NodeKind) -> String {
+        let name = self.tree.name(kind);
+        let NodeKind::Function { id, inlined } = kind else {
+            return name.to_string();
+        };
+        let function = self.tree.function(id);
+        let inl = if inlined { " (inl)" } else { "" };
+        match function.role {
+            Role::Function => format!("{name}{inl}  {}", function.module),
+            _ => name.to_string(),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `proftop record`, `report` and `export` as a user types them.
+
+mod common;
+
+use common::wait_until;
+use common::{BURN_FUNCTIONS, BURN_SHARES};
+use common::{Process, band, burn_str, list, machine, number, proftop, reports, run, sum, text};
+use rustix::process::Signal;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+const FOLDED: &str = "\
+postgres;main;exec;scan 60
+postgres;main;exec;[unknown] 10
+postgres;[stopped: read_fault];sort 30
+";
+
+fn piped(command: &mut Command, input: &[u8]) -> (Option<i32>, String, String) {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let code = output.status.code();
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_report_from_a_pipe_needs_no_rights() {
+    let (code, out, _) = piped(&mut proftop(&["report", "-", "--tree"]), FOLDED.as_bytes());
+    assert_eq!(code, Some(0));
+    assert!(out.contains("[stopped: read_fault]"), "{out}");
+    assert!(out.contains(" 70.0    0.0     70"), "{out}");
+    let (_, out, _) = piped(
+        &mut proftop(&["report", "-", "--peek", "^exec$"]),
+        FOLDED.as_bytes(),
+    );
+    assert!(out.contains("100.0%     70  | caller main"), "{out}");
+    assert!(out.contains(" 85.7%     60  | callee scan"), "{out}");
+    let filter = ["report", "-", "--filter", "scan", "--format", "json"];
+    let (code, out, _) = piped(&mut proftop(&filter), FOLDED.as_bytes());
+    assert_eq!(
+        (code, sum(&reports(out.as_bytes()), "samples")),
+        (Some(0), 60)
+    );
+    let none = ["report", "-", "--filter", "nothing"];
+    assert_eq!(piped(&mut proftop(&none), FOLDED.as_bytes()).0, Some(5));
+}
+
+#[test]
+fn formats_change_and_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let name = file.to_str().unwrap();
+    let (code, _, _) = piped(&mut proftop(&["export", "-", name]), FOLDED.as_bytes());
+    assert_eq!(code, Some(0));
+    let back = run(&mut proftop(&["export", name, "-", "--format", "folded"]));
+    let mut lines: Vec<&str> = FOLDED.lines().collect();
+    lines.sort_unstable();
+    let out = text(&back.stdout);
+    assert_eq!(out.lines().collect::<Vec<_>>(), lines);
+    assert!(text(&back.stderr).contains("does not hold: time"));
+    let again = run(&mut proftop(&["export", name, name]));
+    assert_eq!(again.status.code(), Some(1), "never overwritten unasked");
+
+    fs::write(&file, &fs::read(&file).unwrap()[..40]).unwrap();
+    let cut = run(&mut proftop(&["report", name]));
+    assert_eq!(cut.status.code(), Some(5));
+    assert!(text(&cut.stdout).contains("cut off inside a block"));
+    let (code, _, error) = piped(&mut proftop(&["report", "-"]), b"\x7fELF\n");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("cannot read standard input"), "{error}");
+}
+
+#[test]
+fn a_recording_of_a_command_has_its_shares() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let name = file.to_str().unwrap();
+    let recorded = run(proftop(&["record", "-F", "499", "-o", name]).args(["--", burn_str(), "3"]));
+    assert_eq!(
+        recorded.status.code(),
+        Some(0),
+        "{}",
+        text(&recorded.stderr)
+    );
+    let output = run(&mut proftop(&["report", name, "--format", "json"]));
+    let reports = reports(&output.stdout);
+    // What they call is inlined into them, and a row of its own.
+    let total = |wanted: &str| -> u64 {
+        let functions = reports.iter().flat_map(|report| list(report, "functions"));
+        let named = functions.filter(|f| f["name"].as_str().is_some_and(|n| n.contains(wanted)));
+        named.map(|function| number(function, "total")).sum()
+    };
+    let all: u64 = BURN_FUNCTIONS.iter().map(|name| total(name)).sum();
+    assert!(all > 500, "{all} samples of the work");
+    for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
+        let measured = total(name) as f64 / all as f64;
+        let band = band(share, all as f64);
+        assert!((measured - share).abs() < band, "{name}: {measured:.3}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
+    let Some(_machine) = machine() else { return };
+    let _busy = Process::burn(30, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let mut record = proftop(&["record", "-F", "499", "-o", file.to_str().unwrap()]);
+    let record = Process::start(record.stderr(Stdio::null()));
+    let length = || fs::metadata(&file).map_or(0, |file| file.len());
+    wait_until("something is written", || length() > 1000);
+    record.signal(Signal::KILL);
+    let report = run(&mut proftop(&[
+        "report",
+        file.to_str().unwrap(),
+        "--format",
+        "json",
+    ]));
+    assert!(sum(&reports(&report.stdout), "samples") > 50);
+}
