@@ -188,8 +188,21 @@ impl Table {
             return None;
         }
         let at = self.directory.text_at(offset)?;
-        let len = u64::from(self.blocks.word(at)?);
-        self.blocks.bytes(at + 4, len)
+        let (len, rest) = self.blocks.rest(at)?.split_first_chunk()?;
+        rest.get(..u32::from_le_bytes(*len) as usize)
+    }
+
+    /// The words of a whole record.
+    #[inline]
+    fn record<const WORDS: usize>(&self, part: Part, index: u64) -> Option<[u32; WORDS]> {
+        let at = self.directory.word_at(part, index * WORDS as u64)?;
+        let bytes = self.blocks.rest(at)?.get(..WORDS * 4)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        let mut record = [0; WORDS];
+        for (word, bytes) in record.iter_mut().zip(words) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        Some(record)
     }
 
     fn read_segments(&self) -> Vec<Segment> {
@@ -230,19 +243,16 @@ impl<'t> Iterator for Frames<'t> {
         self.left -= 1;
         let table = self.table;
         let place = u64::from(self.next);
-        let field = |field| table.word(Part::Places, place * format::PLACE_WORDS + field);
-        let (function, file) = (field(0)?, field(1)?);
-        let line = field(2)?;
-        self.next = field(3)?;
-        let file_word = |word| table.word(Part::Files, u64::from(file) * 2 + word);
-        let name = |word| match file {
-            NONE => Some(&[][..]),
-            _ => table.text(file_word(word)?),
+        let [function, file, line, next] = table.record(Part::Places, place)?;
+        self.next = next;
+        let [directory, name] = match file {
+            NONE => [NONE; 2],
+            file => table.record(Part::Files, file.into()).unwrap_or([NONE; 2]),
         };
         Some(SourceFrame {
             function: table.text(function),
-            directory: name(0).unwrap_or_default(),
-            file: name(1).unwrap_or_default(),
+            directory: table.text(directory).unwrap_or_default(),
+            file: table.text(name).unwrap_or_default(),
             line,
             column: table.word(Part::Columns, place).unwrap_or(0),
         })

@@ -92,29 +92,27 @@ impl Blocks {
 
     #[inline]
     pub fn word(&self, at: u64) -> Option<u32> {
-        let bytes = self.bytes(at, 4)?;
-        Some(u32::from_le_bytes(*bytes.first_chunk()?))
+        Some(u32::from_le_bytes(*self.rest(at)?.first_chunk()?))
     }
 
-    /// Bytes that lie in one block.
+    /// The bytes from `at` on, at least to the end of the block.
     #[inline]
-    pub fn bytes(&self, at: u64, len: u64) -> Option<&[u8]> {
+    pub fn rest(&self, at: u64) -> Option<&[u8]> {
         match self {
-            Blocks::Memory(bytes) => {
-                let start = usize::try_from(at).ok()?;
-                let len = usize::try_from(len).ok()?;
-                bytes.get(start..start.checked_add(len)?)
-            }
-            Blocks::File { .. } => {
-                let block = self.block((at / BLOCK_BYTES as u64) as usize)?;
-                let start = (at % BLOCK_BYTES as u64) as usize;
-                let len = usize::try_from(len).ok()?;
-                block.get(start..start.checked_add(len)?)
+            Blocks::Memory(bytes) => bytes.get(usize::try_from(at).ok()?..),
+            Blocks::File { blocks, .. } => {
+                let index = (at / BLOCK_BYTES as u64) as usize;
+                let block = match blocks.get(index)?.get() {
+                    Some(block) => block.as_deref()?,
+                    None => self.read_block(index)?,
+                };
+                block.get((at % BLOCK_BYTES as u64) as usize..)
             }
         }
     }
 
-    fn block(&self, index: usize) -> Option<&[u8]> {
+    #[cold]
+    fn read_block(&self, index: usize) -> Option<&[u8]> {
         let Blocks::File {
             file,
             len,

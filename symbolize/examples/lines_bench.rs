@@ -1,0 +1,135 @@
+//! What lines cost: cold, from the cache, warm, and the table of a whole file.
+//!
+//! ```text
+//! cargo run --release -p symbolize --example lines_bench -- FILE…
+//! ```
+//!
+//! Times are medians of five. Compare with `llvm-gsymutil --convert FILE -o X
+//! --num-threads=2` under `time`, run in turn.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use symbolize::debug_file::DebugFiles;
+use symbolize::object::Object;
+use symbolize::table::Table;
+use symbolize::{ElfSymbols, FileSource, Lines, LinkAddr, RemoteFiles, TableCache};
+
+const ROUNDS: usize = 5;
+const ADDRESSES: usize = 20_000;
+
+fn main() {
+    println!(
+        "file                 info MB | cold name  line | table wall  CPU   MB/s/core | from cache | warm M/s | table MB"
+    );
+    for path in std::env::args().skip(1) {
+        measure(Path::new(&path));
+    }
+}
+
+fn measure(path: &Path) {
+    let path = path.canonicalize().expect("it is there");
+    let open = || Object::read(&File::open(&path).unwrap()).unwrap();
+    let files = || DebugFiles::of(&FileSource::new(&path), RemoteFiles::Open);
+    let symbols = ElfSymbols::with_debug_files(open(), &files()).unwrap();
+    let addresses = addresses(&symbols);
+    let first = addresses[addresses.len() / 2];
+    let offset = symbols.segments().to_file(first).unwrap();
+
+    let cold_name = median(|| {
+        let symbols = ElfSymbols::with_debug_files(open(), &files()).unwrap();
+        assert!(symbols.find_link(first).is_ok());
+    });
+    let lines = |cache: Option<&TableCache>| {
+        let lines = Lines::open(&open(), files(), cache, 8 << 30);
+        lines.unwrap().expect("it has debug information")
+    };
+    let cold_line = median(|| {
+        let lines = lines(None);
+        assert!(lines.find(offset).is_some());
+    });
+    let info_bytes = lines(None).unread_bytes();
+
+    let directory = tempfile::tempdir().unwrap();
+    let cache = TableCache::open(directory.path(), u64::MAX).unwrap();
+    let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (wall, cpu) = (Instant::now(), cpu_time());
+        let lines = lines(None);
+        lines.finish(None, 2).unwrap();
+        walls.push(wall.elapsed());
+        cpus.push(cpu_time() - cpu);
+    }
+    walls.sort();
+    cpus.sort();
+    let (wall, cpu) = (walls[ROUNDS / 2], cpus[ROUNDS / 2]);
+
+    lines(None).finish(Some(&cache), 2).unwrap();
+    let object = open();
+    let from_cache = median(|| {
+        let lines = Lines::open(&object, files(), Some(&cache), 8 << 30);
+        let lines = lines.unwrap().unwrap();
+        let (table, addr) = lines.find(offset).unwrap();
+        assert!(table.find(addr).count() > 0);
+    });
+
+    let lines = lines(Some(&cache));
+    let (table, _) = lines.find(offset).unwrap();
+    walk(&table, &addresses);
+    let warm = median(|| walk(&table, &addresses));
+    let per_second = addresses.len() as f64 / warm.as_secs_f64() / 1e6;
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{:20} {:7.1} | {:6.1} ms {:5.1} | {:6.0} ms {:6.0} ms {:6.0} | {:7.0} us | {per_second:8.2} | {:.1}",
+        path.file_name().unwrap().to_string_lossy(),
+        info_bytes as f64 / 1e6,
+        ms(cold_name),
+        ms(cold_line),
+        ms(wall),
+        ms(cpu),
+        info_bytes as f64 / 1e6 / cpu.as_secs_f64(),
+        from_cache.as_secs_f64() * 1e6,
+        table.heap_bytes() as f64 / 1e6,
+    );
+}
+
+/// Every name and line of every chain.
+fn walk(table: &Table, addresses: &[LinkAddr]) {
+    let mut sum = 0;
+    for addr in addresses {
+        for frame in table.find(*addr) {
+            sum += frame.line as usize + frame.function.map_or(0, <[u8]>::len);
+        }
+    }
+    std::hint::black_box(sum);
+}
+
+/// Spread over all functions, in no order.
+fn addresses(symbols: &ElfSymbols) -> Vec<LinkAddr> {
+    let functions: Vec<_> = symbols.functions().filter(|f| f.size > 0).collect();
+    let functions: Vec<_> = functions.iter().map(|f| (f.start.0, f.size)).collect();
+    let pick = |n: usize| {
+        let (start, size) = functions[n.wrapping_mul(0x9e37_79b9) % functions.len()];
+        LinkAddr(start + n as u64 % size)
+    };
+    (0..ADDRESSES).map(pick).collect()
+}
+
+fn median(mut run: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[ROUNDS / 2]
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
