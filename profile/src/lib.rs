@@ -14,6 +14,7 @@
 
 pub mod band;
 mod cow;
+pub mod diff;
 pub mod ending;
 pub mod filter;
 pub mod formats;

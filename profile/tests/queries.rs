@@ -1,6 +1,7 @@
 //! Queries over random histories, against what they must have in common and a
 //! count the slow way.
 
+use profile::diff::Diff;
 use profile::filter::{Action, Clause};
 use profile::query::{CallTree, Direction, GroupBy, NeighbourKind, Node, NodeKind};
 use profile::{
@@ -209,6 +210,30 @@ proptest! {
             prop_assert!(selection.samples() <= selection.offered());
             before = selection.samples();
         }
+    }
+
+    #[test]
+    fn nothing_changes_from_a_to_a(
+        samples in prop::collection::vec(given(), 0..60),
+        others in prop::collection::vec(given(), 0..60),
+    ) {
+        let a = select(&store(&samples).view(), &Query::default());
+        let same = Diff::new(&a, &select(&store(&samples).view(), &Query::default()));
+        for row in &same.rows {
+            prop_assert_eq!((row.a_self, row.a_total), (row.b_self, row.b_total));
+            prop_assert!(!row.sure && !row.is_new() && !row.is_gone());
+        }
+        // Both sides add up, and turning them round turns the rows round.
+        let b = select(&store(&others).view(), &Query::default());
+        let (there, back) = (Diff::new(&a, &b), Diff::new(&b, &a));
+        let sum = |diff: &Diff| {
+            let rows = diff.rows.iter();
+            rows.fold((0, 0), |(a, b), row| (a + row.a_self, b + row.b_self))
+        };
+        prop_assert_eq!(sum(&there), (a.samples(), b.samples()));
+        prop_assert_eq!(sum(&back), (b.samples(), a.samples()));
+        let sure = |diff: &Diff| diff.rows.iter().filter(|row| row.sure).count();
+        prop_assert_eq!(sure(&there), sure(&back));
     }
 
     #[test]

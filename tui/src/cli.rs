@@ -24,6 +24,7 @@ pub enum Request {
     Symbolize(SymbolizeConfig),
     Report(ReportConfig),
     Export(ExportConfig),
+    Diff(DiffConfig),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -147,6 +148,17 @@ pub enum ReportShape {
     Tree,
     /// Callers and callees of the functions that match.
     Peek(Regex),
+}
+
+/// Two recordings, the earlier one first.
+#[derive(Debug, Clone)]
+pub struct DiffConfig {
+    pub a: PathBuf,
+    pub b: PathBuf,
+    pub filter: Filter,
+    pub rows_max: usize,
+    /// In points of all samples.
+    pub fail_over_points: Option<f64>,
 }
 
 /// What to write of a recording, and how.

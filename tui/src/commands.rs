@@ -1,6 +1,7 @@
 //! What each subcommand does, and what has to be true before sampling starts.
 
 mod batch;
+mod diff;
 pub mod doctor;
 mod export;
 mod open_file;
@@ -27,6 +28,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Doctor(config) => doctor::run(&config),
         Request::Symbolize(config) => symbolize::run(&config),
         Request::Report(config) => report::run(&config),
+        Request::Diff(config) => diff::run(&config),
         Request::Export(config) => export::run(&config),
         Request::Top(config) => {
             // Rights first: who lacks them needs to know that, screen or not.

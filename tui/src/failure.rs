@@ -21,6 +21,8 @@ pub enum Exit {
     Failed,
     /// The command line makes no sense.
     Usage,
+    /// A comparison exceeds its limit.
+    Exceeded,
     /// Not on this machine, or not with these rights.
     NotPossible,
     NoSamples,
@@ -40,7 +42,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
-            // 3 is kept for a comparison that exceeds its limit.
+            Exit::Exceeded => 3,
             Exit::NotPossible => 4,
             Exit::NoSamples => 5,
             Exit::CommandNotStarted => 125,
@@ -212,6 +214,7 @@ mod tests {
             (Exit::Done, 0),
             (Exit::Failed, 1),
             (Exit::Usage, 2),
+            (Exit::Exceeded, 3),
             (Exit::NotPossible, 4),
             (Exit::NoSamples, 5),
             (Exit::CommandNotStarted, 125),

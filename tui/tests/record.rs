@@ -77,6 +77,34 @@ fn formats_change_and_come_back() {
 }
 
 #[test]
+fn a_change_that_is_no_chance_fails_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let a = file("a.folded", FOLDED);
+    let b = file("b.folded", &FOLDED.replace("scan 60", "scan 600"));
+    let diff = |words: &[&str]| run(&mut proftop(words));
+    let same = diff(&["diff", &a, &a, "--fail-over", "0%"]);
+    assert_eq!(same.status.code(), Some(0));
+    let changed = diff(&["diff", &a, &b]);
+    assert_eq!(changed.status.code(), Some(0));
+    let out = text(&changed.stdout);
+    assert!(out.contains("▲  +33.8     60.0     93.8"), "{out}");
+    assert!(out.contains("yes   scan"), "{out}");
+    assert_eq!(
+        diff(&["diff", &a, &b, "--fail-over", "5%"]).status.code(),
+        Some(3)
+    );
+    assert_eq!(
+        diff(&["diff", &a, &b, "--fail-over", "50%"]).status.code(),
+        Some(0)
+    );
+}
+
+#[test]
 fn a_recording_of_a_command_has_its_shares() {
     let Some(_machine) = machine() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -37,6 +37,8 @@ pub enum Sub {
     Report(Report),
     /// Write a recording in another format
     Export(Export),
+    /// Compare two recordings
+    Diff(Diff),
     /// Say which functions and lines addresses are from
     Symbolize(Symbolize),
 }
@@ -152,6 +154,25 @@ pub struct Report {
     /// Format of the list of functions
     #[arg(long, value_enum, conflicts_with_all = ["tree", "peek"])]
     pub format: Option<Format>,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The earlier recording
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The later one; - is standard input
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// End with status 3 if a function surely takes so many points more of all samples
+    #[arg(long, value_name = "POINTS", value_parser = values::points)]
+    pub fail_over: Option<f64>,
+    /// Functions that are listed
+    #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: u32,
+    /// Count only what passes; see the manual on filters
+    #[arg(long, value_name = "EXPR", value_parser = values::filter)]
+    pub filter: Option<Filter>,
 }
 
 #[derive(Debug, Args)]

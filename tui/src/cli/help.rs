@@ -18,7 +18,7 @@ proftop: top for code. Which functions burn the CPUs, live.
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
 proftop record [-o FILE] [-d TIME] [TARGET] [-F HZ] [-- COMMAND [ARGS]...]
 proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
-proftop export IN OUT [--format F] [--filter EXPR]
+proftop export IN OUT [--format F]     proftop diff A B [--fail-over 5%]
 proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
 
 TARGET  -p PID[,PID]  -t TID[,TID]  --comm REGEX  -g CGROUP|CONTAINER|UNIT
@@ -35,6 +35,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
        proftop export IN OUT [--format F] [--filter EXPR]
+       proftop diff A B [--fail-over 5%] [--filter EXPR]
        proftop doctor [-p PID] [--json]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
@@ -50,7 +51,7 @@ pub const EXIT_CODES: &str = "\
 Targets of different kinds combine with \"and\", values of one kind with \"or\".
 Times are 30s, 10m or 1h; sizes are 256M or 1G.
 
-Exit status: 0 done, 1 failed, 2 bad usage, 4 not possible here (rights, kernel),
+Exit status: 0 done, 1 failed, 2 bad usage, 3 over --fail-over, 4 not possible here (rights, kernel),
 5 no samples. With --batch or record and a command: the command's own, or 125, 126 and 127
 as env ends when it did not start, was not executable or was not found.";
 

@@ -2,8 +2,8 @@
 
 use super::args::{Export, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words};
 use super::{
-    BatchConfig, Color, CommandLine, Config, DoctorConfig, ExportConfig, Format, Look, Mode,
-    RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig, Sort,
+    BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Format, Look,
+    Mode, RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig, Sort,
     SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
 };
 use crate::failure::Failure;
@@ -28,6 +28,13 @@ pub fn request(words: Words) -> Result<Request, Failure> {
         Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
         Some(Sub::Record(words)) => record(*words).map(|config| Request::Top(Box::new(config))),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
+        Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
+            a: words.a,
+            b: words.b,
+            filter: words.filter.unwrap_or_default(),
+            rows_max: words.top as usize,
+            fail_over_points: words.fail_over,
+        })),
         Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
         None => config(words.top).map(|config| Request::Top(Box::new(config))),
     }

@@ -87,6 +87,14 @@ pub fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| error.to_string())
 }
 
+/// `5%`, `5` or `0.5`: of all samples.
+pub fn points(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
+        Ok(points) if (0.0..=100.0).contains(&points) => Ok(points),
+        _ => Err("not a share such as 5%".into()),
+    }
+}
+
 pub fn file_format(word: &str) -> Result<Format, String> {
     let words = || Format::ALL.map(Format::word).join(", ");
     let found = Format::ALL.into_iter().find(|format| format.word() == word);

@@ -1,0 +1,293 @@
+//! *Diff*: what takes more time in one selection than in another, and whether
+//! that could be chance.
+//!
+//! A function is the same in both if build-id and name are equal, else if
+//! module and name are. Shares of self samples are compared by the
+//! two-proportion z-test; as many functions are compared at once, what is
+//! called *sure* is corrected by Benjamini and Hochberg: of all that is called
+//! so, one in twenty is expected to be chance.
+
+use crate::{FunctionRow, RowName, Selection};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Of what is called sure, so much may be chance.
+const FALSE_RATE: f64 = 0.05;
+
+/// With fewer samples on both sides together nothing is sure: the test needs
+/// counts that are nearly normal.
+const SAMPLES_MIN: u64 = 10;
+
+/// Two selections compared.
+#[derive(Debug, Clone)]
+pub struct Diff {
+    pub a: Side,
+    pub b: Side,
+    /// By how much the self share changed, most first.
+    pub rows: Vec<DiffRow>,
+    /// Functions that were told to be the same by build-id, and by module name.
+    pub same_by_build_id: usize,
+    pub same_by_module: usize,
+}
+
+/// What one side's numbers are shares of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Side {
+    pub samples: u64,
+    pub seconds: f64,
+    /// 0 if it is not known.
+    pub rate_hz: u32,
+}
+
+impl Side {
+    fn of(selection: &Selection) -> Self {
+        Self {
+            samples: selection.samples(),
+            seconds: selection.window().seconds(),
+            rate_hz: selection.view().info().rate_hz,
+        }
+    }
+
+    /// In percent of this side.
+    pub fn share(&self, samples: u64) -> f64 {
+        crate::percent(samples, self.samples)
+    }
+
+    /// Milliseconds of CPU per second: what makes sides of different length and
+    /// load comparable. Nothing where rate or time are not known.
+    pub fn cpu_ms_per_s(&self, samples: u64) -> Option<f64> {
+        let is_known = self.rate_hz > 0 && self.seconds > 0.0;
+        is_known.then(|| samples as f64 * 1000.0 / f64::from(self.rate_hz) / self.seconds)
+    }
+}
+
+/// One function on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiffRow {
+    pub name: Arc<str>,
+    pub module: Arc<str>,
+    pub a_self: u64,
+    pub a_total: u64,
+    pub b_self: u64,
+    pub b_total: u64,
+    /// How likely such a difference of self samples is by chance alone.
+    pub chance: f64,
+    pub sure: bool,
+}
+
+impl DiffRow {
+    pub fn is_new(&self) -> bool {
+        self.a_total == 0
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.b_total == 0
+    }
+}
+
+impl Diff {
+    /// Compares `b`, the later one, with `a`.
+    pub fn new(a: &Selection, b: &Selection) -> Self {
+        let mut before: Vec<Option<Known>> = known(a).into_iter().map(Some).collect();
+        let after = known(b);
+        // Two files may share a name, and so may functions in them.
+        let mut by_build_id: HashMap<BuildKey, Vec<usize>> = HashMap::new();
+        let mut by_module: HashMap<ModuleKey, Vec<usize>> = HashMap::new();
+        for (at, function) in before.iter().flatten().enumerate() {
+            if let Some(key) = function.build_key() {
+                by_build_id.entry(key).or_default().push(at);
+            }
+            if let Some(key) = function.module_key() {
+                by_module.entry(key).or_default().push(at);
+            }
+        }
+        let mut matched: Vec<Option<usize>> = vec![None; after.len()];
+        let mut taken = vec![false; before.len()];
+        let mut same = [0, 0];
+        // All that build-ids tell first: a module's name may be that of two.
+        for pass in [0, 1] {
+            for (function, found) in after.iter().zip(&mut matched) {
+                let candidates = match pass {
+                    0 => function.build_key().and_then(|key| by_build_id.get(&key)),
+                    _ => function.module_key().and_then(|key| by_module.get(&key)),
+                };
+                let mut free = candidates.into_iter().flatten().filter(|at| !taken[**at]);
+                if found.is_none()
+                    && let Some(at) = free.next().copied()
+                {
+                    (*found, taken[at]) = (Some(at), true);
+                    same[pass] += 1;
+                }
+            }
+        }
+        let (side_a, side_b) = (Side::of(a), Side::of(b));
+        let mut rows: Vec<DiffRow> = Vec::new();
+        for (function, found) in after.iter().zip(matched) {
+            let other = found.and_then(|at| before[at].take());
+            rows.push(row(other.as_ref().map(|k| &k.row), Some(&function.row)));
+        }
+        let gone = before.iter().flatten();
+        rows.extend(gone.map(|function| row(Some(&function.row), None)));
+        for row in &mut rows {
+            row.chance = chance(row.a_self, side_a.samples, row.b_self, side_b.samples);
+        }
+        mark_sure(&mut rows);
+        let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
+        rows.sort_by(|x, y| {
+            let by_change = change(y).abs().total_cmp(&change(x).abs());
+            by_change
+                .then_with(|| (Reverse(x.b_total), &x.name).cmp(&(Reverse(y.b_total), &y.name)))
+        });
+        Self {
+            a: side_a,
+            b: side_b,
+            rows,
+            same_by_build_id: same[0],
+            same_by_module: same[1],
+        }
+    }
+}
+
+/// A function and what it is known by.
+struct Known {
+    row: FunctionRow,
+    build_id: Arc<[u8]>,
+}
+
+type BuildKey = (Arc<[u8]>, Arc<str>);
+type ModuleKey = (Arc<str>, Arc<str>);
+
+impl Known {
+    fn build_key(&self) -> Option<BuildKey> {
+        (!self.build_id.is_empty()).then(|| (self.build_id.clone(), self.row.name.clone()))
+    }
+
+    /// A place without a name is the same only in the same build, as far as that
+    /// can be told.
+    fn module_key(&self) -> Option<ModuleKey> {
+        let is_named = self.row.name_state == RowName::Named;
+        (is_named || self.build_id.is_empty())
+            .then(|| (self.row.module.clone(), self.row.name.clone()))
+    }
+}
+
+fn known(selection: &Selection) -> Vec<Known> {
+    let rows = selection.functions().into_iter();
+    rows.map(|row| Known {
+        build_id: selection.view().function(row.id).build_id,
+        row,
+    })
+    .collect()
+}
+
+fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
+    let shown = b.or(a);
+    DiffRow {
+        name: shown.map(|row| row.name.clone()).unwrap_or_default(),
+        module: shown.map(|row| row.module.clone()).unwrap_or_default(),
+        a_self: a.map_or(0, |row| row.self_samples),
+        a_total: a.map_or(0, |row| row.total_samples),
+        b_self: b.map_or(0, |row| row.self_samples),
+        b_total: b.map_or(0, |row| row.total_samples),
+        chance: 1.0,
+        sure: false,
+    }
+}
+
+/// The two-sided p-value of the pooled two-proportion z-test.
+fn chance(a: u64, a_all: u64, b: u64, b_all: u64) -> f64 {
+    if a_all == 0 || b_all == 0 || a + b < SAMPLES_MIN {
+        return 1.0;
+    }
+    let (a_all, b_all) = (a_all as f64, b_all as f64);
+    let pooled = (a + b) as f64 / (a_all + b_all);
+    let variance = pooled * (1.0 - pooled) * (1.0 / a_all + 1.0 / b_all);
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    let z = (b as f64 / b_all - a as f64 / a_all) / variance.sqrt();
+    erfc(z.abs() / std::f64::consts::SQRT_2)
+}
+
+/// Benjamini and Hochberg: with the chances in rising order, all up to the last
+/// one that is at most `rank / tests * rate`.
+fn mark_sure(rows: &mut [DiffRow]) {
+    let tested = |row: &DiffRow| row.a_self + row.b_self >= SAMPLES_MIN;
+    let mut chances: Vec<f64> = rows
+        .iter()
+        .filter(|r| tested(r))
+        .map(|r| r.chance)
+        .collect();
+    chances.sort_by(f64::total_cmp);
+    let tests = chances.len() as f64;
+    let passes =
+        |(rank, chance): &(usize, &f64)| **chance <= (*rank + 1) as f64 / tests * FALSE_RATE;
+    let limit = chances.iter().enumerate().rev().find(passes);
+    let limit = limit.map(|(_, chance)| *chance);
+    for row in rows {
+        row.sure = limit.is_some_and(|limit| row.chance <= limit) && tested(row);
+    }
+}
+
+/// The complementary error function, to 1.2e-7 of itself: W. J. Cody's idea in
+/// the Chebyshev form of Numerical Recipes, section 6.2.
+fn erfc(x: f64) -> f64 {
+    const C: [f64; 10] = [
+        -1.26551223,
+        1.00002368,
+        0.37409196,
+        0.09678418,
+        -0.18628806,
+        0.27886807,
+        -1.13520398,
+        1.48851587,
+        -0.82215223,
+        0.17087277,
+    ];
+    let t = 1.0 / (1.0 + 0.5 * x);
+    let poly = C.iter().rev().fold(0.0, |sum, c| sum * t + c);
+    (t * (poly - x * x).exp()).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_are_those_of_the_tables() {
+        // z = 1.96 and 2.576 by the table of the normal distribution.
+        assert!((erfc(1.959_964 / 2f64.sqrt()) - 0.05).abs() < 1e-6);
+        assert!((erfc(2.575_829 / 2f64.sqrt()) - 0.01).abs() < 1e-6);
+        assert!((erfc(0.0) - 1.0).abs() < 1e-6);
+        // 30 of 100 against 50 of 100: z = 2.8868.
+        let p = chance(30, 100, 50, 100);
+        assert!((p - 0.003_892).abs() < 1e-5, "{p}");
+        assert_eq!(chance(0, 100, 5, 100), 1.0, "too few to tell");
+        assert_eq!(chance(0, 0, 50, 100), 1.0);
+    }
+
+    #[test]
+    fn many_tests_need_smaller_chances() {
+        let row = |chance| DiffRow {
+            chance,
+            ..DiffRow {
+                name: "f".into(),
+                module: "m".into(),
+                a_self: 50,
+                a_total: 50,
+                b_self: 50,
+                b_total: 50,
+                chance: 0.0,
+                sure: false,
+            }
+        };
+        // 0.0125, 0.025, 0.0375 and 0.05 are the bounds of four.
+        let mut rows = [0.01, 0.03, 0.035, 0.9].map(row);
+        mark_sure(&mut rows);
+        assert_eq!(rows.map(|row| row.sure), [true, true, true, false]);
+        let mut rows = [0.02, 0.03, 0.04, 0.9].map(row);
+        mark_sure(&mut rows);
+        assert_eq!(rows.map(|row| row.sure), [false; 4]);
+    }
+}
