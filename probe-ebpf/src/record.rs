@@ -58,6 +58,9 @@ pub mod record_kind {
     /// A header, a [`super::RawStack`] and a copy of the stack from `sp` on. The
     /// header's time is that of the sample before it.
     pub const STACK: u8 = 2;
+    /// A sample with its frames, walked by tables; its stack follows as well, to
+    /// be walked a second time.
+    pub const CHECKED: u8 = 3;
 }
 
 /// The registers of a thread, and how much of its stack follows.
@@ -144,6 +147,9 @@ pub enum Ending {
     Stuck,
     /// The frames above are on another stack, and where that is cannot be told.
     StackSwitch,
+    /// What was mapped there had just been changed: the rules were those of another
+    /// file. Only the reader of the record can tell.
+    Remapped,
     /// The task was ending: its memory was being taken down.
     Exiting,
     /// The stack is longer than the copy of it that was walked. Only the reader

@@ -28,6 +28,8 @@ pub struct Config {
     pub ring_bytes: u32,
     /// Memory and cache of unwind tables.
     pub tables: Limits,
+    /// Walk every stack a second time, from a copy, and compare; for tests.
+    pub check_walks: bool,
 }
 
 impl Default for Config {
@@ -38,6 +40,7 @@ impl Default for Config {
             max_depth: 512,
             ring_bytes: RING_BYTES as u32,
             tables: Limits::default(),
+            check_walks: false,
         }
     }
 }
@@ -62,6 +65,7 @@ impl BpfSource {
         let settings = Settings {
             max_user_frames: config.max_depth.clamp(1, USER_FRAMES_MAX as u32),
             ring_bytes: config.ring_bytes,
+            check_walks: config.check_walks,
         };
         let loaded = loader::load(&settings, &config.target)?;
         let targets = Targets::filtered_in_bpf(

@@ -24,6 +24,8 @@ pub struct RawSample {
     /// The frames are those by frame pointers alone; the stack comes as the next
     /// record of this CPU.
     pub stack_follows: bool,
+    /// It was walked by tables, and its stack is there to check that.
+    pub is_checked: bool,
 }
 
 /// A copy of a thread's stack, for the sample of the same time and CPU.
@@ -73,6 +75,13 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     match kind {
         record_kind::WALKED => Ok(Record::Sample(decode_sample(bytes, false)?)),
         record_kind::STACK_FOLLOWS => Ok(Record::Sample(decode_sample(bytes, true)?)),
+        record_kind::CHECKED => {
+            let sample = decode_sample(bytes, true)?;
+            Ok(Record::Sample(RawSample {
+                is_checked: true,
+                ..sample
+            }))
+        }
         record_kind::STACK => Ok(Record::Stack(decode_stack(bytes).ok_or(short)?)),
         other => Err(DecodeError::Kind(other)),
     }
@@ -135,6 +144,7 @@ fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeE
             .map(UserFrame)
             .collect(),
         stack_follows,
+        is_checked: false,
     })
 }
 
@@ -220,6 +230,7 @@ mod tests {
                 kernel: vec![0xffff_8000_0000_1000],
                 user: vec![UserFrame::exact(0x1000), UserFrame::return_address(0x2000)],
                 stack_follows: false,
+                is_checked: false,
             }
         );
         assert_eq!(comm_bytes(&sample.comm), b"postgres");

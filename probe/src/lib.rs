@@ -44,7 +44,7 @@ pub use clocks::now_ns;
 pub use error::Error;
 pub use sample::{
     Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
-    TableStats,
+    TableStats, WalkCheck,
 };
 pub use source::{Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

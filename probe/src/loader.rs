@@ -19,6 +19,8 @@ pub struct Settings {
     pub max_user_frames: u32,
     /// A power of two.
     pub ring_bytes: u32,
+    /// Ship all stacks as well.
+    pub check_walks: bool,
 }
 
 /// The loaded object.
@@ -50,6 +52,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     let cgroup = target
         .cgroup
         .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
+    let check_walks = u32::from(settings.check_walks);
     let wake_bytes = u64::from(settings.ring_bytes / 4);
     let mut notes = Vec::new();
     let tgid_offset = btf::kernel_offset("task_struct", "tgid");
@@ -65,6 +68,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .override_global("CGROUP_ID", &cgroup.0, true)
         .override_global("CGROUP_LEVEL", &cgroup.1, true)
         .override_global("WAKE_BYTES", &wake_bytes, true)
+        .override_global("CHECK_WALKS", &check_walks, true)
         .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
         .override_global("TASK_FLAGS_OFFSET", &flags_offset, true)
         .map_max_entries("SAMPLES", settings.ring_bytes)

@@ -113,6 +113,21 @@ pub struct Batch {
     pub targets_alive: Option<usize>,
     /// The unwind tables that are in use now.
     pub tables: TableStats,
+    /// Totals of this run; see `Config::check_walks`.
+    pub walks: WalkCheck,
+}
+
+/// Walks that were done twice: as always, and from a copy of the stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WalkCheck {
+    pub same: u64,
+    /// One of them ended earlier: the copy was too short, the stack goes on
+    /// elsewhere, or what was just mapped was not known yet. Until there both say
+    /// the same.
+    pub same_as_far: u64,
+    pub different: u64,
+    /// The first few that differ, in words.
+    pub examples: Vec<String>,
 }
 
 /// Exact counts since the start of the run, from both sides of the ring.

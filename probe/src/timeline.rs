@@ -106,6 +106,7 @@ impl Timeline {
         batch.complete_until_ns = settled_ns.min(held_ns);
         batch.targets_alive = self.targets.alive();
         batch.tables = self.unwinding.tables().stats();
+        batch.walks = self.unwinding.walks().clone();
     }
 
     /// Once a second it forgets the dead and frees what is unused, and says that
@@ -145,7 +146,7 @@ impl Timeline {
         )
     }
 
-    fn sample(&mut self, raw: RawSample, now_ns: u64, batch: &mut Batch) {
+    fn sample(&mut self, mut raw: RawSample, now_ns: u64, batch: &mut Batch) {
         let stack = self.stacks.remove(&(raw.cpu, raw.time_ns));
         if !self.targets.wants(&raw) {
             self.unwanted += 1;
@@ -153,8 +154,14 @@ impl Timeline {
         }
         let located = self.resolver.locate(&raw, &mut self.processes, now_ns);
         self.tell_modules(batch);
+        self.unwinding.cut_outdated(&mut raw, &located.mappings);
         self.unwinding.sampled(raw.tgid, &located.mappings, now_ns);
         match stack {
+            Some(stack) if raw.is_checked && !located.in_exec => {
+                self.unwinding.check(&raw, &located, &stack);
+                let sample = self.resolver.resolve(&raw, &located, &mut self.processes);
+                batch.samples.push(sample);
+            }
             Some(stack) if !located.in_exec => self.unwinding.hold(raw, located, stack),
             _ => batch
                 .samples

@@ -5,14 +5,17 @@
 //! has a table, or is known to have none. Samples before that come with a copy of
 //! the stack; they are held until then, and walked here.
 
+mod check;
+
+use crate::clocks::now_ns;
 use crate::decode::{RawSample, StackCopy};
 use crate::mappings::{Backing, Mappings};
 use crate::native;
 use crate::resolve::Located;
-use crate::sample::{Module, ModuleId, ModuleKind};
+use crate::sample::{Module, ModuleId, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
 use crate::tables::{Content, MappedRange, Tables};
-use probe_ebpf::Ending;
+use probe_ebpf::{Ending, UserFrame};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -30,18 +33,49 @@ struct Held {
     stack: StackCopy,
 }
 
+/// How many lists of a process are remembered: a turn publishes few.
+const LISTS_MAX: usize = 32;
+
+/// What a process has been published with, since when: the last is in place.
+/// Nothing where its list was taken away.
+#[derive(Default)]
+struct Published(VecDeque<(u64, Option<Arc<Mappings>>)>);
+
+impl Published {
+    /// To be called when the walk sees the new ones.
+    fn push(&mut self, mappings: Option<Arc<Mappings>>) {
+        // A new child walks by its parent's from the beginning.
+        let since_ns = if self.0.is_empty() { 0 } else { now_ns() };
+        self.0.push_back((since_ns, mappings));
+        if self.0.len() > LISTS_MAX {
+            self.0.pop_front();
+        }
+    }
+
+    fn in_place(&self) -> Option<&Arc<Mappings>> {
+        self.0.back()?.1.as_ref()
+    }
+
+    /// What a walk at that time used.
+    fn at(&self, time_ns: u64) -> Option<&Arc<Mappings>> {
+        let mut lists = self.0.iter().rev();
+        let (_, list) = lists.find(|(since_ns, _)| *since_ns <= time_ns)?;
+        list.as_ref()
+    }
+}
+
 /// The supply of tables.
 pub struct Unwinding {
     tables: Tables,
     frames_max: usize,
-    /// What each process has been published with.
-    published: HashMap<u32, Arc<Mappings>>,
+    published: HashMap<u32, Published>,
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Files whose table is not known yet, and the samples that wanted it.
     unknown: HashMap<ModuleId, (Content, u64)>,
     /// Tables were being built a second ago.
     was_waiting: bool,
+    walks: WalkCheck,
 }
 
 impl Unwinding {
@@ -54,6 +88,7 @@ impl Unwinding {
             held_bytes: 0,
             unknown: HashMap::new(),
             was_waiting: false,
+            walks: WalkCheck::default(),
         }
     }
 
@@ -84,11 +119,14 @@ impl Unwinding {
                 exec: true,
                 ..
             } if pid == tid => self.forget(pid, now_ns),
-            What::Exit { pid, tid } if pid == tid => self.forget(pid, now_ns),
+            What::Exit { pid, tid } if pid == tid => {
+                self.forget(pid, now_ns);
+                self.published.remove(&pid);
+            }
             What::Fork { pid, parent_pid } => {
                 let parent = self.published.get(&parent_pid);
                 let shared = parent.filter(|_| self.tables.list_of(parent_pid).is_some());
-                if let Some(mappings) = shared.cloned() {
+                if let Some(mappings) = shared.and_then(Published::in_place).cloned() {
                     self.publish(pid, &mappings, now_ns);
                 }
             }
@@ -96,9 +134,40 @@ impl Unwinding {
         }
     }
 
+    /// Ends a stack where it was walked by the rules of what had been mapped there
+    /// before: the list in BPF follows the mappings a moment later. `mappings` are
+    /// those at the time of the sample.
+    pub fn cut_outdated(&self, raw: &mut RawSample, mappings: &Arc<Mappings>) {
+        let is_by_table = !raw.stack_follows || raw.is_checked;
+        let published = self.published.get(&raw.tgid);
+        let Some(published) = published.filter(|_| is_by_table) else {
+            return;
+        };
+        let walked_by = published.at(raw.time_ns);
+        let Some(walked_by) = walked_by.filter(|list| !Arc::ptr_eq(list, mappings)) else {
+            return;
+        };
+        let is_outdated = |frame: &UserFrame| {
+            let address = frame.address_for_lookup();
+            let was = walked_by.find(address);
+            was.is_some_and(|was| {
+                let is = mappings.find(address);
+                !is.is_some_and(|is| {
+                    was.backing == is.backing && was.offset_of(address) == is.offset_of(address)
+                })
+            })
+        };
+        if let Some(last) = raw.user.iter().position(is_outdated) {
+            raw.stopped_at = raw.user[last].address();
+            raw.user.truncate(last + 1);
+            raw.ending = Ending::Remapped;
+        }
+    }
+
     /// A process was sampled: it is walked by tables as soon as they are there.
     pub fn sampled(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
         let known = self.published.get(&pid);
+        let known = known.and_then(Published::in_place);
         let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if same && self.tables.list_of(pid).is_some() {
             self.tables.touch(pid, now_ns);
@@ -184,18 +253,35 @@ impl Unwinding {
         self.was_waiting = waiting > 0;
     }
 
+    /// Walks once more what was walked by tables already.
+    pub fn check(&mut self, raw: &RawSample, located: &Located, stack: &StackCopy) {
+        let reader = self.tables.reader();
+        let mappings = self.tables.resolve(&layout(&located.mappings));
+        let again = native::walk(stack, &mappings, &reader, self.frames_max);
+        check::compare(raw, &again, &mut self.walks);
+    }
+
+    pub fn walks(&self) -> &WalkCheck {
+        &self.walks
+    }
+
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
     fn publish(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
         self.tables.publish(pid, &layout(mappings), now_ns);
-        self.published.insert(pid, mappings.clone());
+        let known = self.published.entry(pid).or_default();
+        known.push(Some(mappings.clone()));
     }
 
     fn forget(&mut self, pid: u32, now_ns: u64) {
-        if self.published.remove(&pid).is_some() {
+        let Some(known) = self.published.get_mut(&pid) else {
+            return;
+        };
+        if known.in_place().is_some() {
             self.tables.unpublish(pid, now_ns);
+            known.push(None);
         }
     }
 
@@ -245,4 +331,31 @@ fn own_vdso() -> Option<Arc<[u8]>> {
     let memory = std::fs::File::open("/proc/self/mem").ok()?;
     memory.read_exact_at(&mut bytes, vdso.start).ok()?;
     Some(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_used_what_was_in_place_then() {
+        let [first, second] = [(); 2].map(|()| Arc::new(Mappings::default()));
+        let mut published = Published::default();
+        assert!(published.at(u64::MAX).is_none());
+        published.push(Some(first.clone()));
+        published.push(None);
+        published.push(Some(second.clone()));
+        let since = |index: usize| published.0[index].0;
+        let is = |found: Option<&Arc<Mappings>>, list| found.is_some_and(|f| Arc::ptr_eq(f, list));
+        // The first one was inherited, if it was not the first at all.
+        assert!(is(published.at(0), &first));
+        assert!(is(published.at(since(1) - 1), &first));
+        assert!(published.at(since(2) - 1).is_none());
+        assert!(is(published.at(since(2)), &second));
+        assert!(is(published.in_place(), &second));
+        for _ in 0..2 * LISTS_MAX {
+            published.push(None);
+        }
+        assert_eq!(published.0.len(), LISTS_MAX);
+    }
 }

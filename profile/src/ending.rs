@@ -34,12 +34,14 @@ pub enum Ending {
     CopyCut,
     /// The frames above are on another stack, and where that is cannot be told.
     StackSwitch,
+    /// The rules that were used there were those of what had been mapped before.
+    Remapped,
     /// The task was ending, and its memory with it. Not a user stack.
     Exiting,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 14] = [
+    pub const ALL: [Ending; 15] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -53,6 +55,7 @@ impl Ending {
         Ending::Stuck,
         Ending::CopyCut,
         Ending::StackSwitch,
+        Ending::Remapped,
         Ending::Exiting,
     ];
 
@@ -72,6 +75,7 @@ impl Ending {
             Ending::Stuck => "stuck",
             Ending::CopyCut => "copy_cut",
             Ending::StackSwitch => "stack_switch",
+            Ending::Remapped => "remapped",
             Ending::Exiting => "exiting",
         }
     }
@@ -98,6 +102,9 @@ impl Ending {
                 "the stack was longer than the copy taken before the process was known"
             }
             Ending::StackSwitch => "the rest is on another stack, and where that is cannot be told",
+            Ending::Remapped => {
+                "another file was mapped there a moment before: its rules were not in place"
+            }
             Ending::Exiting => "the thread was ending: its stack was gone, or going",
         }
     }

@@ -127,6 +127,9 @@ pub static WAKE_BYTES: Global<u64> = Global::new(0xfeed_0005_feed_0005);
 /// Offset of `flags` in this kernel's `task_struct`; 0 if it is not known.
 #[unsafe(no_mangle)]
 pub static TASK_FLAGS_OFFSET: Global<u32> = Global::new(0xfeed_0007);
+/// Not 0: all stacks are shipped as well, so that each walk can be checked.
+#[unsafe(no_mangle)]
+pub static CHECK_WALKS: Global<u32> = Global::new(0xfeed_0008);
 /// Offset of `tgid` in this kernel's `task_struct`.
 #[unsafe(no_mangle)]
 pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);

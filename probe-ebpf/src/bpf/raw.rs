@@ -20,9 +20,10 @@ fn this_cpus() -> Option<*mut RawScratch> {
 }
 
 /// Takes a copy before the walk changes the registers, and says in the sample's
-/// header that a stack follows; not if there have been enough in this second.
+/// header by its `kind` that a stack follows; not if there have been enough in
+/// this second.
 #[inline(always)]
-pub fn prepare(sample: &mut Scratch) {
+pub fn prepare(sample: &mut Scratch, kind: u8) {
     let Some(raw) = this_cpus() else {
         return;
     };
@@ -57,7 +58,7 @@ pub fn prepare(sample: &mut Scratch) {
     into.scratch[11] = walk.scratch[11];
     into.scratch[12] = walk.scratch[12];
     into.scratch[13] = walk.scratch[13];
-    sample.header.kind = record_kind::STACK_FOLLOWS;
+    sample.header.kind = kind;
 }
 
 /// Ships what [`prepare`] has noted, after the sample it belongs to.

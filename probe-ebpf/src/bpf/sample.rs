@@ -1,7 +1,7 @@
 //! One sample, from the tick to the ring buffer.
 
 use super::filter::is_target;
-use super::maps::{SAMPLES, SCRATCH, Scratch, TASK_FLAGS_OFFSET, WAKE_BYTES, count};
+use super::maps::{CHECK_WALKS, SAMPLES, SCRATCH, Scratch, TASK_FLAGS_OFFSET, WAKE_BYTES, count};
 use super::raw;
 use super::walk::{mappings_of, walk};
 use aya_ebpf::EbpfContext as _;
@@ -50,7 +50,7 @@ pub fn take(ctx: &PerfEventContext) {
     user_stack(scratch);
     submit(scratch);
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    if unsafe { (*scratch).header.kind } == record_kind::STACK_FOLLOWS {
+    if unsafe { (*scratch).header.kind } != record_kind::WALKED {
         raw::ship(scratch);
     }
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
@@ -221,7 +221,9 @@ fn user_stack(scratch: *mut Scratch) -> u32 {
     }
     let list = mappings_of(state.header.tgid);
     if list.length() == 0 {
-        raw::prepare(state);
+        raw::prepare(state, record_kind::STACK_FOLLOWS);
+    } else if CHECK_WALKS.load() != 0 {
+        raw::prepare(state, record_kind::CHECKED);
     }
     walk(scratch, list);
     0

@@ -496,6 +496,7 @@ fn ending(ending: probe::Ending) -> profile::Ending {
         probe::Ending::Unsupported => profile::Ending::Unsupported,
         probe::Ending::Stuck => profile::Ending::Stuck,
         probe::Ending::StackSwitch => profile::Ending::StackSwitch,
+        probe::Ending::Remapped => profile::Ending::Remapped,
         probe::Ending::CopyCut => profile::Ending::CopyCut,
         probe::Ending::Exiting => profile::Ending::Exiting,
     }
