@@ -8,7 +8,7 @@ use crate::debug_file::DebugFiles;
 use crate::dwarf::DebugInfo;
 use crate::object::Object;
 use crate::table::{Extras, SymbolEntry, Table};
-use crate::{ElfSymbols, LinkAddr, OpenError, Reason, Segments};
+use crate::{ElfSymbols, GoFrame, LinkAddr, OpenError, Reason, Segments};
 
 /// One file, ready to be asked.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ enum Source {
 pub struct Resolved {
     /// The name in the symbol table: of the code, whatever was inlined there.
     pub symbol: Result<Vec<u8>, Reason>,
-    /// By debug information, innermost first; empty without.
+    /// By debug information, or by the table of a Go program, innermost first;
+    /// empty without.
     pub frames: Vec<ResolvedFrame>,
 }
 
@@ -92,13 +93,20 @@ impl Resolver {
 
     pub fn resolve(&self, addr: LinkAddr) -> Resolved {
         match &self.0 {
-            Source::File { symbols, info } => Resolved {
-                symbol: symbols.find_link(addr).map(|symbol| symbol.name.to_vec()),
-                frames: match info.as_ref().and_then(|info| info.table_at(addr)) {
-                    Some(table) => frames(&table, addr),
-                    None => Vec::new(),
-                },
-            },
+            Source::File { symbols, info } => {
+                let symbol = symbols.find_link(addr).map(|symbol| symbol.name.to_vec());
+                let table = info.as_ref().and_then(|info| info.table_at(addr));
+                let mut frames = table.map_or_else(Vec::new, |table| frames(&table, addr));
+                if frames.is_empty() {
+                    frames = go_frames(symbols, addr);
+                }
+                let own = frames.last().map(|own| own.function.clone());
+                let own = own.filter(|own| !own.is_empty());
+                Resolved {
+                    symbol: symbol.or_else(|reason| own.ok_or(reason)),
+                    frames,
+                }
+            }
             Source::Table(table) => Resolved {
                 symbol: table
                     .symbol(addr)
@@ -137,6 +145,18 @@ fn frames(table: &Table, addr: LinkAddr) -> Vec<ResolvedFrame> {
         column: frame.column,
     };
     table.find(addr).map(frame).collect()
+}
+
+/// What a Go program tells of itself, stripped or not.
+fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
+    let frames = symbols.go().map_or_else(Vec::new, |go| go.find(addr));
+    let frame = |frame: GoFrame| ResolvedFrame {
+        function: frame.short_name().into_owned(),
+        path: frame.file,
+        line: frame.line,
+        column: 0,
+    };
+    frames.into_iter().map(frame).collect()
 }
 
 fn entries(symbols: &ElfSymbols) -> Vec<SymbolEntry<'_>> {

@@ -1,8 +1,11 @@
 //! Every layout of the table, made by hand.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use symbolize::{GoSymbols, LinkAddr};
+use symbolize::debug_file::DebugFiles;
+use symbolize::resolver::Resolver;
+use symbolize::{FileSource, GoSymbols, LinkAddr, RemoteFiles};
 
 use crate::elf::TEXT;
 use crate::program::{END, F, G, INLINED, LAYOUTS, Layout, elf};
@@ -43,6 +46,23 @@ fn functions_lines_and_inlined_calls() {
             assert_eq!(starts, [u64::from(F), u64::from(G)], "{case}");
         }
     }
+}
+
+#[test]
+fn answers_about_a_stripped_file() {
+    let source = FileSource::new(Path::new("/nonexistent/program"));
+    let files = || DebugFiles::of(&source, RemoteFiles::Skip);
+    let object = elf(Layout::Go1_26, true).object();
+    let resolver = Resolver::of_file(object, files, 1 << 20).unwrap();
+    let resolved = resolver.resolve(LinkAddr(TEXT + u64::from(INLINED.start)));
+    assert_eq!(resolved.symbol.as_deref(), Ok(&b"main.g"[..]));
+    let frames = resolved.frames.iter();
+    let frames: Vec<_> = frames.map(|f| (&*f.function, &*f.path, f.line)).collect();
+    let expected: [(&[u8], &[u8], u32); 2] =
+        [(b"main.f", b"/src/f.go", 10), (b"main.g", b"/src/g.go", 20)];
+    assert_eq!(frames, expected);
+    let outside = resolver.resolve(LinkAddr(TEXT + u64::from(END)));
+    assert!(outside.symbol.is_err() && outside.frames.is_empty());
 }
 
 #[test]
