@@ -17,7 +17,7 @@ mod reclaim;
 
 pub(crate) use history::{History, STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
 pub(crate) use modules::{Module, ModuleTable, Modules};
-pub(crate) use processes::{Process, ProcessTable, Processes, ThreadSlot};
+pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot};
 
 use crate::hash::Seed;
 use crate::intern::{Frames, HIDDEN, NO_STACK, RESERVED, StackId, Stacks, stopped};
@@ -69,6 +69,13 @@ pub struct NewSample<'a> {
     /// How many samples it stands for: one, unless it comes from a file that
     /// says otherwise.
     pub weight: u64,
+}
+
+/// A stack that a sample had; it may have left since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnownStack {
+    stack: StackId,
+    serial: u32,
 }
 
 /// What the store holds, and what it had to refuse.
@@ -195,6 +202,16 @@ impl Store {
 
     /// Keeps a sample; `false` if it was refused, which [`Store::stats`] counts.
     pub fn add_sample(&mut self, sample: NewSample<'_>) -> bool {
+        self.add_sample_with(sample, None).is_some()
+    }
+
+    /// As [`Store::add_sample`], for who has told the same frames before: then
+    /// they need not be looked up again. Gives what to tell the next time.
+    pub(crate) fn add_sample_with(
+        &mut self,
+        sample: NewSample<'_>,
+        known: Option<KnownStack>,
+    ) -> Option<KnownStack> {
         let stamp = sample.time_ns / STAMP_NS;
         let second = stamp / STAMPS_PER_SECOND;
         if second > self.newest_second {
@@ -202,17 +219,22 @@ impl Store {
         }
         if second < self.oldest_wanted() {
             self.refused_late += 1;
-            return false;
+            return None;
         }
         if self.is_full {
             self.refused_memory += 1;
-            return false;
+            return None;
         }
 
         let depth = sample.frames.len().min(STACK_DEPTH_MAX);
-        let Some(stack) = self.intern_stack(&sample.frames[..depth]) else {
+        let known = known.filter(|known| self.stacks.is_still(known.stack, known.serial));
+        let stack = match known {
+            Some(known) => Some(known.stack),
+            None => self.intern_stack(&sample.frames[..depth]),
+        };
+        let Some(stack) = stack else {
             self.refused_memory += 1;
-            return false;
+            return None;
         };
         self.stacks.add_use(stack);
         let thread = self
@@ -233,8 +255,9 @@ impl Store {
         });
         let begin = self.begin_ns.get_or_insert(sample.time_ns);
         *begin = (*begin).min(sample.time_ns);
+        let serial = self.stacks.serial(stack);
         self.check_memory_sometimes();
-        true
+        Some(KnownStack { stack, serial })
     }
 
     /// What burned the CPUs in the last `window` before `now_ns`.

@@ -182,6 +182,12 @@ impl Stacks {
         Some(id)
     }
 
+    /// Whether that number is in use for that very stack.
+    pub(crate) fn is_still(&self, id: StackId, serial: u32) -> bool {
+        let at = id.0 as usize;
+        at < self.slots.len() && self.slots[at].serial == serial && self.uses[at] > 0
+    }
+
     pub(crate) fn uses(&self, id: StackId) -> u32 {
         self.uses[id.0 as usize]
     }

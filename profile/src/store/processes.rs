@@ -79,6 +79,15 @@ pub(crate) struct Process {
     threads: u32,
 }
 
+impl Thread {
+    /// Whether it is that thread under that name; by the name's place first.
+    pub(crate) fn is(&self, other: &Thread) -> bool {
+        self.process == other.process
+            && self.tid == other.tid
+            && (Arc::ptr_eq(&self.comm, &other.comm) || self.comm == other.comm)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) process: ProcessId,

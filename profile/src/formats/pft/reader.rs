@@ -7,7 +7,7 @@ use super::{MAGIC, VERSION};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
 use crate::reason;
-use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
+use crate::store::{KnownStack, STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
     Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
     SourceFrame, Store,
@@ -36,6 +36,8 @@ pub struct Reader<R> {
     is_finished: bool,
     problem: Option<String>,
     unknown_sections: u64,
+    /// By stack: what the store knows it as.
+    known: Vec<Option<KnownStack>>,
 }
 
 fn damaged(what: &str) -> FormatError {
@@ -67,6 +69,7 @@ impl<R: Read> Reader<R> {
             is_finished: false,
             problem: None,
             unknown_sections: 0,
+            known: Vec::new(),
         })
     }
 
@@ -239,18 +242,26 @@ impl<R: Read> Reader<R> {
                     self.tables.stack(number, &mut frames)?;
                     shown = Some(number);
                 }
+                let known = self.known.get(number as usize).copied().flatten();
                 let stamp = second * STAMPS_PER_SECOND + centi as u64;
-                store.add_sample(NewSample {
-                    time_ns: stamp * STAMP_NS,
-                    cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
-                    process: thread.process,
-                    tid: thread.tid,
-                    comm: &thread.comm,
-                    frames: &frames,
-                    kernel_frames: usize::from(how & 1),
-                    ending: *ending,
-                    weight,
-                });
+                let added = store.add_sample_with(
+                    NewSample {
+                        time_ns: stamp * STAMP_NS,
+                        cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
+                        process: thread.process,
+                        tid: thread.tid,
+                        comm: &thread.comm,
+                        frames: &frames,
+                        kernel_frames: usize::from(how & 1),
+                        ending: *ending,
+                        weight,
+                    },
+                    known,
+                );
+                if added.is_some() && added != known {
+                    self.known.resize(self.tables.stacks(), None);
+                    self.known[number as usize] = added;
+                }
             }
         }
         Ok(())

@@ -151,6 +151,11 @@ impl Tables {
         Ok(())
     }
 
+    /// How many stacks there are.
+    pub(super) fn stacks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
     /// The frames of a stack, written over `frames`.
     pub(super) fn stack(&self, number: u32, frames: &mut Vec<Frame>) -> Result<(), FormatError> {
         let at = number as usize;

@@ -9,7 +9,7 @@ use super::{MAGIC, VERSION, VERSION_MINOR, block};
 use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
-use crate::store::{Process, Sample, ThreadSlot};
+use crate::store::{Process, Sample, Thread, ThreadSlot};
 use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, View};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -29,6 +29,8 @@ pub struct Writer<W> {
     modules: HashMap<ModuleId, u32>,
     processes: HashMap<ProcessId, (u32, Process)>,
     threads: HashMap<(ProcessId, u32, Arc<str>), u32>,
+    /// By the store's number: who that was, and the number in the file.
+    thread_slots: Vec<Option<(Thread, u32)>>,
     frames: HashMap<Frame, u32>,
     /// By number in the file.
     named: Vec<Named>,
@@ -113,6 +115,7 @@ impl<W: Write> Writer<W> {
             modules: HashMap::new(),
             processes: HashMap::new(),
             threads: HashMap::new(),
+            thread_slots: Vec::new(),
             frames: HashMap::new(),
             named: Vec::new(),
             stacks: Vec::new(),
@@ -278,6 +281,20 @@ impl<W: Write> Writer<W> {
 
     fn thread(&mut self, view: &View, slot: ThreadSlot) -> u32 {
         let thread = view.tables.processes.thread(slot);
+        let at = slot.0 as usize;
+        match self.thread_slots.get(at) {
+            Some(Some((known, number))) if known.is(thread) => return *number,
+            Some(_) => {}
+            None => self
+                .thread_slots
+                .resize(view.tables.processes.thread_slots(), None),
+        }
+        let number = self.find_thread(view, thread);
+        self.thread_slots[at] = Some((thread.clone(), number));
+        number
+    }
+
+    fn find_thread(&mut self, view: &View, thread: &Thread) -> u32 {
         let key = (thread.process, thread.tid, Arc::clone(&thread.comm));
         if let Some(number) = self.threads.get(&key) {
             return *number;
