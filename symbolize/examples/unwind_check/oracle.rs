@@ -86,7 +86,9 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
         let owner = debug_ranges.owner(addr);
         owner.filter(|_| eh_ranges.owner(addr).is_none())?.number
     });
-    if debug_frames.is_empty() {
+    // Go's own table says what is in between, and gimli does not know it.
+    let is_go = object.has_go_build_id();
+    if debug_frames.is_empty() && !is_go {
         gaps(&eh_ranges, table, &mut outcome);
     }
     Ok(outcome)
