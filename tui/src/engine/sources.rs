@@ -8,11 +8,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use symbolize::{FileOffset, Lines, Symbolizer, sanitize};
 
 /// How long nothing may be asked before the tables of whole files are made.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// How long they wait at most: on a busy machine it is never quiet.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Debug information of which the whole table is made: some seconds of one
 /// CPU, once for each build of a program. What is larger stays with the units
@@ -138,6 +141,8 @@ struct Worker {
     results: Sender<Vec<Source>>,
     /// Files of which lines were asked, without a whole table yet.
     unfinished: Vec<Arc<Lines>>,
+    /// When a table was made last, or one was wanted first.
+    since: Instant,
 }
 
 impl Worker {
@@ -146,6 +151,7 @@ impl Worker {
             symbolizer,
             results,
             unfinished: Vec::new(),
+            since: Instant::now(),
         }
     }
 
@@ -161,6 +167,9 @@ impl Worker {
                 Ok(request) => {
                     if self.answer(&request).is_err() {
                         return;
+                    }
+                    if self.since.elapsed() > PATIENCE {
+                        self.finish_one();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => self.finish_one(),
@@ -185,6 +194,9 @@ impl Worker {
         };
         let is_known = self.unfinished.iter().any(|l| Arc::ptr_eq(l, &lines));
         if !is_known && !lines.is_finished() && lines.unread_bytes() <= WHOLE_BYTES_MAX {
+            if self.unfinished.is_empty() {
+                self.since = Instant::now();
+            }
             self.unfinished.push(lines.clone());
         }
         let find = |&(frame, offset): &(FrameId, u64)| {
@@ -199,6 +211,7 @@ impl Worker {
         let Some(lines) = self.unfinished.pop() else {
             return;
         };
+        self.since = Instant::now();
         let tables = self.symbolizer.tables();
         // It fails for what is too large: then units go on being read.
         _ = catch_unwind(AssertUnwindSafe(|| lines.finish(tables, 1)));
