@@ -12,6 +12,7 @@ use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::verdict;
 use regex::bytes::Regex;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 /// Names whose verdict is remembered here; when there are more, all are asked
 /// again.
@@ -39,6 +40,8 @@ pub struct Targets {
     tids: HashSet<u32>,
     follow_children: bool,
     comm: Option<CommFilter>,
+    /// Targets that were not there when last looked for.
+    missing: HashSet<u32>,
 }
 
 #[derive(Debug)]
@@ -82,6 +85,7 @@ impl Targets {
                 verdicts: HashMap::new(),
                 pids: HashSet::new(),
             }),
+            missing: HashSet::new(),
         }
     }
 
@@ -89,6 +93,26 @@ impl Targets {
     /// where none was named.
     pub fn alive(&self) -> Option<usize> {
         (self.by_pid || self.by_tid).then_some(self.pids.len() + self.tids.len())
+    }
+
+    /// Forgets targets whose end was not told: it came before we listened, or
+    /// the record was lost. Their last samples may still be on their way, so it
+    /// takes two looks. To be called about once a second.
+    pub fn bury_the_missing(&mut self) {
+        let is_missing = |id: &&u32| !Path::new(&format!("/proc/{id}")).exists();
+        let missing: HashSet<u32> = self
+            .pids
+            .iter()
+            .chain(&self.tids)
+            .filter(is_missing)
+            .copied()
+            .collect();
+        let gone: Vec<u32> = missing.intersection(&self.missing).copied().collect();
+        for id in gone {
+            self.forget_thread(id);
+            self.forget_process(id);
+        }
+        self.missing = missing;
     }
 
     /// Takes note of processes that start and end. The map was changed by BPF
@@ -105,11 +129,7 @@ impl Targets {
                 }
             }
             What::Exit { pid, tid } => {
-                if self.tids.remove(&tid)
-                    && let Some(maps) = &mut self.maps
-                {
-                    let _ = maps.tids.remove(&tid);
-                }
+                self.forget_thread(tid);
                 if pid == tid {
                     self.forget_process(pid);
                 }
@@ -174,6 +194,14 @@ impl Targets {
         }
     }
 
+    fn forget_thread(&mut self, tid: u32) {
+        if self.tids.remove(&tid)
+            && let Some(maps) = &mut self.maps
+        {
+            let _ = maps.tids.remove(&tid);
+        }
+    }
+
     fn forget_process(&mut self, pid: u32) {
         let known = self.pids.remove(&pid);
         let filter = self.comm.as_mut();
@@ -186,5 +214,22 @@ impl Targets {
                 let _ = maps.comm_pids.remove(&pid);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_nobody_told_of_is_noticed_at_the_second_look() {
+        let mut targets = Targets::filtered_here(&Target {
+            pids: vec![std::process::id(), u32::MAX],
+            ..Target::default()
+        });
+        targets.bury_the_missing();
+        assert_eq!(targets.alive(), Some(2));
+        targets.bury_the_missing();
+        assert_eq!(targets.alive(), Some(1), "we live");
     }
 }

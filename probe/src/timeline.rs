@@ -116,6 +116,7 @@ impl Timeline {
             return false;
         }
         self.housekeeping = Instant::now();
+        self.targets.bury_the_missing();
         self.processes.sweep(now_ns());
         self.unwinding.sweep(now_ns());
         true
