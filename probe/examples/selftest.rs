@@ -1,14 +1,14 @@
 //! A self-test for kernels other than this one: samples its own threads, which
-//! work at the bottom of a deep recursion, and prints what came of it. Ends with
-//! 1 if something is wrong. Built static it runs as the only program of a
-//! virtual machine:
+//! work at the bottom of a deep recursion, by BPF and then by perf alone, and
+//! prints what came of it. Ends with 1 if something is wrong. Built static it
+//! runs as the only program of a virtual machine:
 //!
 //! ```text
 //! RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p probe \
 //!     --target x86_64-unknown-linux-gnu --example selftest
 //! ```
 
-use probe::{BpfSource, Config, Ending, Source, Target};
+use probe::{BpfSource, Config, Ending, PerfSource, Source, Target};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -16,8 +16,17 @@ use std::time::{Duration, Instant};
 
 const DEPTH: u32 = 100;
 const TIME: Duration = Duration::from_secs(3);
+/// The first kernel that has `bpf_loop`.
+const BPF_SINCE: (u32, u32) = (5, 17);
 
 fn main() -> ExitCode {
+    for _ in 0..2 {
+        std::thread::spawn(|| {
+            loop {
+                black_box(descend(DEPTH));
+            }
+        });
+    }
     let config = Config {
         target: Target {
             pids: vec![std::process::id()],
@@ -26,55 +35,79 @@ fn main() -> ExitCode {
         rate_hz: 199,
         ..Config::default()
     };
-    let mut source = match BpfSource::start(&config) {
+    match by_bpf(&config).and_then(|()| by_perf(&config)) {
+        Ok(()) => {
+            println!("ok");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            println!("FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn by_bpf(config: &Config) -> Result<(), String> {
+    let mut source = match BpfSource::start(config) {
         Ok(source) => source,
-        Err(error) => {
-            println!("FAILED: {error}");
-            return ExitCode::FAILURE;
+        Err(error) if kernel() < BPF_SINCE => {
+            println!("bpf: not on this kernel: {error}");
+            return Ok(());
         }
+        Err(error) => return Err(error.to_string()),
     };
-    println!("notes: {:?}", source.info().notes);
     println!("verified: {:?}", source.verified_instructions());
-    for _ in 0..2 {
-        std::thread::spawn(|| {
-            loop {
-                black_box(descend(DEPTH));
-            }
-        });
-    }
-    let mut endings: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut samples, mut frames, mut lost) = (0, 0, 0);
-    let end = Instant::now() + TIME;
-    while Instant::now() < end {
-        let batch = match source.poll(Duration::from_millis(50)) {
-            Ok(batch) => batch,
-            Err(error) => {
-                println!("FAILED: {error}");
-                return ExitCode::FAILURE;
-            }
-        };
-        for sample in &batch.samples {
-            samples += 1;
-            frames += sample.frames.len();
-            *endings.entry(format!("{:?}", sample.ending)).or_default() += 1;
-        }
-        lost = batch.counters.lost;
-    }
-    let whole = endings
-        .get(&format!("{:?}", Ending::Root))
-        .copied()
-        .unwrap_or(0);
-    println!("samples {samples} frames {frames} lost {lost} endings {endings:?}");
     let over = source
         .verified_instructions()
         .iter()
         .any(|(_, instructions)| *instructions >= 20_000);
-    if samples == 0 || lost > 0 || whole * 100 < samples * 99 || over {
-        println!("FAILED: too few samples, too few whole stacks, or too much to verify");
-        return ExitCode::FAILURE;
+    if over {
+        return Err("too much to verify".into());
     }
-    println!("ok");
-    ExitCode::SUCCESS
+    watch(&mut source)
+}
+
+fn by_perf(config: &Config) -> Result<(), String> {
+    watch(&mut PerfSource::start(config).map_err(|error| error.to_string())?)
+}
+
+fn watch(source: &mut dyn Source) -> Result<(), String> {
+    let info = source.info();
+    println!("{}: notes: {:?}", info.engine, info.notes);
+    let mut endings: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
+    let end = Instant::now() + TIME;
+    while Instant::now() < end {
+        let batch = source.poll(Duration::from_millis(50));
+        let batch = batch.map_err(|error| error.to_string())?;
+        for sample in &batch.samples {
+            samples += 1;
+            frames += sample.frames.len();
+            deepest = deepest.max(sample.frames.len());
+            *endings.entry(format!("{:?}", sample.ending)).or_default() += 1;
+        }
+        lost = batch.counters.lost;
+    }
+    println!(
+        "{}: samples {samples} frames {frames} lost {lost} endings {endings:?}",
+        info.engine
+    );
+    let root = format!("{:?}", Ending::Root);
+    let whole = endings.get(&root).copied().unwrap_or(0);
+    if samples == 0 || lost > 0 || whole * 100 < samples * 99 {
+        return Err("too few samples, or too few whole stacks".into());
+    }
+    if deepest < DEPTH as usize {
+        return Err("stacks are not as deep as they should be".into());
+    }
+    Ok(())
+}
+
+/// `5.10.0-46-cloud-amd64` is 5.10.
+fn kernel() -> (u32, u32) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[inline(never)]

@@ -28,6 +28,8 @@ const CONTAINER_ID_MIN: usize = 8;
 pub struct Cgroup {
     /// As `/proc/PID/cgroup` shows it: `/system.slice/nginx.service`.
     pub path: PathBuf,
+    /// Where it is mounted here.
+    pub directory: PathBuf,
     pub id: u64,
     /// Depth below the root, which is 0.
     pub level: u32,
@@ -135,7 +137,7 @@ impl Hierarchy {
     fn describe(&self, directory: PathBuf) -> Result<Cgroup, CgroupError> {
         let path = self.below_root(&directory);
         let metadata = fs::metadata(&directory).map_err(|source| CgroupError::Io {
-            path: directory,
+            path: directory.clone(),
             source,
         })?;
         let names = path
@@ -145,6 +147,7 @@ impl Hierarchy {
             id: metadata.ino(),
             level: u32::try_from(names.count()).unwrap_or(u32::MAX),
             path,
+            directory,
         })
     }
 

@@ -2,9 +2,9 @@
 
 use crate::cpus;
 use crate::error::Error;
-use crate::perf_event::{Attributes, PerfEvent, flags, kind};
-use crate::sideband::SideBand;
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
 use crate::sideband::record::Event;
+use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -111,7 +111,7 @@ impl Clocks {
 
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
-        let sideband = SideBand::open(cpu).map_err(failed)?;
+        let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
         let clock = PerfEvent::open(
             Attributes {
                 kind: kind::SOFTWARE,
@@ -120,6 +120,7 @@ impl Clocks {
                 flags: flags::DISABLED | flags::EXCLUDE_IDLE,
                 ..Attributes::default()
             },
+            Tasks::All,
             cpu,
         )
         .map_err(failed)?;

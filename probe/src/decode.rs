@@ -1,7 +1,7 @@
 //! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
 //! cannot panic.
 
-use probe_ebpf::limits::{KERNEL_FRAMES_MAX, USER_FRAMES_MAX};
+use probe_ebpf::limits::{KERNEL_FRAMES_MAX, PAGE_BYTES, RAW_PAGES, USER_FRAMES_MAX};
 use probe_ebpf::record::{COMM_LEN, record_kind};
 use probe_ebpf::walk::{SCRATCH_REGISTERS, ending};
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
@@ -37,6 +37,8 @@ pub struct StackCopy {
     pub scratch: [u64; SCRATCH_REGISTERS],
     /// From the stack pointer upwards.
     pub bytes: Vec<u8>,
+    /// There was no room for more of it.
+    pub is_cut: bool,
 }
 
 impl Drop for StackCopy {
@@ -107,6 +109,8 @@ fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
         },
         scratch,
         bytes: stack.get(..length)?.to_vec(),
+        // Less than a page was left, or nothing.
+        is_cut: length > (RAW_PAGES - 1) * PAGE_BYTES,
     })
 }
 

@@ -26,6 +26,8 @@ pub enum Error {
     PerfEvent { cpu: u32, source: io::Error },
     #[error("cannot read which CPUs are online: {0}")]
     Cpus(#[source] io::Error),
+    #[error("cannot open the directory of the control group: {0}")]
+    Cgroup(#[source] io::Error),
     #[error("no CPU could be sampled")]
     NoCpu,
 }

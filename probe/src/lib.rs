@@ -13,6 +13,7 @@
 
 pub mod bpf;
 mod btf;
+mod bytes;
 pub mod cgroup;
 pub mod child;
 mod clocks;
@@ -24,11 +25,13 @@ mod loader;
 mod mappings;
 mod modules;
 mod native;
+pub mod perf;
 mod perf_event;
 pub mod privilege;
 mod proc_maps;
 mod process;
 mod resolve;
+mod ring;
 pub mod sample;
 mod sideband;
 pub mod source;
@@ -36,12 +39,14 @@ mod startup;
 pub mod tables;
 pub mod target;
 mod targets;
+mod thread_names;
 mod timeline;
 mod unwinding;
 
 pub use bpf::{BpfSource, Config};
 pub use clocks::now_ns;
 pub use error::Error;
+pub use perf::PerfSource;
 pub use sample::{
     Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
     TableStats, WalkCheck,

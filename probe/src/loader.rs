@@ -51,6 +51,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     let conditions = conditions(target);
     let cgroup = target
         .cgroup
+        .as_ref()
         .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
     let check_walks = u32::from(settings.check_walks);
     let wake_bytes = u64::from(settings.ring_bytes / 4);

@@ -3,11 +3,14 @@
 
 use crate::decode::StackCopy;
 use crate::tables::Reader;
-use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES};
-use probe_ebpf::rule::{Extended, Rule};
+use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{Mapping, NO_TABLE, Words};
 use probe_ebpf::walk::{Walk, World, ending, frame, rule_for, status};
-use probe_ebpf::{Ending, UserFrame};
+use probe_ebpf::{Ending, Registers, UserFrame};
+
+/// How far below the stack pointer a register can have been popped: more than
+/// all that there are.
+const POPPED_BYTES: u64 = 256;
 
 /// What a walk has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,7 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
         stack,
         mappings,
         tables,
+        cfa_is_above_sp: false,
         ran_out: false,
     };
     let mut walk = Walk {
@@ -53,17 +57,16 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
             ip.wrapping_sub(1)
         };
         let rule = rule_for(&mut walk, &world, pc);
+        world.cfa_is_above_sp = rule.is_some_and(|rule| rule.kind() == kind::RSP);
         if frame(rule, &mut walk, &mut world) != status::CALLER {
             break;
         }
     }
-    // A copy that could have been longer ended where the stack's memory does.
-    let is_cut = stack.bytes.len() > (RAW_PAGES - 1) * PAGE_BYTES;
     let told = ending(walk.status, walk.links, frames.len() as u32);
     Walked {
         ending: match told {
             // Not the thread's fault, but that of our copy.
-            Ending::ReadFault if world.ran_out && is_cut => Ending::CopyCut,
+            Ending::ReadFault if world.ran_out && stack.is_cut => Ending::CopyCut,
             other => other,
         },
         stopped_at: walk.registers.ip,
@@ -75,6 +78,8 @@ struct Copied<'a> {
     stack: &'a StackCopy,
     mappings: &'a [Mapping],
     tables: &'a Reader,
+    /// By the rule of the frame that is being walked.
+    cfa_is_above_sp: bool,
     /// A word behind the end of the copy was asked for.
     ran_out: bool,
 }
@@ -83,7 +88,9 @@ impl<'a> World for Copied<'a> {
     type Chunk = TableWords<'a>;
 
     fn read(&mut self, address: u64) -> Option<u64> {
-        let offset = address.checked_sub(self.stack.registers.sp)?;
+        let Some(offset) = address.checked_sub(self.stack.registers.sp) else {
+            return self.read_popped(address);
+        };
         let at = usize::try_from(offset).ok()?;
         match self.stack.bytes.get(at..at.checked_add(8)?) {
             Some(bytes) => Some(u64::from_le_bytes(bytes.try_into().ok()?)),
@@ -120,6 +127,17 @@ impl<'a> World for Copied<'a> {
 
     fn extended(&self, index: u32) -> Extended {
         self.tables.extended(index)
+    }
+}
+
+impl Copied<'_> {
+    /// What lies below the stack pointer is not in the copy. Tables still speak
+    /// of it in an epilogue: compilers do not say that a register has been
+    /// popped. With a cfa above the stack pointer the only one that is asked for
+    /// there is the frame pointer, and it has its caller's value again.
+    fn read_popped(&self, address: u64) -> Option<u64> {
+        let Registers { sp, bp, .. } = self.stack.registers;
+        (self.cfa_is_above_sp && sp - address <= POPPED_BYTES).then_some(bp)
     }
 }
 

@@ -52,12 +52,17 @@ pub mod kind {
 /// Bits of [`Attributes::flags`].
 pub mod flags {
     pub const DISABLED: u64 = 1 << 0;
+    /// Also of the threads and processes that a task starts.
+    pub const INHERIT: u64 = 1 << 1;
+    pub const EXCLUDE_KERNEL: u64 = 1 << 5;
     pub const EXCLUDE_IDLE: u64 = 1 << 7;
     pub const MMAP: u64 = 1 << 8;
     pub const COMM: u64 = 1 << 9;
     pub const TASK: u64 = 1 << 13;
     pub const WATERMARK: u64 = 1 << 14;
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
+    /// User frames are found by frame pointers there.
+    pub const EXCLUDE_USER_CALLCHAIN: u64 = 1 << 22;
     pub const MMAP2: u64 = 1 << 23;
     pub const COMM_EXEC: u64 = 1 << 24;
     pub const USE_CLOCK: u64 = 1 << 25;
@@ -69,33 +74,53 @@ pub mod flags {
 pub mod sample_type {
     pub const TID: u64 = 1 << 1;
     pub const TIME: u64 = 1 << 2;
+    pub const CALLCHAIN: u64 = 1 << 5;
     pub const CPU: u64 = 1 << 7;
+    pub const USER_REGISTERS: u64 = 1 << 12;
+    pub const USER_STACK: u64 = 1 << 13;
+    /// Linux 5.7.
+    pub const CGROUP: u64 = 1 << 21;
 }
 
+const FLAG_CGROUP: libc::c_ulong = 4;
 const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
 
-/// An open event of all processes on one CPU.
+/// Whose event it is.
+#[derive(Debug, Clone, Copy)]
+pub enum Tasks<'a> {
+    All,
+    One(u32),
+    /// Of a control group, by its open directory.
+    Of(BorrowedFd<'a>),
+}
+
+/// An open event on one CPU.
 #[derive(Debug)]
 pub struct PerfEvent {
     fd: OwnedFd,
 }
 
 impl PerfEvent {
-    pub fn open(mut attributes: Attributes, cpu: u32) -> io::Result<Self> {
+    pub fn open(mut attributes: Attributes, tasks: Tasks<'_>, cpu: u32) -> io::Result<Self> {
         attributes.size = ATTRIBUTES_SIZE as u32;
-        let every_process: libc::pid_t = -1;
+        let (task, flags) = match tasks {
+            Tasks::All => (-1, 0),
+            Tasks::One(tid) => (tid.cast_signed(), 0),
+            Tasks::Of(cgroup) => (cgroup.as_raw_fd(), FLAG_CGROUP),
+        };
         let no_group: libc::c_int = -1;
         // SAFETY: the attributes outlive the call and their size is in them.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 &raw const attributes,
-                every_process,
+                task,
                 cpu as libc::c_int,
                 no_group,
-                FLAG_FD_CLOEXEC,
+                FLAG_FD_CLOEXEC | flags,
             )
         };
         if fd < 0 {
@@ -111,12 +136,17 @@ impl PerfEvent {
         self.ioctl(IOC_SET_BPF, program.as_raw_fd() as libc::c_ulong)
     }
 
+    /// Writes into the ring of another event of the same CPU.
+    pub fn write_to_ring_of(&self, other: BorrowedFd<'_>) -> io::Result<()> {
+        self.ioctl(IOC_SET_OUTPUT, other.as_raw_fd() as libc::c_ulong)
+    }
+
     pub fn enable(&self) -> io::Result<()> {
         self.ioctl(IOC_ENABLE, 0)
     }
 
     fn ioctl(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: both requests take a number, no pointer.
+        // SAFETY: all requests take a number, no pointer.
         let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, argument) };
         if result < 0 {
             Err(io::Error::last_os_error())

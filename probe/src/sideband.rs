@@ -3,18 +3,17 @@
 //! on the clock of the samples.
 
 pub mod record;
-mod ring;
 
-use crate::perf_event::{Attributes, PerfEvent, flags, kind, sample_type};
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, sample_type};
+use crate::ring::Ring;
 use record::Event;
-use ring::Ring;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Bytes of one CPU's ring. With its header page it is just what the kernel
 /// lets every user lock (`kernel.perf_event_mlock_kb`); 512 KiB hold about
 /// 4000 mmap records.
-const RING_BYTES: usize = 512 << 10;
+pub const RING_BYTES: usize = 512 << 10;
 
 /// The side band of one CPU.
 #[derive(Debug)]
@@ -26,22 +25,25 @@ pub struct SideBand {
 }
 
 impl SideBand {
-    pub fn open(cpu: u32) -> io::Result<Self> {
-        let (event, build_ids) = match open_event(cpu, flags::BUILD_ID) {
-            Ok(event) => (event, true),
-            // Older kernels refuse the unknown bit.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                (open_event(cpu, 0)?, false)
-            }
-            Err(error) => return Err(error),
-        };
-        let ring = Ring::map(event.as_fd(), RING_BYTES)?;
+    /// The side band of these tasks, in a ring of so many bytes.
+    pub fn open(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<Self> {
+        let (event, build_ids) = open_event(tasks, cpu, ring_bytes)?;
+        let ring = Ring::map(event.as_fd(), ring_bytes)?;
         event.enable()?;
         Ok(Self {
             event,
             ring,
             build_ids,
         })
+    }
+
+    /// The side band of another task, into the same ring. To be kept as long as
+    /// it shall be heard.
+    pub fn join(&self, tasks: Tasks<'_>, cpu: u32) -> io::Result<PerfEvent> {
+        let (event, _) = open_event(tasks, cpu, RING_BYTES)?;
+        event.write_to_ring_of(self.event.as_fd())?;
+        event.enable()?;
+        Ok(event)
     }
 
     /// Appends what has come since the last call.
@@ -60,26 +62,38 @@ impl AsFd for SideBand {
     }
 }
 
-fn open_event(cpu: u32, extra_flags: u64) -> io::Result<PerfEvent> {
-    PerfEvent::open(
-        Attributes {
-            kind: kind::SOFTWARE,
-            config: kind::SOFTWARE_DUMMY,
-            sample_type: sample_type::TID | sample_type::TIME | sample_type::CPU,
-            flags: flags::DISABLED
-                | flags::MMAP
-                | flags::MMAP2
-                | flags::COMM
-                | flags::COMM_EXEC
-                | flags::TASK
-                | flags::SAMPLE_ID_ALL
-                | flags::USE_CLOCK
-                | flags::WATERMARK
-                | extra_flags,
-            wakeup: RING_BYTES as u32 / 2,
-            clock: libc::CLOCK_MONOTONIC,
-            ..Attributes::default()
-        },
-        cpu,
-    )
+/// And whether it tells build-ids.
+fn open_event(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<(PerfEvent, bool)> {
+    let attributes = |extra_flags| Attributes {
+        kind: kind::SOFTWARE,
+        config: kind::SOFTWARE_DUMMY,
+        sample_type: sample_type::TID | sample_type::TIME | sample_type::CPU,
+        flags: flags::DISABLED
+            | flags::MMAP
+            | flags::MMAP2
+            | flags::COMM
+            | flags::COMM_EXEC
+            | flags::TASK
+            | flags::SAMPLE_ID_ALL
+            | flags::USE_CLOCK
+            | flags::WATERMARK
+            | extra_flags,
+        wakeup: ring_bytes as u32 / 2,
+        clock: libc::CLOCK_MONOTONIC,
+        ..Attributes::default()
+    };
+    // Of one task, those that it starts are heard as well; and nothing of the
+    // kernel, which not everybody may listen to.
+    let of_task = match tasks {
+        Tasks::One(_) => flags::INHERIT | flags::EXCLUDE_KERNEL,
+        Tasks::All | Tasks::Of(_) => 0,
+    };
+    match PerfEvent::open(attributes(of_task | flags::BUILD_ID), tasks, cpu) {
+        Ok(event) => Ok((event, true)),
+        // Older kernels refuse the unknown bit.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Ok((PerfEvent::open(attributes(of_task), tasks, cpu)?, false))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::sample::Batch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a source is and what it cannot give, in words for a person.
 #[derive(Debug, Clone, Default)]
@@ -42,8 +42,16 @@ pub(crate) fn wait_for_any<'a>(
         .collect();
     let timeout =
         Timespec::try_from(wait).map_err(|_| SourceError("the waiting time is too long".into()))?;
+    let begun = Instant::now();
     match poll(&mut descriptors, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(SourceError(format!("poll: {error}"))),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(SourceError(format!("poll: {error}"))),
     }
+    // The event of a task that has ended is always ready, with nothing to read.
+    let is_hung_up = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::HUP);
+    let is_readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
+    if descriptors.iter().any(is_hung_up) && !descriptors.iter().any(is_readable) {
+        std::thread::sleep(wait.saturating_sub(begun.elapsed()));
+    }
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! What is to be sampled.
 
 use regex::bytes::Regex;
+use std::path::PathBuf;
 
 /// A cgroup of the unified hierarchy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupTarget {
+    /// Where the hierarchy is mounted here.
+    pub directory: PathBuf,
     pub id: u64,
     /// Depth below the root of the hierarchy, which is 0.
     pub level: u32,

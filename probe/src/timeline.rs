@@ -12,6 +12,7 @@ use crate::sample::Batch;
 use crate::sideband::record::{Event, What};
 use crate::startup::StartupScan;
 use crate::targets::Targets;
+use crate::thread_names::ThreadNames;
 use crate::unwinding::Unwinding;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ pub struct Timeline {
     startup: StartupScan,
     resolver: Resolver,
     unwinding: Unwinding,
+    /// Only where samples come without the names of their threads.
+    thread_names: Option<ThreadNames>,
     /// Read, but newer than the side band has been read.
     waiting_samples: Vec<RawSample>,
     waiting_events: Vec<Event>,
@@ -44,6 +47,7 @@ impl Timeline {
             startup: StartupScan::new(),
             resolver: Resolver::default(),
             unwinding,
+            thread_names: None,
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
             stacks: HashMap::new(),
@@ -51,6 +55,13 @@ impl Timeline {
             unwanted: 0,
             housekeeping: Instant::now(),
         }
+    }
+
+    /// For samples that do not tell what their threads are called.
+    #[must_use]
+    pub fn naming_threads(mut self) -> Self {
+        self.thread_names = Some(ThreadNames::default());
+        self
     }
 
     /// Reads some of the processes that were there before us. True as long as
@@ -148,6 +159,10 @@ impl Timeline {
     }
 
     fn sample(&mut self, mut raw: RawSample, now_ns: u64, batch: &mut Batch) {
+        if let Some(names) = &mut self.thread_names {
+            let process = self.processes.comm_of(raw.tgid);
+            raw.comm = names.of(raw.tgid, raw.tid, process.as_deref());
+        }
         let stack = self.stacks.remove(&(raw.cpu, raw.time_ns));
         if !self.targets.wants(&raw) {
             self.unwanted += 1;
@@ -181,6 +196,9 @@ impl Timeline {
     fn follow(&mut self, event: &Event, now_ns: u64) {
         if let What::Lost(records) = event.what {
             self.events_lost += records;
+        }
+        if let Some(names) = &mut self.thread_names {
+            names.apply(event);
         }
         self.processes.apply(event);
         self.targets.apply(event);

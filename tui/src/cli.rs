@@ -55,6 +55,7 @@ pub struct TargetSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleConfig {
+    pub engine: EngineChoice,
     pub rate_hz: u32,
     /// User frames per stack.
     pub depth_max: u32,
@@ -220,6 +221,17 @@ pub enum SymbolFormat {
     Llvm,
     /// As addr2line -f -i
     Addr2line,
+}
+
+/// Who takes the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// BPF where it can be had, else perf
+    Auto,
+    /// A BPF program walks the stacks in the kernel
+    Bpf,
+    /// The kernel copies the stacks: costs more, and works without BPF
+    Perf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -9,17 +9,18 @@ mod output;
 mod record;
 mod report;
 mod run_command;
+mod sampler;
 mod sampling;
 mod symbolize;
 mod top;
 
 use crate::cli::{CommandLine, Config, Mode, Request};
-use crate::failure::rights::{Invocation, cannot_sample};
 use crate::failure::{Exit, Failure};
 use crate::target::Target;
 use probe::child::{HeldCommand, Streams, hold_command};
 use probe::features;
-use probe::privilege::{InvokingUser, Rights};
+use probe::privilege::InvokingUser;
+use sampler::{Sampler, probe_target};
 use std::io::{self, Write};
 
 pub fn run(request: Request) -> Result<Exit, Failure> {
@@ -45,12 +46,14 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     }
 }
 
-/// What a run samples, once it is known to be possible.
+/// What a run samples and how, once it is known to be possible.
 #[derive(Debug)]
-pub enum Subject {
-    Existing(Target),
-    /// Started and waiting. Release it when the sampler watches its pid.
-    Command(Target, HeldCommand),
+pub struct Subject {
+    pub target: Target,
+    pub sampler: Sampler,
+    /// A command that was started and waits. Release it when the sampler
+    /// watches its pid.
+    pub held: Option<HeldCommand>,
 }
 
 /// Every check that can fail before the screen opens, in the order in which a
@@ -58,22 +61,26 @@ pub enum Subject {
 pub fn prepare(config: &Config) -> Result<Subject, Failure> {
     check_rate(config.sample.rate_hz, features::max_sample_rate())?;
     let target = Target::resolve(&config.target)?;
-    let rights = Rights::current()
-        .map_err(|error| Failure::failed(format!("failed to read `/proc/self/status`: {error}")))?;
-    rights.can_sample().map_err(|missing| {
-        let paranoid = features::perf_event_paranoid();
-        cannot_sample(&missing, paranoid, &Invocation::current())
-    })?;
-    check_namespaces(&target)?;
-    match &config.command {
-        None => Ok(Subject::Existing(target)),
-        Some(command) => {
-            let held = hold(command, &config.mode)?;
-            let program = command.program.to_string_lossy();
-            let target = Target::of_command(held.pid(), &program, &config.target);
-            Ok(Subject::Command(target, held))
-        }
+    let mut asked = probe_target(&target);
+    if config.command.is_some() {
+        // It will be a process of ours, like this one.
+        asked.pids = vec![std::process::id()];
     }
+    let sampler = Sampler::choose(config.sample.engine, &asked)?;
+    let Some(command) = &config.command else {
+        return Ok(Subject {
+            target,
+            sampler,
+            held: None,
+        });
+    };
+    let held = hold(command, &config.mode)?;
+    let program = command.program.to_string_lossy();
+    Ok(Subject {
+        target: Target::of_command(held.pid(), &program, &config.target),
+        sampler,
+        held: Some(held),
+    })
 }
 
 fn hold(command: &CommandLine, mode: &Mode) -> Result<HeldCommand, Failure> {
@@ -100,27 +107,6 @@ fn check_rate(rate_hz: u32, max: Option<u32>) -> Result<(), Failure> {
         )),
         _ => Ok(()),
     }
-}
-
-/// The kernel side sees the host's numbers; in a namespace with numbers of its
-/// own every name would be that of somebody else.
-fn check_namespaces(target: &Target) -> Result<(), Failure> {
-    if !features::in_host_pid_namespace() {
-        return Err(Failure::new(
-            Exit::NotPossible,
-            "cannot sample: this container has a pid namespace of its own",
-        )
-        .detail("pids in here are not those that the kernel's samples carry")
-        .remedy("docker run --pid=host …", "starts it in the host's"));
-    }
-    if target.cgroup.is_some() && !features::in_host_cgroup_namespace() {
-        return Err(Failure::new(
-            Exit::NotPossible,
-            "cannot use -g: this container has a cgroup namespace of its own",
-        )
-        .remedy("docker run --cgroupns=host …", "starts it in the host's"));
-    }
-    Ok(())
 }
 
 /// A reader that has had enough is no failure.

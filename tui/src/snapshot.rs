@@ -98,6 +98,8 @@ pub struct Snapshot {
     /// Since sampling began.
     pub elapsed: Duration,
     pub rate_hz: u32,
+    /// Who takes the samples: `bpf`, `perf`; nothing before it is known.
+    pub engine: &'static str,
     /// What is sampled: `system`, `postgres[4121]`, `3 processes`.
     pub scope: Arc<str>,
     /// The span the report was asked to cover; at the start it holds less.

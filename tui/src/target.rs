@@ -222,6 +222,7 @@ mod tests {
     fn kinds_are_joined() {
         let cgroup = Cgroup {
             path: PathBuf::from("/system.slice/x\x1b.service"),
+            directory: PathBuf::new(),
             id: 1,
             level: 2,
         };

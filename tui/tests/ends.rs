@@ -2,11 +2,15 @@
 
 mod common;
 
-use common::{PROFTOP, Process, burn_str, machine, proftop, reports, run, text};
+use common::{
+    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, Process, band, burn, burn_str, list, machine, number,
+    proftop, reports, run, self_samples, sum, text,
+};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 #[test]
@@ -96,29 +100,49 @@ fn the_end_of_the_target_is_the_end_of_the_reports() {
     assert_eq!(reports.last().expect("a report")["target"], "exited");
 }
 
-#[test]
-fn without_rights_it_says_what_is_enough() {
-    let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
-    if !rustix::process::geteuid().is_root() || !has_setpriv {
-        {
+/// Programs that anybody may run: the build's folder may be closed to others.
+struct Public {
+    folder: tempfile::TempDir,
+}
+
+impl Public {
+    /// Nothing where rights cannot be given away.
+    fn new() -> Option<Self> {
+        let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
+        if !rustix::process::geteuid().is_root() || !has_setpriv {
             use std::io::Write as _;
             // Not `eprintln`: the test harness would keep it to itself.
             _ = writeln!(
                 std::io::stderr(),
                 "skipped: needs root and setpriv to give rights away"
             );
+            return None;
         }
-        return;
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        Some(Self { folder })
     }
-    // The build's folder may be closed to others.
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("ours");
-    let copy = folder.path().join("proftop");
-    fs::copy(PROFTOP, &copy).expect("copied");
-    let output = run(Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&copy)
-        .args(["-b", "-n", "1"]));
+
+    fn copy(&self, program: impl AsRef<Path>) -> PathBuf {
+        let name = program.as_ref().file_name().expect("a file");
+        let copy = self.folder.path().join(name);
+        fs::copy(&program, &copy).expect("copied");
+        copy
+    }
+
+    fn as_nobody(&self) -> Command {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(self.copy(PROFTOP));
+        command
+    }
+}
+
+#[test]
+fn without_rights_it_says_what_is_enough() {
+    let Some(public) = Public::new() else { return };
+    let output = run(public.as_nobody().args(["-b", "-n", "1"]));
     assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stdout).is_empty());
     let stderr = text(&output.stderr);
@@ -131,6 +155,66 @@ fn without_rights_it_says_what_is_enough() {
     ] {
         assert!(stderr.contains(words), "{words} in {stderr}");
     }
+}
+
+#[test]
+fn without_rights_a_command_is_sampled_all_the_same() {
+    let Some(public) = Public::new() else { return };
+    if probe::features::perf_event_paranoid().is_none_or(|level| level > 2) {
+        use std::io::Write as _;
+        // Not `eprintln`: the test harness would keep it to itself.
+        _ = writeln!(
+            std::io::stderr(),
+            "skipped: kernel.perf_event_paranoid above 2 allows it to nobody"
+        );
+        return;
+    }
+    let output = run(public
+        .as_nobody()
+        .args(["-b", "--format", "json", "-F", "199", "--"])
+        .arg(public.copy(burn()))
+        .args(["3", "2"]));
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let reports = reports(&output.stdout);
+    let (samples, whole) = (sum(&reports, "user_stacks"), sum(&reports, "whole"));
+    assert!(samples > 300, "{samples} samples");
+    assert!(whole * 100 >= samples * 98, "{whole} of {samples} whole");
+    let all = samples as f64;
+    for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
+        let measured = self_samples(&reports, name) as f64 / all;
+        // The work of starting is in `all` as well.
+        let allowed = band(share, all) + 0.03;
+        assert!(
+            (measured - share).abs() < allowed,
+            "{name}: {measured:.3}, not {share} ± {allowed:.3}"
+        );
+    }
+    let notes = list(&reports[0], "notes");
+    let says_why = |note: &Value| note.as_str().is_some_and(|note| note.contains("not BPF"));
+    assert!(notes.iter().any(says_why), "{notes:?}");
+}
+
+#[test]
+fn perf_can_be_asked_for() {
+    let Some(_machine) = machine() else { return };
+    let output = run(&mut proftop(&[
+        "-b",
+        "-n",
+        "1",
+        "--format",
+        "json",
+        "--engine",
+        "perf",
+        "--",
+        burn_str(),
+        "2",
+        "1",
+    ]));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let reports = reports(&output.stdout);
+    assert_eq!(reports[0]["engine"], "perf");
+    assert!(number(&reports[0], "samples") > 20);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! One record of the side band: bytes in, an event out. Pure, and cannot panic.
 
+use crate::bytes::{u16_at, u32_at, u64_at, until_zero};
+
 /// A process or thread changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -118,32 +120,6 @@ fn parse_map(body: &[u8], misc: u16) -> Option<Map> {
         path: until_zero(body.get(64..)?).to_vec(),
         identity,
     })
-}
-
-fn until_zero(bytes: &[u8]) -> &[u8] {
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    &bytes[..end]
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(
-        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
-    ))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(
-        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
-    ))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(
-        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
-    ))
 }
 
 #[cfg(test)]

@@ -72,6 +72,7 @@ impl Fixture {
                 busy_cpus: 3.31,
                 elapsed: Duration::from_secs(10),
                 rate_hz: 99,
+                engine: "bpf",
                 scope: "postgres[4121]".into(),
                 window: crate::snapshot::Span::Seconds(10),
                 target: TargetState::Running,

@@ -54,7 +54,11 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         write!(out, " scope {}", plain(&snapshot.scope))?;
     }
     write!(out, " window {:.1}s", report.window.seconds())?;
-    writeln!(out, " rate {} Hz", snapshot.rate_hz)?;
+    write!(out, " rate {} Hz", snapshot.rate_hz)?;
+    if snapshot.engine != "bpf" {
+        write!(out, " engine {}", snapshot.engine)?;
+    }
+    writeln!(out)?;
 
     let lacks = &report.completeness;
     write!(out, "# samples {} lost {}", report.samples, health.lost)?;

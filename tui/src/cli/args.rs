@@ -1,7 +1,7 @@
 //! The words as clap sees them. Every option's text for `--help` is its doc
 //! comment.
 
-use super::{Color, Format, Sort, Theme, help, values};
+use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profile::Filter;
 use regex::Regex;
@@ -108,6 +108,9 @@ pub struct SampleArgs {
     #[arg(short = 'F', long = "rate", value_name = "HZ", default_value_t = probe::features::RATE_DEFAULT,
           value_parser = values::rate, help_heading = "Sampling")]
     pub rate: u32,
+    /// Who takes the samples
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto, help_heading = "Sampling")]
+    pub engine: EngineChoice,
     /// Longest user stack that is walked, 1 to 1024 frames
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = values::depth, help_heading = "Sampling")]
     pub max_depth: u32,

@@ -21,9 +21,9 @@ proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
 proftop export IN OUT [--format F]     proftop diff A B [--fail-over 5%]
 proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
 
-TARGET  -p PID[,PID]  -t TID[,TID]  --comm REGEX  -g CGROUP|CONTAINER|UNIT
-        --no-children
+TARGET  -p PID[,PID]  -t TID[,TID]  --comm RE  -g CGROUP|UNIT  --no-children
 SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
+        --engine auto|bpf|perf
 SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1)
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono

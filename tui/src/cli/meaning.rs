@@ -151,6 +151,7 @@ fn export(words: Export) -> ExportConfig {
 
 fn sample(words: &SampleArgs, keep: Duration, memory_bytes_max: u64) -> SampleConfig {
     SampleConfig {
+        engine: words.engine,
         rate_hz: words.rate,
         depth_max: words.max_depth,
         keep,

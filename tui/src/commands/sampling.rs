@@ -2,15 +2,13 @@
 //! subject, and looking after the command that was started.
 
 use super::Subject;
+use super::sampler::{Sampler, probe_target};
 use crate::cli::Config;
 use crate::engine::{Command, Engine, MakeSource, Schedule, Settings};
 use crate::failure::Failure;
 use crate::snapshot::Snapshot;
 use crate::target::Target;
 use probe::child::{HeldCommand, RunningCommand, StartError};
-use probe::features;
-use probe::privilege::Rights;
-use probe::{BpfSource, CgroupTarget, Source};
 use profile::Limits;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -34,10 +32,11 @@ pub fn start(
     schedule: Schedule,
     publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
 ) -> Result<Sampling, Failure> {
-    let (target, held) = match subject {
-        Subject::Existing(target) => (target, None),
-        Subject::Command(target, held) => (target, Some(held)),
-    };
+    let Subject {
+        target,
+        held,
+        sampler,
+    } = subject;
     let settings = Settings {
         limits: Limits {
             keep: config.sample.keep,
@@ -51,7 +50,7 @@ pub fn start(
     let (commands, received) = std::sync::mpsc::channel();
     let engine = Engine::start(
         settings,
-        bpf_source(config, &target),
+        source(config, &target, sampler),
         ready,
         received,
         publish,
@@ -79,19 +78,10 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
     (Box::new(ready), Some(started))
 }
 
-fn bpf_source(config: &Config, target: &Target) -> MakeSource {
+fn source(config: &Config, target: &Target, sampler: Sampler) -> MakeSource {
     let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
     let probe_config = probe::Config {
-        target: probe::Target {
-            pids: target.pids.clone(),
-            tids: target.tids.clone(),
-            comm: None,
-            cgroup: target.cgroup.as_ref().map(|cgroup| CgroupTarget {
-                id: cgroup.id,
-                level: cgroup.level,
-            }),
-            children: target.children && !target.pids.is_empty(),
-        },
+        target: probe_target(target),
         rate_hz: config.sample.rate_hz,
         max_depth: config.sample.depth_max,
         ..probe::Config::default()
@@ -103,24 +93,8 @@ fn bpf_source(config: &Config, target: &Target) -> MakeSource {
             let compiled = regex::bytes::Regex::new(&pattern);
             config.target.comm = Some(compiled.map_err(|error| format!("--comm: {error}"))?);
         }
-        match BpfSource::start(&config) {
-            Ok(source) => Ok(Box::new(source) as Box<dyn Source>),
-            Err(error) => Err(format!("cannot sample: {error}{}", what_is_missing())),
-        }
+        sampler.start(&config)
     })
-}
-
-/// What this machine lacks, as `doctor` would say it: an error of the kernel's
-/// seldom tells.
-fn what_is_missing() -> String {
-    let Ok(rights) = Rights::current() else {
-        return String::new();
-    };
-    features::survey(&rights)
-        .into_iter()
-        .filter(|finding| finding.level == features::Level::Fail)
-        .map(|finding| format!("\n  {}", finding.what))
-        .collect()
 }
 
 /// How a command ended, for the line that says so.

@@ -376,6 +376,7 @@ impl Model {
             busy_cpus: cost.busy_cpus,
             elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),
             rate_hz: self.settings.rate_hz,
+            engine: self.source.engine,
             scope: self.settings.scope.clone(),
             window: self.clock.window(),
             target: self.target.clone(),

@@ -75,7 +75,7 @@ pub fn cannot_sample(
         "cannot sample: no right to load BPF programs and open CPU clocks",
     )
     .detail(why)
-    .more("Works without rights: proftop doctor, proftop --help");
+    .more(works_without_rights(paranoid));
     let program = &invocation.program;
     if missing.in_user_namespace {
         return failure
@@ -92,6 +92,32 @@ pub fn cannot_sample(
         format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {program}"),
         "every run of this binary",
     )
+}
+
+/// Up to this level everybody may sample what is theirs.
+fn works_without_rights(paranoid: Option<i32>) -> &'static str {
+    match paranoid {
+        Some(level) if level > 2 => "Works without rights: proftop doctor, proftop --help",
+        _ => "Works without rights: proftop doctor, proftop -- COMMAND, -p PID of your own",
+    }
+}
+
+/// `--engine perf` was asked for, and even that is refused.
+pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure {
+    let failure = Failure::new(Exit::NotPossible, format!("cannot sample: {error}"));
+    let Some(level) = paranoid.filter(|_| error.is_permission()) else {
+        return failure;
+    };
+    let failure = failure.detail(format!("kernel.perf_event_paranoid = {level}"));
+    if level > 2 {
+        return failure.remedy(
+            "sudo sysctl kernel.perf_event_paranoid=2",
+            "everybody may sample processes of their own",
+        );
+    }
+    failure
+        .remedy("proftop -- COMMAND", "a process of your own")
+        .remedy("proftop -p PID", "a process of your own")
 }
 
 /// Readable where it is safe, quoted where it is not.
@@ -135,7 +161,7 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
     sudo setcap \\
       cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep \\
       ./target/release/proftop                    every run of this binary
-  Works without rights: proftop doctor, proftop --help
+  Works without rights: proftop doctor, proftop -- COMMAND, -p PID of your own
 ";
         assert_eq!(text, expected);
         assert!(text.lines().all(|line| line.chars().count() <= 80));

@@ -93,6 +93,7 @@ pub fn postgres() -> Snapshot {
         busy_cpus: 5.3,
         elapsed: Duration::from_secs(192),
         rate_hz: 99,
+        engine: "bpf",
         scope: "postgres[4121]".into(),
         window: Span::Seconds(10),
         target: TargetState::Running,

@@ -106,7 +106,12 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     let word = live_word(app);
     segments.push(Segment::new(9, [format!("{word} {clock}"), word.into()]));
     if snapshot.rate_hz > 0 {
-        let rate = format!("{} Hz", snapshot.rate_hz);
+        // The usual one needs no word; of another Health says why.
+        let engine = match snapshot.engine {
+            "" | "bpf" => String::new(),
+            other => format!("{other} "),
+        };
+        let rate = format!("{engine}{} Hz", snapshot.rate_hz);
         segments.push(Segment::new(4, [rate, String::new()]));
     }
     (segments, left)

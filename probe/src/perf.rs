@@ -1,0 +1,233 @@
+//! The source that samples without BPF: the kernel copies registers and stacks
+//! into rings, and they are walked here, by the same code and tables.
+//!
+//! For kernels that have no `bpf_loop`, for containers that may not load
+//! programs, and for everybody on processes of their own.
+
+mod cpu;
+mod record;
+mod registers;
+mod scope;
+
+use crate::bpf::Config;
+use crate::clocks::{SETTLED_NS, now_ns};
+use crate::cpus;
+use crate::decode;
+use crate::error::Error;
+use crate::sample::{Batch, Counters};
+use crate::source::{Source, SourceError, SourceInfo, wait_for_any};
+use crate::tables::{TableMaps, Tables};
+use crate::target::Target;
+use crate::targets::Targets;
+use crate::timeline::Timeline;
+use crate::unwinding::Unwinding;
+use cpu::{Cpu, Offer};
+use probe_ebpf::limits::USER_FRAMES_MAX;
+use record::Record;
+use scope::Scope;
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+/// Samples by `perf_event_open` alone. Dropping it detaches everything.
+pub struct PerfSource {
+    cpus: Vec<Cpu>,
+    scope: Scope,
+    offer: Offer,
+    timeline: Timeline,
+    read: u64,
+    lost: u64,
+    undecodable: u64,
+    info: SourceInfo,
+}
+
+impl PerfSource {
+    /// `ring_bytes` of the configuration is for the other source.
+    pub fn start(config: &Config) -> Result<Self, Error> {
+        let online = cpus::online().map_err(Error::Cpus)?;
+        // All that takes time comes before the first tick: the rings hold little.
+        let tables = Tables::new(TableMaps::in_memory(), &config.tables).map_err(Error::Tables)?;
+        let depth = config.max_depth.clamp(1, USER_FRAMES_MAX as u32);
+        let unwinding = Unwinding::new(tables, depth as usize);
+        let targets = Targets::filtered_here(&config.target);
+        let timeline = Timeline::new(targets, unwinding).naming_threads();
+        let (scope, offer) = choose_scope(&config.target, &online)?;
+        if matches!(scope, Scope::Threads(_)) {
+            allow_many_files();
+        }
+        let mut cpus = Vec::new();
+        for &number in &online {
+            match Cpu::open(number, &scope, config.rate_hz, offer) {
+                Ok(cpu) => cpus.push(cpu),
+                // It went offline between our reading the list and now.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(source) => return Err(refused(number, source)),
+            }
+        }
+        if cpus.is_empty() {
+            return Err(Error::NoCpu);
+        }
+        let mut notes = notes(offer);
+        if let Scope::Threads(known) = &scope {
+            notes.extend(latecomers(&config.target, known));
+        }
+        Ok(Self {
+            cpus,
+            scope,
+            offer,
+            timeline,
+            read: 0,
+            lost: 0,
+            undecodable: 0,
+            info: SourceInfo {
+                engine: "perf",
+                rate_hz: config.rate_hz,
+                unwinding: "tables, on copied stacks",
+                notes,
+            },
+        })
+    }
+
+    /// Tells why it is this source and no other.
+    #[must_use]
+    pub fn because(mut self, reason: String) -> Self {
+        self.info.notes.insert(0, reason);
+        self
+    }
+
+    /// Whether this process may sample such a target at all. Opens one clock,
+    /// and closes it.
+    pub fn may_sample(target: &Target) -> Result<(), Error> {
+        let online = cpus::online().map_err(Error::Cpus)?;
+        choose_scope(target, &online).map(|_| ())
+    }
+
+    /// Reads both rings of each CPU; the side bands first, so that no sample is
+    /// newer than what is known of its process, but for those that wait.
+    fn drain(&mut self) -> u64 {
+        let settled_ns = now_ns().saturating_sub(SETTLED_NS);
+        for cpu in &mut self.cpus {
+            cpu.sideband().drain(self.timeline.events());
+        }
+        let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
+        let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
+        for cpu in &mut self.cpus {
+            cpu.samples()
+                .drain(|bytes| match record::parse(bytes, has_cgroup) {
+                    Some(Record::Sample(sample, stack)) => {
+                        *read += 1;
+                        timeline.push(decode::Record::Sample(sample));
+                        if let Some(stack) = stack {
+                            timeline.push(decode::Record::Stack(stack));
+                        }
+                    }
+                    Some(Record::Lost(samples)) => *lost += samples,
+                    Some(Record::Other) => {}
+                    None => *undecodable += 1,
+                });
+        }
+        settled_ns
+    }
+
+    /// Follows CPUs that came or went, where all tasks are watched. Of single
+    /// threads the CPUs that there were stay those that are watched.
+    fn follow_hotplug(&mut self) {
+        let Ok(online) = cpus::online() else {
+            return;
+        };
+        if matches!(self.scope, Scope::Threads(_)) {
+            return;
+        }
+        let (offer, rate_hz) = (self.offer, self.info.rate_hz);
+        self.cpus.retain(|cpu| online.contains(&cpu.number()));
+        for number in online {
+            if self.cpus.iter().all(|cpu| cpu.number() != number) {
+                // Tried again in a second.
+                self.cpus
+                    .extend(Cpu::open(number, &self.scope, rate_hz, offer));
+            }
+        }
+    }
+}
+
+impl Source for PerfSource {
+    fn info(&self) -> SourceInfo {
+        self.info.clone()
+    }
+
+    fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
+        let scanning = self.timeline.meet_some();
+        let wait = if scanning { Duration::ZERO } else { wait };
+        wait_for_any(self.cpus.iter().flat_map(Cpu::buffers), wait)?;
+        let settled_ns = self.drain();
+        let mut batch = Batch::default();
+        self.timeline.replay(settled_ns, &mut batch);
+        let unwanted = self.timeline.unwanted();
+        batch.counters = Counters {
+            taken: self.read - unwanted,
+            lost: self.lost + self.undecodable,
+            filtered: unwanted,
+            events_lost: self.timeline.events_lost(),
+            // Nobody counts what the kernel spends on its copies.
+            kernel_ns: 0,
+        };
+        if self.timeline.keep_house() {
+            self.follow_hotplug();
+        }
+        Ok(batch)
+    }
+}
+
+/// Whom to ask for, and what can be had. Of very many threads rather everybody.
+fn choose_scope(target: &Target, online: &BTreeSet<u32>) -> Result<(Scope, Offer), Error> {
+    let first = *online.first().ok_or(Error::NoCpu)?;
+    let scope = Scope::of(target)?;
+    if scope.is_large(online.len())
+        && let Ok(offer) = cpu::probe(&Scope::Everybody, first)
+        && offer.kernel
+    {
+        return Ok((Scope::Everybody, offer));
+    }
+    let offer = cpu::probe(&scope, first).map_err(|source| refused(first, source))?;
+    Ok((scope, offer))
+}
+
+fn refused(cpu: u32, source: io::Error) -> Error {
+    Error::PerfEvent { cpu, source }
+}
+
+/// Threads whose starters were perhaps not watched yet: then they are not
+/// watched themselves. Those that were are; the kernel does not tell which.
+fn latecomers(target: &Target, known: &BTreeSet<u32>) -> Option<String> {
+    let new = scope::threads(target).difference(known).count();
+    (new > 0).then(|| {
+        format!("{new} threads started while the others were being opened: some may be missing")
+    })
+}
+
+/// One event for each thread and CPU, and one for its side band.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Then fewer will do.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn notes(offer: Offer) -> Vec<String> {
+    let mut notes = vec![
+        "the kernel copies stacks to be walked here: several times the cost of BPF, and the \
+         kernel's part is not in the own cost"
+            .to_string(),
+    ];
+    if !offer.kernel {
+        notes.push(
+            "time in the kernel is not seen: that takes root, CAP_PERFMON or kernel.perf_event_paranoid = 1"
+                .into(),
+        );
+    }
+    if !offer.cgroup {
+        notes.push("this kernel does not tell the control groups of samples (5.7 does)".into());
+    }
+    notes
+}

@@ -1,0 +1,191 @@
+//! What runs on one CPU: clocks that write registers and stacks into one ring,
+//! and the side band of the same tasks in another.
+
+use super::registers;
+use super::scope::Scope;
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, sample_type};
+use crate::ring::Ring;
+use crate::sideband::{self, SideBand};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// Bytes of a stack that are asked for: as many as the kernel allows. What a
+/// record has no room for it leaves out itself.
+const STACK_BYTES: u32 = 65_528;
+
+/// How long a ring holds out: several times the longest pause between two reads.
+const RING_SECONDS: f64 = 0.15;
+const RING_BYTES_MAX: usize = 8 << 20;
+/// Four of the longest records. Below, there is no point.
+const RING_BYTES_MIN: usize = 256 << 10;
+
+/// Of single tasks; they map less than a machine.
+const SIDEBAND_BYTES_OF_TASKS: usize = 128 << 10;
+
+/// What this kernel can be asked for, by these rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Ticks in the kernel, and the frames there.
+    pub kernel: bool,
+    /// The control group of each sample.
+    pub cgroup: bool,
+}
+
+/// Rings and events of one CPU. Closing them detaches them.
+#[derive(Debug)]
+pub struct Cpu {
+    number: u32,
+    samples: Ring,
+    /// The first owns the ring.
+    clocks: Vec<PerfEvent>,
+    sideband: SideBand,
+    joined: Vec<PerfEvent>,
+}
+
+impl Cpu {
+    /// Opens the side band first, so that no process is missed.
+    pub fn open(number: u32, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Self> {
+        let (first, band_bytes) = match scope {
+            Scope::Everybody => (Tasks::All, sideband::RING_BYTES),
+            Scope::Cgroup(group) => (Tasks::Of(group.as_fd()), sideband::RING_BYTES),
+            Scope::Threads(tids) => match first_alive(tids) {
+                Some(tid) => (Tasks::One(tid), SIDEBAND_BYTES_OF_TASKS),
+                None => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            },
+        };
+        // A control group's own side band would miss what is mapped before a
+        // task enters it.
+        let band_of = match scope {
+            Scope::Cgroup(_) => Tasks::All,
+            _ => first,
+        };
+        let sideband = SideBand::open(band_of, number, band_bytes)?;
+        let clock = open_clock(first, number, rate_hz, offer)?;
+        let samples = map_ring(clock.as_fd(), rate_hz)?;
+        clock.enable()?;
+        let mut cpu = Self {
+            number,
+            samples,
+            clocks: vec![clock],
+            sideband,
+            joined: Vec::new(),
+        };
+        if let (Scope::Threads(tids), Tasks::One(opened)) = (scope, first) {
+            for &tid in tids.iter().filter(|&&tid| tid != opened) {
+                match cpu.join(tid, rate_hz, offer) {
+                    // It has ended meanwhile.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    result => result?,
+                }
+            }
+        }
+        Ok(cpu)
+    }
+
+    /// Another thread, into the same rings.
+    fn join(&mut self, tid: u32, rate_hz: u32, offer: Offer) -> io::Result<()> {
+        let band = self.sideband.join(Tasks::One(tid), self.number)?;
+        let clock = open_clock(Tasks::One(tid), self.number, rate_hz, offer)?;
+        clock.write_to_ring_of(self.clocks[0].as_fd())?;
+        clock.enable()?;
+        self.joined.push(band);
+        self.clocks.push(clock);
+        Ok(())
+    }
+
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub fn samples(&mut self) -> &mut Ring {
+        &mut self.samples
+    }
+
+    pub fn sideband(&mut self) -> &mut SideBand {
+        &mut self.sideband
+    }
+
+    /// What becomes readable when a ring is half full.
+    pub fn buffers(&self) -> [BorrowedFd<'_>; 2] {
+        [self.clocks[0].as_fd(), self.sideband.as_fd()]
+    }
+}
+
+/// What the kernel offers for these tasks: as much as it does not refuse.
+pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
+    let tasks = match scope {
+        Scope::Everybody => Tasks::All,
+        Scope::Cgroup(group) => Tasks::Of(group.as_fd()),
+        Scope::Threads(tids) => match first_alive(tids) {
+            Some(tid) => Tasks::One(tid),
+            None => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        },
+    };
+    let offers = [(true, true), (true, false), (false, true), (false, false)];
+    let mut refused = io::Error::from_raw_os_error(libc::EACCES);
+    for (kernel, cgroup) in offers {
+        let offer = Offer { kernel, cgroup };
+        match open_clock(tasks, cpu, 1, offer) {
+            Ok(_) => return Ok(offer),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn first_alive(tids: &BTreeSet<u32>) -> Option<u32> {
+    let is_there = |tid: &&u32| std::path::Path::new(&format!("/proc/{tid}")).exists();
+    tids.iter().find(is_there).copied()
+}
+
+fn open_clock(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<PerfEvent> {
+    let mut wanted = flags::DISABLED
+        | flags::EXCLUDE_IDLE
+        | flags::EXCLUDE_USER_CALLCHAIN
+        | flags::USE_CLOCK
+        | flags::WATERMARK;
+    if matches!(tasks, Tasks::One(_)) {
+        wanted |= flags::INHERIT;
+    }
+    if !offer.kernel {
+        wanted |= flags::EXCLUDE_KERNEL;
+    }
+    let mut fields = sample_type::TID
+        | sample_type::TIME
+        | sample_type::CPU
+        | sample_type::CALLCHAIN
+        | sample_type::USER_REGISTERS
+        | sample_type::USER_STACK;
+    if offer.cgroup {
+        fields |= sample_type::CGROUP;
+    }
+    let attributes = Attributes {
+        kind: kind::SOFTWARE,
+        config: kind::SOFTWARE_CPU_CLOCK,
+        period: 1_000_000_000 / u64::from(rate_hz.max(1)),
+        sample_type: fields,
+        flags: wanted,
+        wakeup: RING_BYTES_MIN as u32 / 2,
+        user_registers: registers::MASK,
+        user_stack: STACK_BYTES,
+        clock: libc::CLOCK_MONOTONIC,
+        ..Attributes::default()
+    };
+    PerfEvent::open(attributes, tasks, cpu)
+}
+
+/// As large as it should be, or as we may lock.
+fn map_ring(clock: BorrowedFd<'_>, rate_hz: u32) -> io::Result<Ring> {
+    let wanted = f64::from(rate_hz) * f64::from(STACK_BYTES) * RING_SECONDS;
+    let wanted = (wanted as usize).next_power_of_two();
+    let mut bytes = wanted.clamp(RING_BYTES_MIN, RING_BYTES_MAX);
+    loop {
+        match Ring::map(clock, bytes) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && bytes > RING_BYTES_MIN => {
+                bytes /= 2;
+            }
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! One record of the clock's ring: bytes in, a sample out. Pure, and cannot
+//! panic.
+
+use super::registers;
+use crate::bytes::{u32_at, u64_at};
+use crate::decode::{RawSample, StackCopy};
+use probe_ebpf::limits::KERNEL_FRAMES_MAX;
+use probe_ebpf::record::COMM_LEN;
+use probe_ebpf::{Ending, UserFrame};
+
+/// What a record says.
+#[derive(Debug, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most are samples, and each is taken apart at once"
+)]
+pub enum Record {
+    /// The stack is missing where the thread has none: a kernel thread.
+    Sample(RawSample, Option<StackCopy>),
+    /// So many samples did not fit.
+    Lost(u64),
+    /// Of a kind that is of no interest.
+    Other,
+}
+
+// Values of `perf_event_header.type`.
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+
+/// Addresses of a call chain from here on are marks, not addresses.
+const CONTEXT_MARKS: u64 = -4095i64 as u64;
+const CONTEXT_KERNEL: u64 = -128i64 as u64;
+
+// What the registers are of: `enum perf_sample_regs_abi`.
+const NO_REGISTERS: u64 = 0;
+const REGISTERS_32: u64 = 1;
+
+/// Reads one record, header included. Nothing for one that makes no sense.
+pub fn parse(bytes: &[u8], has_cgroup: bool) -> Option<Record> {
+    match u32_at(bytes, 0)? {
+        SAMPLE => sample(Cursor { bytes, at: 8 }, has_cgroup),
+        LOST => Some(Record::Lost(u64_at(bytes, 16)?)),
+        _ => Some(Record::Other),
+    }
+}
+
+/// The fields come in the order of the bits of `sample_type`.
+fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
+    let task = cursor.word()?;
+    let time_ns = cursor.word()?;
+    let cpu = cursor.word()? as u32;
+    let kernel = kernel_frames(&mut cursor)?;
+    let mut raw = RawSample {
+        time_ns,
+        cgroup_id: 0,
+        stopped_at: 0,
+        tgid: task as u32,
+        tid: (task >> 32) as u32,
+        cpu,
+        ending: Ending::NoUserStack,
+        // It is not told; the timeline knows it.
+        comm: [0; COMM_LEN],
+        kernel,
+        user: Vec::new(),
+        stack_follows: false,
+        is_checked: false,
+    };
+    let kind = cursor.word()?;
+    let values = match kind {
+        NO_REGISTERS => &[],
+        _ => cursor.take(8 * registers::COUNT)?,
+    };
+    let (stack, is_cut) = user_stack(&mut cursor)?;
+    if has_cgroup {
+        raw.cgroup_id = cursor.word()?;
+    }
+    let copy = match kind {
+        NO_REGISTERS => None,
+        REGISTERS_32 => {
+            raw.ending = Ending::Compat32;
+            None
+        }
+        _ => {
+            let (named, scratch) = registers::read(values)?;
+            // What it is if there is no more to know.
+            raw.ending = Ending::ReadFault;
+            raw.user.push(UserFrame::exact(named.ip));
+            raw.stopped_at = named.ip;
+            raw.stack_follows = true;
+            Some(StackCopy {
+                time_ns,
+                cpu,
+                registers: named,
+                scratch,
+                bytes: stack.to_vec(),
+                is_cut,
+            })
+        }
+    };
+    Some(Record::Sample(raw, copy))
+}
+
+fn kernel_frames(cursor: &mut Cursor<'_>) -> Option<Vec<u64>> {
+    let count = usize::try_from(cursor.word()?).ok()?;
+    let words = cursor.take(count.checked_mul(8)?)?;
+    let mut in_kernel = false;
+    let mut frames = Vec::new();
+    for word in words.chunks_exact(8) {
+        let address = u64_at(word, 0)?;
+        if address >= CONTEXT_MARKS {
+            in_kernel = address == CONTEXT_KERNEL;
+        } else if in_kernel && frames.len() < KERNEL_FRAMES_MAX {
+            frames.push(address);
+        }
+    }
+    Some(frames)
+}
+
+/// What could be copied of the stack, and whether there was no room for more.
+fn user_stack<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], bool)> {
+    let room = usize::try_from(cursor.word()?).ok()?;
+    if room == 0 {
+        return Some((&[], false));
+    }
+    let bytes = cursor.take(room)?;
+    let copied = usize::try_from(cursor.word()?).ok()?;
+    Some((bytes.get(..copied)?, copied == room))
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn word(&mut self) -> Option<u64> {
+        let word = u64_at(self.bytes, self.at)?;
+        self.at += 8;
+        Some(word)
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(length)?;
+        let taken = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(values: &[u64]) -> Vec<u8> {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    }
+
+    /// A sample of thread 43 of process 42, as the kernel lays it out.
+    fn sample(chain: &[u64], registers: Option<u64>, stack: &[u8], room: usize) -> Vec<u8> {
+        let mut bytes = words(&[u64::from(SAMPLE), 42 | 43 << 32, 1000, 3]);
+        bytes.extend(words(&[chain.len() as u64]));
+        bytes.extend(words(chain));
+        match registers {
+            None => bytes.extend(words(&[NO_REGISTERS, 0])),
+            Some(kind) => {
+                bytes.extend(words(&[kind]));
+                for register in 0..registers::COUNT {
+                    bytes.extend(words(&[0x100 + register as u64]));
+                }
+                bytes.extend(words(&[room as u64]));
+                bytes.extend(stack);
+                bytes.resize(bytes.len() + room - stack.len(), 0xee);
+                bytes.extend(words(&[stack.len() as u64]));
+            }
+        }
+        bytes.extend(words(&[77]));
+        bytes
+    }
+
+    #[test]
+    fn a_sample_in_the_kernel_has_both_stacks() {
+        let chain = [CONTEXT_KERNEL, 0xffff_8000, 0xffff_9000];
+        let bytes = sample(&chain, Some(2), &[9; 16], 64);
+        let Some(Record::Sample(raw, Some(stack))) = parse(&bytes, true) else {
+            panic!("no sample");
+        };
+        assert_eq!((raw.tgid, raw.tid, raw.cpu, raw.time_ns), (42, 43, 3, 1000));
+        assert_eq!(raw.kernel, [0xffff_8000, 0xffff_9000]);
+        assert_eq!(raw.cgroup_id, 77);
+        assert_eq!(raw.user, [UserFrame::exact(stack.registers.ip)]);
+        assert_eq!(
+            (stack.bytes.as_slice(), stack.is_cut),
+            (&[9; 16][..], false)
+        );
+        assert_eq!((stack.time_ns, stack.cpu), (raw.time_ns, raw.cpu));
+    }
+
+    #[test]
+    fn a_stack_that_fills_its_room_may_go_on() {
+        let bytes = sample(&[], Some(2), &[9; 64], 64);
+        let Some(Record::Sample(_, Some(stack))) = parse(&bytes, false) else {
+            panic!("no sample");
+        };
+        assert!(stack.is_cut);
+    }
+
+    #[test]
+    fn who_has_no_user_stack_says_so() {
+        let Some(Record::Sample(raw, None)) = parse(&sample(&[], None, &[], 0), true) else {
+            panic!("no sample");
+        };
+        assert_eq!(raw.ending, Ending::NoUserStack);
+        let of_32_bits = sample(&[], Some(REGISTERS_32), &[1; 8], 8);
+        let Some(Record::Sample(raw, None)) = parse(&of_32_bits, true) else {
+            panic!("no sample");
+        };
+        assert_eq!(raw.ending, Ending::Compat32);
+    }
+
+    #[test]
+    fn losses_are_told() {
+        let lost = words(&[u64::from(LOST), 5, 17, 0, 0, 0]);
+        assert_eq!(parse(&lost, false), Some(Record::Lost(17)));
+    }
+
+    #[test]
+    fn a_record_that_is_cut_is_none() {
+        let whole = sample(&[CONTEXT_KERNEL, 1], Some(2), &[9; 8], 16);
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole[..length], true), None, "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse(&bytes, true);
+            let sample = [words(&[u64::from(SAMPLE)]), bytes].concat();
+            let _ = parse(&sample, true);
+        }
+    }
+}

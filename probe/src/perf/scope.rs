@@ -1,0 +1,79 @@
+//! Whose ticks the kernel is asked for.
+
+use crate::error::Error;
+use crate::target::Target;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+
+/// Events that are opened for single threads at most: threads times CPUs.
+/// Beyond, whoever may watches everybody and drops what nobody wants.
+const EVENTS_MAX: usize = 4096;
+
+/// Which tasks are sampled.
+#[derive(Debug)]
+pub enum Scope {
+    Everybody,
+    /// A control group and all below it, by its directory.
+    Cgroup(OwnedFd),
+    /// These threads, and whatever they start.
+    Threads(BTreeSet<u32>),
+}
+
+impl Scope {
+    pub fn of(target: &Target) -> Result<Self, Error> {
+        if let Some(cgroup) = &target.cgroup {
+            let directory = File::open(&cgroup.directory).map_err(Error::Cgroup)?;
+            return Ok(Self::Cgroup(directory.into()));
+        }
+        if target.tids.is_empty() && target.pids.is_empty() {
+            return Ok(Self::Everybody);
+        }
+        Ok(Self::Threads(threads(target)))
+    }
+
+    pub fn is_large(&self, cpus: usize) -> bool {
+        matches!(self, Self::Threads(tids) if tids.len() * cpus > EVENTS_MAX)
+    }
+}
+
+/// The threads that a target has now.
+pub fn threads(target: &Target) -> BTreeSet<u32> {
+    if !target.tids.is_empty() {
+        return target.tids.iter().copied().collect();
+    }
+    let of_process = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
+    let entries = target.pids.iter().filter_map(|pid| of_process(pid).ok());
+    entries
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_all_of_its_threads() {
+        let own = std::process::id();
+        let target = Target {
+            pids: vec![own],
+            ..Target::default()
+        };
+        // The test harness runs this in a thread of its own.
+        let found = threads(&target);
+        assert!(found.contains(&own) && found.len() > 1, "{found:?}");
+        let one = Target {
+            tids: vec![own],
+            ..target
+        };
+        assert_eq!(threads(&one), BTreeSet::from([own]));
+    }
+
+    #[test]
+    fn nothing_named_is_everybody() {
+        let scope = Scope::of(&Target::default()).unwrap();
+        assert!(matches!(scope, Scope::Everybody));
+    }
+}

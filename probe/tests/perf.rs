@@ -1,0 +1,181 @@
+//! The source without BPF, in the real kernel: it must give what the other one
+//! gives, and also to those who have no rights.
+
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+mod burn;
+
+use probe::{Config, Ending, PerfSource, Sample, Source, Target};
+use std::collections::{BTreeSet, HashMap};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// One at a time: each counts what this process does.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A source on one process, or nothing where not even that is allowed.
+fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
+    let config = Config {
+        target,
+        rate_hz,
+        ..Config::default()
+    };
+    match PerfSource::start(&config) {
+        Ok(source) => Some(source),
+        Err(error) if error.is_permission() => {
+            use std::io::Write as _;
+            // Not `eprintln`: the test harness would keep it to itself.
+            _ = writeln!(
+                std::io::stderr(),
+                "skipped: kernel.perf_event_paranoid forbids it: {error}"
+            );
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn only(pid: u32) -> Target {
+    Target {
+        pids: vec![pid],
+        ..Target::default()
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    samples: Vec<Sample>,
+    pids: HashMap<u32, u32>,
+    taken: u64,
+    lost: u64,
+    alive: Option<usize>,
+}
+
+impl Seen {
+    fn take(&mut self, source: &mut PerfSource) {
+        let batch = source.poll(Duration::from_millis(20)).unwrap();
+        self.samples.extend(batch.samples);
+        let processes = batch.processes.iter();
+        self.pids
+            .extend(processes.map(|process| (process.id.0, process.pid)));
+        (self.taken, self.lost) = (batch.counters.taken, batch.counters.lost);
+        self.alive = batch.targets_alive;
+    }
+
+    fn until(source: &mut PerfSource, enough: impl Fn(&Seen) -> bool) -> Seen {
+        let mut seen = Seen::default();
+        let end = Instant::now() + Duration::from_secs(30);
+        while !enough(&seen) && Instant::now() < end {
+            seen.take(source);
+        }
+        seen
+    }
+}
+
+/// This program keeps no frame pointers, and its tables are not there yet when
+/// the first samples come.
+#[test]
+fn stacks_are_whole_and_threads_have_their_names() {
+    let _alone = alone();
+    let Some(mut source) = start(only(std::process::id()), 199) else {
+        return;
+    };
+    let threads = burn::Threads::start_deep(2);
+    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 800);
+    drop(threads);
+    let burning = || {
+        seen.samples
+            .iter()
+            .filter(|sample| &*sample.comm == burn::THREAD_NAME)
+    };
+    let all = burning().count();
+    let whole = burning()
+        .filter(|sample| sample.ending == Ending::Root)
+        .count();
+    let deepest = burning().map(|sample| sample.frames.len()).max();
+    assert!(all > 200, "{all} samples of burning threads");
+    assert!(whole * 100 >= all * 98, "{whole} of {all} whole");
+    assert!(deepest > Some(burn::DEPTH as usize), "{deepest:?} frames");
+    let tids: BTreeSet<u32> = burning().map(|sample| sample.tid).collect();
+    assert_eq!(tids.len(), 2, "both threads are seen");
+}
+
+#[test]
+fn samples_are_busy_time_times_rate() {
+    let _alone = alone();
+    let Some(mut source) = start(only(std::process::id()), 499) else {
+        return;
+    };
+    let threads = burn::Threads::start(2);
+    let before = burn::cpu_seconds();
+    let first = Seen::until(&mut source, |seen| seen.taken > 0);
+    let seen = Seen::until(&mut source, |seen| seen.taken > first.taken + 2_000);
+    let busy = burn::cpu_seconds() - before;
+    drop(threads);
+    let ratio = seen.taken as f64 / (busy * 499.0);
+    // Ticks in the kernel are missing where we may not see them.
+    assert!((0.85..1.05).contains(&ratio), "{ratio} of expected");
+    assert_eq!(seen.lost, 0);
+}
+
+#[test]
+fn what_a_target_starts_is_a_target_and_nobody_else() {
+    let _alone = alone();
+    // It waits, starts another program, and that one works.
+    let script = "sleep 0.3; sha256sum /dev/zero & echo $!; wait";
+    let mut shell = Command::new("sh")
+        .args(["-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let target = Target {
+        children: true,
+        ..only(shell.id())
+    };
+    let Some(mut source) = start(target, 199) else {
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        return;
+    };
+    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 200);
+    let names: BTreeSet<&str> = seen.samples.iter().map(|sample| &*sample.comm).collect();
+    let whole = seen
+        .samples
+        .iter()
+        .filter(|sample| sample.ending == Ending::Root)
+        .count();
+    let worker = seen
+        .pids
+        .values()
+        .copied()
+        .find(|pid| *pid != shell.id())
+        .expect("the child is told of");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(worker.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    shell.wait().unwrap();
+    assert!(names.contains("sha256sum"), "{names:?}");
+    assert!(
+        names
+            .iter()
+            .all(|name| ["sh", "sleep", "sha256sum"].contains(name)),
+        "{names:?}"
+    );
+    assert!(whole * 100 >= seen.samples.len() * 95, "{whole} whole");
+    let ended = Seen::until(&mut source, |seen| seen.alive == Some(0));
+    assert_eq!(ended.alive, Some(0), "the end of all targets is seen");
+    // An event of the dead is always ready: that must not become a busy loop.
+    let begun = Instant::now();
+    for _ in 0..10 {
+        source.poll(Duration::from_millis(20)).unwrap();
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(150));
+}

@@ -1,0 +1,132 @@
+//! Who takes the samples of a run: BPF, or perf where BPF cannot be had. Decided
+//! before the screen opens, as far as it can be known by then.
+
+use crate::cli::EngineChoice;
+use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
+use crate::failure::{Exit, Failure};
+use crate::target::Target;
+use probe::privilege::Rights;
+use probe::{BpfSource, PerfSource, Source, features};
+
+/// What will be tried, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sampler {
+    Bpf,
+    /// The kernel may still refuse the programs.
+    BpfElsePerf,
+    /// And why it is not BPF, unless it was asked for.
+    Perf(Option<String>),
+}
+
+impl Sampler {
+    /// The one for this target, by our rights. A command that is not started
+    /// yet will be a process of ours, like this one.
+    pub fn choose(choice: EngineChoice, target: &probe::Target) -> Result<Self, Failure> {
+        match choice {
+            EngineChoice::Bpf => {
+                may_use_bpf(target).map_err(|why| *why.0)?;
+                Ok(Self::Bpf)
+            }
+            EngineChoice::Perf => match PerfSource::may_sample(target) {
+                Ok(()) => Ok(Self::Perf(None)),
+                Err(error) => Err(not_even_by_perf(&error, features::perf_event_paranoid())),
+            },
+            EngineChoice::Auto => match may_use_bpf(target) {
+                Ok(()) => Ok(Self::BpfElsePerf),
+                Err(WithoutBpf(failure, why)) => match PerfSource::may_sample(target) {
+                    Ok(()) => Ok(Self::Perf(Some(format!(
+                        "sampling by perf, not BPF: {why}"
+                    )))),
+                    // What BPF would take is what is worth having.
+                    Err(_) => Err(*failure),
+                },
+            },
+        }
+    }
+
+    /// Begins to sample. The error is the whole sentence for the user.
+    pub fn start(self, config: &probe::Config) -> Result<Box<dyn Source>, String> {
+        let cannot = |error: probe::Error| format!("cannot sample: {error}");
+        let because = match self {
+            Self::Perf(because) => because,
+            Self::Bpf | Self::BpfElsePerf => match BpfSource::start(config) {
+                Ok(source) => return Ok(Box::new(source)),
+                Err(error) if self == Self::Bpf => {
+                    return Err(format!("{}{}", cannot(error), what_is_missing()));
+                }
+                Err(error) => Some(format!("sampling by perf, not BPF: {error}")),
+            },
+        };
+        let source = PerfSource::start(config).map_err(|error| {
+            let by_bpf = because.as_ref().map(|why| format!("\n  {why}"));
+            format!("{}{}", cannot(error), by_bpf.unwrap_or_default())
+        })?;
+        Ok(Box::new(match because {
+            Some(reason) => source.because(reason),
+            None => source,
+        }))
+    }
+}
+
+/// The failure it would be, and the same in a few words.
+struct WithoutBpf(Box<Failure>, String);
+
+fn may_use_bpf(target: &probe::Target) -> Result<(), WithoutBpf> {
+    let rights = Rights::current().map_err(|error| {
+        let sentence = format!("failed to read `/proc/self/status`: {error}");
+        WithoutBpf(Box::new(Failure::failed(sentence.clone())), sentence)
+    })?;
+    rights.can_sample().map_err(|missing| {
+        let paranoid = features::perf_event_paranoid();
+        let failure = cannot_sample(&missing, paranoid, &Invocation::current());
+        WithoutBpf(Box::new(failure), missing.to_string())
+    })?;
+    same_numbers_as_the_kernel(target)
+}
+
+/// The kernel side sees the host's numbers; in a namespace with numbers of its
+/// own every name would be that of somebody else.
+fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> {
+    if !features::in_host_pid_namespace() {
+        let why = "this container has a pid namespace of its own";
+        let failure = Failure::new(Exit::NotPossible, format!("cannot sample: {why}"))
+            .detail("pids in here are not those that the kernel's samples carry")
+            .remedy("docker run --pid=host …", "starts it in the host's");
+        return Err(WithoutBpf(Box::new(failure), why.into()));
+    }
+    if target.cgroup.is_some() && !features::in_host_cgroup_namespace() {
+        let why = "this container has a cgroup namespace of its own";
+        let failure = Failure::new(Exit::NotPossible, format!("cannot use -g: {why}"))
+            .remedy("docker run --cgroupns=host …", "starts it in the host's");
+        return Err(WithoutBpf(Box::new(failure), why.into()));
+    }
+    Ok(())
+}
+
+/// What this machine lacks, as `doctor` would say it: an error of the kernel's
+/// seldom tells.
+fn what_is_missing() -> String {
+    let Ok(rights) = Rights::current() else {
+        return String::new();
+    };
+    features::survey(&rights)
+        .into_iter()
+        .filter(|finding| finding.level == features::Level::Fail)
+        .map(|finding| format!("\n  {}", finding.what))
+        .collect()
+}
+
+/// As the sampler wants it.
+pub fn probe_target(target: &Target) -> probe::Target {
+    probe::Target {
+        pids: target.pids.clone(),
+        tids: target.tids.clone(),
+        comm: None,
+        cgroup: target.cgroup.as_ref().map(|cgroup| probe::CgroupTarget {
+            directory: cgroup.directory.clone(),
+            id: cgroup.id,
+            level: cgroup.level,
+        }),
+        children: target.children && !target.pids.is_empty(),
+    }
+}
