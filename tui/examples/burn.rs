@@ -57,32 +57,33 @@ fn burn(time: Duration) -> u64 {
     rounds
 }
 
+/// No function, so that the work is the caller's own, also to those who see
+/// inlined functions. Each step waits for the last (xorshift), so its time does
+/// not depend on where the loop happens to lie.
+macro_rules! work {
+    ($steps:expr, $seed:expr) => {{
+        let (mut state, mut left) = (black_box($seed), $steps);
+        while left > 0 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            left -= 1;
+        }
+        black_box(state)
+    }};
+}
+
 #[inline(never)]
 fn burn_sixty() -> u64 {
-    work(6 * STEPS, 0x1234_5601)
+    work!(6 * STEPS, 0x1234_5601u64)
 }
 
 #[inline(never)]
 fn burn_thirty() -> u64 {
-    work(3 * STEPS, 0x1234_5602)
+    work!(3 * STEPS, 0x1234_5602u64)
 }
 
 #[inline(never)]
 fn burn_ten() -> u64 {
-    work(STEPS, 0x1234_5603)
-}
-
-/// Inlined, so that the work is the caller's own, and free of calls even
-/// without optimization. Each step waits for the last (xorshift), so its time
-/// does not depend on where the loop happens to lie.
-#[inline(always)]
-fn work(steps: u64, seed: u64) -> u64 {
-    let (mut state, mut left) = (black_box(seed), steps);
-    while left > 0 {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        left -= 1;
-    }
-    black_box(state)
+    work!(STEPS, 0x1234_5603u64)
 }

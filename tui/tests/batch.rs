@@ -60,9 +60,9 @@ fn reports_add_up() {
     assert_eq!(reports.len(), 5);
     let last = &reports[4];
     // Each begins where the last one ended. What came in after the last, while
-    // it waited for names, is in `samples_run` only.
+    // it waited for names, is in the counts of the run only.
     assert!(sum(&reports, "samples") <= number(last, "samples_run"));
-    assert_eq!(sum(&reports, "lost"), number(last, "lost_run"));
+    assert!(sum(&reports, "lost") <= number(last, "lost_run"));
     let mut end = None;
     for report in &reports {
         check_sums(report);
