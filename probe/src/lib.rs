@@ -23,6 +23,7 @@ mod error;
 pub mod features;
 mod loader;
 mod mappings;
+pub mod memory;
 mod modules;
 mod native;
 pub mod perf;

@@ -10,6 +10,7 @@ mod check;
 use crate::clocks::now_ns;
 use crate::decode::{RawSample, StackCopy};
 use crate::mappings::{Backing, Mappings};
+use crate::memory;
 use crate::native;
 use crate::resolve::Located;
 use crate::sample::{Module, ModuleId, ModuleKind, WalkCheck};
@@ -248,7 +249,7 @@ impl Unwinding {
         self.tables.sweep(now_ns);
         let waiting = self.tables.stats().waiting + self.held.len();
         if waiting == 0 && self.was_waiting {
-            give_memory_back();
+            memory::give_back();
         }
         self.was_waiting = waiting > 0;
     }
@@ -310,16 +311,6 @@ fn layout(mappings: &Mappings) -> Vec<MappedRange> {
         },
     };
     mappings.iter().map(range).collect()
-}
-
-/// Building tables and holding stacks takes memory for a moment that the
-/// allocator would keep for ever.
-fn give_memory_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes its own locks, and invalidates nothing.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 /// The vDSO is the same in every 64-bit process; ours can be read.

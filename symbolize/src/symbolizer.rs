@@ -41,6 +41,7 @@ pub struct Symbolizer {
     files: Cache<Key, Result<Arc<ElfSymbols>, Reason>>,
     lines: Cache<FileId, Result<Option<Arc<Lines>>, Reason>>,
     tables: Option<TableCache>,
+    debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
 }
 
@@ -58,6 +59,16 @@ impl Symbolizer {
     pub fn with_tables(self, tables: TableCache) -> Symbolizer {
         let tables = Some(tables);
         Symbolizer { tables, ..self }
+    }
+
+    /// Leaves alone files that have more debug information than this, if they
+    /// have no range table yet.
+    pub fn with_debug_bytes_max(self, bytes: u64) -> Symbolizer {
+        let debug_bytes_max = Some(bytes);
+        Symbolizer {
+            debug_bytes_max,
+            ..self
+        }
     }
 
     /// The symbols of a file, from the cache or read now.
@@ -92,7 +103,8 @@ impl Symbolizer {
         let lines = slot.get_or_init(|| {
             let files = DebugFiles::of(&source, self.remote);
             let tables = self.tables.as_ref();
-            let lines = Lines::open(symbols.object(), files, tables, DEBUG_BYTES_MAX);
+            let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
+            let lines = Lines::open(symbols.object(), files, tables, bytes_max);
             let lines = lines.map_err(|error| error.reason())?;
             Ok(lines.map(Arc::new))
         });

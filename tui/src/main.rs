@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     trace::process_begins();
+    probe::memory::share_arenas();
     let outcome = cli::parse(std::env::args_os()).and_then(commands::run);
     match outcome {
         Ok(exit) => exit.into(),

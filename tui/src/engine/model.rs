@@ -4,7 +4,7 @@ use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
 use super::losses::Losses;
 use super::naming::{Line, NamedModule, Naming};
-use super::sources::Sources;
+use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
 use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
@@ -449,9 +449,10 @@ impl Model {
 fn symbolizer() -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
+    let symbolizer = Symbolizer::new().with_debug_bytes_max(DEBUG_BYTES_MAX);
     match tables {
-        Some(tables) => Symbolizer::new().with_tables(tables),
-        None => Symbolizer::new(),
+        Some(tables) => symbolizer.with_tables(tables),
+        None => symbolizer,
     }
 }
 

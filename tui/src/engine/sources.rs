@@ -17,10 +17,14 @@ const QUIET: Duration = Duration::from_secs(2);
 /// How long they wait at most: on a busy machine it is never quiet.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Debug information of which the whole table is made: some seconds of one
-/// CPU, once for each build of a program. What is larger stays with the units
-/// that are asked for.
-const WHOLE_BYTES_MAX: usize = 256 << 20;
+/// Debug information of which the whole table is made: a second of one CPU, once
+/// for each build of a program. What is larger stays with the units that are
+/// asked for.
+const WHOLE_BYTES_MAX: usize = 16 << 20;
+
+/// Debug information that is held in memory at all, per file. A profiler must
+/// stay small beside what it watches: what is larger has names, and no lines.
+pub const DEBUG_BYTES_MAX: u64 = 48 << 20;
 
 /// Below everything else, as the kernel counts.
 const NICE: i32 = 19;
@@ -143,6 +147,9 @@ struct Worker {
     unfinished: Vec<Arc<Lines>>,
     /// When a table was made last, or one was wanted first.
     since: Instant,
+    /// Debug information was read since the allocator was last asked to give
+    /// back what is free.
+    holds_memory: bool,
 }
 
 impl Worker {
@@ -152,6 +159,7 @@ impl Worker {
             results,
             unfinished: Vec::new(),
             since: Instant::now(),
+            holds_memory: false,
         }
     }
 
@@ -159,7 +167,8 @@ impl Worker {
         // Whoever may not even lower it works all the same.
         _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         loop {
-            let next = match self.unfinished.is_empty() {
+            let is_idle = self.unfinished.is_empty() && !self.holds_memory;
+            let next = match is_idle {
                 true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => queue.recv_timeout(QUIET),
             };
@@ -172,6 +181,10 @@ impl Worker {
                         self.finish_one();
                     }
                 }
+                Err(RecvTimeoutError::Timeout) if self.unfinished.is_empty() => {
+                    probe::memory::give_back();
+                    self.holds_memory = false;
+                }
                 Err(RecvTimeoutError::Timeout) => self.finish_one(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -179,6 +192,7 @@ impl Worker {
     }
 
     fn answer(&mut self, request: &Request) -> Result<(), ()> {
+        self.holds_memory = true;
         // A parser's mistake must cost one file's lines, not all that follow.
         let found = catch_unwind(AssertUnwindSafe(|| self.find_all(request)));
         let sources = found.unwrap_or_else(|_| without_lines(request));
