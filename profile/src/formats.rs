@@ -8,9 +8,12 @@
 //! - [`wire`]: numbers and strings as bytes, and reading them from strangers
 //! - [`pft`]: ours; everything, written while recording
 //! - [`folded`]: one line a stack, for flame graph tools
+//! - [`pprof`]: whole stacks with addresses and lines, for `go tool pprof` and
+//!   services that keep profiles
 
 pub mod folded;
 pub mod pft;
+pub mod pprof;
 mod wire;
 
 use std::path::Path;
@@ -20,16 +23,18 @@ use std::path::Path;
 pub enum Format {
     Pft,
     Folded,
+    Pprof,
 }
 
 impl Format {
-    pub const ALL: [Format; 2] = [Format::Pft, Format::Folded];
+    pub const ALL: [Format; 3] = [Format::Pft, Format::Folded, Format::Pprof];
 
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
         match self {
             Format::Pft => "pft",
             Format::Folded => "folded",
+            Format::Pprof => "pprof",
         }
     }
 
@@ -40,6 +45,7 @@ impl Format {
         Some(match () {
             () if ends(&[".pft"]) => Format::Pft,
             () if ends(&[".folded", ".collapsed"]) => Format::Folded,
+            () if ends(&[".pb.gz", ".pprof", ".pprof.gz"]) => Format::Pprof,
             () => return None,
         })
     }
@@ -55,6 +61,12 @@ impl Format {
                 "modules and addresses",
                 "source lines",
                 "loss counters",
+            ],
+            Format::Pprof => &[
+                "when in its time a sample was taken",
+                "CPU",
+                "control groups and users",
+                "why a function has no name",
             ],
         }
     }

@@ -22,6 +22,7 @@
 //! - [`flame`]: a tree laid out in cells
 //! - [`page`]: one function, its callers and callees
 //! - [`heat`]: samples by second and place in the second
+//! - [`traces`]: whole stacks by thread, for files
 
 mod flame;
 mod functions;
@@ -33,6 +34,7 @@ mod selection;
 mod shape;
 mod sort;
 mod threads;
+mod traces;
 mod tree;
 mod trend;
 
@@ -42,6 +44,7 @@ pub use heat::HeatMap;
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
 pub use selection::Selection;
+pub(crate) use traces::{Place, Trace};
 pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind};
 
 use crate::Filter;

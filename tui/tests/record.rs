@@ -64,6 +64,11 @@ fn formats_change_and_come_back() {
     let out = text(&back.stdout);
     assert_eq!(out.lines().collect::<Vec<_>>(), lines);
     assert!(text(&back.stderr).contains("does not hold: time"));
+    let packed = folder.path().join("a.pb.gz");
+    let packed = packed.to_str().unwrap();
+    run(&mut proftop(&["export", name, packed]));
+    let back = run(&mut proftop(&["export", packed, "-", "--format", "folded"]));
+    assert_eq!(text(&back.stdout), out);
     let again = run(&mut proftop(&["export", name, name]));
     assert_eq!(again.status.code(), Some(1), "never overwritten unasked");
 

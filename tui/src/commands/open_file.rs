@@ -2,7 +2,7 @@
 //! its name.
 
 use crate::failure::Failure;
-use profile::formats::{FormatError, folded, pft};
+use profile::formats::{FormatError, folded, pft, pprof};
 use profile::{Limits, View};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -41,11 +41,11 @@ fn read(mut input: BufReader<Box<dyn Read>>) -> Result<Opened, FormatError> {
     (&mut input)
         .take(pft::MAGIC.len() as u64)
         .read_to_end(&mut start)?;
-    let is_pft = start == pft::MAGIC;
-    let whole = io::Cursor::new(start).chain(input);
-    let (store, mut notes) = match is_pft {
-        true => pft::read(whole, limits)?,
-        false => (folded::read(BufReader::new(whole), limits)?, Vec::new()),
+    let whole = io::Cursor::new(start.clone()).chain(input);
+    let (store, mut notes) = match () {
+        () if start == pft::MAGIC => pft::read(whole, limits)?,
+        () if pprof::is_start(&start) => pprof::read(whole, limits)?,
+        () => (folded::read(BufReader::new(whole), limits)?, Vec::new()),
     };
     let stats = store.stats();
     if stats.refused_late + stats.refused_memory > 0 {

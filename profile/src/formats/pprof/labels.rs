@@ -1,0 +1,91 @@
+//! What a sample's labels say: whose it is, and how its stack ended.
+
+use super::proto::Fields;
+use super::tables::Tables;
+use super::{ENDING_LABEL, field};
+use crate::formats::FormatError;
+use std::collections::HashMap;
+
+/// The labels that are understood: ours, and those of other samplers.
+#[derive(Debug, Clone, Copy)]
+enum Key {
+    Thread,
+    Tid,
+    Comm,
+    Pid,
+    Ending,
+    Other,
+}
+
+impl Key {
+    fn of(word: &[u8]) -> Self {
+        match word {
+            b"thread" | b"thread_name" | b"thread-name" => Key::Thread,
+            b"tid" | b"thread_id" | b"thread-id" => Key::Tid,
+            b"comm" | b"process_name" | b"process-name" => Key::Comm,
+            b"pid" | b"process_id" | b"process-id" => Key::Pid,
+            word if word == ENDING_LABEL.as_bytes() => Key::Ending,
+            _ => Key::Other,
+        }
+    }
+}
+
+/// What a sample's labels say.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    /// Texts by number, 0 for none.
+    pub(super) thread: u64,
+    pub(super) comm: u64,
+    pub(super) ending: u64,
+    pub(super) tid: u32,
+    pub(super) pid: u32,
+}
+
+/// The keys that were met, by the number of their text.
+#[derive(Debug, Default)]
+pub(super) struct Keys(HashMap<u64, Key>);
+
+impl Labels {
+    pub(super) fn add(
+        &mut self,
+        mut fields: Fields<'_>,
+        keys: &mut Keys,
+        tables: &Tables<'_>,
+    ) -> Result<(), FormatError> {
+        let (mut key, mut text, mut number) = (0, 0, 0);
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                field::label::KEY => key = value.number()?,
+                field::label::TEXT => text = value.number()?,
+                field::label::NUMBER => number = value.number()?,
+                _ => {}
+            }
+        }
+        let key = match keys.0.get(&key) {
+            Some(known) => *known,
+            None => {
+                let known = Key::of(tables.bytes(key)?);
+                keys.0.insert(key, known);
+                known
+            }
+        };
+        match key {
+            Key::Thread => self.thread = text,
+            Key::Comm => self.comm = text,
+            Key::Ending => self.ending = text,
+            Key::Tid => self.tid = small_number(tables, text, number)?,
+            Key::Pid => self.pid = small_number(tables, text, number)?,
+            Key::Other => {}
+        }
+        Ok(())
+    }
+}
+
+/// A pid, which some write as text.
+fn small_number(tables: &Tables<'_>, text: u64, number: u64) -> Result<u32, FormatError> {
+    if text == 0 {
+        return Ok(u32::try_from(number).unwrap_or(0));
+    }
+    let text = std::str::from_utf8(tables.bytes(text)?);
+    Ok(text.ok().and_then(|text| text.parse().ok()).unwrap_or(0))
+}

@@ -1,0 +1,64 @@
+//! The names of places, told to the store once it has their stacks.
+
+use super::reader::{Reader, Step};
+use super::tables::Line;
+use crate::formats::FormatError;
+use crate::{NameState, SourceFrame};
+use std::sync::Arc;
+
+/// Functions at one place that are read.
+const LINES_MAX: usize = 256;
+
+/// Letters of all names, each counted where it is used.
+const LETTERS_MAX: usize = 1 << 30;
+
+/// Why a location without a line has no name.
+const NOT_TOLD: &str = "not_told";
+
+impl Reader<'_> {
+    pub(super) fn add_names(&mut self) -> Result<(), FormatError> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut letters = 0;
+        for at in 0..self.tables.locations.len() {
+            let (id, location) = self.tables.locations[at];
+            let Some(Step::Frame(frame)) = self.steps.get(&id) else {
+                continue;
+            };
+            let Some(frame) = self.store.find_frame(frame) else {
+                continue;
+            };
+            location.lines(&mut lines)?;
+            let Some(own) = lines.pop() else {
+                self.store.set_name(frame, NameState::Unnamed(NOT_TOLD));
+                continue;
+            };
+            lines.truncate(LINES_MAX);
+            let mut chain = Vec::with_capacity(lines.len() + 1);
+            for line in lines.iter().chain([&own]) {
+                let function = self.tables.function(line.function)?;
+                let name = self.tables.text(function.name)?;
+                let file = self.tables.text(function.file)?;
+                letters += name.len() + file.len();
+                chain.push((name, file, u32::try_from(line.line).unwrap_or(0)));
+            }
+            if letters > LETTERS_MAX {
+                return Err(FormatError::TooLarge("the names of its functions"));
+            }
+            if let Some((name, _, _)) = chain.last() {
+                self.store
+                    .set_name(frame, NameState::Named(Arc::clone(name)));
+            }
+            let has_source =
+                |(_, file, line): &(Arc<str>, Arc<str>, u32)| *line > 0 || !file.is_empty();
+            if chain.len() > 1 || chain.iter().any(has_source) {
+                let told = chain.iter().map(|(function, file, line)| SourceFrame {
+                    function,
+                    file,
+                    line: *line,
+                });
+                self.store.set_source(frame, &told.collect::<Vec<_>>());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,362 @@
+//! A message as a store.
+//!
+//! All samples are put at one time, the last moment of the duration, as pprof
+//! does not tell theirs.
+
+use super::field;
+use super::labels::{Keys, Labels};
+use super::meaning::meaning;
+use super::proto::{Fields, Value};
+use super::tables::{Line, Location, Mapping, Tables, damaged, kind_of, room};
+use crate::formats::FormatError;
+use crate::{
+    Ending, Frame, FrameKind, Limits, ModuleId, NewSample, ProcessId, STACK_DEPTH_MAX, Store,
+};
+use flate2::bufread::MultiGzDecoder;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+/// What a file may unpack to: a hundred times what a busy machine's hour is.
+const RAW_BYTES_MAX: u64 = 512 << 20;
+
+/// All samples together weigh at most that: sums stay exact everywhere.
+const WEIGHT_MAX: u64 = 1 << 53;
+
+/// Longer than anybody samples.
+const DURATION_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
+
+/// The module of locations that are in no mapping.
+const NO_MAPPING: ModuleId = ModuleId(0);
+
+/// Reads a whole file; the sentences say what was left out of it.
+pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), FormatError> {
+    let message = unpack(BufReader::new(input), RAW_BYTES_MAX)?;
+    let mut reader = Reader::new(&message, limits)?;
+    reader.add_modules()?;
+    reader.add_locations()?;
+    let mut fields = Fields::new(&message);
+    while let Some((field, value)) = fields.next()? {
+        if field == field::profile::SAMPLE {
+            reader.add_sample(value)?;
+        }
+    }
+    reader.add_names()?;
+    let left_out = reader.left_out;
+    let note = format!("{left_out} samples count below zero and were left out");
+    let notes = (left_out > 0).then_some(note);
+    Ok((reader.store, notes.into_iter().collect()))
+}
+
+fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatError> {
+    let mut message = Vec::new();
+    let limit = bytes_max + 1;
+    if input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = MultiGzDecoder::new(input)
+            .take(limit)
+            .read_to_end(&mut message);
+        unpacked.map_err(|_| damaged("it cannot be unpacked"))?;
+    } else {
+        input.take(limit).read_to_end(&mut message)?;
+    }
+    match message.len() as u64 > bytes_max {
+        true => Err(FormatError::TooLarge("it unpacks to more than 512 MB")),
+        false => Ok(message),
+    }
+}
+
+/// What a location is on a stack.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Frame(Frame),
+    /// Ours: why the walk did not reach the root.
+    Stopped(Ending),
+    /// Ours: that there is no stack.
+    NoStack,
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) tables: Tables<'a>,
+    pub(super) store: Store,
+    /// Which of a sample's values counts.
+    value: usize,
+    time_ns: u64,
+    modules: HashMap<u64, (ModuleId, Mapping, Arc<str>)>,
+    pub(super) steps: HashMap<u64, Step>,
+    processes: HashMap<(u32, u64), ProcessId>,
+    /// What has no label of its own is called so.
+    program: Arc<str>,
+    keys: Keys,
+    weight: u64,
+    left_out: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(message: &'a [u8], limits: Limits) -> Result<Self, FormatError> {
+        let mut tables = Tables::read(message)?;
+        let mut store = Store::new(limits);
+        let (value, info) = meaning(&mut tables)?;
+        let duration = Some(tables.duration_ns).filter(|ns| *ns <= DURATION_NS_MAX);
+        store.begin(0);
+        store.set_info(info);
+        Ok(Self {
+            store,
+            value,
+            time_ns: duration.unwrap_or(0).saturating_sub(1),
+            modules: HashMap::new(),
+            steps: HashMap::new(),
+            processes: HashMap::new(),
+            program: "[unknown]".into(),
+            keys: Keys::default(),
+            weight: 0,
+            left_out: 0,
+            tables,
+        })
+    }
+
+    /// Each mapping is a module; the first one is the program.
+    fn add_modules(&mut self) -> Result<(), FormatError> {
+        self.store.add_module(NO_MAPPING, "", "");
+        let mut mappings: Vec<(u64, Mapping)> = self
+            .tables
+            .mappings
+            .iter()
+            .map(|(id, mapping)| (*id, *mapping))
+            .collect();
+        mappings.sort_unstable_by_key(|(id, _)| *id);
+        // Several mappings of one file are one module.
+        let mut known: HashMap<(u64, u64), ModuleId> = HashMap::new();
+        for (id, mapping) in mappings {
+            let path = self.tables.text(mapping.file)?;
+            let name = match path.starts_with('[') {
+                true => &path[..],
+                false => path.rsplit('/').next().unwrap_or_default(),
+            };
+            let next = ModuleId(known.len() as u32 + 1);
+            let module = *known
+                .entry((mapping.file, mapping.build_id))
+                .or_insert(next);
+            if module == next {
+                self.store.add_module(module, name, &path);
+                let build_id = hex(self.tables.bytes(mapping.build_id)?);
+                self.store.set_build_id(module, &build_id);
+                if module.0 == 1 && !name.is_empty() && !name.starts_with('[') {
+                    self.program = name.into();
+                }
+            }
+            self.modules.insert(id, (module, mapping, path));
+        }
+        Ok(())
+    }
+
+    /// Gives each location a frame of its own.
+    fn add_locations(&mut self) -> Result<(), FormatError> {
+        let mut taken: HashSet<Frame> = HashSet::new();
+        let mut lines = Vec::new();
+        for at in 0..self.tables.locations.len() {
+            let (id, location) = self.tables.locations[at];
+            let step = match self.honest_step(&location, &mut lines)? {
+                Some(step) => step,
+                None => {
+                    let mut frame = self.frame(&location)?;
+                    if location.address == 0 || !taken.insert(frame) {
+                        // Interpreters and filters tell functions, no addresses.
+                        frame.address = 1 << 62 | at as u64;
+                        taken.insert(frame);
+                    }
+                    Step::Frame(frame)
+                }
+            };
+            if id == 0 || self.steps.insert(id, step).is_some() {
+                return Err(damaged("two locations have one number"));
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&self, location: &Location<'_>) -> Result<Frame, FormatError> {
+        let address = location.address;
+        if location.mapping == 0 {
+            return Ok(Frame {
+                module: NO_MAPPING,
+                address,
+                kind: kind_of("", address),
+            });
+        }
+        let known = self.modules.get(&location.mapping);
+        let (module, mapping, path) =
+            known.ok_or_else(|| damaged("a mapping is used that it does not have"))?;
+        Ok(Frame {
+            module: *module,
+            address: address
+                .wrapping_sub(mapping.start)
+                .wrapping_add(mapping.offset),
+            kind: kind_of(path, address),
+        })
+    }
+
+    /// What stands for a missing part of a stack; nothing for a place in code.
+    fn honest_step(
+        &mut self,
+        location: &Location<'_>,
+        lines: &mut Vec<Line>,
+    ) -> Result<Option<Step>, FormatError> {
+        if location.mapping != 0 || location.address != 0 {
+            return Ok(None);
+        }
+        location.lines(lines)?;
+        let [line] = lines[..] else { return Ok(None) };
+        let name = self
+            .tables
+            .bytes(self.tables.function(line.function)?.name)?;
+        if name == b"[no stack]" {
+            return Ok(Some(Step::NoStack));
+        }
+        let cause = name
+            .strip_prefix(b"[stopped: ")
+            .and_then(|rest| rest.strip_suffix(b"]"));
+        Ok(cause.and_then(ending).map(Step::Stopped))
+    }
+
+    fn add_sample(&mut self, sample: Value<'_>) -> Result<(), FormatError> {
+        let mut fields = sample.fields()?;
+        let (mut frames, mut end, mut weight) = (Vec::new(), Ending::Root, 0i64);
+        let mut labels = Labels::default();
+        let mut values = 0;
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                field::sample::LOCATION => value.each_number(|id| {
+                    match self.steps.get(&id) {
+                        // The store says of longer ones that they were cut.
+                        Some(Step::Frame(_)) if frames.len() > STACK_DEPTH_MAX => {}
+                        Some(Step::Frame(frame)) => frames.push(*frame),
+                        Some(Step::Stopped(ending)) => end = *ending,
+                        Some(Step::NoStack) => {}
+                        None => return Err(damaged("a location is used that it does not have")),
+                    }
+                    Ok(())
+                })?,
+                field::sample::VALUE => value.each_number(|number| {
+                    if values == self.value {
+                        weight = number.cast_signed();
+                    }
+                    values += 1;
+                    Ok(())
+                })?,
+                field::sample::LABEL => {
+                    labels.add(value.fields()?, &mut self.keys, &self.tables)?
+                }
+                _ => {}
+            }
+        }
+        if values != self.tables.types.len() {
+            return Err(damaged(
+                "a sample has not as many values as there are types",
+            ));
+        }
+        let Ok(weight @ 1..) = u64::try_from(weight) else {
+            self.left_out += u64::from(weight < 0);
+            return Ok(());
+        };
+        self.weight = self.weight.saturating_add(weight);
+        if self.weight > WEIGHT_MAX {
+            return Err(FormatError::TooLarge(
+                "its samples add up to more than 2^53",
+            ));
+        }
+        if labels.ending != 0 {
+            end = ending(self.tables.bytes(labels.ending)?).unwrap_or(end);
+        }
+        self.keep(&labels, &frames, end, weight)
+    }
+
+    fn keep(
+        &mut self,
+        labels: &Labels,
+        frames: &[Frame],
+        ending: Ending,
+        weight: u64,
+    ) -> Result<(), FormatError> {
+        let thread = [labels.thread, labels.comm]
+            .into_iter()
+            .find(|text| *text != 0);
+        let comm = match thread {
+            Some(text) => self.tables.comm(text)?,
+            None => Arc::clone(&self.program),
+        };
+        let next = ProcessId(self.processes.len() as u32 + 1);
+        let process = *self
+            .processes
+            .entry((labels.pid, labels.comm))
+            .or_insert(next);
+        if process == next {
+            room(self.processes.len())?;
+            let name = match labels.comm {
+                0 => Arc::clone(&self.program),
+                text => self.tables.comm(text)?,
+            };
+            self.store.add_process(process, labels.pid, &name);
+        }
+        let in_kernel = |frame: &Frame| frame.kind == FrameKind::Kernel;
+        self.store.add_sample(NewSample {
+            time_ns: self.time_ns,
+            cpu: 0,
+            process,
+            tid: labels.tid,
+            comm: &comm,
+            frames,
+            kernel_frames: usize::from(frames.first().is_some_and(in_kernel)),
+            ending,
+            weight,
+        });
+        Ok(())
+    }
+}
+
+fn ending(word: &[u8]) -> Option<Ending> {
+    Ending::ALL
+        .into_iter()
+        .find(|ending| ending.label().as_bytes() == word)
+}
+
+/// A build-id as bytes; that of Go, which is no such number, as its letters.
+fn hex(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.chunks_exact(2);
+    let whole = pairs.remainder().is_empty();
+    let bytes: Option<Vec<u8>> = pairs
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect();
+    match bytes {
+        Some(bytes) if whole => bytes,
+        _ => text[..text.len().min(64)].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_bomb_is_refused() {
+        let level = flate2::Compression::fast();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), level);
+        packed.write_all(&[0; 5000]).expect("memory takes all");
+        // Several in one file are one text.
+        let twice = packed.finish().expect("memory takes all").repeat(2);
+        assert_eq!(unpack(&twice[..], 10_000).expect("fits").len(), 10_000);
+        for bytes in [&twice[..], &[8; 10_000]] {
+            let refused = unpack(bytes, 9_999);
+            assert!(matches!(refused, Err(FormatError::TooLarge(_))));
+        }
+    }
+
+    #[test]
+    fn build_ids_are_bytes_or_else_letters() {
+        assert_eq!(hex(b"ab09"), [0xab, 9]);
+        assert_eq!(hex(b"abc"), *b"abc");
+        assert_eq!(hex(b"go/x"), *b"go/x");
+        assert_eq!(hex(b""), [0; 0]);
+    }
+}

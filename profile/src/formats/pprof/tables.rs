@@ -1,0 +1,284 @@
+//! What a message defines: strings, mappings, functions, locations. They refer
+//! to each other by number, in any order, so all are read before any is used;
+//! samples, of which there may be many more, are left where they are.
+
+use super::field;
+use super::proto::{Fields, Value};
+use crate::FrameKind;
+use crate::formats::FormatError;
+use crate::formats::wire::clean;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Of each kind of thing in one file: several times what the largest programs
+/// have. They take more room here than in the file.
+const THINGS_MAX: usize = 1 << 21;
+
+/// What of a program's or thread's name is kept.
+const COMM_MAX: usize = 128;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mapping {
+    pub(super) start: u64,
+    pub(super) offset: u64,
+    pub(super) file: u64,
+    pub(super) build_id: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Function {
+    pub(super) name: u64,
+    pub(super) file: u64,
+}
+
+/// Where a stack goes through; its lines are still bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Location<'a> {
+    /// 0 for none.
+    pub(super) mapping: u64,
+    pub(super) address: u64,
+    fields: Fields<'a>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Line {
+    pub(super) function: u64,
+    pub(super) line: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ValueType {
+    pub(super) name: u64,
+    pub(super) unit: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tables<'a> {
+    strings: Vec<&'a [u8]>,
+    /// Made fit to be shown, once each.
+    texts: HashMap<u64, Arc<str>>,
+    pub(super) mappings: HashMap<u64, Mapping>,
+    pub(super) functions: HashMap<u64, Function>,
+    /// In the order of the file, which makes reading the same each time.
+    pub(super) locations: Vec<(u64, Location<'a>)>,
+    pub(super) types: Vec<ValueType>,
+    pub(super) default_type: u64,
+    pub(super) comments: Vec<u64>,
+    pub(super) period_type: ValueType,
+    pub(super) period: u64,
+    pub(super) time_ns: u64,
+    pub(super) duration_ns: u64,
+}
+
+pub(super) fn damaged(what: &str) -> FormatError {
+    FormatError::Damaged(what.into())
+}
+
+pub(super) fn room(count: usize) -> Result<(), FormatError> {
+    match count < THINGS_MAX {
+        true => Ok(()),
+        false => Err(FormatError::TooLarge(
+            "it describes more than two million things of a kind",
+        )),
+    }
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn read(message: &'a [u8]) -> Result<Self, FormatError> {
+        let mut tables = Self::default();
+        let mut fields = Fields::new(message);
+        while let Some((field, value)) = fields.next()? {
+            tables.add(field, value)?;
+        }
+        match tables.strings.first() {
+            Some(first) if !first.is_empty() => Err(damaged("its first string is not empty")),
+            _ => Ok(tables),
+        }
+    }
+
+    fn add(&mut self, field: u64, value: Value<'a>) -> Result<(), FormatError> {
+        use field::profile as field;
+        match field {
+            field::STRING => {
+                room(self.strings.len())?;
+                self.strings.push(value.bytes()?);
+            }
+            field::SAMPLE_TYPE if self.types.len() < 64 => {
+                self.types.push(value_type(value.fields()?)?);
+            }
+            field::SAMPLE_TYPE => {
+                return Err(FormatError::TooLarge(
+                    "its samples have more than 64 values",
+                ));
+            }
+            field::MAPPING => self.add_mapping(value.fields()?)?,
+            field::FUNCTION => self.add_function(value.fields()?)?,
+            field::LOCATION => self.add_location(value.fields()?)?,
+            field::TIME_NS => self.time_ns = value.number()?,
+            field::DURATION_NS => self.duration_ns = value.number()?,
+            field::PERIOD_TYPE => self.period_type = value_type(value.fields()?)?,
+            field::PERIOD => self.period = value.number()?,
+            field::DEFAULT_TYPE => self.default_type = value.number()?,
+            field::COMMENT => value.each_number(|number| {
+                // Nobody reads more.
+                if self.comments.len() < 64 {
+                    self.comments.push(number);
+                }
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_mapping(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
+        use field::mapping as field;
+        let (mut id, mut mapping) = (0, Mapping::default());
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                field::ID => id = value.number()?,
+                field::START => mapping.start = value.number()?,
+                field::OFFSET => mapping.offset = value.number()?,
+                field::FILE => mapping.file = value.number()?,
+                field::BUILD_ID => mapping.build_id = value.number()?,
+                _ => {}
+            }
+        }
+        room(self.mappings.len())?;
+        match id == 0 || self.mappings.insert(id, mapping).is_some() {
+            true => Err(damaged("two mappings have one number")),
+            false => Ok(()),
+        }
+    }
+
+    fn add_function(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
+        use field::function as field;
+        let (mut id, mut function, mut system_name) = (0, Function::default(), 0);
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                field::ID => id = value.number()?,
+                field::NAME => function.name = value.number()?,
+                field::SYSTEM_NAME => system_name = value.number()?,
+                field::FILE => function.file = value.number()?,
+                _ => {}
+            }
+        }
+        if function.name == 0 {
+            function.name = system_name;
+        }
+        room(self.functions.len())?;
+        match id == 0 || self.functions.insert(id, function).is_some() {
+            true => Err(damaged("two functions have one number")),
+            false => Ok(()),
+        }
+    }
+
+    fn add_location(&mut self, fields: Fields<'a>) -> Result<(), FormatError> {
+        use field::location as field;
+        let (mut id, mut mapping, mut address) = (0, 0, 0);
+        let mut rest = fields;
+        while let Some((field, value)) = rest.next()? {
+            match field {
+                field::ID => id = value.number()?,
+                field::MAPPING => mapping = value.number()?,
+                field::ADDRESS => address = value.number()?,
+                _ => {}
+            }
+        }
+        room(self.locations.len())?;
+        let location = Location {
+            mapping,
+            address,
+            fields,
+        };
+        self.locations.push((id, location));
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self, string: u64) -> Result<&'a [u8], FormatError> {
+        let found = usize::try_from(string)
+            .ok()
+            .and_then(|at| self.strings.get(at));
+        match found {
+            Some(found) => Ok(found),
+            // What is left out is the first one, which is empty.
+            None if string == 0 => Ok(b""),
+            None => Err(damaged("a string is used that it does not have")),
+        }
+    }
+
+    /// A text as it may be shown.
+    pub(super) fn text(&mut self, string: u64) -> Result<Arc<str>, FormatError> {
+        if let Some(text) = self.texts.get(&string) {
+            return Ok(Arc::clone(text));
+        }
+        let text: Arc<str> = clean(&String::from_utf8_lossy(self.bytes(string)?)).into();
+        self.texts.insert(string, Arc::clone(&text));
+        Ok(text)
+    }
+
+    /// The name of a process or thread.
+    pub(super) fn comm(&mut self, string: u64) -> Result<Arc<str>, FormatError> {
+        let text = self.text(string)?;
+        match text.char_indices().nth(COMM_MAX) {
+            Some((end, _)) => Ok(text[..end].into()),
+            None => Ok(text),
+        }
+    }
+
+    pub(super) fn function(&self, id: u64) -> Result<Function, FormatError> {
+        let function = self.functions.get(&id).copied();
+        function.ok_or_else(|| damaged("a function is used that it does not have"))
+    }
+}
+
+impl<'a> Location<'a> {
+    /// Innermost first.
+    pub(super) fn lines(&self, lines: &mut Vec<Line>) -> Result<(), FormatError> {
+        lines.clear();
+        let mut fields = self.fields;
+        while let Some((field, value)) = fields.next()? {
+            if field == field::location::LINE {
+                lines.push(line(value.fields()?)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(mut fields: Fields<'_>) -> Result<Line, FormatError> {
+    let mut line = Line::default();
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            field::line::FUNCTION => line.function = value.number()?,
+            field::line::LINE => line.line = value.number()?,
+            _ => {}
+        }
+    }
+    Ok(line)
+}
+
+fn value_type(mut fields: Fields<'_>) -> Result<ValueType, FormatError> {
+    let mut value_type = ValueType::default();
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            field::value_type::NAME => value_type.name = value.number()?,
+            field::value_type::UNIT => value_type.unit = value.number()?,
+            _ => {}
+        }
+    }
+    Ok(value_type)
+}
+
+/// On which side of the kernel boundary a mapping's frames are, by its name.
+pub(super) fn kind_of(file: &str, address: u64) -> FrameKind {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let is_kernel = file.starts_with("[kernel") || name.starts_with("vmlinux");
+    match file {
+        _ if is_kernel || name.ends_with(".ko") => FrameKind::Kernel,
+        // Addresses of processes lie below on every 64-bit machine.
+        "" if address >= 1 << 63 => FrameKind::Kernel,
+        "[anon]" | "//anon" => FrameKind::Jit,
+        _ => FrameKind::User,
+    }
+}

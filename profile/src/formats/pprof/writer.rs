@@ -1,0 +1,334 @@
+//! A selection as a message.
+
+use super::proto::Message;
+use super::{ENDING_LABEL, field};
+use crate::formats::FormatError;
+use crate::query::{Place, Trace};
+use crate::store::Module;
+use crate::{Frame, FrameId, FunctionId, Info, ModuleId, NameState, Selection, View};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Nearly as small as the best, at a quarter of its time.
+const LEVEL: u32 = 6;
+
+/// Mappings end at pages.
+const PAGE: u64 = 4096;
+
+/// Writes the stacks of a selection, by thread.
+pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
+    let mut writer = Writer::new(selection.view());
+    let scale = writer.add_types();
+    for trace in selection.traces() {
+        writer.add_sample(selection, &trace, scale);
+    }
+    writer.add_times(selection);
+    writer.add_comments();
+    let profile = writer.finish();
+    let mut packed = GzEncoder::new(out, Compression::new(LEVEL));
+    packed.write_all(&profile.0)?;
+    packed.finish()?.flush()?;
+    Ok(())
+}
+
+struct Writer<'a> {
+    view: &'a View,
+    profile: Message,
+    strings: Strings,
+    mappings: Vec<Mapping>,
+    mapping_of: HashMap<ModuleId, u64>,
+    locations: HashMap<Place, u64>,
+    functions: HashMap<(FunctionId, u64), u64>,
+}
+
+struct Mapping {
+    module: Module,
+    limit: u64,
+    is_named: bool,
+    has_files: bool,
+    has_inlined: bool,
+}
+
+/// Every text once; the first is empty.
+#[derive(Default)]
+struct Strings {
+    known: HashMap<Arc<str>, u64>,
+    ordered: Vec<Arc<str>>,
+}
+
+impl Strings {
+    fn add(&mut self, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(number) = self.known.get(text) {
+            return *number;
+        }
+        let text: Arc<str> = text.into();
+        self.ordered.push(Arc::clone(&text));
+        let number = self.ordered.len() as u64;
+        self.known.insert(text, number);
+        number
+    }
+}
+
+/// Nanoseconds that a sample stands for, if samples are ticks of known length.
+fn period_ns(info: &Info) -> Option<u64> {
+    let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
+    let hz = u64::from(info.rate_hz);
+    (is_cpu && hz > 0).then(|| 1_000_000_000 / hz)
+}
+
+impl<'a> Writer<'a> {
+    fn new(view: &'a View) -> Self {
+        Self {
+            view,
+            profile: Message::default(),
+            strings: Strings::default(),
+            mappings: Vec::new(),
+            mapping_of: HashMap::new(),
+            locations: HashMap::new(),
+            functions: HashMap::new(),
+        }
+    }
+
+    fn value_type(&mut self, name: &str, unit: &str) -> Message {
+        let mut message = Message::default();
+        message
+            .number(field::value_type::NAME, self.strings.add(name))
+            .number(field::value_type::UNIT, self.strings.add(unit));
+        message
+    }
+
+    /// What values mean; gives by what counts become the second of two.
+    fn add_types(&mut self) -> Option<u64> {
+        let info = Arc::clone(self.view.info());
+        let period_ns = period_ns(&info);
+        let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
+        let counts = match is_cpu {
+            true => self.value_type("samples", "count"),
+            false => self.value_type(&info.metric.name, &info.metric.unit),
+        };
+        self.profile.message(field::profile::SAMPLE_TYPE, &counts);
+        if let Some(period_ns) = period_ns {
+            let times = self.value_type("cpu", "nanoseconds");
+            self.profile
+                .message(field::profile::SAMPLE_TYPE, &times)
+                .message(field::profile::PERIOD_TYPE, &times)
+                .number(field::profile::PERIOD, period_ns);
+        }
+        period_ns
+    }
+
+    fn add_sample(&mut self, selection: &Selection, trace: &Trace, scale: Option<u64>) {
+        let places = selection.places(trace);
+        let locations: Vec<u64> = places
+            .into_iter()
+            .map(|place| self.location(place))
+            .collect();
+        let mut sample = Message::default();
+        sample.numbers(field::sample::LOCATION, &locations);
+        let time = scale.map(|ns| trace.samples.saturating_mul(ns).min(i64::MAX as u64));
+        let values: Vec<u64> = [Some(trace.samples), time].into_iter().flatten().collect();
+        sample.numbers(field::sample::VALUE, &values);
+
+        let people = &self.view.tables.processes;
+        let thread = people.thread(trace.thread);
+        let process = people.get(thread.process);
+        let (comm, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
+        let ending = match trace.ending.is_user_stack() {
+            true => "",
+            false => trace.ending.label(),
+        };
+        for (key, text) in [
+            ("thread", &*thread.comm),
+            ("comm", &**comm),
+            (ENDING_LABEL, ending),
+        ] {
+            if !text.is_empty() {
+                let mut label = Message::default();
+                label
+                    .number(field::label::KEY, self.strings.add(key))
+                    .number(field::label::TEXT, self.strings.add(text));
+                sample.message(field::sample::LABEL, &label);
+            }
+        }
+        for (key, number) in [("tid", thread.tid), ("pid", pid)] {
+            let mut label = Message::default();
+            label
+                .number(field::label::KEY, self.strings.add(key))
+                .number(field::label::NUMBER, number.into());
+            sample.message(field::sample::LABEL, &label);
+        }
+        self.profile.message(field::profile::SAMPLE, &sample);
+    }
+
+    fn location(&mut self, place: Place) -> u64 {
+        if let Some(number) = self.locations.get(&place) {
+            return *number;
+        }
+        let number = self.locations.len() as u64 + 1;
+        self.locations.insert(place, number);
+        let mut location = Message::default();
+        location.number(field::location::ID, number);
+        match place {
+            Place::Frame(id) => self.describe_frame(id, &mut location),
+            Place::Function(id) => {
+                let function = self.view.function(id);
+                let mapping = match self.view.frame(id) {
+                    Some(frame) if id.0 >= crate::intern::RESERVED => self.mapping(frame),
+                    _ => 0,
+                };
+                location.number(field::location::MAPPING, mapping);
+                let file = function.file.as_deref().unwrap_or_default();
+                let line = self.line(id, &function.name, file, 0);
+                location.message(field::location::LINE, &line);
+            }
+        }
+        self.profile.message(field::profile::LOCATION, &location);
+        number
+    }
+
+    /// Innermost inlined function first, as in our own chains.
+    fn describe_frame(&mut self, id: FrameId, location: &mut Message) {
+        let tables = &*self.view.tables;
+        let frame = tables.frames[id.0 as usize];
+        let mapping = self.mapping(frame);
+        location
+            .number(field::location::MAPPING, mapping)
+            .number(field::location::ADDRESS, frame.address);
+        let chain = tables.sources.chain(id);
+        let mapping = &mut self.mappings[mapping as usize - 1];
+        mapping.has_files |= chain
+            .iter()
+            .any(|link| tables.sources.file(*link).is_some());
+        mapping.has_inlined |= chain.len() > 1;
+        let NameState::Named(name) = tables.names.state(id) else {
+            // Who has the file names the inlined ones, too.
+            mapping.is_named = false;
+            return;
+        };
+        let own = chain.last();
+        for link in tables.sources.inlined_in(id) {
+            let file = tables.sources.file(*link).map_or("", |file| file);
+            let inlined = tables.names.name(link.function).map_or("", |name| name);
+            let line = self.line(link.function, inlined, file, link.line);
+            location.message(field::location::LINE, &line);
+        }
+        let file = own.and_then(|link| tables.sources.file(*link));
+        let line = self.line(
+            self.view.function_of(id),
+            &name,
+            file.map_or("", |file| file),
+            own.map_or(0, |link| link.line),
+        );
+        location.message(field::location::LINE, &line);
+    }
+
+    fn line(&mut self, id: FunctionId, name: &str, file: &str, line: u32) -> Message {
+        let file = self.strings.add(file);
+        let next = self.functions.len() as u64 + 1;
+        let number = *self.functions.entry((id, file)).or_insert(next);
+        if number == next {
+            let name = self.strings.add(name);
+            let mut function = Message::default();
+            function
+                .number(field::function::ID, number)
+                .number(field::function::NAME, name)
+                .number(field::function::SYSTEM_NAME, name)
+                .number(field::function::FILE, file);
+            self.profile.message(field::profile::FUNCTION, &function);
+        }
+        let mut message = Message::default();
+        message
+            .number(field::line::FUNCTION, number)
+            .number(field::line::LINE, line.into());
+        message
+    }
+
+    /// The mapping of the frame's module, made to reach its address.
+    fn mapping(&mut self, frame: Frame) -> u64 {
+        let next = self.mappings.len() as u64 + 1;
+        let number = *self.mapping_of.entry(frame.module).or_insert(next);
+        if number == next {
+            self.mappings.push(Mapping {
+                module: self.view.tables.modules.get(frame.module),
+                limit: 0,
+                is_named: true,
+                has_files: false,
+                has_inlined: false,
+            });
+        }
+        let mapping = &mut self.mappings[number as usize - 1];
+        let end = (frame.address / PAGE)
+            .saturating_add(1)
+            .saturating_mul(PAGE);
+        mapping.limit = mapping.limit.max(end);
+        number
+    }
+
+    fn add_times(&mut self, selection: &Selection) {
+        let window = selection.window();
+        let epoch_ms = self.view.info().epoch_unix_ms;
+        if let Ok(epoch_ms @ 1..) = u64::try_from(epoch_ms) {
+            let time = epoch_ms.saturating_mul(1_000_000);
+            let time = time.saturating_add(window.start_ns).min(i64::MAX as u64);
+            self.profile.number(field::profile::TIME_NS, time);
+        }
+        let duration = (window.end_ns - window.start_ns).min(i64::MAX as u64);
+        self.profile.number(field::profile::DURATION_NS, duration);
+    }
+
+    fn add_comments(&mut self) {
+        let info = Arc::clone(self.view.info());
+        let mut comments = vec![format!("proftop {}", env!("CARGO_PKG_VERSION"))];
+        for (what, text) in [
+            ("host", &info.host),
+            ("kernel", &info.kernel),
+            ("arch", &info.arch),
+            ("scope", &info.scope),
+        ] {
+            if !text.is_empty() {
+                comments.push(format!("{what}: {text}"));
+            }
+        }
+        if info.cpus > 0 {
+            comments.push(format!("cpus: {}", info.cpus));
+        }
+        if info.lost > 0 {
+            comments.push(format!("lost samples: {}", info.lost));
+        }
+        comments.extend(info.notes.iter().cloned());
+        for comment in comments {
+            let number = self.strings.add(&comment);
+            self.profile.number(field::profile::COMMENT, number);
+        }
+    }
+
+    fn finish(mut self) -> Message {
+        for (number, mapping) in (1u64..).zip(&self.mappings) {
+            let build_id: String = { mapping.module.build_id.iter() }
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let mut message = Message::default();
+            message
+                .number(field::mapping::ID, number)
+                .number(field::mapping::LIMIT, mapping.limit)
+                .number(field::mapping::FILE, self.strings.add(&mapping.module.path))
+                .number(field::mapping::BUILD_ID, self.strings.add(&build_id))
+                .number(field::mapping::HAS_FUNCTIONS, mapping.is_named.into())
+                .number(field::mapping::HAS_FILES, mapping.has_files.into())
+                .number(field::mapping::HAS_LINES, mapping.has_files.into())
+                .number(field::mapping::HAS_INLINED, mapping.has_inlined.into());
+            self.profile.message(field::profile::MAPPING, &message);
+        }
+        self.profile.bytes(field::profile::STRING, b"");
+        for text in &self.strings.ordered {
+            self.profile.bytes(field::profile::STRING, text.as_bytes());
+        }
+        self.profile
+    }
+}

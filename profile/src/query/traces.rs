@@ -1,0 +1,74 @@
+//! *Traces*: the selected samples as whole stacks, counted by thread. What
+//! files are written from that hold more than names.
+
+use super::selection::Selection;
+use crate::intern::{HIDDEN, RESERVED, StackId, stopped};
+use crate::query::shape::Step;
+use crate::store::ThreadSlot;
+use crate::{Ending, FrameId, FunctionId};
+
+/// The selected samples of one thread with one stack that ended in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(crate) thread: ThreadSlot,
+    stack: StackId,
+    pub(crate) ending: Ending,
+    pub(crate) samples: u64,
+}
+
+/// One place on a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// As it was sampled, with all that is inlined there.
+    Frame(FrameId),
+    /// Of a stack that the filter changed, or of none.
+    Function(FunctionId),
+}
+
+impl Selection {
+    /// In an order that depends on the store only.
+    pub(crate) fn traces(&self) -> Vec<Trace> {
+        let mut all: Vec<(u64, u8, u64)> = Vec::new();
+        self.visit(self.stamps, |sample| {
+            let who = u64::from(sample.thread.0) << 32 | u64::from(sample.stack.0);
+            all.push((who, sample.ending as u8, sample.weight));
+        });
+        all.sort_unstable();
+        let runs = all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+        runs.map(|run| Trace {
+            thread: ThreadSlot((run[0].0 >> 32) as u32),
+            stack: StackId(run[0].0 as u32),
+            ending: Ending::ALL[usize::from(run[0].1)],
+            samples: run.iter().map(|(_, _, weight)| weight).sum(),
+        })
+        .collect()
+    }
+
+    /// Innermost first; at the end why the walk did not reach the root.
+    pub(crate) fn places(&self, trace: &Trace) -> Vec<Place> {
+        let tables = &*self.view.tables;
+        let frames = tables.stacks.frames(trace.stack);
+        let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
+        let links = |frame: &u32| tables.sources.inlined_in(FrameId(*frame)).len() + 1;
+        // A filter only ever takes steps away, or all of them.
+        let is_whole =
+            shape[0] != HIDDEN.0 && frames.iter().map(links).sum::<usize>() == shape.len();
+        let mut places: Vec<Place> = match is_whole {
+            true => frames.iter().map(|frame| place(FrameId(*frame))).collect(),
+            false => { shape.iter() }
+                .map(|step| Place::Function(Step(*step).function()))
+                .collect(),
+        };
+        if trace.ending.is_user_stack() && !trace.ending.is_whole() {
+            places.push(Place::Function(stopped(trace.ending)));
+        }
+        places
+    }
+}
+
+fn place(frame: FrameId) -> Place {
+    match frame.0 < RESERVED {
+        true => Place::Function(frame),
+        false => Place::Frame(frame),
+    }
+}
