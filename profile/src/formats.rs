@@ -10,10 +10,14 @@
 //! - [`folded`]: one line a stack, for flame graph tools
 //! - [`pprof`]: whole stacks with addresses and lines, for `go tool pprof` and
 //!   services that keep profiles
+//! - [`speedscope`]: JSON for a viewer in the browser; only written
+//! - [`json`]: its strings
 
 pub mod folded;
+mod json;
 pub mod pft;
 pub mod pprof;
+pub mod speedscope;
 mod wire;
 
 use std::path::Path;
@@ -24,10 +28,16 @@ pub enum Format {
     Pft,
     Folded,
     Pprof,
+    Speedscope,
 }
 
 impl Format {
-    pub const ALL: [Format; 3] = [Format::Pft, Format::Folded, Format::Pprof];
+    pub const ALL: [Format; 4] = [
+        Format::Pft,
+        Format::Folded,
+        Format::Pprof,
+        Format::Speedscope,
+    ];
 
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
@@ -35,6 +45,7 @@ impl Format {
             Format::Pft => "pft",
             Format::Folded => "folded",
             Format::Pprof => "pprof",
+            Format::Speedscope => "speedscope",
         }
     }
 
@@ -46,6 +57,7 @@ impl Format {
             () if ends(&[".pft"]) => Format::Pft,
             () if ends(&[".folded", ".collapsed"]) => Format::Folded,
             () if ends(&[".pb.gz", ".pprof", ".pprof.gz"]) => Format::Pprof,
+            () if ends(&[".speedscope.json"]) => Format::Speedscope,
             () => return None,
         })
     }
@@ -67,6 +79,14 @@ impl Format {
                 "CPU",
                 "control groups and users",
                 "why a function has no name",
+            ],
+            Format::Speedscope => &[
+                "when a sample was taken",
+                "CPU",
+                "process and thread numbers",
+                "addresses",
+                "why a function has no name",
+                "loss counters",
             ],
         }
     }

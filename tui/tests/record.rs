@@ -82,6 +82,40 @@ fn formats_change_and_come_back() {
 }
 
 #[test]
+fn speedscope_has_every_sample_under_its_name() {
+    let hostile = "x\\\"</script><img onerror=a()>\u{2028}'&";
+    let input = format!("{FOLDED}web;main;{hostile} 7\n");
+    let export = ["export", "-", "-", "--format", "speedscope"];
+    let (code, out, _) = piped(&mut proftop(&export), input.as_bytes());
+    assert_eq!(code, Some(0));
+    assert!(!out.contains("</script>"), "{out}");
+    let file: serde_json::Value = serde_json::from_str(&out).expect("it is JSON");
+    let frames = list(&file["shared"], "frames");
+    let profiles = list(&file, "profiles");
+    assert_eq!(profiles[0]["name"], "postgres");
+    let mut lines = Vec::new();
+    for profile in profiles {
+        let weights = list(profile, "weights");
+        let total: f64 = weights.iter().filter_map(|w| w.as_f64()).sum();
+        assert_eq!(profile["endValue"].as_f64(), Some(total));
+        for (stack, weight) in list(profile, "samples").iter().zip(weights) {
+            let mut line = profile["name"].as_str().unwrap().to_string();
+            for frame in stack.as_array().unwrap() {
+                line += ";";
+                line += frames[frame.as_u64().unwrap() as usize]["name"]
+                    .as_str()
+                    .unwrap();
+            }
+            lines.push(format!("{line} {weight}"));
+        }
+    }
+    let mut wanted: Vec<&str> = input.lines().collect();
+    wanted.sort_unstable();
+    lines.sort_unstable();
+    assert_eq!(lines, wanted);
+}
+
+#[test]
 fn a_change_that_is_no_chance_fails_where_asked() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
