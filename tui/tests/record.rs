@@ -5,6 +5,11 @@ mod common;
 use common::wait_until;
 use common::{BURN_FUNCTIONS, BURN_SHARES};
 use common::{Process, band, burn_str, list, machine, number, proftop, reports, run, sum, text};
+use profile::formats::pft;
+use profile::{
+    Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
+    Store,
+};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write as _;
@@ -79,6 +84,39 @@ fn formats_change_and_come_back() {
     let (code, _, error) = piped(&mut proftop(&["report", "-"]), b"\x7fELF\n");
     assert_eq!(code, Some(1));
     assert!(error.contains("cannot read standard input"), "{error}");
+}
+
+/// The profile knows the words of a recording, not who says them: the two lists
+/// have to agree, or a reason becomes `other`.
+#[test]
+fn every_reason_for_having_no_name_survives_a_recording() {
+    for reason in symbolize::Reason::ALL {
+        let mut store = Store::new(Limits::default());
+        let frame = Frame {
+            module: ModuleId(0),
+            address: 1,
+            kind: FrameKind::User,
+        };
+        store.add_sample(NewSample {
+            time_ns: 0,
+            cpu: 0,
+            process: ProcessId(0),
+            tid: 1,
+            comm: "test",
+            frames: &[frame],
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight: 1,
+        });
+        let id = store.frames_to_name(1)[0];
+        store.set_name(id, NameState::Unnamed(reason.label()));
+        let mut file = Vec::new();
+        pft::write(&store.view(), &mut file).unwrap();
+        let (store, _) = pft::read(&file[..], Limits::default()).unwrap();
+        let selection = store.view().select(&Query::default(), &Cancel::new());
+        let unnamed = selection.unwrap().completeness().unnamed;
+        assert_eq!(unnamed, [(reason.label(), 1)]);
+    }
 }
 
 #[test]
