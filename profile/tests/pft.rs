@@ -330,3 +330,25 @@ ruby;[no stack] 2
         assert!(folded::read(bad.as_bytes(), limits()).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn folded_lines_of_odd_names_are_read_back() {
+    let text = ";a;b 5\n\\x23c;a 2\n";
+    let store = folded::read(text.as_bytes(), limits()).unwrap();
+    let selection = store
+        .view()
+        .select(&Query::default(), &Cancel::new())
+        .unwrap();
+    let mut again = Vec::new();
+    folded::write(&selection, &mut again).unwrap();
+    assert_eq!(String::from_utf8(again).unwrap(), text);
+    // A name that begins a comment must not make one.
+    let store = folded::read(";#a;b 5\n".as_bytes(), limits()).unwrap();
+    let selection = store
+        .view()
+        .select(&Query::default(), &Cancel::new())
+        .unwrap();
+    let mut line = Vec::new();
+    folded::write(&selection, &mut line).unwrap();
+    assert_eq!(String::from_utf8(line).unwrap(), ";#a;b 5\n");
+}

@@ -24,12 +24,17 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
         .stacks()
         .map(|(path, samples)| {
             let mut line = String::new();
-            for kind in path {
-                if !line.is_empty() {
+            for (depth, kind) in path.into_iter().enumerate() {
+                // Also behind a name that is empty.
+                if depth > 0 {
                     line.push(';');
                 }
                 let name = names.entry(kind).or_insert_with(|| step(&tree, kind));
                 line.push_str(name);
+            }
+            if line.starts_with('#') {
+                // It would be a comment.
+                line.replace_range(..1, r"\x23");
             }
             (line, samples)
         })
