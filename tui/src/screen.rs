@@ -22,8 +22,6 @@ pub mod state;
 pub mod table;
 /// The threads as a table.
 pub mod threads;
-/// The call tree.
-pub mod tree;
 
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
@@ -32,16 +30,14 @@ use profile::{FunctionRow, ProcessRow, ThreadRow};
 pub enum View {
     #[default]
     Functions,
-    Tree,
     Processes,
     Threads,
     Health,
 }
 
 impl View {
-    pub const ALL: [View; 5] = [
+    pub const ALL: [View; 4] = [
         View::Functions,
-        View::Tree,
         View::Processes,
         View::Threads,
         View::Health,
@@ -50,7 +46,6 @@ impl View {
     pub fn digit(self) -> char {
         match self {
             View::Functions => '1',
-            View::Tree => '2',
             View::Processes => '4',
             View::Threads => '5',
             View::Health => '8',
@@ -61,7 +56,6 @@ impl View {
     pub fn short_name(self) -> &'static str {
         match self {
             View::Functions => "Func",
-            View::Tree => "Tree",
             View::Processes => "Proc",
             View::Threads => "Thread",
             View::Health => "Health",
@@ -71,7 +65,6 @@ impl View {
     pub fn name(self) -> &'static str {
         match self {
             View::Functions => "Functions",
-            View::Tree => "Call tree",
             View::Processes => "Processes",
             View::Threads => "Threads",
             View::Health => "Health",
@@ -100,7 +93,6 @@ impl View {
 #[derive(Debug, Default)]
 pub struct Views {
     pub functions: table::Table<FunctionRow>,
-    pub tree: tree::Tree,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
@@ -143,8 +135,6 @@ pub enum Notice {
         position: Option<usize>,
     },
     NoFind,
-    /// So many steps down to the function where it ends.
-    HotPath(u32),
     Copied(String),
     Mouse(bool),
     NoOutput,
