@@ -11,9 +11,11 @@
 //! - [`pprof`]: whole stacks with addresses and lines, for `go tool pprof` and
 //!   services that keep profiles
 //! - [`speedscope`]: JSON for a viewer in the browser; only written
-//! - [`json`]: its strings
+//! - [`html`]: a flame graph as a page; only written
+//! - [`json`]: the strings of both
 
 pub mod folded;
+pub mod html;
 mod json;
 pub mod pft;
 pub mod pprof;
@@ -29,14 +31,16 @@ pub enum Format {
     Folded,
     Pprof,
     Speedscope,
+    Html,
 }
 
 impl Format {
-    pub const ALL: [Format; 4] = [
+    pub const ALL: [Format; 5] = [
         Format::Pft,
         Format::Folded,
         Format::Pprof,
         Format::Speedscope,
+        Format::Html,
     ];
 
     /// The word for it on a command line.
@@ -46,6 +50,7 @@ impl Format {
             Format::Folded => "folded",
             Format::Pprof => "pprof",
             Format::Speedscope => "speedscope",
+            Format::Html => "html",
         }
     }
 
@@ -58,6 +63,7 @@ impl Format {
             () if ends(&[".folded", ".collapsed"]) => Format::Folded,
             () if ends(&[".pb.gz", ".pprof", ".pprof.gz"]) => Format::Pprof,
             () if ends(&[".speedscope.json"]) => Format::Speedscope,
+            () if ends(&[".html"]) => Format::Html,
             () => return None,
         })
     }
@@ -87,6 +93,15 @@ impl Format {
                 "addresses",
                 "why a function has no name",
                 "loss counters",
+            ],
+            Format::Html => &[
+                "when a sample was taken",
+                "CPU",
+                "process and thread numbers",
+                "addresses",
+                "source lines",
+                "loss counters",
+                "what is less than a fifty-thousandth",
             ],
         }
     }

@@ -154,6 +154,32 @@ fn speedscope_has_every_sample_under_its_name() {
 }
 
 #[test]
+fn a_flame_graph_is_one_page_that_names_cannot_break() {
+    let hostile = "x\\\"</script><img onerror=a()>\u{2028}'&";
+    let input = format!("{FOLDED}web;main;{hostile} 7\n");
+    let export = ["export", "-", "-", "--format", "html"];
+    let (code, out, _) = piped(&mut proftop(&export), input.as_bytes());
+    assert_eq!(code, Some(0));
+    assert_eq!(out.matches("</script>").count(), 1, "{out}");
+    assert!(!out.contains("<img") && !out.contains("http://") && !out.contains("https://"));
+    let data = out.split_once("const profile = ").unwrap().1;
+    let data = data.split_once(";\nconst graph").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).expect("it is JSON");
+    let names = list(&data, "names");
+    let box_of = |wanted: &str| {
+        let boxes = list(&data, "rows")
+            .iter()
+            .flat_map(|row| row.as_array().unwrap());
+        let mut named = boxes.filter(|b| names[b[3].as_u64().unwrap() as usize][0] == wanted);
+        let samples = named.next().map(|b| b[2].as_u64().unwrap());
+        samples.unwrap_or(0)
+    };
+    for (name, samples) in [("all", 107), ("exec", 70), ("scan", 60), (hostile, 7)] {
+        assert_eq!(box_of(name), samples, "{name}");
+    }
+}
+
+#[test]
 fn a_change_that_is_no_chance_fails_where_asked() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

@@ -4,7 +4,7 @@ use super::open_file;
 use super::output::Output;
 use crate::cli::ExportConfig;
 use crate::failure::{Exit, Failure};
-use profile::formats::{Format, FormatError, folded, pft, pprof, speedscope};
+use profile::formats::{Format, FormatError, folded, html, pft, pprof, speedscope};
 use profile::{Cancel, Query, Selection};
 
 pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
@@ -52,5 +52,6 @@ fn write(selection: &Selection, format: Format, out: &mut Vec<u8>) -> Result<(),
         Format::Folded => folded::write(selection, out),
         Format::Pprof => pprof::write(selection, out),
         Format::Speedscope => speedscope::write(selection, out),
+        Format::Html => html::write(selection, out),
     }
 }
