@@ -78,6 +78,12 @@ fn cargo() -> String {
 fn build() -> Result<Vec<u8>> {
     let root = fingerprint::workspace();
     let output = build_folder(root);
+    // From nothing: cargo goes by times, and takes what another checkout left
+    // in a shared target folder for ours.
+    if output.exists() {
+        fs::remove_dir_all(&output)
+            .with_context(|| format!("cannot empty {}", output.display()))?;
+    }
     let mut command = Command::new(cargo());
     command
         .current_dir(root)

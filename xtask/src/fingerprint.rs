@@ -4,12 +4,16 @@ use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// The workspace that this xtask belongs to.
+/// The workspace that this xtask was started in. Asked when it runs, not when
+/// it was built: two checkouts that share a target folder share this program.
 pub fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the workspace")
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        std::env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+    });
+    FOLDER.parent().expect("xtask lies in the workspace")
 }
 
 /// SHA-256 over the path and content of every file that the object is made of,
