@@ -2,48 +2,20 @@
 //! others. Needs the rights to; says so where they are missing.
 
 mod burn;
+mod common;
 
-use probe::{BpfSource, Config, Counters, Ending, ModuleKind, Sample, Source, Target};
+use common::{Seen, alone, only, unless_forbidden};
+use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Target};
 use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use symbolize::{ElfSymbols, FileOffset};
 
-/// One at a time: each counts what the machine does.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 /// A running source, or nothing where the rights are missing.
 fn start(config: &Config) -> Option<BpfSource> {
-    match BpfSource::start(config) {
-        Ok(source) => Some(source),
-        Err(error) if error.is_permission() => {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: needs CAP_BPF and CAP_PERFMON: {error}"
-                );
-            }
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn only(pid: u32) -> Target {
-    Target {
-        pids: vec![pid],
-        ..Target::default()
-    }
+    let needs = "needs CAP_BPF and CAP_PERFMON";
+    unless_forbidden(BpfSource::start(config), needs)
 }
 
 fn myself(rate_hz: u32) -> Config {
@@ -51,41 +23,6 @@ fn myself(rate_hz: u32) -> Config {
         target: only(std::process::id()),
         rate_hz,
         ..Config::default()
-    }
-}
-
-/// Everything that a source gave in a while.
-#[derive(Default)]
-struct Seen {
-    samples: Vec<Sample>,
-    modules: HashMap<u32, ModuleKind>,
-    pids: HashMap<u32, u32>,
-    counters: Counters,
-    targets_alive: Option<usize>,
-}
-
-impl Seen {
-    fn take(&mut self, source: &mut BpfSource) {
-        let batch = source.poll(Duration::from_millis(20)).unwrap();
-        self.samples.extend(batch.samples);
-        self.modules.extend(
-            batch
-                .modules
-                .into_iter()
-                .map(|module| (module.id.0, module.kind)),
-        );
-        self.pids.extend(
-            batch
-                .processes
-                .iter()
-                .map(|process| (process.id.0, process.pid)),
-        );
-        self.counters = batch.counters;
-        self.targets_alive = batch.targets_alive;
-    }
-
-    fn pid_of(&self, sample: &Sample) -> u32 {
-        self.pids[&sample.process.0]
     }
 }
 

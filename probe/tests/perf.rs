@@ -3,21 +3,13 @@
 
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod burn;
+mod common;
 
-use probe::{Config, Ending, PerfSource, Sample, Source, Target};
-use std::collections::{BTreeSet, HashMap};
+use common::{Seen, alone, only, unless_forbidden};
+use probe::{Config, Ending, PerfSource, Source, Target};
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// One at a time: each counts what this process does.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// A source on one process, or nothing where not even that is allowed.
 fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
@@ -26,56 +18,8 @@ fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
         rate_hz,
         ..Config::default()
     };
-    match PerfSource::start(&config) {
-        Ok(source) => Some(source),
-        Err(error) if error.is_permission() => {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: kernel.perf_event_paranoid forbids it: {error}"
-            );
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn only(pid: u32) -> Target {
-    Target {
-        pids: vec![pid],
-        ..Target::default()
-    }
-}
-
-#[derive(Default)]
-struct Seen {
-    samples: Vec<Sample>,
-    pids: HashMap<u32, u32>,
-    taken: u64,
-    lost: u64,
-    alive: Option<usize>,
-}
-
-impl Seen {
-    fn take(&mut self, source: &mut PerfSource) {
-        let batch = source.poll(Duration::from_millis(20)).unwrap();
-        self.samples.extend(batch.samples);
-        let processes = batch.processes.iter();
-        self.pids
-            .extend(processes.map(|process| (process.id.0, process.pid)));
-        (self.taken, self.lost) = (batch.counters.taken, batch.counters.lost);
-        self.alive = batch.targets_alive;
-    }
-
-    fn until(source: &mut PerfSource, enough: impl Fn(&Seen) -> bool) -> Seen {
-        let mut seen = Seen::default();
-        let end = Instant::now() + Duration::from_secs(30);
-        while !enough(&seen) && Instant::now() < end {
-            seen.take(source);
-        }
-        seen
-    }
+    let needs = "kernel.perf_event_paranoid forbids it";
+    unless_forbidden(PerfSource::start(&config), needs)
 }
 
 /// This program keeps no frame pointers, and its tables are not there yet when
@@ -114,14 +58,16 @@ fn samples_are_busy_time_times_rate() {
     };
     let threads = burn::Threads::start(2);
     let before = burn::cpu_seconds();
-    let first = Seen::until(&mut source, |seen| seen.taken > 0);
-    let seen = Seen::until(&mut source, |seen| seen.taken > first.taken + 2_000);
+    let first = Seen::until(&mut source, |seen| seen.counters.taken > 0);
+    let seen = Seen::until(&mut source, |seen| {
+        seen.counters.taken > first.counters.taken + 2_000
+    });
     let busy = burn::cpu_seconds() - before;
     drop(threads);
-    let ratio = seen.taken as f64 / (busy * 499.0);
+    let ratio = seen.counters.taken as f64 / (busy * 499.0);
     // Ticks in the kernel are missing where we may not see them.
     assert!((0.85..1.05).contains(&ratio), "{ratio} of expected");
-    assert_eq!(seen.lost, 0);
+    assert_eq!(seen.counters.lost, 0);
 }
 
 #[test]
@@ -170,8 +116,12 @@ fn what_a_target_starts_is_a_target_and_nobody_else() {
         "{names:?}"
     );
     assert!(whole * 100 >= seen.samples.len() * 95, "{whole} whole");
-    let ended = Seen::until(&mut source, |seen| seen.alive == Some(0));
-    assert_eq!(ended.alive, Some(0), "the end of all targets is seen");
+    let ended = Seen::until(&mut source, |seen| seen.targets_alive == Some(0));
+    assert_eq!(
+        ended.targets_alive,
+        Some(0),
+        "the end of all targets is seen"
+    );
     // An event of the dead is always ready: that must not become a busy loop.
     let begun = Instant::now();
     for _ in 0..10 {

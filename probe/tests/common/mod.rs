@@ -1,0 +1,88 @@
+//! What the tests of all sources need. Each uses a part of it.
+#![allow(dead_code, reason = "the other tests use the rest of it")]
+
+use probe::{Counters, ModuleKind, Sample, Source, Target};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io::Write as _;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// One at a time: each counts what the machine does.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Says why a test has seen nothing. Not by `eprintln`: the test harness would
+/// keep it to itself.
+pub fn skipped(why: impl Display) {
+    _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// What was started, or nothing where rights are missing.
+pub fn unless_forbidden<S>(started: Result<S, probe::Error>, needs: &str) -> Option<S> {
+    match started {
+        Ok(source) => Some(source),
+        Err(error) if error.is_permission() => {
+            skipped(format_args!("{needs}: {error}"));
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub fn only(pid: u32) -> Target {
+    Target {
+        pids: vec![pid],
+        ..Target::default()
+    }
+}
+
+/// Everything that a source gave in a while.
+#[derive(Default)]
+pub struct Seen {
+    pub samples: Vec<Sample>,
+    pub modules: HashMap<u32, ModuleKind>,
+    pub pids: HashMap<u32, u32>,
+    pub counters: Counters,
+    pub targets_alive: Option<usize>,
+}
+
+impl Seen {
+    pub fn take(&mut self, source: &mut dyn Source) {
+        let batch = source.poll(Duration::from_millis(20)).unwrap();
+        self.samples.extend(batch.samples);
+        self.modules.extend(
+            batch
+                .modules
+                .into_iter()
+                .map(|module| (module.id.0, module.kind)),
+        );
+        self.pids.extend(
+            batch
+                .processes
+                .iter()
+                .map(|process| (process.id.0, process.pid)),
+        );
+        self.counters = batch.counters;
+        self.targets_alive = batch.targets_alive;
+    }
+
+    /// Until it is enough, or half a minute is over.
+    pub fn until(source: &mut dyn Source, enough: impl Fn(&Seen) -> bool) -> Seen {
+        let mut seen = Seen::default();
+        let end = Instant::now() + Duration::from_secs(30);
+        while !enough(&seen) && Instant::now() < end {
+            seen.take(source);
+        }
+        seen
+    }
+
+    pub fn pid_of(&self, sample: &Sample) -> u32 {
+        self.pids[&sample.process.0]
+    }
+}
