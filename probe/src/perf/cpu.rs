@@ -6,7 +6,6 @@ use super::scope::Scope;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, sample_type};
 use crate::ring::Ring;
 use crate::sideband::{self, SideBand};
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -46,19 +45,12 @@ pub struct Cpu {
 impl Cpu {
     /// Opens the side band first, so that no process is missed.
     pub fn open(number: u32, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Self> {
-        let (first, band_bytes) = match scope {
-            Scope::Everybody => (Tasks::All, sideband::RING_BYTES),
-            Scope::Cgroup(group) => (Tasks::Of(group.as_fd()), sideband::RING_BYTES),
-            Scope::Threads(tids) => match first_alive(tids) {
-                Some(tid) => (Tasks::One(tid), SIDEBAND_BYTES_OF_TASKS),
-                None => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            },
-        };
-        // A control group's own side band would miss what is mapped before a
-        // task enters it.
-        let band_of = match scope {
-            Scope::Cgroup(_) => Tasks::All,
-            _ => first,
+        let first = scope.first_tasks()?;
+        let (band_of, band_bytes) = match first {
+            Tasks::One(_) => (first, SIDEBAND_BYTES_OF_TASKS),
+            // A control group's own side band would miss what is mapped before a
+            // task enters it.
+            Tasks::All | Tasks::Of(_) => (Tasks::All, sideband::RING_BYTES),
         };
         let sideband = SideBand::open(band_of, number, band_bytes)?;
         let clock = open_clock(first, number, rate_hz, offer)?;
@@ -114,14 +106,7 @@ impl Cpu {
 
 /// What the kernel offers for these tasks: as much as it does not refuse.
 pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
-    let tasks = match scope {
-        Scope::Everybody => Tasks::All,
-        Scope::Cgroup(group) => Tasks::Of(group.as_fd()),
-        Scope::Threads(tids) => match first_alive(tids) {
-            Some(tid) => Tasks::One(tid),
-            None => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-        },
-    };
+    let tasks = scope.first_tasks()?;
     let offers = [(true, true), (true, false), (false, true), (false, false)];
     let mut refused = io::Error::from_raw_os_error(libc::EACCES);
     for (kernel, cgroup) in offers {
@@ -132,11 +117,6 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
         }
     }
     Err(refused)
-}
-
-fn first_alive(tids: &BTreeSet<u32>) -> Option<u32> {
-    let is_there = |tid: &&u32| std::path::Path::new(&format!("/proc/{tid}")).exists();
-    tids.iter().find(is_there).copied()
 }
 
 fn open_clock(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<PerfEvent> {

@@ -1,10 +1,13 @@
 //! Whose ticks the kernel is asked for.
 
 use crate::error::Error;
+use crate::perf_event::Tasks;
 use crate::target::Target;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 
 /// Events that are opened for single threads at most: threads times CPUs.
 /// Beyond, whoever may watches everybody and drops what nobody wants.
@@ -30,6 +33,20 @@ impl Scope {
             return Ok(Self::Everybody);
         }
         Ok(Self::Threads(threads(target)))
+    }
+
+    /// Whose event is opened first, and owns the rings. It fails if nobody of
+    /// the scope is left.
+    pub fn first_tasks(&self) -> io::Result<Tasks<'_>> {
+        let is_there = |tid: &&u32| Path::new(&format!("/proc/{tid}")).exists();
+        match self {
+            Self::Everybody => Ok(Tasks::All),
+            Self::Cgroup(directory) => Ok(Tasks::Of(directory.as_fd())),
+            Self::Threads(tids) => match tids.iter().find(is_there) {
+                Some(tid) => Ok(Tasks::One(*tid)),
+                None => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            },
+        }
     }
 
     pub fn is_large(&self, cpus: usize) -> bool {
