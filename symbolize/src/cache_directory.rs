@@ -1,6 +1,10 @@
 //! A directory of ours that nobody else may use, and the files in it: where
 //! what was found out about files is kept for later runs.
 
+mod bounded;
+
+pub use bounded::BoundedDirectory;
+
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -7,11 +7,9 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::FileId;
-use crate::cache_directory::Directory;
+use crate::cache_directory::{BoundedDirectory, Directory};
 use crate::object::Object;
 use crate::table::Table;
 
@@ -28,13 +26,7 @@ const PARTS: [&str; 3] = ["proftop", "symbols", "v1"];
 /// A directory of tables.
 #[derive(Debug)]
 pub struct TableCache {
-    directory: Directory,
-    bytes_max: u64,
-    /// Bytes of all files, as far as we know.
-    bytes: Mutex<u64>,
-    /// Cleared when writing has failed: it would fail again.
-    is_writable: AtomicBool,
-    damaged: AtomicU64,
+    directory: BoundedDirectory,
 }
 
 /// What a table is kept under.
@@ -74,19 +66,9 @@ impl TableKey {
 impl TableCache {
     /// Opens the cache below `base`, and makes it if it is not there.
     pub fn open(base: &Path, bytes_max: u64) -> io::Result<TableCache> {
-        TableCache::in_directory(Directory::open(base, &PARTS)?, bytes_max)
-    }
-
-    fn in_directory(directory: Directory, bytes_max: u64) -> io::Result<TableCache> {
-        let cache = TableCache {
-            directory,
-            bytes_max,
-            bytes: Mutex::new(0),
-            is_writable: AtomicBool::new(true),
-            damaged: AtomicU64::new(0),
-        };
-        cache.shrink();
-        Ok(cache)
+        let directory = Directory::open(base, &PARTS)?;
+        let directory = BoundedDirectory::new(directory, bytes_max);
+        Ok(TableCache { directory })
     }
 
     /// The table that was stored under this key, if it is still whole.
@@ -102,54 +84,16 @@ impl TableCache {
 
     /// Removes a table that turned out to be damaged.
     pub fn reject(&self, key: &TableKey) {
-        self.damaged.fetch_add(1, Ordering::Relaxed);
-        self.directory.remove(&key.name);
+        self.directory.reject(&key.name);
     }
 
     /// Keeps a table for later runs, if that can be done.
     pub fn store(&self, key: &TableKey, bytes: &[u8]) -> bool {
-        let len = bytes.len() as u64;
-        let fits = len <= self.bytes_max.min(FILE_BYTES_MAX);
-        if !fits || !self.is_writable.load(Ordering::Relaxed) {
-            return false;
-        }
-        if self.directory.write(&key.name, bytes).is_err() {
-            self.is_writable.store(false, Ordering::Relaxed);
-            return false;
-        }
-        let total = {
-            let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
-            *total += len;
-            *total
-        };
-        if total > self.bytes_max {
-            self.shrink();
-        }
-        true
+        bytes.len() as u64 <= FILE_BYTES_MAX && self.directory.store(&key.name, bytes)
     }
 
     /// Files that were not whole.
     pub fn damaged(&self) -> u64 {
-        self.damaged.load(Ordering::Relaxed)
-    }
-
-    /// Counts what is there, and removes the oldest if it is too much.
-    fn shrink(&self) {
-        let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
-        let mut files = self.directory.files();
-        files.sort_by_key(|file| file.used);
-        *total = files.iter().map(|file| file.bytes).sum();
-        if *total <= self.bytes_max {
-            return;
-        }
-        // Some more, so that not every new file has to look for old ones.
-        let target = self.bytes_max / 8 * 7;
-        for file in files {
-            if *total <= target {
-                break;
-            }
-            self.directory.remove(&file.name);
-            *total -= file.bytes;
-        }
+        self.directory.damaged()
     }
 }

@@ -10,10 +10,9 @@ mod format;
 use super::file_table::FileTable;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use symbolize::FileId;
-use symbolize::cache_directory::{self, Directory};
+use symbolize::cache_directory::{self, BoundedDirectory, Directory};
 
 /// The default for all files together: some 20 times what a desktop runs.
 pub const BYTES_MAX: u64 = 256 << 20;
@@ -24,14 +23,8 @@ const PARTS: [&str; 3] = ["proftop", "unwind", "v1"];
 /// A directory of tables.
 #[derive(Debug)]
 pub struct Cache {
-    directory: Directory,
-    bytes_max: u64,
-    /// Bytes of all files, as far as we know.
-    bytes: Mutex<u64>,
-    /// Cleared when writing has failed: it would fail again.
-    is_writable: AtomicBool,
+    directory: BoundedDirectory,
     hits: AtomicU64,
-    damaged: AtomicU64,
 }
 
 /// What a table is kept under.
@@ -66,16 +59,10 @@ impl Cache {
     /// Opens the cache below `base`, and makes it if it is not there.
     pub fn open(base: &Path, bytes_max: u64) -> io::Result<Self> {
         let directory = Directory::open(base, &PARTS)?;
-        let cache = Self {
-            directory,
-            bytes_max,
-            bytes: Mutex::new(0),
-            is_writable: AtomicBool::new(true),
+        Ok(Self {
+            directory: BoundedDirectory::new(directory, bytes_max),
             hits: AtomicU64::new(0),
-            damaged: AtomicU64::new(0),
-        };
-        cache.shrink();
-        Ok(cache)
+        })
     }
 
     /// The table that was stored under this key, if it is still whole.
@@ -87,34 +74,16 @@ impl Cache {
         let table = format::decode(&bytes, &key.text);
         match &table {
             Some(_) => _ = self.hits.fetch_add(1, Ordering::Relaxed),
-            None => {
-                self.damaged.fetch_add(1, Ordering::Relaxed);
-                self.directory.remove(&key.name);
-            }
+            None => self.directory.reject(&key.name),
         }
         table
     }
 
     /// Keeps a table for later runs, if that can be done.
     pub fn store(&self, key: &CacheKey, table: &FileTable) {
-        if !self.is_writable.load(Ordering::Relaxed) {
-            return;
-        }
-        let bytes = format::encode(table, &key.text);
-        if bytes.len() as u64 > self.bytes_max {
-            return;
-        }
-        if self.directory.write(&key.name, &bytes).is_err() {
-            self.is_writable.store(false, Ordering::Relaxed);
-            return;
-        }
-        let total = {
-            let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
-            *total += bytes.len() as u64;
-            *total
-        };
-        if total > self.bytes_max {
-            self.shrink();
+        if self.directory.is_writable() {
+            let bytes = format::encode(table, &key.text);
+            self.directory.store(&key.name, &bytes);
         }
     }
 
@@ -125,27 +94,7 @@ impl Cache {
 
     /// Files that were not whole.
     pub fn damaged(&self) -> u64 {
-        self.damaged.load(Ordering::Relaxed)
-    }
-
-    /// Counts what is there, and removes the oldest if it is too much.
-    fn shrink(&self) {
-        let mut total = self.bytes.lock().unwrap_or_else(|lock| lock.into_inner());
-        let mut files = self.directory.files();
-        files.sort_by_key(|file| file.used);
-        *total = files.iter().map(|file| file.bytes).sum();
-        if *total <= self.bytes_max {
-            return;
-        }
-        // Some more, so that not every new file has to look for old ones.
-        let target = self.bytes_max / 8 * 7;
-        for file in files {
-            if *total <= target {
-                break;
-            }
-            self.directory.remove(&file.name);
-            *total -= file.bytes;
-        }
+        self.directory.damaged()
     }
 }
 
