@@ -3,6 +3,7 @@
 //! else knows a key.
 
 use crate::screen::View;
+use crate::screen::tree::FoldAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub enum Action {
     SortLeft,
     SortRight,
     Invert,
+    /// From a function to its place in the tree.
+    Callers,
+    Fold(FoldAction),
+    HotPath,
     Freeze,
     ShorterWindow,
     LongerWindow,
@@ -52,6 +57,10 @@ pub enum Key {
 pub enum Scope {
     /// In the views that are tables.
     Tables,
+    Functions,
+    Tree,
+    /// In the tables and the tree.
+    Rows,
     Everywhere,
 }
 
@@ -69,31 +78,98 @@ pub struct Binding {
 /// In the order of the key line and of the help.
 pub const BINDINGS: &[Binding] = &[
     here(
+        Scope::Functions,
+        Action::Callers,
+        &[Key::Code(KeyCode::Enter)],
+        "callers",
+        "its callers, as a tree",
+    ),
+    here(
+        Scope::Tree,
+        Action::Fold(FoldAction::Open),
+        &[Key::Code(KeyCode::Right), Key::Char('l'), Key::Char('+')],
+        "open",
+        "open; open: down",
+    ),
+    here(
+        Scope::Tree,
+        Action::Fold(FoldAction::Close),
+        &[Key::Code(KeyCode::Left), Key::Char('h'), Key::Char('-')],
+        "close",
+        "close; closed: row above",
+    ),
+    here(
+        Scope::Tree,
+        Action::Fold(FoldAction::Toggle),
+        &[Key::Code(KeyCode::Enter)],
+        "",
+        "open or close",
+    ),
+    here(
+        Scope::Tree,
+        Action::HotPath,
+        &[Key::Char('*')],
+        "hot path",
+        "go down the hot path",
+    ),
+    here(
+        Scope::Tree,
+        Action::Fold(FoldAction::OpenAll),
+        &[Key::Char('E')],
+        "all",
+        "open all that is not small",
+    ),
+    here(
+        Scope::Tree,
+        Action::Fold(FoldAction::CloseAll),
+        &[Key::Char('C')],
+        "",
+        "close all but the way here",
+    ),
+    here(
+        Scope::Tree,
+        Action::Invert,
+        &[Key::Char('I')],
+        "invert",
+        "callers or callees first",
+    ),
+    here(
+        Scope::Rows,
         Action::Find,
         &[Key::Char('/')],
         "find",
         "find by regular expression",
     ),
-    here(Action::FindNext, &[Key::Char('n')], "", "next match"),
     here(
+        Scope::Rows,
+        Action::FindNext,
+        &[Key::Char('n')],
+        "",
+        "next match",
+    ),
+    here(
+        Scope::Rows,
         Action::FindPrevious,
         &[Key::Char('N')],
         "",
         "previous match",
     ),
     here(
+        Scope::Tables,
         Action::SortRight,
         &[Key::Char('s'), Key::Char('>')],
         "sort",
         "sort by the next column",
     ),
     here(
+        Scope::Tables,
         Action::SortLeft,
         &[Key::Char('<')],
         "",
         "sort by the column before",
     ),
     here(
+        Scope::Tables,
         Action::Invert,
         &[Key::Char('I')],
         "invert",
@@ -106,6 +182,7 @@ pub const BINDINGS: &[Binding] = &[
         "explain this number",
     ),
     here(
+        Scope::Rows,
         Action::Copy,
         &[Key::Char('y')],
         "",
@@ -135,6 +212,7 @@ pub const BINDINGS: &[Binding] = &[
         "",
         "functions",
     ),
+    everywhere(Action::View(View::Tree), &[Key::Char('2')], "", "call tree"),
     everywhere(
         Action::View(View::Processes),
         &[Key::Char('4')],
@@ -232,11 +310,24 @@ pub const BINDINGS: &[Binding] = &[
     ),
     everywhere(Action::Kill, &[Key::Code(KeyCode::F(9))], "", ""),
     // As in htop.
-    here(Action::Find, &[Key::Code(KeyCode::F(3))], "", ""),
-    here(Action::SortRight, &[Key::Code(KeyCode::F(6))], "", ""),
+    here(
+        Scope::Rows,
+        Action::Find,
+        &[Key::Code(KeyCode::F(3))],
+        "",
+        "",
+    ),
+    here(
+        Scope::Tables,
+        Action::SortRight,
+        &[Key::Code(KeyCode::F(6))],
+        "",
+        "",
+    ),
 ];
 
 const fn here(
+    scope: Scope,
     action: Action,
     keys: &'static [Key],
     hint: &'static str,
@@ -245,7 +336,7 @@ const fn here(
     Binding {
         action,
         keys,
-        scope: Scope::Tables,
+        scope,
         hint,
         help,
     }
@@ -277,7 +368,19 @@ pub fn find_action(event: KeyEvent, view: View) -> Option<Action> {
 pub fn bindings(view: View) -> impl Iterator<Item = &'static Binding> {
     BINDINGS
         .iter()
-        .filter(move |binding| binding.scope == Scope::Everywhere || view != View::Health)
+        .filter(move |binding| binding.scope.holds(view))
+}
+
+impl Scope {
+    fn holds(self, view: View) -> bool {
+        match self {
+            Scope::Everywhere => true,
+            Scope::Rows => view != View::Health,
+            Scope::Tables => !matches!(view, View::Tree | View::Health),
+            Scope::Functions => view == View::Functions,
+            Scope::Tree => view == View::Tree,
+        }
+    }
 }
 
 impl Key {
@@ -300,6 +403,8 @@ impl Key {
             Key::Code(KeyCode::F(number)) => format!("F{number}"),
             Key::Code(KeyCode::Up) if !ascii => "↑".into(),
             Key::Code(KeyCode::Down) if !ascii => "↓".into(),
+            Key::Code(KeyCode::Right) if !ascii => "→".into(),
+            Key::Code(KeyCode::Left) if !ascii => "←".into(),
             Key::Code(KeyCode::Backspace) if !ascii => "⌫".into(),
             Key::Code(KeyCode::Backspace) => "Bksp".into(),
             Key::Code(KeyCode::BackTab) => "Shift-Tab".into(),

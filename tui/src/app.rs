@@ -7,6 +7,7 @@ use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::{Motion, Table};
+use crate::screen::tree::{TreeAnswer, TreeQuestion};
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -17,6 +18,8 @@ use std::time::Duration;
 mod keys;
 /// Clicks and the wheel.
 mod mouse;
+/// What the tree asks for, and when it is shown.
+mod tree;
 
 /// Everything that can happen.
 #[derive(Debug, Clone)]
@@ -27,6 +30,8 @@ pub enum Event {
     Head(usize),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
+    /// What was asked with [`Effect::AskTree`].
+    Tree(Arc<TreeAnswer>),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -42,6 +47,8 @@ pub enum Effect {
     /// Draw every cell again.
     Redraw,
     SetWindow(Span),
+    /// To be answered with [`Event::Tree`]; the question before need not be.
+    AskTree(TreeQuestion),
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
@@ -61,6 +68,8 @@ pub struct App {
     pub shown: Arc<Snapshot>,
     pub frozen: Option<Frozen>,
     pub view: View,
+    /// The view that this one was opened from, to go back to.
+    pub(crate) back: Option<View>,
     pub views: Views,
     pub mode: Mode,
     pub detail: Detail,
@@ -111,6 +120,7 @@ impl App {
             shown: Arc::new(Snapshot::default()),
             frozen: None,
             view: View::default(),
+            back: None,
             views: Views::default(),
             mode: Mode::default(),
             detail: Detail::default(),
@@ -129,7 +139,7 @@ impl App {
     /// The one way in. `now` counts from any fixed moment and never falls.
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Effect> {
         self.now = now;
-        let effects = match event {
+        let mut effects = match event {
             Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
             Event::Key(key) => {
                 self.calm.key_at = Some(now);
@@ -152,6 +162,10 @@ impl App {
                 self.receive(snapshot);
                 Vec::new()
             }
+            Event::Tree(answer) => {
+                self.receive_tree(answer);
+                Vec::new()
+            }
             Event::Behind(took) => {
                 self.behind = took;
                 Vec::new()
@@ -162,6 +176,7 @@ impl App {
             }
         };
         self.settle();
+        effects.extend(self.ask());
         effects
     }
 
@@ -170,8 +185,8 @@ impl App {
         Geometry::new(self.size, self.state.is_some())
     }
 
-    /// The find of the current view, what it found (rows and their samples),
-    /// and the rows there are.
+    /// The find of the current view, what it found (rows and their samples,
+    /// where those can be added up), and the rows there are.
     pub fn find(&self) -> Option<(&Find, (usize, u64), usize)> {
         fn of<I: crate::screen::table::Item>(
             table: &Table<I>,
@@ -180,6 +195,10 @@ impl App {
         }
         match self.view {
             View::Functions => of(&self.views.functions),
+            View::Tree => {
+                let tree = &self.views.tree;
+                Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
+            }
             View::Processes => of(&self.views.processes),
             View::Threads => of(&self.views.threads),
             View::Health => None,
@@ -202,6 +221,9 @@ impl App {
     }
 
     fn sort_if_calm(&mut self) {
+        if self.view == View::Tree {
+            return self.take_waiting_tree();
+        }
         let waits = self.calm.pending && self.frozen.is_none();
         if waits && self.calm.may_sort(self.now) {
             self.refresh(true);
@@ -214,6 +236,8 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.update(report, sort),
+            // It comes by itself.
+            View::Tree => return,
             View::Processes => self.views.processes.update(report, sort),
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
@@ -230,6 +254,7 @@ impl App {
         let height = self.geometry().map_or(1, |g| usize::from(g.body_height));
         match self.view {
             View::Functions => self.views.functions.resize(height),
+            View::Tree => self.views.tree.resize(height),
             View::Processes => self.views.processes.resize(height),
             View::Threads => self.views.threads.resize(height),
             View::Health => self.views.health.resize(height),
@@ -237,6 +262,10 @@ impl App {
     }
 
     fn open(&mut self, view: View) {
+        if view != View::Tree {
+            self.views.tree.release();
+        }
+        self.back = None;
         self.view = view;
         self.refresh(true);
     }
@@ -245,6 +274,7 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.go(motion, report),
+            View::Tree => self.views.tree.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads.go(motion, report),
             View::Health => self.views.health.go(motion),
@@ -255,6 +285,7 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.select_line(line, report),
+            View::Tree => self.views.tree.select_line(line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads.select_line(line, report),
             View::Health => self.views.health.select_line(line),
@@ -281,6 +312,7 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.set_find(find, report),
+            View::Tree => self.views.tree.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads.set_find(find, report),
             View::Health => {}
@@ -291,6 +323,7 @@ impl App {
         let report = &self.shown.report;
         let position = match self.view {
             View::Functions => self.views.functions.select_found(down, including, report),
+            View::Tree => self.views.tree.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self.views.threads.select_found(down, including, report),
             View::Health => None,
@@ -311,6 +344,10 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => name(self.views.functions.selected(report)),
+            View::Tree => {
+                let tree = &self.views.tree;
+                Some(tree.name(tree.selected()?)?.to_string())
+            }
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads.selected(report)),
             View::Health => None,
@@ -323,7 +360,7 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
-            View::Health => {}
+            View::Tree | View::Health => {}
         }
     }
 
@@ -333,7 +370,7 @@ impl App {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
             View::Threads => self.views.threads.sort_by(column, report),
-            View::Health => {}
+            View::Tree | View::Health => {}
         }
     }
 
@@ -341,6 +378,7 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.invert(report),
+            View::Tree => self.views.tree.invert(),
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads.invert(report),
             View::Health => {}

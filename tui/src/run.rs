@@ -5,6 +5,7 @@
 
 use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
+use crate::screen::tree::TreeAnswer;
 use crate::snapshot::{Snapshot, Span};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -22,8 +23,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
+/// The thread that finds trees.
+mod trees;
 
 use signals::{Caught, Signals};
+use trees::TreeWorker;
 
 /// What the screen asks the engine for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +89,7 @@ pub async fn run(
         app: App::new(size, options.window, own_pid, options.mouse),
         painter: Painter::new(size)?,
         writer: Writer::start()?,
+        trees: TreeWorker::start()?,
         beside: Vec::new(),
         input: EventStream::new(),
         signals,
@@ -105,6 +110,7 @@ struct Run {
     app: App,
     painter: Painter,
     writer: Writer,
+    trees: TreeWorker,
     /// To be written before the next frame.
     beside: Vec<u8>,
     input: EventStream,
@@ -126,6 +132,7 @@ enum Woken {
     Input(Option<io::Result<Input>>),
     Signal(Caught),
     Feed(bool),
+    Tree(Arc<TreeAnswer>),
     Tick,
     FrameDue,
     /// A frame is out, after so long.
@@ -148,7 +155,7 @@ impl Run {
 
     async fn turn(&mut self) -> io::Result<Exit> {
         self.draw()?;
-        self.take_snapshot();
+        self.take_snapshot().await?;
         let mut tick = interval(TICK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
@@ -159,6 +166,7 @@ impl Run {
                 caught = self.signals.next() => Woken::Signal(caught),
                 input = self.input.next() => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
+                answer = self.trees.answered() => Woken::Tree(answer),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
@@ -177,10 +185,8 @@ impl Run {
                 Ok(None)
             }
             Woken::Tick => self.tell(Event::Tick).await,
-            Woken::Feed(true) => {
-                self.take_snapshot();
-                Ok(None)
-            }
+            Woken::Feed(true) => self.take_snapshot().await,
+            Woken::Tree(answer) => self.tell(Event::Tree(answer)).await,
             Woken::Feed(false) => {
                 self.feed = None;
                 Ok(None)
@@ -259,6 +265,7 @@ impl Run {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
+                Effect::AskTree(question) => self.trees.ask(question),
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);
@@ -268,6 +275,17 @@ impl Run {
             }
         }
         Ok(None)
+    }
+
+    /// What is no key asks for nothing but trees.
+    fn tell_quietly(&mut self, event: Event) {
+        let effects = self.app.update(event, self.started.elapsed());
+        self.dirty = true;
+        for effect in effects {
+            if let Effect::AskTree(question) = effect {
+                self.trees.ask(question);
+            }
+        }
     }
 
     /// Gives the terminal back, not amidst a frame if that can be helped.
@@ -298,19 +316,16 @@ impl Run {
     fn repaint(&mut self) -> io::Result<()> {
         let size = terminal_size()?;
         self.painter = Painter::new(size)?;
-        self.app.update(Event::Resize(size), self.started.elapsed());
-        self.dirty = true;
+        self.tell_quietly(Event::Resize(size));
         Ok(())
     }
 
-    fn take_snapshot(&mut self) {
+    async fn take_snapshot(&mut self) -> io::Result<Option<Exit>> {
         let Some(feed) = &mut self.feed else {
-            return;
+            return Ok(None);
         };
         let snapshot = feed.borrow_and_update().clone();
-        self.app
-            .update(Event::Snapshot(snapshot), self.started.elapsed());
-        self.dirty = true;
+        self.tell(Event::Snapshot(snapshot)).await
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
@@ -340,9 +355,7 @@ impl Run {
         };
         let behind = is_behind.then_some(took);
         if behind.is_some() || self.app.behind.is_some() {
-            self.app
-                .update(Event::Behind(behind), self.started.elapsed());
-            self.dirty = true;
+            self.tell_quietly(Event::Behind(behind));
         }
     }
 

@@ -22,6 +22,8 @@ pub mod state;
 pub mod table;
 /// The threads as a table.
 pub mod threads;
+/// The call tree.
+pub mod tree;
 
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
@@ -30,14 +32,16 @@ use profile::{FunctionRow, ProcessRow, ThreadRow};
 pub enum View {
     #[default]
     Functions,
+    Tree,
     Processes,
     Threads,
     Health,
 }
 
 impl View {
-    pub const ALL: [View; 4] = [
+    pub const ALL: [View; 5] = [
         View::Functions,
+        View::Tree,
         View::Processes,
         View::Threads,
         View::Health,
@@ -46,6 +50,7 @@ impl View {
     pub fn digit(self) -> char {
         match self {
             View::Functions => '1',
+            View::Tree => '2',
             View::Processes => '4',
             View::Threads => '5',
             View::Health => '8',
@@ -56,6 +61,7 @@ impl View {
     pub fn short_name(self) -> &'static str {
         match self {
             View::Functions => "Func",
+            View::Tree => "Tree",
             View::Processes => "Proc",
             View::Threads => "Thread",
             View::Health => "Health",
@@ -65,6 +71,7 @@ impl View {
     pub fn name(self) -> &'static str {
         match self {
             View::Functions => "Functions",
+            View::Tree => "Call tree",
             View::Processes => "Processes",
             View::Threads => "Threads",
             View::Health => "Health",
@@ -93,6 +100,7 @@ impl View {
 #[derive(Debug, Default)]
 pub struct Views {
     pub functions: table::Table<FunctionRow>,
+    pub tree: tree::Tree,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
@@ -135,6 +143,8 @@ pub enum Notice {
         position: Option<usize>,
     },
     NoFind,
+    /// So many steps down to the function where it ends.
+    HotPath(u32),
     Copied(String),
     Mouse(bool),
     NoOutput,

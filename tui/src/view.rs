@@ -5,7 +5,7 @@
 //! system › postgres[4121]                win 10s   on-CPU   filter none   unit %
 //! 3,277 samples  lost 0  stacks 98.9% whole  symbols 96.1%  own cost 0.8% of 1 CPU
 //!  ■ one line, only while there is something to say
-//! [1 Func] 4 Proc  5 Thread  8 Health                                      ? help
+//! [1 Func] 2 Tree  4 Proc  5 Thread  8 Health                              ? help
 //!  SELF%▼ TOTAL%  LAST 10s    FUNCTION                            MODULE
 //! > 7.1    31.6   ▁▁▂▆█▇▂▁    heap_hot_search_buffer              postgres
 //! 233 smp self ±0.9 pp / 1,036 total ±1.6 pp                      postgres+0x8f2c0
@@ -42,6 +42,7 @@ pub mod theme;
 mod threads;
 /// One line instead of a screen.
 mod tiny;
+mod tree;
 /// The last seconds as blocks.
 mod trend;
 /// Numbers as text.
@@ -87,7 +88,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Functions => functions::head_at(geometry.width, theme, x),
         View::Processes => processes::head_at(geometry.width, x),
         View::Threads => threads::head_at(geometry.width, x),
-        View::Health => None,
+        View::Tree | View::Health => None,
     }
 }
 
@@ -126,6 +127,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let body = Rect::new(0, geometry.body, geometry.width, geometry.body_height);
     match app.view {
         View::Functions => functions::render(app, theme, frame, heads, body),
+        View::Tree => tree::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),

@@ -43,7 +43,10 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Invert => app.invert(),
         Action::Freeze => app.freeze_or_go_on(),
         Action::Explain => app.detail = Detail::Explain,
-        Action::Back => app.set_find(None),
+        Action::Callers => app.open_callers(),
+        Action::Fold(action) => app.fold(action),
+        Action::HotPath => app.open_hot_path(),
+        Action::Back => go_back(app),
         Action::Help => app.mode = Mode::Help { scroll: 0 },
         Action::Output => open_output(app),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
@@ -67,6 +70,13 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
             vec![Effect::CaptureMouse(app.mouse)]
         }
         _ => Vec::new(),
+    }
+}
+
+fn go_back(app: &mut App) {
+    match app.back {
+        Some(view) if app.find().is_none() => app.open(view),
+        _ => app.set_find(None),
     }
 }
 

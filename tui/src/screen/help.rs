@@ -31,6 +31,19 @@ const WORDS: &[(&str, &str)] = &[
     ("own cost", "CPU used by proftop itself"),
 ];
 
+const TREE_WORDS: &[(&str, &str)] = &[
+    ("top-down", "callees under callers:"),
+    ("", "where the time comes from"),
+    ("bottom-up", "callers under callees;"),
+    ("", "SELF by way of this caller"),
+    ("PAR%", "share of the row above"),
+    ("inl", "inlined into its caller"),
+    ("hot path", "always the heaviest below,"),
+    ("", "with half of it or more"),
+    ("[stopped]", "the stack's start is not"),
+    ("", "known; i: why"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
@@ -44,14 +57,17 @@ pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
     let mut left = Vec::new();
     if view != View::Health {
         left.push(heading("HERE"));
-        left.extend(keys(view, Scope::Tables, ascii));
+        left.extend(keys(view, |scope| scope != Scope::Everywhere, ascii));
     }
     left.push(heading("WORDS"));
+    if view == View::Tree {
+        left.extend(TREE_WORDS.iter().map(|(word, text)| entry(word, text)));
+    }
     left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
     left.push(heading("MOUSE"));
     left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
     let mut right = vec![heading("EVERYWHERE")];
-    right.extend(keys(view, Scope::Everywhere, ascii));
+    right.extend(keys(view, |scope| scope == Scope::Everywhere, ascii));
     [left, right]
 }
 
@@ -70,9 +86,9 @@ pub fn has_two_columns(width: u16) -> bool {
     usize::from(width) >= 2 * COLUMN_WIDTH + 4
 }
 
-fn keys(view: View, scope: Scope, ascii: bool) -> impl Iterator<Item = HelpLine> {
+fn keys(view: View, wanted: impl Fn(Scope) -> bool, ascii: bool) -> impl Iterator<Item = HelpLine> {
     action::bindings(view)
-        .filter(move |binding| binding.scope == scope && !binding.help.is_empty())
+        .filter(move |binding| wanted(binding.scope) && !binding.help.is_empty())
         .map(move |binding| entry(&labels(binding, ascii), binding.help))
 }
 

@@ -2,7 +2,7 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, footer, functions, text, units};
+use super::{explain, footer, functions, text, tree, units};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -52,6 +52,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
             Some(line) => function(line.row, app, theme, width),
             None => String::new(),
         },
+        View::Tree => tree::detail(app, width, theme),
         View::Processes => app
             .views
             .processes
@@ -149,6 +150,11 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("/{pattern}/ {found}{position}   n N: next, previous")
         }
         Notice::NoFind => "nothing to find: / opens the find line".into(),
+        Notice::HotPath(0) => "nothing below has half of it: the hot path ends here".into(),
+        Notice::HotPath(steps) => {
+            let steps = units::counted(u64::from(*steps), "step");
+            format!("the hot path ends here, {steps} down: nothing below has half of it")
+        }
         Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
         Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),
         Notice::Mouse(false) => "mouse off: the terminal selects text again; M: on".into(),

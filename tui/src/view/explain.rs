@@ -1,6 +1,6 @@
 //! A number *explained*: what was counted, and out of what.
 
-use super::units;
+use super::{tree, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
@@ -10,6 +10,7 @@ use crate::screen::health::findings;
 pub fn sentence(app: &App) -> String {
     let text = match app.view {
         View::Functions => function(app),
+        View::Tree => tree::explain(app),
         View::Processes => process(app),
         View::Threads => thread(app),
         View::Health => findings(&app.shown)

@@ -9,6 +9,11 @@ use profile::{
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A profile with stacks.
+mod tree;
+
+pub use tree::tree_step;
+
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
     ("LWLockAcquire", "postgres", 321, 360),

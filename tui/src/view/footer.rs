@@ -7,6 +7,7 @@ use crate::action::{self, Action, Binding};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::find::Prompt;
+use crate::screen::tree::FoldAction;
 use crate::snapshot::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -51,6 +52,7 @@ fn key(binding: &Binding, ascii: bool) -> String {
     match binding.action {
         Action::LongerWindow => ", .".into(),
         Action::SortRight => "< >".into(),
+        Action::Fold(FoldAction::OpenAll) => "E C".into(),
         _ => binding.keys[0].label(ascii),
     }
 }
@@ -91,12 +93,17 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Functions => "function",
         View::Processes => "process",
         View::Threads => "thread",
+        View::Tree => "open row",
         View::Health => "line",
     };
     let rows = match (app.view, rows) {
         (View::Processes, 0 | 2..) => format!("{} processes", units::count(rows as u64)),
         _ => units::counted(rows as u64, noun),
     };
+    // Rows of the tree hold one another: their samples do not add up.
+    if app.view == View::Tree {
+        return format!("in {rows}");
+    }
     format!(
         "{}% of scope in {rows}",
         units::percent(samples, snapshot.report.samples),

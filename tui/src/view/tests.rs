@@ -10,7 +10,7 @@ use crate::screen::geometry::Size;
 use crate::screen::table::Item;
 use crate::snapshot::{Snapshot, Span, TargetState};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use profile::FrameId;
+use profile::{Cancel, FrameId};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use std::time::Duration;
 mod bytes;
 /// Many random events, many frames.
 mod random;
+/// The call tree.
+mod tree;
 
 const UTF8: Theme = Theme {
     palette: Palette::Indexed,
@@ -47,6 +49,15 @@ impl Hand {
 
     fn event(&mut self, event: Event) -> &mut Self {
         self.effects = self.app.update(event, self.now);
+        // As the worker would, only at once.
+        while let Some(at) = self.effects.iter().position(is_question) {
+            let Effect::AskTree(question) = self.effects.remove(at) else {
+                unreachable!("it is one");
+            };
+            let answer = question.answer(&Cancel::new()).expect("nobody cancels it");
+            let more = self.app.update(Event::Tree(Arc::new(answer)), self.now);
+            self.effects.extend(more);
+        }
         self
     }
 
@@ -88,6 +99,10 @@ impl Hand {
         let line = self.app.views.functions.selected(&self.app.shown.report);
         line.map(|line| line.row.id)
     }
+}
+
+fn is_question(effect: &Effect) -> bool {
+    matches!(effect, Effect::AskTree(_))
 }
 
 #[track_caller]
@@ -323,7 +338,7 @@ fn views_keep_their_own_state() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys("jjss");
     let before = hand.frame();
-    hand.keys("4j58\t11");
+    hand.keys("4j58\t121");
     assert_eq!(hand.app.view, View::Functions);
     assert_eq!(hand.frame(), before);
 }

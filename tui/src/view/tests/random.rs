@@ -3,7 +3,7 @@
 use super::{ASCII, Hand, UTF8};
 use crate::app::Event;
 use crate::screen::geometry::Size;
-use crate::view::fixture::step;
+use crate::view::fixture::{step, tree_step};
 use crate::view::rules;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
@@ -12,6 +12,8 @@ use proptest::prelude::*;
 enum Deed {
     Key(KeyCode, bool),
     Snapshot(u64),
+    /// One that has stacks.
+    Stacks(u64),
     Resize(u16, u16),
     Mouse(MouseEventKind, u16, u16),
     Wait(u64),
@@ -23,7 +25,7 @@ fn any_key() -> impl Strategy<Value = Deed> {
         4 => prop::sample::select(vec![
             KeyCode::Up, KeyCode::Down, KeyCode::PageUp, KeyCode::PageDown, KeyCode::Home,
             KeyCode::End, KeyCode::Esc, KeyCode::Enter, KeyCode::Backspace, KeyCode::Tab,
-            KeyCode::BackTab, KeyCode::F(1), KeyCode::F(3), KeyCode::F(9),
+            KeyCode::BackTab, KeyCode::Left, KeyCode::Right, KeyCode::F(1), KeyCode::F(3), KeyCode::F(9),
         ]),
         1 => any::<char>().prop_map(KeyCode::Char),
     ];
@@ -43,6 +45,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         8 => any_key(),
         4 => (0u64..40).prop_map(Deed::Snapshot),
+        2 => (0u64..40).prop_map(Deed::Stacks),
         2 => (1u16..300, 1u16..80).prop_map(|(width, height)| Deed::Resize(width, height)),
         1 => any_mouse(),
         2 => (0u64..3_000).prop_map(Deed::Wait),
@@ -61,6 +64,9 @@ fn apply(hand: &mut Hand, deed: &Deed) {
         }
         Deed::Snapshot(number) => {
             hand.show(step(*number));
+        }
+        Deed::Stacks(number) => {
+            hand.show(tree_step(*number));
         }
         Deed::Resize(width, height) => {
             let (width, height) = (*width, *height);
@@ -146,10 +152,10 @@ proptest! {
     }
 
     #[test]
-    fn any_size_is_drawn(width in 1u16..300, height in 1u16..80, view in 0usize..4) {
+    fn any_size_is_drawn(width in 1u16..300, height in 1u16..80, view in 0usize..5) {
         let mut hand = Hand::new(width, height);
         hand.frame();
-        hand.show(step(1));
+        hand.show(tree_step(5));
         for _ in 0..view {
             hand.code(KeyCode::Tab);
         }

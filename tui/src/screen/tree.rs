@@ -1,0 +1,271 @@
+//! The *call tree*, callees under callers or the other way round. Trees come
+//! from a thread of their own and answer questions that are asked here; what is
+//! open and selected belongs to the screen.
+
+mod paths;
+mod question;
+mod rows;
+mod side;
+
+pub use question::{QuestionKey, TreeAnswer, TreeQuestion};
+pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
+
+use super::find::Find;
+use super::table::Motion;
+use crate::snapshot::Snapshot;
+use profile::query::{CallTree, Direction};
+use profile::{FrameId, Function, FunctionId};
+use side::Side;
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// What is wanted; the shown tree may not be there yet.
+    direction: Direction,
+    top_down: Side,
+    bottom_up: Side,
+    shown: Option<Arc<TreeAnswer>>,
+    /// A newer one, for a calmer moment.
+    waiting: Option<Arc<TreeAnswer>>,
+    asked: Option<QuestionKey>,
+    /// What was answered last.
+    answered: Option<QuestionKey>,
+    /// To be found and selected in the next tree.
+    look_for: Option<FunctionId>,
+    find: Option<Find>,
+    found: usize,
+    height: usize,
+}
+
+/// What a key does to what is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoldAction {
+    Open,
+    Close,
+    Toggle,
+    OpenAll,
+    CloseAll,
+}
+
+impl Tree {
+    /// The tree on the screen.
+    pub fn tree(&self) -> Option<&CallTree> {
+        self.shown.as_ref().map(|shown| &shown.tree)
+    }
+
+    pub fn direction(&self) -> Direction {
+        self.tree().map_or(self.direction, CallTree::direction)
+    }
+
+    pub fn side(&self) -> &Side {
+        match self.direction() {
+            Direction::TopDown => &self.top_down,
+            Direction::BottomUp => &self.bottom_up,
+        }
+    }
+
+    fn side_mut(&mut self) -> &mut Side {
+        match self.direction() {
+            Direction::TopDown => &mut self.top_down,
+            Direction::BottomUp => &mut self.bottom_up,
+        }
+    }
+
+    pub fn selected(&self) -> Option<&TreeRow> {
+        self.side().selected()
+    }
+
+    /// What the row is called; nothing for the small ones.
+    pub fn name(&self, row: &TreeRow) -> Option<Arc<str>> {
+        match row.what {
+            What::Node(node) => match self.function(row) {
+                Some(function) => Some(Arc::clone(&function.name)),
+                None => Some(self.tree()?.name(node.kind)),
+            },
+            What::Rest(_) => None,
+        }
+    }
+
+    /// Nothing for rows that are none.
+    pub fn function(&self, row: &TreeRow) -> Option<Arc<Function>> {
+        let ask = || Some(Arc::new(self.tree()?.function(row.function_id()?)));
+        row.function.clone().or_else(ask)
+    }
+
+    /// What has to be asked now.
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
+        let key = QuestionKey {
+            generation: snapshot.generation,
+            direction: self.direction,
+            look_for: self.look_for,
+        };
+        let is_other =
+            |other: QuestionKey| (other.direction, other.look_for) != (key.direction, key.look_for);
+        // The one under way may belong to an older snapshot: were it given up
+        // each time, a slow one would never come.
+        if self.asked.is_some_and(|asked| !is_other(asked)) || self.answered == Some(key) {
+            return None;
+        }
+        let question = TreeQuestion::new(snapshot, key)?;
+        self.asked = Some(key);
+        Some(question)
+    }
+
+    /// Takes an answer, at once if the screen waits for it or nobody is
+    /// looking. True if another tree is on the screen.
+    pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
+        if self.asked != Some(answer.key) {
+            return false;
+        }
+        self.asked = None;
+        self.look_for = None;
+        self.answered = Some(QuestionKey {
+            look_for: None,
+            ..answer.key
+        });
+        let is_awaited = answer.key.look_for.is_some()
+            || self.tree().map(CallTree::direction) != Some(self.direction);
+        self.waiting = Some(answer);
+        (is_awaited || is_calm) && self.take_waiting()
+    }
+
+    pub fn take_waiting(&mut self) -> bool {
+        let Some(answer) = self.waiting.take() else {
+            return false;
+        };
+        self.shown = Some(Arc::clone(&answer));
+        let height = self.height;
+        let side = self.side_mut();
+        side.resize(height);
+        side.take(&answer.tree, |id| answer.view.function_of(id));
+        if let Some(way) = &answer.found {
+            side.select_way(way, &answer.tree);
+        }
+        self.count_found();
+        true
+    }
+
+    /// The view was left: its tree would hold memory for nothing.
+    pub fn release(&mut self) {
+        self.shown = None;
+        self.waiting = None;
+        self.asked = None;
+        self.answered = None;
+        self.top_down.release();
+        self.bottom_up.release();
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        self.side_mut().resize(height);
+    }
+
+    /// The other way round; what was selected is looked for there.
+    pub fn invert(&mut self) {
+        let (other, there) = match self.direction {
+            Direction::TopDown => (Direction::BottomUp, &self.bottom_up),
+            Direction::BottomUp => (Direction::TopDown, &self.top_down),
+        };
+        let held = self.side().held_function();
+        self.look_for = held.filter(|_| there.held_function() != held);
+        self.direction = other;
+    }
+
+    /// Finds a function in the next tree. What never was on top of a stack is
+    /// not among the first rows of a bottom-up tree.
+    pub fn look_for(&mut self, function: FrameId, was_on_top: bool) {
+        self.direction = match was_on_top {
+            true => Direction::BottomUp,
+            false => Direction::TopDown,
+        };
+        self.look_for = Some(function);
+    }
+
+    pub fn go(&mut self, motion: Motion) {
+        self.with_tree(|side, tree| side.go(motion, tree));
+    }
+
+    pub fn select_line(&mut self, line: usize) {
+        self.with_tree(|side, tree| side.select_line(line, tree));
+    }
+
+    pub fn fold(&mut self, action: FoldAction) {
+        self.with_tree(|side, tree| match action {
+            FoldAction::Open => side.open(tree),
+            FoldAction::Close => side.close(tree),
+            FoldAction::Toggle => side.toggle(tree),
+            FoldAction::OpenAll => side.open_all(tree),
+            FoldAction::CloseAll => side.close_all(tree),
+        });
+    }
+
+    /// So many steps the hot path goes down from the selected row.
+    pub fn open_hot_path(&mut self) -> u32 {
+        let depth = |tree: &Self| tree.selected().map_or(0, |row| row.depth);
+        let before = depth(self);
+        self.with_tree(Side::open_hot_path);
+        depth(self).saturating_sub(before)
+    }
+
+    fn with_tree(&mut self, act: impl FnOnce(&mut Side, &CallTree)) {
+        if let Some(shown) = self.shown.clone() {
+            act(self.side_mut(), &shown.tree);
+            self.count_found();
+        }
+    }
+
+    pub fn find(&self) -> Option<&Find> {
+        self.find.as_ref()
+    }
+
+    /// Rows that match, of those that are open.
+    pub fn found(&self) -> usize {
+        self.found
+    }
+
+    pub fn set_find(&mut self, find: Option<Find>) {
+        self.find = find;
+        self.count_found();
+    }
+
+    pub fn is_found(&self, row: &TreeRow) -> bool {
+        let name = || self.name(row);
+        self.find
+            .as_ref()
+            .is_some_and(|find| name().is_some_and(|name| find.matches(&name)))
+    }
+
+    fn count_found(&mut self) {
+        self.found = match self.find {
+            Some(_) => self.found_rows().len(),
+            None => 0,
+        };
+    }
+
+    fn found_rows(&self) -> Vec<usize> {
+        let rows = self.side().rows().iter().enumerate();
+        rows.filter(|(_, row)| self.is_found(row))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// As in the tables.
+    pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
+        let found = self.found_rows();
+        let here = self.side().index();
+        let place = if down {
+            found
+                .iter()
+                .position(|at| *at > here || (including && *at == here))
+                .or(Some(0))
+        } else {
+            found
+                .iter()
+                .rposition(|at| *at < here)
+                .or(found.len().checked_sub(1))
+        }?;
+        let at = *found.get(place)?;
+        self.with_tree(|side, tree| side.select(at, tree));
+        Some(place + 1)
+    }
+}

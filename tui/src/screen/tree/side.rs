@@ -1,0 +1,357 @@
+//! One *side* of the tree view, callers first or callees first: what is open
+//! and selected there. It outlives the trees that it is shown for.
+
+use super::paths::{PathId, Paths, Step};
+use super::rows::{self, Fold, Joint, TreeRow, What, is_tiny};
+use crate::screen::cursor::{Cursor, visible};
+use crate::screen::table::Motion;
+use profile::FunctionId;
+use profile::query::{CallTree, Direction, Node, NodeKind};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+/// While a callee has that share of its caller, the hot path goes on.
+const HOT_SHARE: f64 = 0.5;
+
+/// "All" opens so many rows, those near the root first.
+const OPEN_AT_ONCE: usize = 500;
+
+/// What is open and not in the tree is forgotten beyond that.
+const OPEN_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub struct Side {
+    paths: Paths,
+    open: HashSet<PathId>,
+    cursor: Cursor<PathId>,
+    /// The selected row when it was last in the tree.
+    last_seen: Option<TreeRow>,
+    /// Where the hot path ended.
+    hot_end: Option<PathId>,
+    /// Something was opened or selected. Until then the hot path is open.
+    touched: bool,
+    rows: Vec<TreeRow>,
+    keys: Vec<PathId>,
+    height: usize,
+}
+
+impl Side {
+    pub fn rows(&self) -> &[TreeRow] {
+        &self.rows
+    }
+
+    pub fn offset(&self) -> usize {
+        self.cursor.offset()
+    }
+
+    pub fn index(&self) -> usize {
+        self.cursor.index()
+    }
+
+    /// The rows on the screen.
+    pub fn shown(&self) -> &[TreeRow] {
+        let end = self.offset() + visible(self.rows.len(), self.height);
+        &self.rows[self.offset()..end.min(self.rows.len())]
+    }
+
+    pub fn selected(&self) -> Option<&TreeRow> {
+        self.rows.get(self.index())
+    }
+
+    pub fn is_hot_end(&self, row: &TreeRow) -> bool {
+        self.hot_end == Some(row.path)
+    }
+
+    /// The function that was selected on purpose.
+    pub fn held_function(&self) -> Option<FunctionId> {
+        self.cursor.held().and_then(|id| self.paths.function(id))
+    }
+
+    /// Takes another tree; `current` says what an older function is called now.
+    pub fn take(&mut self, tree: &CallTree, current: impl Fn(FunctionId) -> FunctionId) {
+        self.rename(current);
+        if !self.touched {
+            self.open_at_first(tree);
+        }
+        self.rebuild(tree);
+        if self.open.len() > OPEN_MAX {
+            let present: HashSet<PathId> = self.keys.iter().copied().collect();
+            self.open.retain(|id| present.contains(id));
+        }
+    }
+
+    /// The rows go with their tree; what is open and selected stays.
+    pub fn release(&mut self) {
+        self.rows = Vec::new();
+        self.keys = Vec::new();
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        if !self.keys.is_empty() {
+            self.cursor.settle(&self.keys, height);
+        }
+    }
+
+    fn rename(&mut self, current: impl Fn(FunctionId) -> FunctionId) {
+        let held = self.cursor.held();
+        let keep = self.open.iter().copied().chain(held).chain(self.hot_end);
+        let (paths, became) = self.paths.renamed(keep, current);
+        let new = |id: PathId| became.get(&id).copied();
+        self.open = self.open.iter().copied().filter_map(new).collect();
+        self.hot_end = self.hot_end.and_then(new);
+        if let Some(held) = held.and_then(new) {
+            self.cursor.rename(held);
+            if let Some(row) = &mut self.last_seen {
+                row.path = held;
+            }
+        }
+        self.paths = paths;
+    }
+
+    fn open_at_first(&mut self, tree: &CallTree) {
+        self.open = HashSet::from([Paths::ROOT]);
+        if tree.direction() == Direction::TopDown {
+            let path = tree.hot_path(&tree.root(), HOT_SHARE);
+            self.open_along(Paths::ROOT, &path);
+        }
+    }
+
+    /// Opens what is on the way, returns its end.
+    fn open_along(&mut self, from: PathId, way: &[Node]) -> PathId {
+        way.iter().fold(from, |above, node| {
+            self.open.insert(above);
+            self.paths.child(above, Step::Node(node.kind))
+        })
+    }
+
+    fn rebuild(&mut self, tree: &CallTree) {
+        let held = self.cursor.held();
+        self.rows = rows::rows(tree, &mut self.paths, &self.open, held);
+        if let Some(held) = held {
+            self.keep_gone(held);
+        }
+        self.keys = self.rows.iter().map(|row| row.path).collect();
+        self.cursor.settle(&self.keys, self.height);
+        self.remember(tree);
+    }
+
+    /// A selected row that vanished stays below what is left of its way until
+    /// it is left.
+    fn keep_gone(&mut self, held: PathId) {
+        let Some(mut row) = self.last_seen.clone().filter(|row| row.path == held) else {
+            return;
+        };
+        let position = |id| self.rows.iter().position(|row| row.path == id);
+        if position(held).is_some() {
+            return;
+        }
+        let Some(above) = self.paths.upwards(held).skip(1).find_map(position) else {
+            return;
+        };
+        let parent = &self.rows[above];
+        (row.gone, row.fold) = (true, Fold::Leaf);
+        row.depth = parent.depth + 1;
+        row.guides = match parent.joint {
+            Joint::Root => "".into(),
+            Joint::Middle | Joint::Chain { line: true } => format!("{}│", parent.guides).into(),
+            Joint::Last | Joint::Chain { line: false } => format!("{} ", parent.guides).into(),
+        };
+        let next_is_below = self
+            .rows
+            .get(above + 1)
+            .is_some_and(|n| n.depth > parent.depth);
+        row.joint = if next_is_below {
+            Joint::Middle
+        } else {
+            Joint::Last
+        };
+        self.rows.insert(above + 1, row);
+    }
+
+    fn remember(&mut self, tree: &CallTree) {
+        if self.cursor.held().is_none() {
+            self.last_seen = None;
+        } else if let Some(row) = self.selected()
+            && !row.gone
+        {
+            let function = row.function_id().map(|id| Arc::new(tree.function(id)));
+            self.last_seen = Some(TreeRow {
+                function,
+                ..row.clone()
+            });
+        }
+    }
+
+    pub fn go(&mut self, motion: Motion, tree: &CallTree) {
+        let page = visible(self.rows.len(), self.height);
+        let at = self.index();
+        let last = self.rows.len().saturating_sub(1);
+        let target = match motion {
+            Motion::Top => 0,
+            Motion::Up(lines) => at.saturating_sub(lines),
+            Motion::Down(lines) => at + lines,
+            Motion::Page { down, half } => {
+                let lines = (if half { page / 2 } else { page }).max(1);
+                if down {
+                    at + lines
+                } else {
+                    at.saturating_sub(lines)
+                }
+            }
+            Motion::Bottom => last,
+        };
+        let watches = matches!(motion, Motion::Top) || matches!(motion, Motion::Up(_) if at == 0);
+        if watches {
+            self.cursor.watch_top();
+            self.rebuild(tree);
+        } else {
+            self.select(target.min(last), tree);
+        }
+    }
+
+    pub fn select_line(&mut self, line: usize, tree: &CallTree) {
+        if line < self.shown().len() {
+            self.select(self.offset() + line, tree);
+        }
+    }
+
+    pub fn select(&mut self, at: usize, tree: &CallTree) {
+        self.touched = true;
+        self.cursor.select(at, &self.keys, self.height);
+        if self.rows.iter().any(|row| row.gone) {
+            self.rebuild(tree);
+        }
+        self.remember(tree);
+    }
+
+    fn select_path(&mut self, path: PathId, tree: &CallTree) {
+        if let Some(at) = self.keys.iter().position(|key| *key == path) {
+            self.select(at, tree);
+        }
+    }
+
+    /// Opens the selected row, and on from there as long as there is only one
+    /// way; an open one is left downwards.
+    pub fn open(&mut self, tree: &CallTree) {
+        let Some(row) = self.hold(tree) else {
+            return;
+        };
+        match (row.fold, row.what) {
+            (Fold::Leaf, _) => {}
+            (Fold::Open, _) => self.go(Motion::Down(1), tree),
+            (Fold::Closed, What::Rest(_)) => {
+                self.open.insert(row.path);
+                self.rebuild(tree);
+            }
+            (Fold::Closed, What::Node(node)) => {
+                self.open_only_way(row.path, node, tree);
+                self.rebuild(tree);
+            }
+        }
+    }
+
+    fn open_only_way(&mut self, mut path: PathId, mut node: Node, tree: &CallTree) {
+        self.open.insert(path);
+        while let [only] = tree.children(&node)[..]
+            && tree.has_children(&only)
+        {
+            path = self.paths.child(path, Step::Node(only.kind));
+            self.open.insert(path);
+            node = only;
+        }
+    }
+
+    /// Closes the selected row; a closed one is left to the row above.
+    pub fn close(&mut self, tree: &CallTree) {
+        let Some(row) = self.hold(tree) else {
+            return;
+        };
+        if row.fold == Fold::Open {
+            self.open.remove(&row.path);
+            self.rebuild(tree);
+        } else if let Some(above) = self.paths.parent(row.path) {
+            self.select_path(above, tree);
+        }
+    }
+
+    pub fn toggle(&mut self, tree: &CallTree) {
+        match self.selected().map(|row| row.fold) {
+            Some(Fold::Open) => self.close(tree),
+            Some(Fold::Closed) => self.open(tree),
+            Some(Fold::Leaf) | None => {}
+        }
+    }
+
+    /// Opens all that is not small, up to a limit.
+    pub fn open_all(&mut self, tree: &CallTree) {
+        self.touched = true;
+        let all = tree.root().samples;
+        let mut waiting = VecDeque::from([(Paths::ROOT, tree.root())]);
+        let mut opened = 0;
+        while let Some((path, node)) = waiting.pop_front()
+            && opened < OPEN_AT_ONCE
+        {
+            self.open.insert(path);
+            opened += 1;
+            for child in tree.children(&node) {
+                if !is_tiny(child.samples, all) && tree.has_children(&child) {
+                    waiting.push_back((self.paths.child(path, Step::Node(child.kind)), child));
+                }
+            }
+        }
+        self.rebuild(tree);
+    }
+
+    /// Closes all but what leads to the selected row.
+    pub fn close_all(&mut self, tree: &CallTree) {
+        self.touched = true;
+        self.open = HashSet::from([Paths::ROOT]);
+        if let Some(held) = self.cursor.held() {
+            self.open.extend(self.paths.upwards(held).skip(1));
+        }
+        self.rebuild(tree);
+    }
+
+    /// Opens the hot path below the selected row and selects its end.
+    pub fn open_hot_path(&mut self, tree: &CallTree) {
+        let Some(row) = self.hold(tree) else {
+            return;
+        };
+        let What::Node(node) = row.what else {
+            return;
+        };
+        let way = tree.hot_path(&node, HOT_SHARE);
+        let end = self.open_along(row.path, &way);
+        self.hot_end = Some(end);
+        self.rebuild(tree);
+        self.select_path(end, tree);
+    }
+
+    /// Selects the place at the end of a way, and opens what leads there.
+    pub fn select_way(&mut self, way: &[NodeKind], tree: &CallTree) {
+        self.touched = true;
+        let end = way.iter().fold(Paths::ROOT, |above, kind| {
+            self.open.insert(above);
+            self.paths.child(above, Step::Node(*kind))
+        });
+        if tree.direction() == Direction::BottomUp
+            && let Some(node) = tree.find(way)
+        {
+            self.open_only_way(end, node, tree);
+        }
+        // A small one gets a row of its own.
+        self.rows = rows::rows(tree, &mut self.paths, &self.open, Some(end));
+        self.keys = self.rows.iter().map(|row| row.path).collect();
+        self.select_path(end, tree);
+    }
+
+    /// Makes the selected row one that was selected on purpose.
+    fn hold(&mut self, tree: &CallTree) -> Option<TreeRow> {
+        let row = self.selected()?.clone();
+        self.touched = true;
+        self.cursor.select(self.index(), &self.keys, self.height);
+        self.remember(tree);
+        (!row.gone).then_some(row)
+    }
+}

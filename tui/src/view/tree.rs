@@ -1,0 +1,349 @@
+//! The call tree: shares in columns that stay where they are, and beside them
+//! the names, indented.
+
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::{text, units};
+use crate::app::App;
+use crate::screen::geometry::WIDTH_WIDE;
+use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, What};
+use profile::query::{Direction, NodeKind};
+use profile::{Function, Role, RowName};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// Where the selected function's hot path ended.
+const HOT_END: &str = "◄ hot path";
+
+/// Only one column can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BySamples;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let tree = &app.views.tree;
+    let layout = Layout::new(heads.width, tree.direction(), theme);
+    table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
+    let mut line = Rect { height: 1, ..body };
+    for row in tree.side().shown() {
+        let is_selected = tree.selected().is_some_and(|s| s.path == row.path);
+        let cells = layout.row(row, tree, app, is_selected, theme);
+        table::render_row(&layout.columns, &cells, layout.name, theme, frame, line);
+        line.y += 1;
+    }
+    let total = tree.side().rows().len();
+    if total == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+        let room = usize::from(body.width - 2);
+        let text = if app.shown.report.samples == 0 {
+            "no samples"
+        } else {
+            "counting…"
+        };
+        frame
+            .buffer_mut()
+            .set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
+    } else if total > tree.side().shown().len() {
+        let above = tree.side().offset();
+        let below = total - above - tree.side().shown().len();
+        let text = rest(above, below);
+        let x = body.x + layout.name_x;
+        let room = usize::from(body.right() - x);
+        frame
+            .buffer_mut()
+            .set_stringn(x, line.y, text, room, theme.dim());
+    }
+}
+
+fn rest(above: usize, below: usize) -> String {
+    match above {
+        0 => units::counted(below as u64, "more row"),
+        _ => format!(
+            "{} above, {} below",
+            units::counted(above as u64, "row"),
+            units::count(below as u64)
+        ),
+    }
+}
+
+/// The columns of one width of terminal.
+struct Layout {
+    columns: Vec<Column<BySamples>>,
+    /// Which column is the name, where it starts, and its width.
+    name: usize,
+    name_x: u16,
+    name_width: usize,
+    is_wide: bool,
+}
+
+impl Layout {
+    fn new(width: u16, direction: Direction, theme: &Theme) -> Self {
+        let is_wide = width >= WIDTH_WIDE;
+        let (first, second, title) = match direction {
+            Direction::TopDown => ("TOTAL%", "SELF%", "TOP-DOWN: callees under their caller"),
+            Direction::BottomUp => ("SELF%", "PAR%", "BOTTOM-UP: callers under their callee"),
+        };
+        let mut columns = vec![
+            Column::right(first, 7, Some(BySamples)),
+            Column::right(second, 6, None),
+        ];
+        if is_wide {
+            let sign = if theme.is_ascii() { "+-" } else { "±" };
+            columns.push(Column::right(sign, 5, None));
+            columns.push(Column::right("SMP", 8, None));
+        }
+        let name = columns.len();
+        let room = table::rest(&columns, width).saturating_sub(1);
+        let name_x = width - room - 1;
+        let module = if is_wide { 24 } else { 0 };
+        let name_width = room - module - module.min(1);
+        columns.push(Column::left(title, name_width, None));
+        if is_wide {
+            columns.push(Column::left("MODULE", module, None));
+        }
+        Layout {
+            columns,
+            name,
+            name_x,
+            name_width: name_width.into(),
+            is_wide,
+        }
+    }
+
+    fn row(&self, row: &TreeRow, tree: &Tree, app: &App, selected: bool, theme: &Theme) -> Row {
+        let plain = Style::new();
+        let base = base(tree);
+        let second = match tree.direction() {
+            Direction::TopDown => units::percent(row.own, base),
+            Direction::BottomUp => units::percent(row.samples, row.parent_samples),
+        };
+        let first = match row.gone {
+            true => "gone".into(),
+            false => units::percent(row.samples, base),
+        };
+        let mut cells = vec![(first, plain), (second, plain)];
+        if self.is_wide {
+            let band = units::band_text(row.samples, base);
+            cells.push((band.trim_start_matches('±').into(), theme.dim()));
+            cells.push((units::count(row.samples), plain));
+        }
+        let function = tree.function(row);
+        let style = match &function {
+            _ if tree.is_found(row) => theme.found(),
+            Some(function) if !self.is_wide && function.role == Role::Function => {
+                theme.module(function.kind)
+            }
+            Some(_) => plain,
+            None => theme.dim(),
+        };
+        cells.push((self.name_cell(row, tree, app), style));
+        if self.is_wide {
+            let module = function.as_ref().filter(|f| f.role == Role::Function);
+            let style = module.map_or(plain, |f| theme.module(f.kind));
+            cells.push((
+                module.map_or_else(String::new, |f| f.module.to_string()),
+                style,
+            ));
+        }
+        Row {
+            cells,
+            selected,
+            gone: row.gone,
+        }
+    }
+
+    /// The guides, the sign of what is open, and the name; what does not fit is
+    /// taken from the name's middle, and of deep guides from their start.
+    fn name_cell(&self, row: &TreeRow, tree: &Tree, app: &App) -> String {
+        let end = if tree.side().is_hot_end(row) {
+            HOT_END
+        } else {
+            ""
+        };
+        let room = self.name_width;
+        let guides = guides(row, room / 2);
+        let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
+        let name = text::cut_middle(&name(row, tree, app), left).into_owned();
+        match end {
+            "" => format!("{guides}{name}"),
+            end => format!(
+                "{guides}{name:<pad$}{end}",
+                pad = left + 1 - wide_extra(&name)
+            ),
+        }
+    }
+}
+
+/// Formatting pads by characters, not by cells.
+fn wide_extra(name: &str) -> usize {
+    text::width(name).saturating_sub(name.chars().count())
+}
+
+fn guides(row: &TreeRow, room: usize) -> String {
+    let sign = match (row.fold, row.joint) {
+        (Fold::Open, _) => "▾ ",
+        (Fold::Closed, _) => "▸ ",
+        (Fold::Leaf, Joint::Middle | Joint::Last) => "─ ",
+        (Fold::Leaf, Joint::Root | Joint::Chain { .. }) => "  ",
+    };
+    let joint = match row.joint {
+        Joint::Root => "",
+        Joint::Middle => "├",
+        Joint::Last => "└",
+        Joint::Chain { line: true } => "│",
+        Joint::Chain { line: false } => " ",
+    };
+    let length = row.guides.chars().count();
+    if length <= room {
+        return format!("{}{joint}{sign}", row.guides);
+    }
+    let cut: String = row.guides.chars().skip(length - room + 1).collect();
+    format!("…{cut}{joint}{sign}")
+}
+
+/// As the row is called on the screen.
+fn name(row: &TreeRow, tree: &Tree, app: &App) -> String {
+    match row.what {
+        What::Rest(count) => format!(
+            "{} more, each <{SMALL_PERCENT}%",
+            units::count(count as u64)
+        ),
+        What::Node(node) => match node.kind {
+            NodeKind::Root if app.shown.scope.is_empty() => "all".into(),
+            NodeKind::Root => app.shown.scope.to_string(),
+            NodeKind::Group(_) => tree.name(row).unwrap_or_default().to_string(),
+            NodeKind::Function { inlined, .. } => {
+                let Some(function) = tree.function(row) else {
+                    return String::new();
+                };
+                let inlined = if inlined { " (inl)" } else { "" };
+                let pending = match function.name_state {
+                    RowName::Pending if function.role == Role::Function => " ⟳",
+                    _ => "",
+                };
+                format!("{}{inlined}{pending}", function.name)
+            }
+        },
+    }
+}
+
+fn base(tree: &Tree) -> u64 {
+    tree.tree().map_or(0, |tree| tree.root().samples)
+}
+
+/// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
+pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
+    let tree = &app.views.tree;
+    let Some(row) = tree.selected() else {
+        return String::new();
+    };
+    let base = base(tree);
+    let gone = if row.gone { "gone; it was: " } else { "" };
+    let mut parts = vec![format!(
+        "{gone}{}% of scope = {} smp {} pp",
+        units::percent(row.samples, base),
+        units::count(row.samples),
+        units::band_text(row.samples, base)
+    )];
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    let mut more = Vec::new();
+    if row.depth > 0 {
+        let share = units::percent(row.samples, row.parent_samples);
+        more.push(format!("{share}% of parent"));
+        more.push(format!("depth {}", row.depth));
+    }
+    if let What::Rest(_) = row.what {
+        more.push("Enter: show them".into());
+    }
+    for part in more {
+        if used(&parts) + text::width(&part) <= width {
+            parts.push(part);
+        }
+    }
+    if let Some(function) = tree.function(row) {
+        match function.role {
+            Role::Function => {
+                let room = width.saturating_sub(used(&parts));
+                parts.extend(place(&function, room));
+            }
+            Role::Stopped(_) => parts.push("i: why".into()),
+            Role::NoStack | Role::Hidden => {}
+        }
+    }
+    let name = name(row, tree, app);
+    let layout = Layout::new(app.size.width, tree.direction(), theme);
+    let room = width.saturating_sub(used(&parts));
+    if layout.name_cell(row, tree, app).contains('…') && room > 12 {
+        parts.push(text::cut_middle(&name, room).into_owned());
+    }
+    parts.join("   ")
+}
+
+/// Where it is, as long as there is room for: `heapam.c:1691   postgres`.
+fn place(function: &Function, room: usize) -> Option<String> {
+    let module = text::clean(&function.module).into_owned();
+    let file = function.file.as_ref().filter(|_| function.line > 0);
+    let line = file.map(|file| {
+        let short = file.rsplit('/').next().unwrap_or(file);
+        format!("{}:{}", text::clean(short), function.line)
+    });
+    let path = match &*function.module_path {
+        "" => None,
+        path => Some(text::clean(path).into_owned()),
+    };
+    let with_line = |place: &String| line.as_ref().map(|line| format!("{line}   {place}"));
+    let forms = [
+        path.as_ref().and_then(with_line),
+        with_line(&module),
+        path,
+        Some(module),
+    ];
+    forms
+        .into_iter()
+        .flatten()
+        .find(|form| text::width(form) <= room)
+}
+
+/// One sentence on the selected row.
+pub fn explain(app: &App) -> Option<String> {
+    let tree = &app.views.tree;
+    let row = tree.selected()?;
+    let base = base(tree);
+    let seconds = app.shown.report.window.seconds();
+    let number = format!(
+        "{}% = {} of {} in {}, last {seconds:.1} s",
+        units::percent(row.samples, base),
+        units::counted(row.samples, "sample"),
+        units::count(base),
+        app.shown.scope
+    );
+    let role = tree.function(row).map(|function| function.role);
+    Some(match (row.what, role) {
+        (_, Some(Role::Stopped(ending))) => {
+            format!(
+                "{number}: here the stack's start is missing: {}",
+                ending.explain()
+            )
+        }
+        (What::Rest(count), _) => format!(
+            "{number}: {} that have less than {SMALL_PERCENT}% of all each; Enter shows them",
+            units::counted(count as u64, "row")
+        ),
+        (What::Node(node), _) if node.depth > 0 => {
+            let callers = units::counted(u64::from(row.depth - 1), "caller");
+            match tree.direction() {
+                Direction::TopDown => format!(
+                    "{number}, called by way of the {callers} above; {} of them on top of the stack",
+                    units::count(row.own)
+                ),
+                Direction::BottomUp if row.depth == 1 => {
+                    format!("{number}, on top of the stack, whoever called it")
+                }
+                Direction::BottomUp => {
+                    format!("{number}, on top of the stack by way of these {callers}")
+                }
+            }
+        }
+        _ => format!("{number}: all of them"),
+    })
+}
