@@ -2,7 +2,7 @@
 //! output, is made from. It is published whole and never changes; pausing the
 //! view is only not taking the next one.
 
-use profile::{Health, Report, View};
+use profile::{Health, Query, Report, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +88,11 @@ pub struct Snapshot {
     /// Counts up with every snapshot.
     pub generation: u64,
     pub report: Arc<Report>,
+    /// What the report counts, to ask the view for more of the same.
+    pub query: Query,
+    /// Tells one query from the next, whatever snapshot it is asked of: it
+    /// counts how often a knob was turned. 0 is the engine's own query.
+    pub turn: u64,
     /// The store as it was: for every question that the report does not answer.
     /// Nothing in snapshots that no store made.
     pub view: Option<View>,

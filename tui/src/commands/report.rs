@@ -76,6 +76,7 @@ fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
     }
     Snapshot {
         report: Arc::new(selection.report()),
+        query: selection.query().clone(),
         view: Some(opened.view.clone()),
         health: Health {
             lost: info.lost,

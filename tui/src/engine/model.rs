@@ -10,8 +10,8 @@ use super::{Command, News, Schedule, Settings, host};
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
-    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessId, SourceFrame,
-    Stop, Store,
+    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessId, Query,
+    SourceFrame, Stop, Store, TimeRange,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -358,6 +358,10 @@ impl Model {
         let report = self.store.report(due.window, due.end_ns);
         let cost = self.meter.look(&self.counters);
         let window = report.window;
+        let query = Query {
+            window: TimeRange::last(due.window, due.end_ns),
+            ..Query::default()
+        };
         Snapshot {
             generation: self.generation,
             health: Health {
@@ -371,6 +375,8 @@ impl Model {
                 notes: self.notes(),
             },
             report: Arc::new(report),
+            query,
+            turn: 0,
             view: Some(self.store.view()),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,

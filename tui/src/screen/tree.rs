@@ -96,11 +96,12 @@ impl Tree {
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         let key = QuestionKey {
             generation: snapshot.generation,
+            turn: snapshot.turn,
             direction: self.direction,
             look_for: self.look_for,
         };
-        let is_other =
-            |other: QuestionKey| (other.direction, other.look_for) != (key.direction, key.look_for);
+        let what = |key: QuestionKey| (key.turn, key.direction, key.look_for);
+        let is_other = |other: QuestionKey| what(other) != what(key);
         // The one under way may belong to an older snapshot: were it given up
         // each time, a slow one would never come.
         if self.asked.is_some_and(|asked| !is_other(asked)) || self.answered == Some(key) {

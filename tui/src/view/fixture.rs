@@ -60,6 +60,8 @@ pub fn postgres() -> Snapshot {
     functions[12].name_state = RowName::Pending;
     Snapshot {
         view: None,
+        query: profile::Query::default(),
+        turn: 0,
         generation: 1,
         report: Arc::new(Report {
             generation: 1,

@@ -1,17 +1,16 @@
 //! What a tree is asked with, and the answer: found on a thread of its own,
 //! because it looks at every sample of the window.
 
-use crate::snapshot::{Snapshot, Span};
+use crate::snapshot::Snapshot;
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
-use profile::{Cancel, FunctionId, Query, TimeRange, View};
-use std::time::Duration;
+use profile::{Cancel, FunctionId, Query, View};
 
 /// Asks for the call tree of a snapshot.
 #[derive(Debug, Clone)]
 pub struct TreeQuestion {
     pub key: QuestionKey,
     view: View,
-    window: TimeRange,
+    query: Query,
 }
 
 /// What tells one question from the next.
@@ -19,6 +18,8 @@ pub struct TreeQuestion {
 pub struct QuestionKey {
     /// The snapshot's.
     pub generation: u64,
+    /// Which query, of whatever snapshot.
+    pub turn: u64,
     pub direction: Direction,
     /// A function whose heaviest place is to be found.
     pub look_for: Option<FunctionId>,
@@ -45,24 +46,16 @@ impl Eq for TreeQuestion {}
 impl TreeQuestion {
     /// Nothing where the snapshot comes from no store.
     pub fn new(snapshot: &Snapshot, key: QuestionKey) -> Option<Self> {
-        let window = match snapshot.window {
-            Span::Seconds(seconds) => Duration::from_secs(u64::from(seconds)),
-            Span::All => Duration::MAX,
-        };
         Some(TreeQuestion {
             key,
             view: snapshot.view.clone()?,
-            window: TimeRange::last(window, snapshot.report.window.end_ns),
+            query: snapshot.query.clone(),
         })
     }
 
     /// Nothing if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<TreeAnswer> {
-        let query = Query {
-            window: self.window,
-            ..Query::default()
-        };
-        let selection = self.view.select(&query, cancel).ok()?;
+        let selection = self.view.select(&self.query, cancel).ok()?;
         let tree = selection
             .tree(self.key.direction, GroupBy::None, cancel)
             .ok()?;
