@@ -5,20 +5,22 @@
 use crate::action::{Action, find_action};
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
+use crate::screen::question::{Answer, Question};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::{Motion, Table};
-use crate::screen::tree::{TreeAnswer, TreeQuestion};
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What views ask for, and when the answers are shown.
+mod answers;
 /// Keys, one mode at a time.
 mod keys;
 /// Clicks and the wheel.
 mod mouse;
-/// What the tree asks for, and when it is shown.
+/// Keys of the call tree.
 mod tree;
 
 /// Everything that can happen.
@@ -30,8 +32,8 @@ pub enum Event {
     Head(usize),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
-    /// What was asked with [`Effect::AskTree`].
-    Tree(Arc<TreeAnswer>),
+    /// To a question of [`Effect::Ask`].
+    Answer(Answer),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -47,8 +49,8 @@ pub enum Effect {
     /// Draw every cell again.
     Redraw,
     SetWindow(Span),
-    /// To be answered with [`Event::Tree`]; the question before need not be.
-    AskTree(TreeQuestion),
+    /// To be answered with [`Event::Answer`]; the question before need not be.
+    Ask(Question),
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
@@ -162,8 +164,8 @@ impl App {
                 self.receive(snapshot);
                 Vec::new()
             }
-            Event::Tree(answer) => {
-                self.receive_tree(answer);
+            Event::Answer(answer) => {
+                self.hear(answer);
                 Vec::new()
             }
             Event::Behind(took) => {
@@ -221,9 +223,7 @@ impl App {
     }
 
     fn sort_if_calm(&mut self) {
-        if self.view == View::Tree {
-            return self.take_waiting_tree();
-        }
+        self.take_waiting();
         let waits = self.calm.pending && self.frozen.is_none();
         if waits && self.calm.may_sort(self.now) {
             self.refresh(true);
@@ -262,8 +262,8 @@ impl App {
     }
 
     fn open(&mut self, view: View) {
-        if view != View::Tree {
-            self.views.tree.release();
+        if view != self.view {
+            self.release();
         }
         self.back = None;
         self.view = view;

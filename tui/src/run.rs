@@ -5,7 +5,7 @@
 
 use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
-use crate::screen::tree::TreeAnswer;
+use crate::screen::question::Answer;
 use crate::snapshot::{Snapshot, Span};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
+/// The thread that answers the questions of views.
+mod answers;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
-/// The thread that finds trees.
-mod trees;
 
+use answers::AnswerWorker;
 use signals::{Caught, Signals};
-use trees::TreeWorker;
 
 /// What the screen asks the engine for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub async fn run(
         app: App::new(size, options.window, own_pid, options.mouse),
         painter: Painter::new(size)?,
         writer: Writer::start()?,
-        trees: TreeWorker::start()?,
+        answers: AnswerWorker::start()?,
         beside: Vec::new(),
         input: EventStream::new(),
         signals,
@@ -110,7 +110,7 @@ struct Run {
     app: App,
     painter: Painter,
     writer: Writer,
-    trees: TreeWorker,
+    answers: AnswerWorker,
     /// To be written before the next frame.
     beside: Vec<u8>,
     input: EventStream,
@@ -132,7 +132,7 @@ enum Woken {
     Input(Option<io::Result<Input>>),
     Signal(Caught),
     Feed(bool),
-    Tree(Arc<TreeAnswer>),
+    Answer(Answer),
     Tick,
     FrameDue,
     /// A frame is out, after so long.
@@ -166,7 +166,7 @@ impl Run {
                 caught = self.signals.next() => Woken::Signal(caught),
                 input = self.input.next() => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
-                answer = self.trees.answered() => Woken::Tree(answer),
+                answer = self.answers.answered() => Woken::Answer(answer),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
@@ -186,7 +186,7 @@ impl Run {
             }
             Woken::Tick => self.tell(Event::Tick).await,
             Woken::Feed(true) => self.take_snapshot().await,
-            Woken::Tree(answer) => self.tell(Event::Tree(answer)).await,
+            Woken::Answer(answer) => self.tell(Event::Answer(answer)).await,
             Woken::Feed(false) => {
                 self.feed = None;
                 Ok(None)
@@ -265,7 +265,7 @@ impl Run {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
-                Effect::AskTree(question) => self.trees.ask(question),
+                Effect::Ask(question) => self.answers.ask(question),
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);
@@ -277,13 +277,13 @@ impl Run {
         Ok(None)
     }
 
-    /// What is no key asks for nothing but trees.
+    /// What is no key asks nothing but questions.
     fn tell_quietly(&mut self, event: Event) {
         let effects = self.app.update(event, self.started.elapsed());
         self.dirty = true;
         for effect in effects {
-            if let Effect::AskTree(question) = effect {
-                self.trees.ask(question);
+            if let Effect::Ask(question) = effect {
+                self.answers.ask(question);
             }
         }
     }

@@ -16,6 +16,8 @@ pub mod health;
 pub mod help;
 /// The processes as a table.
 pub mod processes;
+/// What views ask beyond the snapshot, and the answers.
+pub mod question;
 /// The one-line states: frozen, exited, lost.
 pub mod state;
 /// A list that is sorted, searched and selected from.

@@ -1,35 +1,10 @@
-//! The tree comes a moment after the snapshot that it is of: it is asked for,
-//! and shown when no hand is at the keys.
+//! Keys of the call tree.
 
-use super::{App, Effect};
-use crate::screen::tree::{FoldAction, TreeAnswer};
+use super::App;
+use crate::screen::tree::FoldAction;
 use crate::screen::{Detail, Notice, View};
-use std::sync::Arc;
 
 impl App {
-    pub(super) fn receive_tree(&mut self, answer: Arc<TreeAnswer>) {
-        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
-        if self.views.tree.receive(answer, is_calm) {
-            self.calm.sorted(self.now);
-        }
-    }
-
-    pub(super) fn take_waiting_tree(&mut self) {
-        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
-        if is_calm && self.views.tree.take_waiting() {
-            self.calm.sorted(self.now);
-        }
-    }
-
-    /// What the tree needs to follow the shown snapshot.
-    pub(super) fn ask(&mut self) -> Option<Effect> {
-        if self.view != View::Tree {
-            return None;
-        }
-        let question = self.views.tree.question(&self.shown)?;
-        Some(Effect::AskTree(question))
-    }
-
     /// Where the selected function is called from.
     pub(super) fn open_callers(&mut self) {
         let Some(line) = self.views.functions.selected(&self.shown.report) else {

@@ -7,10 +7,11 @@ mod question;
 mod rows;
 mod side;
 
-pub use question::{QuestionKey, TreeAnswer, TreeQuestion};
+pub use question::{TreeAnswer, TreeWanted};
 pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
 use super::find::Find;
+use super::question::{Ask, Desk};
 use super::table::Motion;
 use crate::snapshot::Snapshot;
 use profile::query::{CallTree, Direction};
@@ -24,12 +25,7 @@ pub struct Tree {
     direction: Direction,
     top_down: Side,
     bottom_up: Side,
-    shown: Option<Arc<TreeAnswer>>,
-    /// A newer one, for a calmer moment.
-    waiting: Option<Arc<TreeAnswer>>,
-    asked: Option<QuestionKey>,
-    /// What was answered last.
-    answered: Option<QuestionKey>,
+    desk: Desk<TreeWanted, TreeAnswer>,
     /// To be found and selected in the next tree.
     look_for: Option<FunctionId>,
     find: Option<Find>,
@@ -50,7 +46,7 @@ pub enum FoldAction {
 impl Tree {
     /// The tree on the screen.
     pub fn tree(&self) -> Option<&CallTree> {
-        self.shown.as_ref().map(|shown| &shown.tree)
+        self.desk.shown().map(|shown| &shown.tree)
     }
 
     pub fn direction(&self) -> Direction {
@@ -93,48 +89,35 @@ impl Tree {
     }
 
     /// What has to be asked now.
-    pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
-        let key = QuestionKey {
-            generation: snapshot.generation,
-            turn: snapshot.turn,
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+        let wanted = TreeWanted {
             direction: self.direction,
             look_for: self.look_for,
         };
-        let what = |key: QuestionKey| (key.turn, key.direction, key.look_for);
-        let is_other = |other: QuestionKey| what(other) != what(key);
-        // The one under way may belong to an older snapshot: were it given up
-        // each time, a slow one would never come.
-        if self.asked.is_some_and(|asked| !is_other(asked)) || self.answered == Some(key) {
-            return None;
-        }
-        let question = TreeQuestion::new(snapshot, key)?;
-        self.asked = Some(key);
-        Some(question)
+        self.desk.ask(snapshot, wanted)
     }
 
     /// Takes an answer, at once if the screen waits for it or nobody is
     /// looking. True if another tree is on the screen.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
-        if self.asked != Some(answer.key) {
+        let (key, wanted) = (answer.key, answer.key.what);
+        let without_search = TreeWanted {
+            look_for: None,
+            ..wanted
+        };
+        if !self.desk.receive(&key, without_search, answer) {
             return false;
         }
-        self.asked = None;
         self.look_for = None;
-        self.answered = Some(QuestionKey {
-            look_for: None,
-            ..answer.key
-        });
-        let is_awaited = answer.key.look_for.is_some()
+        let is_awaited = wanted.look_for.is_some()
             || self.tree().map(CallTree::direction) != Some(self.direction);
-        self.waiting = Some(answer);
         (is_awaited || is_calm) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {
-        let Some(answer) = self.waiting.take() else {
+        let Some(answer) = self.desk.take_waiting() else {
             return false;
         };
-        self.shown = Some(Arc::clone(&answer));
         let height = self.height;
         let side = self.side_mut();
         side.resize(height);
@@ -148,10 +131,7 @@ impl Tree {
 
     /// The view was left: its tree would hold memory for nothing.
     pub fn release(&mut self) {
-        self.shown = None;
-        self.waiting = None;
-        self.asked = None;
-        self.answered = None;
+        self.desk.clear();
         self.top_down.release();
         self.bottom_up.release();
     }
@@ -209,7 +189,7 @@ impl Tree {
     }
 
     fn with_tree(&mut self, act: impl FnOnce(&mut Side, &CallTree)) {
-        if let Some(shown) = self.shown.clone() {
+        if let Some(shown) = self.desk.shown().cloned() {
             act(self.side_mut(), &shown.tree);
             self.count_found();
         }

@@ -51,11 +51,11 @@ impl Hand {
         self.effects = self.app.update(event, self.now);
         // As the worker would, only at once.
         while let Some(at) = self.effects.iter().position(is_question) {
-            let Effect::AskTree(question) = self.effects.remove(at) else {
+            let Effect::Ask(question) = self.effects.remove(at) else {
                 unreachable!("it is one");
             };
             let answer = question.answer(&Cancel::new()).expect("nobody cancels it");
-            let more = self.app.update(Event::Tree(Arc::new(answer)), self.now);
+            let more = self.app.update(Event::Answer(answer), self.now);
             self.effects.extend(more);
         }
         self
@@ -102,7 +102,7 @@ impl Hand {
 }
 
 fn is_question(effect: &Effect) -> bool {
-    matches!(effect, Effect::AskTree(_))
+    matches!(effect, Effect::Ask(_))
 }
 
 #[track_caller]

@@ -1,25 +1,12 @@
-//! What a tree is asked with, and the answer: found on a thread of its own,
-//! because it looks at every sample of the window.
+//! What a tree is asked with, and the answer.
 
-use crate::snapshot::Snapshot;
+use crate::screen::question::{Ask, Key};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
-use profile::{Cancel, FunctionId, Query, View};
+use profile::{Cancel, FunctionId, View};
 
-/// Asks for the call tree of a snapshot.
-#[derive(Debug, Clone)]
-pub struct TreeQuestion {
-    pub key: QuestionKey,
-    view: View,
-    query: Query,
-}
-
-/// What tells one question from the next.
+/// Which tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuestionKey {
-    /// The snapshot's.
-    pub generation: u64,
-    /// Which query, of whatever snapshot.
-    pub turn: u64,
+pub struct TreeWanted {
     pub direction: Direction,
     /// A function whose heaviest place is to be found.
     pub look_for: Option<FunctionId>,
@@ -28,43 +15,26 @@ pub struct QuestionKey {
 /// A tree, with all that belongs to it.
 #[derive(Debug)]
 pub struct TreeAnswer {
-    pub key: QuestionKey,
+    pub key: Key<TreeWanted>,
     pub tree: CallTree,
     pub view: View,
     /// The way to the function that was looked for, if it is there.
     pub found: Option<Vec<NodeKind>>,
 }
 
-impl PartialEq for TreeQuestion {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for TreeQuestion {}
-
-impl TreeQuestion {
-    /// Nothing where the snapshot comes from no store.
-    pub fn new(snapshot: &Snapshot, key: QuestionKey) -> Option<Self> {
-        Some(TreeQuestion {
-            key,
-            view: snapshot.view.clone()?,
-            query: snapshot.query.clone(),
-        })
-    }
-
+impl TreeAnswer {
     /// Nothing if it was cancelled.
-    pub fn answer(self, cancel: &Cancel) -> Option<TreeAnswer> {
-        let selection = self.view.select(&self.query, cancel).ok()?;
-        let tree = selection
-            .tree(self.key.direction, GroupBy::None, cancel)
-            .ok()?;
-        let look_for = self.key.look_for.map(|id| self.view.function_of(id));
+    pub fn new(ask: Ask<TreeWanted>, cancel: &Cancel) -> Option<Self> {
+        let wanted = ask.key.what;
+        let selection = ask.select(cancel)?;
+        let tree = selection.tree(wanted.direction, GroupBy::None, cancel);
+        let tree = tree.ok()?;
+        let look_for = wanted.look_for.map(|id| ask.view.function_of(id));
         let found = look_for.and_then(|id| heaviest_place(&tree, id));
         Some(TreeAnswer {
-            key: self.key,
+            key: ask.key,
             tree,
-            view: self.view,
+            view: ask.view,
             found,
         })
     }

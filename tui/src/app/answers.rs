@@ -1,0 +1,47 @@
+//! What views ask for beyond the snapshot. An answer comes a moment after the
+//! snapshot that it is of, and is shown when no hand is at the keys.
+
+use super::{App, Effect};
+use crate::screen::View;
+use crate::screen::question::{Answer, Question};
+
+impl App {
+    /// What the open view needs to follow the shown snapshot.
+    pub(super) fn ask(&mut self) -> Option<Effect> {
+        let question = match self.view {
+            View::Tree => Question::Tree(self.views.tree.question(&self.shown)?),
+            View::Functions | View::Processes | View::Threads | View::Health => return None,
+        };
+        Some(Effect::Ask(question))
+    }
+
+    pub(super) fn hear(&mut self, answer: Answer) {
+        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
+        let is_shown = match answer {
+            Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
+        };
+        if is_shown {
+            self.calm.sorted(self.now);
+        }
+    }
+
+    /// Shows the answer that came at a busy moment.
+    pub(super) fn take_waiting(&mut self) {
+        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
+        let is_shown = is_calm
+            && match self.view {
+                View::Tree => self.views.tree.take_waiting(),
+                View::Functions | View::Processes | View::Threads | View::Health => false,
+            };
+        if is_shown {
+            self.calm.sorted(self.now);
+        }
+    }
+
+    /// The open view is about to be left.
+    pub(super) fn release(&mut self) {
+        if self.view == View::Tree {
+            self.views.tree.release();
+        }
+    }
+}
