@@ -310,6 +310,14 @@ proptest! {
                 prop_assert!(shown.samples <= parent.samples);
             }
         }
+        let all = tree.root().samples;
+        for shown in flame.rows.get(1).into_iter().flatten() {
+            if let Some(node) = shown.node {
+                let (begin, found) = tree.place(&[node.kind]).expect("it is there");
+                prop_assert_eq!(found, node);
+                prop_assert_eq!(u64::from(shown.start), begin * u64::from(width) / all);
+            }
+        }
     }
 }
 

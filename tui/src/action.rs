@@ -29,6 +29,11 @@ pub enum Action {
     Callers,
     Fold(FoldAction),
     HotPath,
+    Left,
+    Right,
+    /// Make the selected frame as wide as the screen.
+    Zoom,
+    SameName,
     Freeze,
     ShorterWindow,
     LongerWindow,
@@ -59,7 +64,10 @@ pub enum Scope {
     Tables,
     Functions,
     Tree,
-    /// In the tables and the tree.
+    Flame,
+    /// In the tree and the flame graph.
+    Calls,
+    /// Wherever there are names to find.
     Rows,
     Everywhere,
 }
@@ -127,7 +135,35 @@ pub const BINDINGS: &[Binding] = &[
         "close all but the way here",
     ),
     here(
-        Scope::Tree,
+        Scope::Flame,
+        Action::Zoom,
+        &[Key::Code(KeyCode::Enter)],
+        "zoom",
+        "zoom in; Backspace: out",
+    ),
+    here(
+        Scope::Flame,
+        Action::Left,
+        &[Key::Code(KeyCode::Left), Key::Char('h')],
+        "",
+        "frame to the left",
+    ),
+    here(
+        Scope::Flame,
+        Action::Right,
+        &[Key::Code(KeyCode::Right), Key::Char('l')],
+        "",
+        "frame to the right",
+    ),
+    here(
+        Scope::Flame,
+        Action::SameName,
+        &[Key::Char('#')],
+        "same name",
+        "next one of this function",
+    ),
+    here(
+        Scope::Calls,
         Action::Invert,
         &[Key::Char('I')],
         "invert",
@@ -213,6 +249,12 @@ pub const BINDINGS: &[Binding] = &[
         "functions",
     ),
     everywhere(Action::View(View::Tree), &[Key::Char('2')], "", "call tree"),
+    everywhere(
+        Action::View(View::Flame),
+        &[Key::Char('3')],
+        "",
+        "flame graph",
+    ),
     everywhere(
         Action::View(View::Processes),
         &[Key::Char('4')],
@@ -376,9 +418,11 @@ impl Scope {
         match self {
             Scope::Everywhere => true,
             Scope::Rows => view != View::Health,
-            Scope::Tables => !matches!(view, View::Tree | View::Health),
+            Scope::Tables => !matches!(view, View::Tree | View::Flame | View::Health),
             Scope::Functions => view == View::Functions,
             Scope::Tree => view == View::Tree,
+            Scope::Flame => view == View::Flame,
+            Scope::Calls => matches!(view, View::Tree | View::Flame),
         }
     }
 }

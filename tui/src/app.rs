@@ -11,6 +11,7 @@ use crate::screen::table::{Motion, Table};
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use profile::FunctionId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +19,11 @@ use std::time::Duration;
 mod answers;
 /// Keys, one mode at a time.
 mod keys;
+/// The function that views have in common.
+mod links;
 /// Clicks and the wheel.
 mod mouse;
-/// Keys of the call tree.
+/// Keys of the call tree and the flame graph.
 mod tree;
 
 /// Everything that can happen.
@@ -72,6 +75,8 @@ pub struct App {
     pub view: View,
     /// The view that this one was opened from, to go back to.
     pub(crate) back: Option<View>,
+    /// The function that was selected on purpose in the view before.
+    linked: Option<FunctionId>,
     pub views: Views,
     pub mode: Mode,
     pub detail: Detail,
@@ -123,6 +128,7 @@ impl App {
             frozen: None,
             view: View::default(),
             back: None,
+            linked: None,
             views: Views::default(),
             mode: Mode::default(),
             detail: Detail::default(),
@@ -201,6 +207,10 @@ impl App {
                 let tree = &self.views.tree;
                 Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
             }
+            View::Flame => {
+                let flame = &self.views.flame;
+                Some((flame.find()?, flame.found(), flame.bar_count()))
+            }
             View::Processes => of(&self.views.processes),
             View::Threads => of(&self.views.threads),
             View::Health => None,
@@ -236,8 +246,8 @@ impl App {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.update(report, sort),
-            // It comes by itself.
-            View::Tree => return,
+            // They come by themselves.
+            View::Tree | View::Flame => return,
             View::Processes => self.views.processes.update(report, sort),
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
@@ -255,6 +265,8 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.resize(height),
             View::Tree => self.views.tree.resize(height),
+            // One line is the legend's.
+            View::Flame => self.views.flame.resize(self.size.width, height - 1),
             View::Processes => self.views.processes.resize(height),
             View::Threads => self.views.threads.resize(height),
             View::Health => self.views.health.resize(height),
@@ -262,12 +274,15 @@ impl App {
     }
 
     fn open(&mut self, view: View) {
-        if view != self.view {
-            self.release();
-        }
         self.back = None;
+        if view == self.view {
+            return self.refresh(true);
+        }
+        self.leave_view();
+        self.release();
         self.view = view;
         self.refresh(true);
+        self.enter_view();
     }
 
     fn go(&mut self, motion: Motion) {
@@ -275,17 +290,19 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.go(motion, report),
             View::Tree => self.views.tree.go(motion),
+            View::Flame => self.views.flame.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads.go(motion, report),
             View::Health => self.views.health.go(motion),
         }
     }
 
-    fn select_line(&mut self, line: usize) {
+    fn select_at(&mut self, column: u16, line: usize) {
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.select_line(line, report),
             View::Tree => self.views.tree.select_line(line),
+            View::Flame => self.views.flame.select_cell(column, line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads.select_line(line, report),
             View::Health => self.views.health.select_line(line),
@@ -313,6 +330,7 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.set_find(find, report),
             View::Tree => self.views.tree.set_find(find),
+            View::Flame => self.views.flame.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads.set_find(find, report),
             View::Health => {}
@@ -324,6 +342,7 @@ impl App {
         let position = match self.view {
             View::Functions => self.views.functions.select_found(down, including, report),
             View::Tree => self.views.tree.select_found(down, including),
+            View::Flame => self.views.flame.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self.views.threads.select_found(down, including, report),
             View::Health => None,
@@ -340,7 +359,7 @@ impl App {
         self.detail = Detail::Notice(notice);
     }
 
-    fn selected_name(&self) -> Option<String> {
+    pub(crate) fn selected_name(&self) -> Option<String> {
         let report = &self.shown.report;
         match self.view {
             View::Functions => name(self.views.functions.selected(report)),
@@ -348,6 +367,7 @@ impl App {
                 let tree = &self.views.tree;
                 Some(tree.name(tree.selected()?)?.to_string())
             }
+            View::Flame => Some(self.views.flame.selected()?.name.to_string()),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads.selected(report)),
             View::Health => None,
@@ -360,7 +380,7 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
-            View::Tree | View::Health => {}
+            View::Tree | View::Flame | View::Health => {}
         }
     }
 
@@ -370,7 +390,7 @@ impl App {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
             View::Threads => self.views.threads.sort_by(column, report),
-            View::Tree | View::Health => {}
+            View::Tree | View::Flame | View::Health => {}
         }
     }
 
@@ -379,6 +399,7 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
+            View::Flame => self.views.flame.invert(),
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads.invert(report),
             View::Health => {}

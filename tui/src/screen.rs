@@ -6,6 +6,8 @@
 pub mod cursor;
 /// A text search over the rows of a view.
 pub mod find;
+/// The flame graph.
+pub mod flame;
 /// The functions as a table.
 pub mod functions;
 /// Where each region of the screen lies.
@@ -22,6 +24,8 @@ pub mod question;
 pub mod state;
 /// A list that is sorted, searched and selected from.
 pub mod table;
+/// Where each view is on the tab line.
+pub mod tabs;
 /// The threads as a table.
 pub mod threads;
 /// The call tree.
@@ -35,15 +39,17 @@ pub enum View {
     #[default]
     Functions,
     Tree,
+    Flame,
     Processes,
     Threads,
     Health,
 }
 
 impl View {
-    pub const ALL: [View; 5] = [
+    pub const ALL: [View; 6] = [
         View::Functions,
         View::Tree,
+        View::Flame,
         View::Processes,
         View::Threads,
         View::Health,
@@ -53,6 +59,7 @@ impl View {
         match self {
             View::Functions => '1',
             View::Tree => '2',
+            View::Flame => '3',
             View::Processes => '4',
             View::Threads => '5',
             View::Health => '8',
@@ -64,6 +71,7 @@ impl View {
         match self {
             View::Functions => "Func",
             View::Tree => "Tree",
+            View::Flame => "Flame",
             View::Processes => "Proc",
             View::Threads => "Thread",
             View::Health => "Health",
@@ -74,15 +82,11 @@ impl View {
         match self {
             View::Functions => "Functions",
             View::Tree => "Call tree",
+            View::Flame => "Flame graph",
             View::Processes => "Processes",
             View::Threads => "Threads",
             View::Health => "Health",
         }
-    }
-
-    /// As in `[1 Func]`.
-    pub fn tab_width(self) -> u16 {
-        self.short_name().len() as u16 + 4
     }
 
     pub fn next(self) -> View {
@@ -103,6 +107,7 @@ impl View {
 pub struct Views {
     pub functions: table::Table<FunctionRow>,
     pub tree: tree::Tree,
+    pub flame: flame::Flame,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
@@ -147,6 +152,11 @@ pub enum Notice {
     NoFind,
     /// So many steps down to the function where it ends.
     HotPath(u32),
+    /// Which of the frames of a function that can be seen is selected.
+    SameName {
+        position: usize,
+        count: usize,
+    },
     Copied(String),
     Mouse(bool),
     NoOutput,

@@ -20,6 +20,7 @@ mod detail;
 mod explain;
 /// Text that has to fit into a line.
 mod fit;
+mod flame;
 mod footer;
 mod functions;
 mod header;
@@ -88,7 +89,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Functions => functions::head_at(geometry.width, theme, x),
         View::Processes => processes::head_at(geometry.width, x),
         View::Threads => threads::head_at(geometry.width, x),
-        View::Tree | View::Health => None,
+        View::Tree | View::Flame | View::Health => None,
     }
 }
 
@@ -128,6 +129,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     match app.view {
         View::Functions => functions::render(app, theme, frame, heads, body),
         View::Tree => tree::render(app, theme, frame, heads, body),
+        View::Flame => flame::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),

@@ -1,7 +1,7 @@
 //! A *flame graph* laid out in cells: what is at least a cell wide, and no more
 //! work than that.
 
-use super::tree::{CallTree, Node};
+use super::tree::{CallTree, Node, NodeKind};
 use std::sync::Arc;
 
 /// Rows that a layout has at most.
@@ -66,6 +66,27 @@ impl CallTree {
         flame
     }
 
+    /// The node at the end of a path from the root, and how many samples are to
+    /// the left of it in the layout of the root.
+    pub fn place(&self, path: &[NodeKind]) -> Option<(u64, Node)> {
+        path.iter()
+            .try_fold((0, self.root()), |(begin, node), kind| {
+                let children = self.children_by_name(&node);
+                let at = children.iter().position(|(_, child)| child.kind == *kind)?;
+                let before: u64 = children[..at].iter().map(|(_, child)| child.samples).sum();
+                Some((begin + before, children[at].1))
+            })
+    }
+
+    fn children_by_name(&self, node: &Node) -> Vec<(Arc<str>, Node)> {
+        let children = self.children_unsorted(node).into_iter();
+        let mut children: Vec<(Arc<str>, Node)> = children
+            .map(|child| (self.name(child.kind), child))
+            .collect();
+        children.sort_by(|a, b| a.0.cmp(&b.0));
+        children
+    }
+
     fn lay_out(
         &self,
         node: &Node,
@@ -75,12 +96,7 @@ impl CallTree {
         narrowest: u32,
         row: &mut Vec<(u64, FlameBox)>,
     ) {
-        let mut children: Vec<(Arc<str>, Node)> = self
-            .children_unsorted(node)
-            .into_iter()
-            .map(|child| (self.name(child.kind), child))
-            .collect();
-        children.sort_by(|a, b| a.0.cmp(&b.0));
+        let children = self.children_by_name(node);
         // Neighbours too narrow to be seen: where they begin, and their samples.
         let mut narrow: Option<(u64, u64)> = None;
         for (name, child) in children {

@@ -10,6 +10,7 @@ impl App {
     pub(super) fn ask(&mut self) -> Option<Effect> {
         let question = match self.view {
             View::Tree => Question::Tree(self.views.tree.question(&self.shown)?),
+            View::Flame => Question::Flame(self.views.flame.question(&self.shown)?),
             View::Functions | View::Processes | View::Threads | View::Health => return None,
         };
         Some(Effect::Ask(question))
@@ -19,6 +20,7 @@ impl App {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
         let is_shown = match answer {
             Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
+            Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
         };
         if is_shown {
             self.calm.sorted(self.now);
@@ -31,6 +33,7 @@ impl App {
         let is_shown = is_calm
             && match self.view {
                 View::Tree => self.views.tree.take_waiting(),
+                View::Flame => self.views.flame.take_waiting(),
                 View::Functions | View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
@@ -40,8 +43,10 @@ impl App {
 
     /// The open view is about to be left.
     pub(super) fn release(&mut self) {
-        if self.view == View::Tree {
-            self.views.tree.release();
+        match self.view {
+            View::Tree => self.views.tree.release(),
+            View::Flame => self.views.flame.release(),
+            View::Functions | View::Processes | View::Threads | View::Health => {}
         }
     }
 }

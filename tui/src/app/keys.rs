@@ -5,7 +5,7 @@ use super::{Action, App, Effect, find_action};
 use crate::screen::find::{Find, Prompt};
 use crate::screen::help;
 use crate::screen::table::Motion;
-use crate::screen::{Detail, Mode, Notice};
+use crate::screen::{Detail, Mode, Notice, View};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// A longer pattern is a paste gone wrong.
@@ -46,6 +46,10 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Callers => app.open_callers(),
         Action::Fold(action) => app.fold(action),
         Action::HotPath => app.open_hot_path(),
+        Action::Left => app.views.flame.go_sideways(false),
+        Action::Right => app.views.flame.go_sideways(true),
+        Action::Zoom => app.views.flame.zoom_in(),
+        Action::SameName => app.select_same_name(),
         Action::Back => go_back(app),
         Action::Help => app.mode = Mode::Help { scroll: 0 },
         Action::Output => open_output(app),
@@ -74,9 +78,14 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
 }
 
 fn go_back(app: &mut App) {
-    match app.back {
-        Some(view) if app.find().is_none() => app.open(view),
-        _ => app.set_find(None),
+    if app.find().is_some() {
+        return app.set_find(None);
+    }
+    if app.view == View::Flame && app.views.flame.zoom_out() {
+        return;
+    }
+    if let Some(view) = app.back {
+        app.open(view);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::App;
 use crate::screen::table::Motion;
+use crate::screen::tabs::{Tab, tabs};
 use crate::screen::{Detail, Mode, View};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
@@ -29,19 +30,16 @@ fn click(app: &mut App, column: u16, row: u16) {
         return;
     };
     if geometry.tabs == Some(row) {
-        if let Some(view) = tab_at(column) {
+        if let Some(view) = tab_at(app.view, geometry.width, column) {
             app.open(view);
         }
     } else if (geometry.body..geometry.body + geometry.body_height).contains(&row) {
-        app.select_line(usize::from(row - geometry.body));
+        app.select_at(column, usize::from(row - geometry.body));
     }
 }
 
-fn tab_at(column: u16) -> Option<View> {
-    let mut start = 0;
-    View::ALL.into_iter().find(|view| {
-        let inside = (start..start + view.tab_width()).contains(&column);
-        start += view.tab_width();
-        inside
-    })
+fn tab_at(open: View, width: u16, column: u16) -> Option<View> {
+    let mut tabs = tabs(open, width).into_iter();
+    let holds = |tab: &Tab| (tab.start..tab.start + tab.width()).contains(&column);
+    Some(tabs.find(holds)?.view)
 }

@@ -1,4 +1,4 @@
-//! Keys of the call tree.
+//! Keys of the call tree and the flame graph.
 
 use super::App;
 use crate::screen::tree::FoldAction;
@@ -18,6 +18,12 @@ impl App {
 
     pub(super) fn fold(&mut self, action: FoldAction) {
         self.views.tree.fold(action);
+    }
+
+    pub(super) fn select_same_name(&mut self) {
+        if let Some((position, count)) = self.views.flame.select_same() {
+            self.detail = Detail::Notice(Notice::SameName { position, count });
+        }
     }
 
     pub(super) fn open_hot_path(&mut self) {

@@ -44,6 +44,15 @@ const TREE_WORDS: &[(&str, &str)] = &[
     ("", "known; i: why"),
 ];
 
+const FLAME_WORDS: &[(&str, &str)] = &[
+    ("width", "samples with these frames"),
+    ("", "above it on the stack"),
+    ("order", "by name: it never changes"),
+    ("color", "the module; see below it"),
+    ("·", "frames narrower than 3"),
+    ("", "cells, merged: zoom in"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
@@ -60,9 +69,12 @@ pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
         left.extend(keys(view, |scope| scope != Scope::Everywhere, ascii));
     }
     left.push(heading("WORDS"));
-    if view == View::Tree {
-        left.extend(TREE_WORDS.iter().map(|(word, text)| entry(word, text)));
-    }
+    let words = match view {
+        View::Tree => TREE_WORDS,
+        View::Flame => FLAME_WORDS,
+        _ => &[],
+    };
+    left.extend(words.iter().map(|(word, text)| entry(word, text)));
     left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
     left.push(heading("MOUSE"));
     left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));

@@ -11,12 +11,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     Tree(Ask<TreeWanted>),
+    Flame(Ask<TreeWanted>),
 }
 
 /// What was found, with the key that it was asked by.
 #[derive(Debug, Clone)]
 pub enum Answer {
     Tree(Arc<TreeAnswer>),
+    Flame(Arc<TreeAnswer>),
 }
 
 impl Question {
@@ -24,6 +26,7 @@ impl Question {
     pub fn answer(self, cancel: &Cancel) -> Option<Answer> {
         Some(match self {
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
+            Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
         })
     }
 }

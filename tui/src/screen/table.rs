@@ -121,6 +121,18 @@ impl<I: Item> Table<I> {
         self.line(self.cursor.index(), report)
     }
 
+    /// What was selected on purpose.
+    pub fn held(&self) -> Option<I::Key> {
+        self.cursor.held()
+    }
+
+    /// Selects a row by its key, if the table has it.
+    pub fn select_key(&mut self, key: I::Key, report: &Report) {
+        if let Some(at) = self.keys.iter().position(|other| *other == key) {
+            self.select(at, report);
+        }
+    }
+
     /// The selected line of the screen, counted from the first row.
     #[cfg(test)]
     pub fn selected_line(&self) -> usize {

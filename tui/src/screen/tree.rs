@@ -162,6 +162,11 @@ impl Tree {
         self.look_for = Some(function);
     }
 
+    /// Finds a function in the next tree, whichever way round that is.
+    pub fn link(&mut self, function: FrameId) {
+        self.look_for = Some(function);
+    }
+
     pub fn go(&mut self, motion: Motion) {
         self.with_tree(|side, tree| side.go(motion, tree));
     }

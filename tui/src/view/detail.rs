@@ -2,7 +2,7 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, footer, functions, text, tree, units};
+use super::{explain, flame, footer, functions, text, tree, units};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -53,6 +53,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
             None => String::new(),
         },
         View::Tree => tree::detail(app, width, theme),
+        View::Flame => flame::words::detail(app, width),
         View::Processes => app
             .views
             .processes
@@ -154,6 +155,10 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::HotPath(steps) => {
             let steps = units::counted(u64::from(*steps), "step");
             format!("the hot path ends here, {steps} down: nothing below has half of it")
+        }
+        Notice::SameName { position, count } => {
+            let count = units::counted(*count as u64, "frame");
+            format!("{position} of {count} of this function here   #: next")
         }
         Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
         Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),

@@ -1,6 +1,6 @@
 //! A number *explained*: what was counted, and out of what.
 
-use super::{tree, units};
+use super::{flame, tree, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
@@ -11,6 +11,7 @@ pub fn sentence(app: &App) -> String {
     let text = match app.view {
         View::Functions => function(app),
         View::Tree => tree::explain(app),
+        View::Flame => flame::words::explain(app),
         View::Processes => process(app),
         View::Threads => thread(app),
         View::Health => findings(&app.shown)

@@ -9,9 +9,12 @@ use profile::{
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Many stacks.
+mod bush;
 /// A profile with stacks.
 mod tree;
 
+pub use bush::bush;
 pub use tree::tree_step;
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[

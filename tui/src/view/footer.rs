@@ -94,6 +94,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Processes => "process",
         View::Threads => "thread",
         View::Tree => "open row",
+        View::Flame => "frame here",
         View::Health => "line",
     };
     let rows = match (app.view, rows) {

@@ -141,7 +141,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
         scope => format!("system › {scope}"),
     };
     let unit = match app.view {
-        View::Functions | View::Tree | View::Health => "unit %",
+        View::Functions | View::Tree | View::Flame | View::Health => "unit %",
         View::Processes | View::Threads => "unit CPU",
     };
     let optional = |rank, text: &str| Segment::new(rank, [text.to_owned(), String::new()]);

@@ -2,24 +2,20 @@
 
 use super::theme::Theme;
 use crate::screen::View;
+use crate::screen::tabs::{HELP, tabs};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-const HELP: &str = "? help";
-
 pub fn render(open: View, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
-    let mut x = area.x;
-    for view in View::ALL {
-        let name = format!("{} {}", view.digit(), view.short_name());
-        let (text, style) = if view == open {
-            (format!("[{name}]"), theme.title())
+    for tab in tabs(open, area.width) {
+        let style = if tab.view == open {
+            theme.title()
         } else {
-            (format!(" {name} "), Style::new())
+            Style::new()
         };
-        buffer.set_string(x, area.y, text, style);
-        x += view.tab_width();
+        buffer.set_string(area.x + tab.start, area.y, tab.text, style);
     }
     let start = area.right() - HELP.len() as u16;
     buffer.set_string(start, area.y, HELP, theme.dim());

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// What goes to the terminal.
 mod bytes;
+/// The flame graph.
+mod flame;
 /// Many random events, many frames.
 mod random;
 /// The call tree.

@@ -64,6 +64,18 @@ pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", first(&text, room - 1)))
 }
 
+/// As much as says most: the whole name, else its last part from that part's
+/// start: `push` of `alloc::vec::Vec<T>::push`, but not `0` of `copy.isra.0`.
+pub fn short_name(text: &str, room: usize) -> String {
+    let text = clean(text);
+    if text.width() <= room {
+        return text.into_owned();
+    }
+    let is_path = text.contains("::") || text.contains('/');
+    let start = if is_path { last_part(&text) } else { 0 };
+    cut_end(&text[start..], room).into_owned()
+}
+
 /// Where the last part of a name or path begins. Separators inside brackets
 /// belong to parameters.
 fn last_part(text: &str) -> usize {
@@ -124,6 +136,8 @@ mod tests {
         assert_eq!(cut_middle(name, 32), "core::ptr…drop_in_place<a::b::C>");
         assert_eq!(cut_middle("/usr/lib/x86_64/libc.so.6", 1), "…");
         assert_eq!(cut_end("abcdef", 4), "abc…");
+        assert_eq!(short_name("alloc::vec::Vec<T>::push", 6), "push");
+        assert_eq!(short_name("list_encode.isra.0", 6), "list_…");
     }
 
     #[test]

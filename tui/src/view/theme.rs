@@ -2,6 +2,7 @@
 //! decoration only: each meaning also has a sign, a letter or a place, so the
 //! theme without any is as usable.
 
+use crate::screen::flame::Tint;
 use profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};
 
@@ -51,6 +52,10 @@ impl Theme {
         self.charset == Charset::Ascii
     }
 
+    pub fn has_colors(self) -> bool {
+        self.palette != Palette::Mono
+    }
+
     pub fn title(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -91,6 +96,27 @@ impl Theme {
             FrameKind::User => self.colored(Color::Blue, 67),
             FrameKind::Kernel => self.colored(Color::Magenta, 133),
             FrameKind::Jit => self.colored(Color::Green, 65),
+        }
+    }
+
+    /// The background of a frame in the flame graph. With fixed colors the text
+    /// on it is black: legible whatever the terminal's own colors are.
+    pub fn flame(self, tint: Tint) -> Style {
+        let (sixteen, indexed) = match tint {
+            Tint::None => return Style::new(),
+            Tint::Kernel => (Color::Magenta, 175),
+            Tint::Module(0) => (Color::Blue, 110),
+            Tint::Module(1) => (Color::Yellow, 179),
+            Tint::Module(2) => (Color::Cyan, 79),
+            Tint::Module(_) => (Color::Green, 150),
+            Tint::Other => (Color::Reset, 250),
+        };
+        match self.palette {
+            Palette::Mono => Style::new(),
+            Palette::Sixteen => Style::new().fg(sixteen),
+            Palette::Indexed => Style::new()
+                .fg(Color::Indexed(16))
+                .bg(Color::Indexed(indexed)),
         }
     }
 

@@ -4,7 +4,7 @@ use super::{ASCII, Hand, UTF8};
 use crate::screen::geometry::Size;
 use crate::terminal::Painter;
 use crate::view;
-use crate::view::fixture::{postgres, step};
+use crate::view::fixture::{bush, postgres, step};
 use crate::view::rules;
 use crate::view::theme::Theme;
 
@@ -89,6 +89,24 @@ fn frames_are_small() {
             refresh <= refresh_max,
             "{refresh} bytes at {width}x{height}"
         );
+    }
+}
+
+/// The worst that can come: bushy, and every frame of another module than its
+/// neighbours.
+#[test]
+fn flames_are_small() {
+    for (width, height, max) in [(80, 24, 6_000), (160, 45, FRAME_BYTES_MAX)] {
+        let mut hand = Hand::new(width, height);
+        let mut screen = Screen::new(width, height, UTF8);
+        hand.show(bush()).keys("3").wait(2_000);
+        let full = screen.draw(&hand);
+        assert_eq!(screen.text(), rules::frame(&hand.app, &UTF8));
+        hand.keys("j");
+        let moved = screen.draw(&hand);
+        eprintln!("flame {width}x{height}: full {full}, move {moved} bytes");
+        assert!(full <= max, "{full} bytes at {width}x{height}");
+        assert!(moved <= 1_500, "{moved} bytes for a move");
     }
 }
 

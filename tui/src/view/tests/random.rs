@@ -2,6 +2,7 @@
 
 use super::{ASCII, Hand, UTF8};
 use crate::app::Event;
+use crate::screen::View;
 use crate::screen::geometry::Size;
 use crate::view::fixture::{step, tree_step};
 use crate::view::rules;
@@ -152,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn any_size_is_drawn(width in 1u16..300, height in 1u16..80, view in 0usize..5) {
+    fn any_size_is_drawn(width in 1u16..300, height in 1u16..80, view in 0..View::ALL.len()) {
         let mut hand = Hand::new(width, height);
         hand.frame();
         hand.show(tree_step(5));

@@ -1,0 +1,47 @@
+//! What is selected in one view is selected in the next: a function that was
+//! chosen on purpose goes along when the view is switched.
+
+use super::App;
+use crate::screen::View;
+use profile::FunctionId;
+
+impl App {
+    /// The open view is about to be left: notes what is selected there.
+    pub(super) fn leave_view(&mut self) {
+        match self.view {
+            View::Functions => self.linked = self.views.functions.held(),
+            View::Tree => self.linked = self.views.tree.side().held_function(),
+            View::Flame => self.linked = self.views.flame.held_function(),
+            // Functions are not selected there, and none is forgotten.
+            View::Processes | View::Threads | View::Health => {}
+        }
+    }
+
+    /// Another view is open: selects there what was selected before.
+    pub(super) fn enter_view(&mut self) {
+        let Some(function) = self.linked.map(|id| self.current(id)) else {
+            return;
+        };
+        let is_other = |held: Option<FunctionId>| held.map(|id| self.current(id)) != Some(function);
+        match self.view {
+            View::Functions if is_other(self.views.functions.held()) => {
+                self.views
+                    .functions
+                    .select_key(function, &self.shown.report);
+            }
+            View::Tree if is_other(self.views.tree.side().held_function()) => {
+                self.views.tree.link(function);
+            }
+            View::Flame if is_other(self.views.flame.held_function()) => {
+                self.views.flame.look_for(function);
+            }
+            _ => {}
+        }
+    }
+
+    /// The name that an older function goes by now.
+    fn current(&self, id: FunctionId) -> FunctionId {
+        let owner = self.shown.report.owners.get(id.0 as usize);
+        owner.copied().unwrap_or(id)
+    }
+}

@@ -1,0 +1,318 @@
+//! The *flame graph*: the call tree with the width of a frame for its samples,
+//! the root on top. Trees come from the thread that answers questions; what is
+//! zoomed into and selected belongs to the screen, and is kept as ways from the
+//! root, so that it is the same frame in the next tree.
+
+/// Colors of modules.
+mod colors;
+mod layout;
+/// From one frame to another.
+mod moves;
+
+pub use colors::Tint;
+pub use layout::{Bar, Spot};
+
+use super::find::Find;
+use super::question::{Ask, Desk};
+use super::tree::{TreeAnswer, TreeWanted};
+use crate::snapshot::Snapshot;
+use colors::Colors;
+use layout::{Layout, Way};
+use profile::FunctionId;
+use profile::query::{CallTree, Direction, NodeKind};
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub struct Flame {
+    /// What is wanted; the shown graph may not be there yet.
+    direction: Direction,
+    desk: Desk<TreeWanted, TreeAnswer>,
+    /// To be found and selected in the next tree.
+    look_for: Option<FunctionId>,
+    zoom: Way,
+    /// Where one zoomed in from, and how far it was scrolled.
+    outside: Vec<(Way, usize)>,
+    /// What was selected on purpose, from the root.
+    held: Option<Way>,
+    /// As deep as one has been: going down follows it.
+    trail: Way,
+    layout: Layout,
+    colors: Colors,
+    selected: Spot,
+    /// What is held has no bar of its own here.
+    is_hidden: bool,
+    /// The first row on the screen.
+    offset: usize,
+    width: u16,
+    height: usize,
+    find: Option<Find>,
+}
+
+impl Flame {
+    pub fn tree(&self) -> Option<&CallTree> {
+        self.desk.shown().map(|shown| &shown.tree)
+    }
+
+    pub fn direction(&self) -> Direction {
+        self.tree().map_or(self.direction, CallTree::direction)
+    }
+
+    /// The rows on the screen.
+    pub fn shown(&self) -> impl Iterator<Item = (usize, &Vec<Bar>)> {
+        let rows = self.layout.rows.iter().enumerate();
+        rows.skip(self.offset).take(self.height)
+    }
+
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub fn rows_below(&self) -> usize {
+        self.layout
+            .rows
+            .len()
+            .saturating_sub(self.offset + self.height)
+    }
+
+    pub fn selected_spot(&self) -> Spot {
+        self.selected
+    }
+
+    pub fn selected(&self) -> Option<&Bar> {
+        self.layout.bar(self.selected)
+    }
+
+    /// The bar above the selected one.
+    pub fn parent(&self) -> Option<&Bar> {
+        self.layout.bar(self.layout.parent(self.selected)?)
+    }
+
+    pub fn tint(&self, bar: &Bar) -> Tint {
+        self.colors.of(bar.function.as_deref())
+    }
+
+    pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
+        self.colors.legend()
+    }
+
+    pub fn is_zoomed(&self) -> bool {
+        !self.zoom.is_empty()
+    }
+
+    /// What is above the zoomed frame, the root first.
+    pub fn ancestors(&self) -> Vec<Arc<str>> {
+        let Some(tree) = self.tree() else {
+            return Vec::new();
+        };
+        let above = self.zoom.len().saturating_sub(1);
+        self.zoom[..above]
+            .iter()
+            .map(|kind| tree.name(*kind))
+            .collect()
+    }
+
+    /// Samples to the left of the zoomed frame, and its own.
+    pub fn zoomed_part(&self) -> Option<(u64, u64)> {
+        let (begin, node) = self.tree()?.place(&self.zoom)?;
+        Some((begin, node.samples))
+    }
+
+    /// What is held, if it cannot be seen here, and whether it is too narrow;
+    /// else it is gone.
+    pub fn hidden(&self) -> Option<(Arc<str>, bool)> {
+        let way = self.held.as_ref().filter(|_| self.is_hidden)?;
+        let tree = self.tree()?;
+        Some((tree.name(*way.last()?), tree.find(way).is_some()))
+    }
+
+    pub fn held_function(&self) -> Option<FunctionId> {
+        match self.held.as_ref()?.last()? {
+            NodeKind::Function { id, .. } => Some(*id),
+            NodeKind::Root | NodeKind::Group(_) => None,
+        }
+    }
+
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+        let wanted = TreeWanted {
+            direction: self.direction,
+            look_for: self.look_for,
+        };
+        self.desk.ask(snapshot, wanted)
+    }
+
+    /// As for the call tree.
+    pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
+        let (key, wanted) = (answer.key, answer.key.what);
+        let without_search = TreeWanted {
+            look_for: None,
+            ..wanted
+        };
+        if !self.desk.receive(&key, without_search, answer) {
+            return false;
+        }
+        self.look_for = None;
+        let is_awaited = wanted.look_for.is_some()
+            || self.tree().map(CallTree::direction) != Some(self.direction);
+        (is_awaited || is_calm) && self.take_waiting()
+    }
+
+    pub fn take_waiting(&mut self) -> bool {
+        let Some(answer) = self.desk.take_waiting() else {
+            return false;
+        };
+        let current = |id| answer.view.function_of(id);
+        self.zoom = layout::renamed(&self.zoom, current);
+        self.trail = layout::renamed(&self.trail, current);
+        self.held = self.held.as_ref().map(|way| layout::renamed(way, current));
+        for (way, _) in &mut self.outside {
+            *way = layout::renamed(way, current);
+        }
+        self.lay_out();
+        if let Some(way) = &answer.found {
+            self.select_way(way.clone());
+        }
+        true
+    }
+
+    /// The view was left: its tree would hold memory for nothing.
+    pub fn release(&mut self) {
+        self.desk.clear();
+        self.layout = Layout::default();
+    }
+
+    pub fn resize(&mut self, width: u16, height: usize) {
+        let is_wider = self.width != width;
+        (self.width, self.height) = (width, height.max(1));
+        if is_wider {
+            self.lay_out();
+        } else {
+            self.scroll();
+        }
+    }
+
+    fn lay_out(&mut self) {
+        self.layout = match self.desk.shown() {
+            Some(shown) => Layout::new(&shown.tree, &self.zoom, self.width),
+            None => Layout::default(),
+        };
+        self.colors.follow(&self.layout);
+        self.find_held();
+        self.scroll();
+    }
+
+    fn find_held(&mut self) {
+        let below = self
+            .held
+            .as_ref()
+            .map(|way| way.strip_prefix(&self.zoom[..]));
+        (self.selected, self.is_hidden) = match below {
+            None => (Spot::default(), false),
+            Some(None) => (Spot::default(), true),
+            Some(Some(below)) => {
+                let (spot, is_it) = self.layout.find(below);
+                (spot, !is_it)
+            }
+        };
+    }
+
+    /// No more than needed to see the selected bar.
+    fn scroll(&mut self) {
+        let last = self.layout.rows.len().saturating_sub(self.height);
+        let row = self.selected.row;
+        let first = (row + 1).saturating_sub(self.height);
+        self.offset = self.offset.min(last).clamp(first, row.max(first));
+    }
+
+    fn select(&mut self, spot: Spot) {
+        if self.layout.bar(spot).is_none_or(|bar| bar.node.is_none()) {
+            return;
+        }
+        let mut way = self.zoom.clone();
+        way.extend(self.layout.way(spot));
+        if !self.trail.starts_with(&way) {
+            self.trail.clone_from(&way);
+        }
+        self.held = Some(way);
+        (self.selected, self.is_hidden) = (spot, false);
+        self.scroll();
+    }
+
+    /// Selects what is at the end of a way, zooming in if it could not be seen.
+    fn select_way(&mut self, way: Way) {
+        self.trail.clone_from(&way);
+        self.held = Some(way.clone());
+        self.find_held();
+        let zoom = self.is_hidden.then(|| {
+            let tree = self.tree()?;
+            tree.find(&way)?;
+            Some(layout::zoom_for(tree, &way, self.width))
+        });
+        match zoom.flatten() {
+            Some(zoom) if zoom != self.zoom => self.zoom_to(zoom),
+            _ => self.scroll(),
+        }
+    }
+
+    fn zoom_to(&mut self, zoom: Way) {
+        let before = std::mem::replace(&mut self.zoom, zoom);
+        self.outside.push((before, self.offset));
+        self.offset = 0;
+        self.lay_out();
+    }
+
+    /// Makes the selected frame as wide as the screen, or one that is too narrow
+    /// to be seen wide enough.
+    pub fn zoom_in(&mut self) {
+        if self.is_hidden {
+            if let Some(way) = self.held.clone() {
+                self.select_way(way);
+            }
+            return;
+        }
+        if self.selected.row == 0 || self.selected().is_none() {
+            return;
+        }
+        let mut zoom = self.zoom.clone();
+        zoom.extend(self.layout.way(self.selected));
+        self.held = Some(zoom.clone());
+        self.zoom_to(zoom);
+    }
+
+    /// Back to where one zoomed in from; false if nowhere.
+    pub fn zoom_out(&mut self) -> bool {
+        let Some((zoom, offset)) = self.outside.pop() else {
+            return false;
+        };
+        (self.zoom, self.offset) = (zoom, offset);
+        self.lay_out();
+        true
+    }
+
+    /// The other way round; what was selected is looked for there.
+    pub fn invert(&mut self) {
+        self.look_for = self.held_function();
+        self.direction = match self.direction {
+            Direction::TopDown => Direction::BottomUp,
+            Direction::BottomUp => Direction::TopDown,
+        };
+        self.zoom.clear();
+        self.outside.clear();
+        self.trail.clear();
+        self.held = None;
+        self.offset = 0;
+        self.lay_out();
+    }
+
+    /// Finds a function in the next tree.
+    pub fn look_for(&mut self, function: FunctionId) {
+        self.look_for = Some(function);
+    }
+
+    pub fn find(&self) -> Option<&Find> {
+        self.find.as_ref()
+    }
+
+    pub fn set_find(&mut self, find: Option<Find>) {
+        self.find = find;
+    }
+}

@@ -1,0 +1,77 @@
+//! Which module has which color. A module keeps its color for as long as it is
+//! among the frames, so a picture does not change its colors under the eyes.
+
+use super::layout::Layout;
+use profile::{FrameKind, Function, Role};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Modules with a color of their own, beside the kernel.
+pub const MODULES: usize = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    Kernel,
+    Module(usize),
+    /// All other modules.
+    Other,
+    /// No function: the root, what is missing.
+    None,
+}
+
+#[derive(Debug, Default)]
+pub struct Colors {
+    slots: [Option<Arc<str>>; MODULES],
+}
+
+impl Colors {
+    /// Gives the colors that are free to the widest modules that have none.
+    pub fn follow(&mut self, layout: &Layout) {
+        let mut widths: HashMap<&Arc<str>, u64> = HashMap::new();
+        for bar in layout.rows.iter().flatten() {
+            if let Some(function) = bar.function.as_deref().filter(|f| has_module(f)) {
+                *widths.entry(&function.module).or_default() += u64::from(bar.width);
+            }
+        }
+        if widths.is_empty() {
+            return;
+        }
+        let is_here = |module: &Arc<str>| widths.contains_key(module);
+        for slot in &mut self.slots {
+            if slot.as_ref().is_some_and(|module| !is_here(module)) {
+                *slot = None;
+            }
+        }
+        let mut without: Vec<(&Arc<str>, u64)> = widths
+            .into_iter()
+            .filter(|(module, _)| !self.slots.iter().flatten().any(|has| has == *module))
+            .collect();
+        without.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let free = self.slots.iter_mut().filter(|slot| slot.is_none());
+        for (slot, (module, _)) in free.zip(without) {
+            *slot = Some(Arc::clone(module));
+        }
+    }
+
+    pub fn of(&self, function: Option<&Function>) -> Tint {
+        let Some(function) = function.filter(|f| f.role == Role::Function) else {
+            return Tint::None;
+        };
+        if function.kind == FrameKind::Kernel {
+            return Tint::Kernel;
+        }
+        let mut slots = self.slots.iter();
+        let has_it = |slot: &Option<Arc<str>>| slot.as_ref() == Some(&function.module);
+        slots.position(has_it).map_or(Tint::Other, Tint::Module)
+    }
+
+    /// The modules that have a color.
+    pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(at, slot)| Some((Tint::Module(at), slot.as_deref()?)))
+    }
+}
+
+fn has_module(function: &Function) -> bool {
+    function.role == Role::Function && function.kind != FrameKind::Kernel
+}

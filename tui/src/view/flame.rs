@@ -1,0 +1,192 @@
+//! The flame graph, root on top.
+//!
+//! ```text
+//! PostgresMain › exec_simple_query › PortalRun                         zoom 88.7%
+//! |ExecScan                                                                88.7%|
+//! |IndexNext                                    64.0%|SeqNext    21.5%|
+//! |heap_hot_search_buffer  |_bt_compare      |inde…|  |heap_getnext  |
+//! color: module ■postgres ■libc.so.6 ■[kernel] ■other   · = frames < 3 cells
+//! ```
+
+use super::theme::Theme;
+use super::{text, units};
+use crate::app::App;
+use crate::screen::flame::{Bar, Flame, Spot, Tint};
+use crate::screen::geometry::WIDTH_WIDE;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+
+/// Which frames are colored.
+mod tints;
+/// The selected frame as text.
+pub mod words;
+
+use tints::Tints;
+
+/// Cells of the map that shows which part of all is zoomed into.
+const MAP_CELLS: u64 = 40;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let flame = &app.views.flame;
+    render_heads(flame, theme, frame.buffer_mut(), heads);
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    if flame.selected().is_none() {
+        let room = usize::from(body.width - 2);
+        let text = words::why_empty(app);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
+        return;
+    }
+    let tints = Tints::new(flame);
+    for (y, (row, bars)) in (body.y..body.bottom()).zip(flame.shown()) {
+        let painter = Painter {
+            app,
+            theme,
+            tints: &tints,
+            area: Rect::new(body.x, y, body.width, 1),
+        };
+        for (number, bar) in bars.iter().enumerate() {
+            let spot = Spot { row, bar: number };
+            let is_last = bars
+                .get(number + 1)
+                .is_none_or(|next| next.start > bar.end());
+            let is_selected = spot == flame.selected_spot();
+            painter.bar(bar, is_selected, is_last, frame.buffer_mut());
+            if is_selected {
+                // On the name.
+                let x = (body.x + bar.start + 1).min(body.right() - 1);
+                frame.set_cursor_position(Position::new(x, y));
+            }
+        }
+    }
+    let legend = Rect::new(body.x, body.bottom() - 1, body.width, 1);
+    render_legend(flame, theme, frame.buffer_mut(), legend);
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    theme: &'a Theme,
+    tints: &'a Tints,
+    area: Rect,
+}
+
+impl Painter<'_> {
+    fn bar(&self, bar: &Bar, is_selected: bool, is_last: bool, buffer: &mut Buffer) {
+        let (x, y) = (self.area.x + bar.start, self.area.y);
+        let width = usize::from(bar.width);
+        if bar.node.is_none() {
+            buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
+            return;
+        }
+        let flame = &self.app.views.flame;
+        let mut style = self.theme.flame(self.tints.of(bar, flame));
+        if flame.is_found(bar) {
+            style = style.patch(self.theme.found());
+        }
+        if is_selected {
+            style = style.patch(self.theme.selected());
+        }
+        let border = if is_selected { ">" } else { "|" };
+        let room = width - 1 - usize::from(is_last);
+        let text = format!("{border}{}", self.label(bar, room));
+        buffer.set_stringn(x, y, &text, width, style);
+        if is_last {
+            buffer.set_stringn(x + bar.width - 1, y, "|", 1, style);
+        }
+    }
+
+    /// The name, and where there is room its share, filled up with blanks.
+    fn label(&self, bar: &Bar, room: usize) -> String {
+        let share = format!(
+            "{}%",
+            units::percent(bar.samples, words::base(&self.app.views.flame))
+        );
+        let name = words::name(bar, self.app);
+        let left = room.saturating_sub(share.len() + 1);
+        let (name, share) = match text::width(&text::clean(&name)) <= left {
+            true => (text::clean(&name).into_owned(), share),
+            false => (text::short_name(&name, room), String::new()),
+        };
+        let gap = room.saturating_sub(text::width(&name) + share.len());
+        format!("{name}{}{share}", " ".repeat(gap))
+    }
+}
+
+/// What is zoomed into: what is above it, and its share.
+fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    buffer.set_style(area, theme.heads());
+    let room = usize::from(area.width);
+    if !flame.is_zoomed() {
+        let text = words::title(flame.direction());
+        buffer.set_stringn(area.x + 1, area.y, text, room - 1, theme.heads());
+        return;
+    }
+    let (begin, samples) = flame.zoomed_part().unwrap_or_default();
+    let all = words::base(flame);
+    let mut right = format!("zoom {}%", units::percent(samples, all));
+    if area.width >= WIDTH_WIDE {
+        right = format!("|{}|  {right}", map(begin, samples, all));
+    }
+    let left = room - text::width(&right) - 3;
+    let names: Vec<String> = flame
+        .ancestors()
+        .iter()
+        .map(|name| text::clean(name).into_owned())
+        .collect();
+    let mut path = names.join(" › ");
+    // The nearest ancestors say most.
+    for skip in 1..=names.len() {
+        if text::width(&path) <= left {
+            break;
+        }
+        path = format!("… › {}", names[skip..].join(" › "));
+    }
+    let path = text::cut_end(&path, left);
+    buffer.set_stringn(area.x + 1, area.y, path, left, theme.heads());
+    let x = area.right() - 1 - text::width(&right) as u16;
+    buffer.set_string(x, area.y, right, theme.heads());
+}
+
+/// Which part of all samples that is.
+fn map(begin: u64, samples: u64, all: u64) -> String {
+    let cell = |sample: u64| sample * MAP_CELLS / all.max(1);
+    let (from, to) = (cell(begin), cell(begin + samples).max(cell(begin) + 1));
+    (0..MAP_CELLS)
+        .map(|at| {
+            if (from..to).contains(&at) {
+                '█'
+            } else {
+                '░'
+            }
+        })
+        .collect()
+}
+
+fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    let mut x = area.x;
+    let mut add = |content: &str, style: Style| {
+        let room = usize::from(area.right().saturating_sub(x));
+        if text::width(content) <= room {
+            (x, _) = buffer.set_stringn(x, area.y, content, room, style);
+        }
+    };
+    let below = flame.rows_below();
+    match (flame.offset(), below) {
+        (0, 0) => {}
+        (above, below) => add(
+            &format!("{above} rows above, {below} below   "),
+            theme.title(),
+        ),
+    }
+    add("· = frames < 3 cells merged   ", Style::new());
+    if theme.has_colors() {
+        let other = [(Tint::Kernel, "[kernel]"), (Tint::Other, "other")];
+        for (tint, module) in flame.legend().chain(other) {
+            let style = theme.flame(tint).remove_modifier(Modifier::all());
+            add(&format!("■{}", text::cut_end(module, 18)), style);
+            add(" ", Style::new());
+        }
+    }
+}

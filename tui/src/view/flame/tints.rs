@@ -1,0 +1,60 @@
+//! How many frames are colored: a change of color costs more bytes than a narrow
+//! frame has letters, and the picture has to fit through a slow line. The
+//! narrowest frames go without first.
+
+use crate::screen::flame::{Bar, Flame, Tint};
+
+/// What all changes of color of a picture may cost: with the text of 160 by 45
+/// cells that is less than 16 kB.
+const BYTES_MAX: usize = 7_000;
+
+/// As in `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
+const TO_COLOR: usize = 21;
+const TO_NONE: usize = 10;
+
+/// From which width on frames are colored.
+pub struct Tints(u16);
+
+impl Tints {
+    pub fn new(flame: &Flame) -> Self {
+        let mut narrowest = 0;
+        while let Some(next) = too_costly(flame, &Tints(narrowest)) {
+            narrowest = next;
+        }
+        Tints(narrowest)
+    }
+
+    pub fn of(&self, bar: &Bar, flame: &Flame) -> Tint {
+        match bar.node.is_some() && bar.width >= self.0 {
+            true => flame.tint(bar),
+            false => Tint::None,
+        }
+    }
+}
+
+/// The narrowest width that has to go without color, plus one; nothing if the
+/// picture is cheap enough.
+fn too_costly(flame: &Flame, tints: &Tints) -> Option<u16> {
+    let (mut bytes, mut narrowest) = (0, u16::MAX);
+    for (_, row) in flame.shown() {
+        let (mut before, mut end) = (Tint::None, 0);
+        for bar in row {
+            if bar.start > end && before != Tint::None {
+                (before, bytes) = (Tint::None, bytes + TO_NONE);
+            }
+            let tint = tints.of(bar, flame);
+            if tint != before {
+                bytes += if tint == Tint::None {
+                    TO_NONE
+                } else {
+                    TO_COLOR
+                };
+            }
+            if tint != Tint::None {
+                narrowest = narrowest.min(bar.width);
+            }
+            (before, end) = (tint, bar.end());
+        }
+    }
+    (bytes > BYTES_MAX && narrowest < u16::MAX).then(|| narrowest + 1)
+}

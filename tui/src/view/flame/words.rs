@@ -1,0 +1,121 @@
+//! The selected frame in words.
+
+use crate::app::App;
+use crate::screen::flame::{Bar, Flame};
+use crate::view::{text, units};
+use profile::Role;
+use profile::query::{Direction, NodeKind};
+
+/// What a long name gets at least.
+const NAME_MIN: usize = 24;
+
+/// All samples of the graph.
+pub fn base(flame: &Flame) -> u64 {
+    flame.tree().map_or(0, |tree| tree.root().samples)
+}
+
+pub fn title(direction: Direction) -> &'static str {
+    match direction {
+        Direction::TopDown => "TOP-DOWN: callees below their caller",
+        Direction::BottomUp => "BOTTOM-UP: callers below their callee",
+    }
+}
+
+/// As a frame is called on the screen.
+pub fn name(bar: &Bar, app: &App) -> String {
+    match bar.node.map(|node| node.kind) {
+        Some(NodeKind::Root) if !app.shown.scope.is_empty() => app.shown.scope.to_string(),
+        Some(NodeKind::Function { inlined: true, .. }) => format!("{} (inl)", bar.name),
+        _ => bar.name.to_string(),
+    }
+}
+
+pub fn why_empty(app: &App) -> String {
+    let flame = &app.views.flame;
+    match flame.tree() {
+        _ if app.shown.report.samples == 0 => "no samples".into(),
+        None => "counting…".into(),
+        Some(_) => "no samples in what is zoomed into, in this window; Backspace: out".into(),
+    }
+}
+
+/// `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of parent`
+pub fn detail(app: &App, width: usize) -> String {
+    let flame = &app.views.flame;
+    let Some(bar) = flame.selected() else {
+        return String::new();
+    };
+    let base = base(flame);
+    if let Some((name, is_here)) = flame.hidden() {
+        let why = match is_here {
+            true => "too narrow here; Enter: zoom in on it",
+            false => "gone from the window",
+        };
+        let room = width.saturating_sub(why.len() + 2);
+        return format!("{}: {why}", text::cut_middle(&name, room));
+    }
+    let percent = |part| units::percent(part, base);
+    let mut parts = vec![
+        format!(
+            "{}% of scope {} pp",
+            percent(bar.samples),
+            units::band_text(bar.samples, base)
+        ),
+        format!("{} smp", units::count(bar.samples)),
+    ];
+    let name = text::clean(&name(bar, app)).into_owned();
+    let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
+    let mut add = |part: String| {
+        let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
+        if used + part.len() + 2 <= room {
+            parts.push(part);
+        }
+    };
+    if let Some(parent) = flame.parent() {
+        let share = units::percent(bar.samples, parent.samples);
+        add(format!("{share}% of parent"));
+    }
+    if let Some(node) = bar.node
+        && flame.direction() == Direction::TopDown
+    {
+        add(format!("self {}%", percent(node.own)));
+    }
+    if let Some(function) = bar.function.as_ref().filter(|f| !f.module.is_empty()) {
+        add(text::clean(&function.module).into_owned());
+    }
+    let numbers = parts.join("  ");
+    let name = text::cut_middle(&name, width.saturating_sub(text::width(&numbers) + 2));
+    format!("{name}  {numbers}")
+}
+
+/// One sentence on the selected frame.
+pub fn explain(app: &App) -> Option<String> {
+    let flame = &app.views.flame;
+    let bar = flame.selected()?;
+    let node = bar.node?;
+    let number = format!(
+        "{}% = {} of {} in {}, last {:.1} s",
+        units::percent(bar.samples, base(flame)),
+        units::counted(bar.samples, "sample"),
+        units::count(base(flame)),
+        app.shown.scope,
+        app.shown.report.window.seconds(),
+    );
+    if let Some(Role::Stopped(ending)) = bar.function.as_ref().map(|f| f.role) {
+        let why = ending.explain();
+        return Some(format!(
+            "{number}: here the stack's start is missing: {why}"
+        ));
+    }
+    let others = units::counted(u64::from(node.depth.saturating_sub(1)), "frame");
+    Some(match (node.depth, flame.direction()) {
+        (0, _) => format!("{number}: all of them"),
+        (_, Direction::TopDown) => format!(
+            "{number}: stacks that begin with the {others} above it and then have it; {} end in it",
+            units::count(node.own)
+        ),
+        (_, Direction::BottomUp) => {
+            format!("{number}: stacks that end with it and the {others} above it")
+        }
+    })
+}
