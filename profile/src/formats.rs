@@ -10,18 +10,29 @@
 //! - [`folded`]: one line a stack, for flame graph tools
 //! - [`pprof`]: whole stacks with addresses and lines, for `go tool pprof` and
 //!   services that keep profiles
-//! - [`speedscope`]: JSON for a viewer in the browser; only written
+//! - [`speedscope`], [`firefox`]: JSON for viewers in the browser
 //! - [`html`]: a flame graph as a page; only written
-//! - [`json`]: the strings of both
+//! - [`open`]: reading a file whatever its format is
+//! - [`import`]: what readers of other tools' files have in common
+//! - [`json`]: strings and columns of JSON
 
+pub mod firefox;
 pub mod folded;
 pub mod html;
+mod import;
 mod json;
+mod open;
 pub mod pft;
 pub mod pprof;
 pub mod speedscope;
 mod wire;
 
+pub use open::{Opened, read};
+
+use crate::Selection;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
 use std::path::Path;
 
 /// The formats that can be written.
@@ -31,15 +42,17 @@ pub enum Format {
     Folded,
     Pprof,
     Speedscope,
+    Firefox,
     Html,
 }
 
 impl Format {
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 6] = [
         Format::Pft,
         Format::Folded,
         Format::Pprof,
         Format::Speedscope,
+        Format::Firefox,
         Format::Html,
     ];
 
@@ -50,6 +63,7 @@ impl Format {
             Format::Folded => "folded",
             Format::Pprof => "pprof",
             Format::Speedscope => "speedscope",
+            Format::Firefox => "firefox",
             Format::Html => "html",
         }
     }
@@ -57,12 +71,17 @@ impl Format {
     /// By the end of a file's name.
     pub fn of_path(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = match is_gzipped(path) && !name.ends_with(".pb.gz") {
+            true => &name[..name.len() - 3],
+            false => &name,
+        };
         let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
         Some(match () {
             () if ends(&[".pft"]) => Format::Pft,
             () if ends(&[".folded", ".collapsed"]) => Format::Folded,
-            () if ends(&[".pb.gz", ".pprof", ".pprof.gz"]) => Format::Pprof,
+            () if ends(&[".pb.gz", ".pprof"]) => Format::Pprof,
             () if ends(&[".speedscope.json"]) => Format::Speedscope,
+            () if ends(&[".firefox.json", ".profile.json"]) => Format::Firefox,
             () if ends(&[".html"]) => Format::Html,
             () => return None,
         })
@@ -94,6 +113,12 @@ impl Format {
                 "why a function has no name",
                 "loss counters",
             ],
+            Format::Firefox => &[
+                "CPU",
+                "why a function has no name",
+                "control groups and users",
+                "loss counters",
+            ],
             Format::Html => &[
                 "when a sample was taken",
                 "CPU",
@@ -105,6 +130,42 @@ impl Format {
             ],
         }
     }
+}
+
+impl Format {
+    /// Writes what a query asks for; of `.pft` everything.
+    pub fn write(self, selection: &Selection, out: impl Write) -> Result<(), FormatError> {
+        match self {
+            Format::Pft => pft::write(selection.view(), out),
+            Format::Folded => folded::write(selection, out),
+            Format::Pprof => pprof::write(selection, out),
+            Format::Speedscope => speedscope::write(selection, out),
+            Format::Firefox => firefox::write(selection, out),
+            Format::Html => html::write(selection, out),
+        }
+    }
+
+    /// As [`Format::write`], packed for a name that ends in `.gz`.
+    pub fn write_as(
+        self,
+        path: &Path,
+        selection: &Selection,
+        out: impl Write,
+    ) -> Result<(), FormatError> {
+        // pprof always is.
+        if !is_gzipped(path) || self == Format::Pprof {
+            return self.write(selection, out);
+        }
+        let mut packed = GzEncoder::new(out, Compression::new(6));
+        self.write(selection, &mut packed)?;
+        packed.finish()?.flush()?;
+        Ok(())
+    }
+}
+
+fn is_gzipped(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("gz"))
 }
 
 /// Why a file could not be read or written.
@@ -119,6 +180,9 @@ pub enum FormatError {
     /// With where.
     #[error("damaged: {0}")]
     Damaged(String),
+    /// It says what it is, and that is not read.
+    #[error("{0}")]
+    Unsupported(&'static str),
     #[error("too large: {0}")]
     TooLarge(&'static str),
 }

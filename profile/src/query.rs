@@ -44,7 +44,7 @@ pub use heat::HeatMap;
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
 pub use selection::Selection;
-pub(crate) use traces::{Place, Trace};
+pub(crate) use traces::{Place, Timed, Trace};
 pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind};
 
 use crate::Filter;

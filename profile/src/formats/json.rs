@@ -1,25 +1,38 @@
-//! JSON strings. Names come from strangers' binaries.
+//! JSON: writing strings that are safe anywhere, and reading what strangers
+//! wrote without taking more memory than a few times the file.
 
-use std::fmt;
+mod columns;
+mod text;
 
-/// A text that is written in quotes, fit to stand in a page's script as well.
-pub(super) struct Text<'a>(pub(super) &'a str);
+pub(super) use columns::{Column, Id, List, Times};
+pub(super) use text::Text;
 
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"")?;
-        for c in self.0.chars() {
-            match c {
-                '"' => f.write_str("\\\"")?,
-                '\\' => f.write_str("\\\\")?,
-                // `</script>` would end it, and these two are line ends there.
-                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => write!(f, "\\u{:04x}", c as u32)?,
-                c if c.is_control() => write!(f, "\\u{:04x}", c as u32)?,
-                c => write!(f, "{c}")?,
-            }
-        }
-        f.write_str("\"")
+use super::FormatError;
+use serde::de::DeserializeOwned;
+use std::io::Read;
+
+/// Longer files are refused: they are read as a whole.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A whole document.
+pub(super) fn load(input: impl Read) -> Result<Vec<u8>, FormatError> {
+    load_up_to(input, BYTES_MAX)
+}
+
+fn load_up_to(input: impl Read, max: u64) -> Result<Vec<u8>, FormatError> {
+    let mut text = Vec::new();
+    input.take(max + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > max {
+        true => Err(FormatError::TooLarge("JSON of more than 256 MB")),
+        false => Ok(text),
     }
+}
+
+pub(super) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, FormatError> {
+    serde_json::from_slice(text).map_err(|error| {
+        // Its words may quote the file.
+        FormatError::Damaged(super::wire::clean(&error.to_string()))
+    })
 }
 
 #[cfg(test)]
@@ -27,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_name_ends_the_string() {
-        let name = "a\"\\\n</script>\u{2028}\u{7f}é😀";
-        let wanted = r#""a\"\\\u000a\u003c/script\u003e\u2028\u007fé😀""#;
-        assert_eq!(Text(name).to_string(), wanted);
+    fn what_never_ends_is_refused() {
+        assert_eq!(load_up_to(&b"[1]"[..], 3).unwrap(), b"[1]");
+        let refused = load_up_to(std::io::repeat(b'['), 1 << 20);
+        assert!(matches!(refused, Err(FormatError::TooLarge(_))));
     }
 }

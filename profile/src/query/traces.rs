@@ -4,16 +4,24 @@
 use super::selection::Selection;
 use crate::intern::{HIDDEN, RESERVED, StackId, stopped};
 use crate::query::shape::Step;
-use crate::store::ThreadSlot;
+use crate::store::{STAMP_NS, ThreadSlot};
 use crate::{Ending, FrameId, FunctionId};
 
 /// The selected samples of one thread with one stack that ended in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trace {
     pub(crate) thread: ThreadSlot,
-    stack: StackId,
+    pub(crate) stack: StackId,
     pub(crate) ending: Ending,
     pub(crate) samples: u64,
+}
+
+/// One selected sample with its time. Its trace counts what it weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timed {
+    pub(crate) trace: Trace,
+    pub(crate) cpu: u16,
+    pub(crate) time_ns: u64,
 }
 
 /// One place on a stack.
@@ -40,6 +48,32 @@ impl Selection {
             stack: StackId(run[0].0 as u32),
             ending: Ending::ALL[usize::from(run[0].1)],
             samples: run.iter().map(|(_, _, weight)| weight).sum(),
+        })
+        .collect()
+    }
+
+    /// Every sample by itself, thread after thread, in the order of time. Those
+    /// of one stamp are spread over it, as nothing finer is kept.
+    pub(crate) fn timed(&self) -> Vec<Timed> {
+        let mut all = Vec::new();
+        self.visit(self.stamps, |sample| {
+            let trace = Trace {
+                thread: sample.thread,
+                stack: sample.stack,
+                ending: sample.ending,
+                samples: sample.weight,
+            };
+            all.push((sample.stamp, sample.cpu, trace));
+        });
+        all.sort_by_key(|(stamp, _, trace)| (trace.thread.0, *stamp));
+        let runs = all.chunk_by(|a, b| (a.0, a.2.thread) == (b.0, b.2.thread));
+        runs.flat_map(|run| {
+            let step = STAMP_NS / run.len() as u64;
+            (0..).zip(run).map(move |(at, (stamp, cpu, trace))| Timed {
+                trace: *trace,
+                cpu: *cpu,
+                time_ns: stamp.saturating_mul(STAMP_NS).saturating_add(at * step),
+            })
         })
         .collect()
     }

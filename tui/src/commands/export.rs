@@ -4,8 +4,8 @@ use super::open_file;
 use super::output::Output;
 use crate::cli::ExportConfig;
 use crate::failure::{Exit, Failure};
-use profile::formats::{Format, FormatError, folded, html, pft, pprof, speedscope};
-use profile::{Cancel, Query, Selection};
+use profile::formats::Format;
+use profile::{Cancel, Query};
 
 pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     let to_stdout = config.output.as_os_str() == "-";
@@ -37,21 +37,11 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     }
     let path = (!to_stdout).then_some(config.output.as_path());
     let mut bytes = Vec::new();
-    write(&selection, format, &mut bytes)
+    { format.write_as(&config.output, &selection, &mut bytes) }
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::open(path, config.overwrite)?.write(&bytes)?;
     Ok(match selection.samples() {
         0 => Exit::NoSamples,
         _ => Exit::Done,
     })
-}
-
-fn write(selection: &Selection, format: Format, out: &mut Vec<u8>) -> Result<(), FormatError> {
-    match format {
-        Format::Pft => pft::write(selection.view(), out),
-        Format::Folded => folded::write(selection, out),
-        Format::Pprof => pprof::write(selection, out),
-        Format::Speedscope => speedscope::write(selection, out),
-        Format::Html => html::write(selection, out),
-    }
 }

@@ -2,10 +2,10 @@
 //! its name.
 
 use crate::failure::Failure;
-use profile::formats::{FormatError, folded, pft, pprof};
+use profile::formats::{self, FormatError};
 use profile::{Limits, View};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,27 +26,15 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
     };
     let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
     let input: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin().lock()),
+        true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| failed(error.into()))?),
     };
-    read(BufReader::with_capacity(1 << 16, input)).map_err(failed)
-}
-
-fn read(mut input: BufReader<Box<dyn Read>>) -> Result<Opened, FormatError> {
     let limits = Limits {
         keep: Duration::from_secs(u64::MAX / 4),
         memory_bytes: MEMORY_MAX,
     };
-    let mut start = Vec::new();
-    (&mut input)
-        .take(pft::MAGIC.len() as u64)
-        .read_to_end(&mut start)?;
-    let whole = io::Cursor::new(start.clone()).chain(input);
-    let (store, mut notes) = match () {
-        () if start == pft::MAGIC => pft::read(whole, limits)?,
-        () if pprof::is_start(&start) => pprof::read(whole, limits)?,
-        () => (folded::read(BufReader::new(whole), limits)?, Vec::new()),
-    };
+    let opened = formats::read(input, limits).map_err(failed)?;
+    let (store, mut notes) = (opened.store, opened.notes);
     let stats = store.stats();
     if stats.refused_late + stats.refused_memory > 0 {
         let left_out = stats.refused_late + stats.refused_memory;

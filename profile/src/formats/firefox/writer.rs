@@ -1,0 +1,153 @@
+//! A selection as a document: one thread after the other.
+
+mod tables;
+
+use super::breakpad_id;
+use crate::formats::FormatError;
+use crate::formats::json::Text;
+use crate::store::{Module, Thread};
+use crate::{Info, ModuleId, ProcessId, Selection, View};
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use tables::Tables;
+
+const VERSION: u32 = 48;
+/// Of the format that this one is made of in Firefox.
+const GECKO_VERSION: u32 = 28;
+
+const CATEGORIES: &str = r#"[{"name":"Other","color":"grey","subcategories":["Other"]},
+{"name":"User","color":"yellow","subcategories":["Other"]},
+{"name":"Kernel","color":"orange","subcategories":["Other"]},
+{"name":"JIT","color":"green","subcategories":["Other"]}]"#;
+
+const EMPTY_MARKERS: &str =
+    r#"{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0}"#;
+const EMPTY_SYMBOLS: &str =
+    r#"{"libIndex":[],"address":[],"name":[],"functionSize":[],"length":0}"#;
+
+/// Writes the samples of a selection, by thread.
+pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
+    let samples = selection.timed();
+    let begin_ns = selection.window().start_ns;
+    let mut libs = Libs::default();
+    write!(
+        out,
+        "{{\"meta\":{}",
+        meta(selection.view().info(), begin_ns)
+    )?;
+    write!(out, ",\"pages\":[],\"counters\":[],\"profilerOverhead\":[]")?;
+    write!(out, ",\"threads\":[")?;
+    let (weight_type, scale) = weights(&selection.view().info().metric.unit);
+    let mut heads: HashSet<ProcessId> = HashSet::new();
+    let threads = samples.chunk_by(|a, b| a.trace.thread == b.trace.thread);
+    for (number, samples) in threads.enumerate() {
+        let comma = if number > 0 { ",\n" } else { "\n" };
+        let mut tables = Tables::new(selection.view(), &mut libs);
+        let columns = tables.add_samples(selection, samples, begin_ns, scale);
+        let thread = selection
+            .view()
+            .tables
+            .processes
+            .thread(samples[0].trace.thread);
+        // Each process has one main thread, which its tracks hang on.
+        let is_main = heads.insert(thread.process);
+        let head = thread_head(
+            selection.view(),
+            thread,
+            is_main,
+            samples[0].time_ns - begin_ns,
+        );
+        write!(
+            out,
+            "{comma}{{{head},\"samples\":{{{columns},\"weightType\":\"{weight_type}\"}}"
+        )?;
+        tables.write(&mut out)?;
+        write!(out, "}}")?;
+    }
+    write!(out, "],\n\"libs\":[{}]}}", libs.told.join(",\n"))?;
+    out.flush()?;
+    Ok(())
+}
+
+/// What weights are there, and how many of theirs one of ours is.
+fn weights(unit: &str) -> (&'static str, f64) {
+    match unit {
+        "bytes" => ("bytes", 1.0),
+        "nanoseconds" => ("tracing-ms", 1e-6),
+        "microseconds" => ("tracing-ms", 1e-3),
+        "milliseconds" => ("tracing-ms", 1.0),
+        _ => ("samples", 1.0),
+    }
+}
+
+fn meta(info: &Info, begin_ns: u64) -> String {
+    let start = info.epoch_unix_ms as f64 + begin_ns as f64 / 1e6;
+    let interval = match info.rate_hz {
+        0 => 1.0,
+        hz => 1000.0 / f64::from(hz),
+    };
+    let product = match info.scope.is_empty() {
+        true => "proftop".into(),
+        false => info.scope.clone(),
+    };
+    let system = [info.host.as_str(), info.kernel.as_str(), info.arch.as_str()].join(" ");
+    let cpus = match info.cpus {
+        0 => String::new(),
+        cpus => format!(",\"logicalCPUs\":{cpus}"),
+    };
+    // "symbolicated" keeps the viewer from asking a server for names.
+    format!(
+        "{{\"preprocessedProfileVersion\":{VERSION},\"version\":{GECKO_VERSION},\
+         \"product\":{},\"importedFrom\":\"proftop\",\"interval\":{interval},\
+         \"startTime\":{start},\"processType\":0,\"stackwalk\":1,\"debug\":false,\
+         \"symbolicated\":true,\"oscpu\":{}{cpus},\"markerSchema\":[],\
+         \"sampleUnits\":{{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"µs\"}},\
+         \"extensions\":{{\"id\":[],\"name\":[],\"baseURL\":[],\"length\":0}},\
+         \"categories\":{CATEGORIES}}}",
+        Text(&product),
+        Text(system.trim()),
+    )
+}
+
+fn thread_head(view: &View, thread: &Thread, is_main: bool, begin_ns: u64) -> String {
+    let process = view.tables.processes.get(thread.process);
+    let (name, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
+    let begin = begin_ns as f64 / 1e6;
+    format!(
+        "\"name\":{},\"isMainThread\":{is_main},\"processName\":{},\"pid\":\"{pid}\",\
+         \"tid\":{},\"processType\":\"default\",\"processStartupTime\":0,\
+         \"processShutdownTime\":null,\"registerTime\":{begin},\"unregisterTime\":null,\
+         \"pausedRanges\":[],\"markers\":{EMPTY_MARKERS},\"nativeSymbols\":{EMPTY_SYMBOLS}",
+        Text(&thread.comm),
+        Text(name),
+        thread.tid,
+    )
+}
+
+/// The files that frames lie in, for all threads.
+#[derive(Default)]
+struct Libs {
+    numbers: HashMap<ModuleId, usize>,
+    told: Vec<String>,
+}
+
+impl Libs {
+    fn add(&mut self, id: ModuleId, module: &Module) -> usize {
+        let next = self.told.len();
+        let number = *self.numbers.entry(id).or_insert(next);
+        if number == next {
+            let code_id: String = module.build_id.iter().map(|b| format!("{b:02x}")).collect();
+            let code_id = match code_id.is_empty() {
+                true => "null".to_string(),
+                false => format!("\"{code_id}\""),
+            };
+            let (name, path) = (Text(&module.name), Text(&module.path));
+            self.told.push(format!(
+                "{{\"arch\":\"\",\"name\":{name},\"path\":{path},\"debugName\":{name},\
+                 \"debugPath\":{path},\"breakpadId\":\"{}\",\"codeId\":{code_id}}}",
+                breakpad_id(&module.build_id)
+            ));
+        }
+        number
+    }
+}

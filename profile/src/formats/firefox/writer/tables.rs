@@ -1,0 +1,301 @@
+//! The tables of one thread: columns, in which each row is known by its number.
+
+use super::Libs;
+use crate::formats::FormatError;
+use crate::formats::json::Text;
+use crate::query::{Place, Timed, Trace};
+use crate::{FrameId, FrameKind, Function, ModuleId, NameState, Role, Selection, View};
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io::Write;
+
+/// The number of a category.
+const OTHER: u32 = 0;
+
+/// A table of columns, all equally long, each with its name.
+#[derive(Debug, Default)]
+struct Columns {
+    names: &'static [&'static str],
+    columns: Vec<Vec<String>>,
+}
+
+impl Columns {
+    fn new(names: &'static [&'static str]) -> Self {
+        Self {
+            names,
+            columns: vec![Vec::new(); names.len()],
+        }
+    }
+
+    fn push(&mut self, row: &[&dyn Display]) -> u32 {
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(value.to_string());
+        }
+        self.columns[0].len() as u32 - 1
+    }
+
+    /// Without its braces, so that more can be said.
+    fn text(&self) -> String {
+        let length = self.columns[0].len();
+        let mut text = format!("\"length\":{length}");
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            text += &format!(",\"{name}\":[{}]", column.join(","));
+        }
+        text
+    }
+}
+
+/// The tables of one thread.
+pub(super) struct Tables<'a> {
+    view: &'a View,
+    libs: &'a mut Libs,
+    strings: HashMap<String, u32>,
+    ordered: Vec<String>,
+    resources: Columns,
+    resource_of: HashMap<ModuleId, u32>,
+    funcs: Columns,
+    func_of: HashMap<(u32, i64, Option<u32>), u32>,
+    frames: Columns,
+    /// The frames that stand for a place, outermost first.
+    places: HashMap<Place, Vec<u32>>,
+    stacks: Columns,
+    stack_of: HashMap<(Option<u32>, u32), u32>,
+    known: HashMap<(u32, u8), Option<u32>>,
+    categories: Vec<u32>,
+}
+
+/// One function of a place.
+struct Shown<'a> {
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+    address: Option<u64>,
+    module: Option<ModuleId>,
+    category: u32,
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn new(view: &'a View, libs: &'a mut Libs) -> Self {
+        Self {
+            view,
+            libs,
+            strings: HashMap::new(),
+            ordered: Vec::new(),
+            resources: Columns::new(&["lib", "name", "host", "type"]),
+            resource_of: HashMap::new(),
+            funcs: Columns::new(&[
+                "name",
+                "resource",
+                "fileName",
+                "lineNumber",
+                "columnNumber",
+                "isJS",
+                "relevantForJS",
+            ]),
+            func_of: HashMap::new(),
+            frames: Columns::new(&[
+                "address",
+                "inlineDepth",
+                "category",
+                "func",
+                "line",
+                "subcategory",
+                "column",
+                "nativeSymbol",
+                "innerWindowID",
+                "implementation",
+            ]),
+            places: HashMap::new(),
+            stacks: Columns::new(&["prefix", "frame", "category", "subcategory"]),
+            stack_of: HashMap::new(),
+            known: HashMap::new(),
+            categories: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_samples(
+        &mut self,
+        selection: &Selection,
+        samples: &[Timed],
+        begin_ns: u64,
+        scale: f64,
+    ) -> String {
+        let mut columns = Columns::new(&["stack", "time", "weight"]);
+        for sample in samples {
+            let stack = self.stack(selection, &sample.trace);
+            let stack = stack.map_or("null".into(), |stack| stack.to_string());
+            // As exact as the clock of samples.
+            let time = sample.time_ns.saturating_sub(begin_ns) as f64 / 1e6;
+            let weight = sample.trace.samples as f64 * scale;
+            columns.push(&[&stack, &time, &weight]);
+        }
+        columns.text()
+    }
+
+    fn stack(&mut self, selection: &Selection, trace: &Trace) -> Option<u32> {
+        let key = (trace.stack.0, trace.ending as u8);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let mut at = None;
+        for place in selection.places(trace).into_iter().rev() {
+            for frame in self.place(place) {
+                at = Some(self.step(at, frame));
+            }
+        }
+        self.known.insert(key, at);
+        at
+    }
+
+    fn step(&mut self, prefix: Option<u32>, frame: u32) -> u32 {
+        if let Some(known) = self.stack_of.get(&(prefix, frame)) {
+            return *known;
+        }
+        let parent = prefix.map_or("null".into(), |prefix| prefix.to_string());
+        let category = self.categories[frame as usize];
+        let number = self.stacks.push(&[&parent, &frame, &category, &0]);
+        self.stack_of.insert((prefix, frame), number);
+        number
+    }
+
+    /// Outermost first: the function whose code it is, then what is inlined.
+    fn place(&mut self, place: Place) -> Vec<u32> {
+        if let Some(known) = self.places.get(&place) {
+            return known.clone();
+        }
+        let frames = match place {
+            Place::Function(id) => {
+                let function = self.view.function(id);
+                let module = self.view.frame(id).map(|frame| frame.module);
+                let shown = Shown {
+                    name: &function.name,
+                    file: function.file.as_deref().unwrap_or_default(),
+                    line: 0,
+                    address: None,
+                    module: module.filter(|_| function.role == Role::Function),
+                    category: category(&function),
+                };
+                vec![self.frame(&shown, 0)]
+            }
+            Place::Frame(id) => self.sampled(id),
+        };
+        self.places.insert(place, frames.clone());
+        frames
+    }
+
+    /// A frame as it was sampled, and what is inlined in it.
+    fn sampled(&mut self, id: FrameId) -> Vec<u32> {
+        let tables = &*self.view.tables;
+        let frame = tables.frames[id.0 as usize];
+        let category = category(&self.view.function(id));
+        let name = match tables.names.state(id) {
+            NameState::Named(name) => name,
+            // As the viewer calls what it may still find a name for.
+            _ => format!("{:#x}", frame.address).into(),
+        };
+        let file = |link| tables.sources.file(link).map_or("", |file| file);
+        let shown = |name, file, line| Shown {
+            name,
+            file,
+            line,
+            address: Some(frame.address),
+            module: Some(frame.module),
+            category,
+        };
+        let own = tables.sources.chain(id).last();
+        let own = match own {
+            Some(link) => shown(&name, file(*link), link.line),
+            None => shown(&name, "", 0),
+        };
+        let mut frames = vec![self.frame(&own, 0)];
+        let inlined = tables.sources.inlined_in(id).iter().rev();
+        for (depth, link) in (1..).zip(inlined) {
+            let name = tables.names.name(link.function).map_or("", |name| name);
+            frames.push(self.frame(&shown(name, file(*link), link.line), depth));
+        }
+        frames
+    }
+
+    fn frame(&mut self, shown: &Shown<'_>, depth: u32) -> u32 {
+        let resource = shown.module.map_or(-1, |id| i64::from(self.resource(id)));
+        let name = self.string(shown.name);
+        let file = (!shown.file.is_empty()).then(|| self.string(shown.file));
+        let key = (name, resource, file);
+        let func = match self.func_of.get(&key) {
+            Some(known) => *known,
+            None => {
+                let file = file.map_or("null".into(), |file| file.to_string());
+                let row: [&dyn Display; 7] =
+                    [&name, &resource, &file, &"null", &"null", &false, &false];
+                let number = self.funcs.push(&row);
+                self.func_of.insert(key, number);
+                number
+            }
+        };
+        let address = shown
+            .address
+            .map_or("-1".into(), |address| address.to_string());
+        let line = match shown.line {
+            0 => "null".to_string(),
+            line => line.to_string(),
+        };
+        self.categories.push(shown.category);
+        self.frames.push(&[
+            &address,
+            &depth,
+            &shown.category,
+            &func,
+            &line,
+            &0,
+            &"null",
+            &"null",
+            &0,
+            &"null",
+        ])
+    }
+
+    fn resource(&mut self, id: ModuleId) -> u32 {
+        if let Some(known) = self.resource_of.get(&id) {
+            return *known;
+        }
+        let module = self.view.tables.modules.get(id);
+        let lib = self.libs.add(id, &module);
+        let name = self.string(&module.name);
+        // 1 is a library.
+        let number = self.resources.push(&[&lib, &name, &"null", &1]);
+        self.resource_of.insert(id, number);
+        number
+    }
+
+    fn string(&mut self, text: &str) -> u32 {
+        if let Some(known) = self.strings.get(text) {
+            return *known;
+        }
+        let number = self.ordered.len() as u32;
+        self.ordered.push(Text(text).to_string());
+        self.strings.insert(text.to_string(), number);
+        number
+    }
+
+    pub(super) fn write(&self, out: &mut impl Write) -> Result<(), FormatError> {
+        for (name, columns) in [
+            ("stackTable", &self.stacks),
+            ("frameTable", &self.frames),
+            ("funcTable", &self.funcs),
+            ("resourceTable", &self.resources),
+        ] {
+            write!(out, ",\n\"{name}\":{{{}}}", columns.text())?;
+        }
+        write!(out, ",\n\"stringArray\":[{}]", self.ordered.join(","))?;
+        Ok(())
+    }
+}
+
+fn category(function: &Function) -> u32 {
+    match function.kind {
+        _ if function.role != Role::Function => OTHER,
+        FrameKind::User => 1,
+        FrameKind::Kernel => 2,
+        FrameKind::Jit => 3,
+    }
+}

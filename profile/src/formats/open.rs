@@ -1,0 +1,166 @@
+//! Reading a file of whatever format: told by its first bytes, not by its name.
+
+use super::{FormatError, firefox, folded, json, pft, pprof, speedscope};
+use crate::{Limits, Store};
+use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+/// What a packed file may unpack to: more than any recording, and an end for
+/// files that unpack for ever.
+const UNPACKED_MAX: u64 = 4 << 30;
+
+/// Enough of a text to see what it is.
+const HEAD: u64 = 1 << 16;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Opened {
+    pub store: Store,
+    /// What is missing of it, in sentences.
+    pub notes: Vec<String>,
+    /// What it turned out to be: `.pft`, `pprof`.
+    pub format: &'static str,
+}
+
+/// Reads a file to its end.
+pub fn read<'a>(mut input: impl Read + 'a, limits: Limits) -> Result<Opened, FormatError> {
+    let mut head = Vec::new();
+    // Of a pipe that is being written, no more than says what comes.
+    (&mut input).take(8).read_to_end(&mut head)?;
+    let is_packed = head.starts_with(&GZIP) || head.starts_with(&ZSTD);
+    let whole = Cursor::new(head.clone()).chain(input);
+    if !is_packed {
+        return read_plain(whole, limits);
+    }
+    let unpacked: Box<dyn Read + 'a> = match head.starts_with(&GZIP) {
+        true => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
+        false => unzstd(whole)?,
+    };
+    let bounded = Bounded {
+        input: unpacked,
+        left: UNPACKED_MAX,
+    };
+    read_plain(bounded, limits).map_err(|error| match error {
+        FormatError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            FormatError::TooLarge("it unpacks to more than 4 GB")
+        }
+        FormatError::Io(_) => FormatError::Damaged("it cannot be unpacked".into()),
+        other => other,
+    })
+}
+
+fn unzstd<'a>(input: impl Read + 'a) -> Result<Box<dyn Read + 'a>, FormatError> {
+    match ruzstd::decoding::StreamingDecoder::new(BufReader::new(input)) {
+        Ok(decoder) => Ok(Box::new(decoder)),
+        Err(_) => Err(FormatError::Damaged("it cannot be unpacked".into())),
+    }
+}
+
+/// Ends with an error where there is more than it may be.
+struct Bounded<R> {
+    input: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.input.read(buffer)?;
+        self.left = match self.left.checked_sub(len as u64) {
+            Some(left) => left,
+            None => return Err(io::ErrorKind::FileTooLarge.into()),
+        };
+        Ok(len)
+    }
+}
+
+fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatError> {
+    let mut head = Vec::new();
+    (&mut input).take(8).read_to_end(&mut head)?;
+    if head == pft::MAGIC {
+        let whole = Cursor::new(head).chain(BufReader::with_capacity(1 << 16, input));
+        let (store, notes) = pft::read(whole, limits)?;
+        return Ok(opened(store, notes, "pft"));
+    }
+    (&mut input).take(HEAD).read_to_end(&mut head)?;
+    let whole = BufReader::new(Cursor::new(head.clone()).chain(input));
+    if pprof::is_start(&head) {
+        let (store, notes) = pprof::read(whole, limits)?;
+        return Ok(opened(store, notes, "pprof"));
+    }
+    let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(b'{' | b'[') => read_json(whole, limits),
+        _ => read_text(whole, limits),
+    }
+}
+
+fn opened(store: Store, notes: Vec<String>, format: &'static str) -> Opened {
+    Opened {
+        store,
+        notes,
+        format,
+    }
+}
+
+/// The keys by which JSON of one tool is told from that of another.
+#[derive(Deserialize)]
+struct Keys {
+    meta: Option<IgnoredAny>,
+    threads: Option<IgnoredAny>,
+    profiles: Option<IgnoredAny>,
+    #[serde(rename = "traceEvents")]
+    trace_events: Option<IgnoredAny>,
+}
+
+fn read_json(input: impl BufRead, limits: Limits) -> Result<Opened, FormatError> {
+    let text = json::load(input)?;
+    let keys: Keys = json::parse(&text)?;
+    match keys {
+        Keys {
+            profiles: Some(_), ..
+        } => {
+            let (store, notes) = speedscope::read(&text, limits)?;
+            Ok(opened(store, notes, "speedscope"))
+        }
+        Keys {
+            meta: Some(_),
+            threads: Some(_),
+            ..
+        } => {
+            let (store, notes) = firefox::read(&text, limits)?;
+            Ok(opened(store, notes, "firefox"))
+        }
+        Keys {
+            trace_events: Some(_),
+            ..
+        } => Err(FormatError::Unsupported(
+            "a trace of events has no samples: record, or export, in another format",
+        )),
+        _ => Err(FormatError::Unknown),
+    }
+}
+
+fn read_text(input: impl BufRead, limits: Limits) -> Result<Opened, FormatError> {
+    let store = folded::read(input, limits)?;
+    Ok(opened(store, Vec::new(), "folded"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unpacks_for_ever_is_refused() {
+        let mut bounded = Bounded {
+            input: io::repeat(0),
+            left: 1 << 20,
+        };
+        let error = io::copy(&mut bounded, &mut io::sink()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+}

@@ -1,0 +1,159 @@
+//! A selection as a document.
+
+use super::SCHEMA;
+use crate::formats::FormatError;
+use crate::formats::json::Text;
+use crate::query::{CallTree, Cancel, Direction, GroupBy, NodeKind};
+use crate::{Info, Role, Selection};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+/// The stacks of one thread name, as numbers of frames, and their samples.
+type Stacks = Vec<(Vec<u32>, u64)>;
+
+/// Writes the stacks of a selection, by the names of threads.
+pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+    let tree = tree.expect("nobody cancels it");
+    let mut frames = Frames::default();
+    let mut by_thread: BTreeMap<u32, Stacks> = BTreeMap::new();
+    for (path, samples) in tree.stacks() {
+        let Some((NodeKind::Group(thread), path)) = path.split_first() else {
+            continue;
+        };
+        let path = path.iter().map(|kind| frames.add(&tree, *kind)).collect();
+        by_thread.entry(*thread).or_default().push((path, samples));
+    }
+    let mut threads: Vec<(String, u64, Stacks)> = by_thread
+        .into_iter()
+        .map(|(thread, stacks)| {
+            let name = tree.group_name(thread).map(|name| name.to_string());
+            let samples = stacks.iter().map(|(_, samples)| samples).sum();
+            (name.unwrap_or_default(), samples, stacks)
+        })
+        .collect();
+    threads.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+
+    let info = selection.view().info();
+    let version = env!("CARGO_PKG_VERSION");
+    let rate = match Scale::of(info).unit {
+        // So that a reader gets the counts back.
+        "milliseconds" => format!(" at {} Hz", info.rate_hz),
+        _ => String::new(),
+    };
+    write!(
+        out,
+        "{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"proftop {version}{rate}\""
+    )?;
+    write!(out, ",\"name\":{}", Text(&title(info)))?;
+    write!(out, ",\"activeProfileIndex\":0,\"shared\":{{\"frames\":[")?;
+    for (number, frame) in frames.told.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(out, "{comma}\n{frame}")?;
+    }
+    write!(out, "]}},\"profiles\":[")?;
+    let scale = Scale::of(info);
+    for (number, (name, samples, stacks)) in threads.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(
+            out,
+            "{comma}\n{{\"type\":\"sampled\",\"name\":{}",
+            Text(name)
+        )?;
+        write!(out, ",\"unit\":\"{}\",\"startValue\":0", scale.unit)?;
+        write!(out, ",\"endValue\":{},\"samples\":[", scale.value(*samples))?;
+        list(&mut out, stacks, |(path, _)| format!("{path:?}"))?;
+        write!(out, "],\"weights\":[")?;
+        list(&mut out, stacks, |(_, samples)| scale.value(*samples))?;
+        write!(out, "]}}")?;
+    }
+    writeln!(out, "]}}")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn list<T>(
+    out: &mut impl Write,
+    things: &[T],
+    text: impl Fn(&T) -> String,
+) -> Result<(), FormatError> {
+    for (number, thing) in things.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(out, "{comma}{}", text(thing))?;
+    }
+    Ok(())
+}
+
+fn title(info: &Info) -> String {
+    let words = [info.scope.as_str(), "on", info.host.as_str()];
+    match (info.scope.is_empty(), info.host.is_empty()) {
+        (false, false) => words.join(" "),
+        (false, true) => info.scope.clone(),
+        (true, false) => info.host.clone(),
+        (true, true) => "proftop".into(),
+    }
+}
+
+/// What a count is on the viewer's axis.
+struct Scale {
+    unit: &'static str,
+    /// Units that a sample stands for.
+    each: f64,
+}
+
+impl Scale {
+    fn of(info: &Info) -> Self {
+        let (unit, each) = match (&*info.metric.unit, info.rate_hz) {
+            ("samples", hz @ 1..) if info.metric.name == "cpu" => {
+                ("milliseconds", 1000.0 / f64::from(hz))
+            }
+            ("nanoseconds", _) => ("nanoseconds", 1.0),
+            ("bytes", _) => ("bytes", 1.0),
+            _ => ("none", 1.0),
+        };
+        Self { unit, each }
+    }
+
+    fn value(&self, samples: u64) -> String {
+        format!("{}", samples as f64 * self.each)
+    }
+}
+
+/// Each function once, as its JSON.
+#[derive(Default)]
+struct Frames {
+    numbers: HashMap<NodeKind, u32>,
+    told: Vec<String>,
+}
+
+impl Frames {
+    fn add(&mut self, tree: &CallTree, kind: NodeKind) -> u32 {
+        let next = self.told.len() as u32;
+        let number = *self.numbers.entry(kind).or_insert(next);
+        if number == next {
+            self.told.push(frame(tree, kind));
+        }
+        number
+    }
+}
+
+fn frame(tree: &CallTree, kind: NodeKind) -> String {
+    let mut json = format!("{{\"name\":{}", Text(&tree.name(kind)));
+    if let NodeKind::Function { id, .. } = kind {
+        let function = tree.function(id);
+        // The viewer colors by file; without one, the module says where.
+        let file = match (&function.file, function.role) {
+            (Some(file), _) => Some(file),
+            (None, Role::Function) => Some(&function.module_path),
+            _ => None,
+        };
+        if let Some(file) = file.filter(|file| !file.is_empty()) {
+            json += &format!(",\"file\":{}", Text(file));
+        }
+        if function.line > 0 {
+            json += &format!(",\"line\":{}", function.line);
+        }
+    }
+    json + "}"
+}

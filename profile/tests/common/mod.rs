@@ -1,0 +1,141 @@
+//! Profiles with everything in them that files can and cannot hold.
+
+#![allow(dead_code, reason = "each file of tests uses its part")]
+
+use profile::formats::folded;
+use profile::{
+    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId,
+    Query, Selection, SourceFrame, Store,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+pub const HOSTILE: &str = "<img src=x onerror=\"a()\">\u{2028}&'];";
+
+pub fn limits() -> Limits {
+    Limits {
+        keep: std::time::Duration::MAX,
+        memory_bytes: 1 << 30,
+    }
+}
+
+pub fn frame(address: u64) -> Frame {
+    Frame {
+        module: ModuleId((address % 3) as u32),
+        address: address << 12 | u64::from(address.is_multiple_of(3)) << 63,
+        kind: [FrameKind::Kernel, FrameKind::User, FrameKind::Jit][address as usize % 3],
+    }
+}
+
+/// Addresses, thread, ending, weight.
+pub type Given = (Vec<u64>, u32, usize, u64);
+
+pub fn given() -> impl Strategy<Value = Given> {
+    let frames = prop::collection::vec(0..40u64, 0..9);
+    (frames, 0..5u32, 0..Ending::ALL.len(), 1..1000u64)
+}
+
+pub fn store(samples: &[Given]) -> Store {
+    let mut store = Store::new(limits());
+    for (id, path) in [(0, "[kernel]"), (1, "/usr/lib/libc.so.6"), (2, "[anon]")] {
+        let name = path.rsplit('/').next().unwrap();
+        store.add_module(ModuleId(id), name, path);
+    }
+    store.set_build_id(ModuleId(1), &[0xab; 20]);
+    for process in 0..2 {
+        store.add_process(
+            ProcessId(process),
+            process + 100,
+            &format!("{HOSTILE}{process}"),
+        );
+    }
+    store.set_info(Info {
+        rate_hz: 99,
+        epoch_unix_ms: 1_700_000_000_000,
+        host: "db-01".into(),
+        lost: 7,
+        notes: vec!["a note".into()],
+        ..Info::default()
+    });
+    store.begin(0);
+    for (addresses, tid, ending, weight) in samples {
+        let frames: Vec<Frame> = addresses.iter().map(|address| frame(*address)).collect();
+        let in_kernel = frames.first().is_some_and(|f| f.kind == FrameKind::Kernel);
+        assert!(store.add_sample(NewSample {
+            time_ns: 3_000_000_000,
+            cpu: 1,
+            process: ProcessId(tid % 2),
+            tid: *tid,
+            comm: "worker",
+            frames: &frames,
+            kernel_frames: usize::from(in_kernel),
+            ending: Ending::ALL[*ending],
+            weight: *weight,
+        }));
+    }
+    for id in store.frames_to_name(usize::MAX) {
+        let address = store.frame(id).expect("asked for").address >> 12 & 0xff;
+        let name = match address % 7 {
+            0 => HOSTILE.into(),
+            _ => format!("f{}", address / 3),
+        };
+        match address % 5 {
+            0 => store.set_name(id, NameState::Unnamed("not_told")),
+            _ => store.set_name(id, NameState::Named(name.into())),
+        }
+        if !address.is_multiple_of(5) && address.is_multiple_of(4) {
+            let link = |function, line| SourceFrame {
+                function,
+                file: "src/a.c",
+                line,
+            };
+            store.set_source(id, &[link("inner", 7), link("middle", 8), link("", 9)]);
+        }
+    }
+    store
+}
+
+pub fn select(store: &Store, filter: &str) -> Selection {
+    let query = Query {
+        filter: filter.parse().unwrap(),
+        ..Query::default()
+    };
+    store.view().select(&query, &Cancel::new()).unwrap()
+}
+
+pub fn stacks(selection: &Selection) -> String {
+    let mut text = Vec::new();
+    folded::write(selection, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// All that pprof can hold, as text.
+pub fn text(selection: &Selection) -> Vec<String> {
+    let report = selection.report();
+    let mut lines = vec![stacks(selection), format!("{:?}", report.completeness)];
+    for row in report.functions {
+        let counts = (row.self_samples, row.total_samples);
+        lines.push(format!("{} {} {counts:?}", row.name, row.module));
+    }
+    for row in report.processes {
+        lines.push(format!("{} {} {}", row.pid, row.comm, row.samples));
+    }
+    for row in report.threads {
+        lines.push(format!("{} {} {}", row.tid, row.comm, row.samples));
+    }
+    lines[2..].sort();
+    lines
+}
+
+/// Stacks without the marks of kinds: a function without a place has no kind.
+pub fn unmarked(selection: &Selection) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in stacks(selection).lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        let plain = ["_[i]", "_[j]", "_[k]"]
+            .iter()
+            .fold(stack.to_string(), |s, mark| s.replace(mark, ""));
+        *counts.entry(plain).or_insert(0) += count.parse::<u64>().unwrap();
+    }
+    counts
+}

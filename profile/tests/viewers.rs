@@ -1,0 +1,255 @@
+//! Files of viewers in the browser: what goes in comes out but for what they
+//! cannot hold, their own readers agree, and files of strangers do no harm.
+
+mod common;
+
+use common::{Given, given, limits, select, store, unmarked};
+use profile::formats::{self, Format, FormatError, Opened};
+use profile::{Cancel, Ending, FrameKind, Query, Scope, Selection, TimeRange};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn written(format: Format, selection: &Selection) -> Vec<u8> {
+    let mut file = Vec::new();
+    format.write(selection, &mut file).unwrap();
+    file
+}
+
+fn opened(file: &[u8]) -> Result<Opened, FormatError> {
+    formats::read(file, limits())
+}
+
+/// What the JSON of Firefox can hold, as text.
+fn held(selection: &Selection) -> Vec<String> {
+    let report = selection.report();
+    let mut lines = vec![common::stacks(selection)];
+    lines.push(format!("{:?}", selection.heat(100, None).cells));
+    for row in report.functions {
+        let counts = (row.self_samples, row.total_samples);
+        let place = (row.kind, row.name_state);
+        lines.push(format!(
+            "{} {} {counts:?} {place:?}",
+            row.name, row.module_path
+        ));
+    }
+    for row in report.processes {
+        lines.push(format!("{} {} {}", row.pid, row.comm, row.samples));
+    }
+    for row in report.threads {
+        lines.push(format!("{} {} {}", row.tid, row.comm, row.samples));
+    }
+    lines[2..].sort();
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn firefox_gives_back_what_it_was_given(samples in prop::collection::vec(given(), 1..60)) {
+        let before = store(&samples);
+        let selection = select(&before, "");
+        let after = opened(&written(Format::Firefox, &selection)).unwrap();
+        prop_assert_eq!(after.format, "firefox");
+        prop_assert!(after.notes.is_empty(), "{:?}", after.notes);
+        prop_assert_eq!(held(&selection), held(&select(&after.store, "")));
+        let view = after.store.view();
+        prop_assert_eq!(view.info().rate_hz, 99);
+        prop_assert_eq!(view.info().epoch_unix_ms, before.view().info().epoch_unix_ms);
+    }
+
+    #[test]
+    fn speedscope_gives_back_stacks_and_counts(samples in prop::collection::vec(given(), 1..60)) {
+        let selection = select(&store(&samples), "");
+        let after = opened(&written(Format::Speedscope, &selection)).unwrap();
+        prop_assert_eq!(after.format, "speedscope");
+        prop_assert_eq!(unmarked(&selection), unmarked(&select(&after.store, "")));
+        prop_assert_eq!(after.store.view().info().rate_hz, 99);
+    }
+
+    #[test]
+    fn filtered_stacks_are_written_as_filtered(samples in prop::collection::vec(given(), 1..60)) {
+        let before = store(&samples);
+        for filter in ["hide:/^f1/", "hide:middle", "hide:/f|m|i|[+]/", "fold:recursion"] {
+            let selection = select(&before, filter);
+            for format in [Format::Firefox, Format::Speedscope] {
+                let after = opened(&written(format, &selection)).unwrap();
+                prop_assert_eq!(unmarked(&selection), unmarked(&select(&after.store, "")));
+            }
+        }
+    }
+
+    #[test]
+    fn damage_does_no_harm(
+        samples in prop::collection::vec(given(), 1..20),
+        at in 0..1_000_000usize,
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
+        for format in [Format::Firefox, Format::Speedscope] {
+            let mut file = written(format, &select(&store(&samples), ""));
+            let at = at % file.len();
+            match cut {
+                true => file.truncate(at),
+                false => file[at] = byte,
+            }
+            if let Ok(after) = opened(&file) {
+                written(format, &select(&after.store, ""));
+            }
+        }
+    }
+}
+
+const TWO_THREADS: &str = include_str!("data/firefox-shared.json");
+
+#[test]
+fn newer_firefox_files_share_their_tables() {
+    let after = opened(TWO_THREADS.as_bytes()).unwrap();
+    let selection = select(&after.store, "");
+    let stacks = unmarked(&selection);
+    let wanted: BTreeMap<String, u64> = [
+        ("main;start;work;inner".to_string(), 5),
+        ("main;start;0x2000".to_string(), 1),
+        ("helper;sys_read".to_string(), 1),
+    ]
+    .into();
+    let found: BTreeMap<String, u64> = stacks
+        .into_iter()
+        .map(|(stack, count)| (stack.replace("app+", ""), count))
+        .collect();
+    assert_eq!(found, wanted);
+    assert_eq!(
+        after.notes,
+        ["1 samples without a stack were left out: idle"]
+    );
+    let view = after.store.view();
+    assert_eq!(view.info().epoch_unix_ms, 1_700_000_000_000);
+    let rows = selection.functions();
+    let row = |name: &str| rows.iter().find(|row| &*row.name == name).unwrap();
+    assert_eq!(row("sys_read").kind, FrameKind::Kernel);
+    assert_eq!(
+        (row("inner").file.as_deref(), row("inner").line),
+        (Some("src/in.c"), 12)
+    );
+    assert!(row("inner").inlined && !row("work").inlined);
+    assert_eq!(
+        row("app+0x2000").name_state,
+        profile::RowName::Unnamed("not_told")
+    );
+    let function = view.function(row("work").id);
+    assert_eq!(function.build_id[..4], [0x51, 0x0d, 0x0a, 0x5c]);
+    assert_eq!(
+        selection.completeness().endings,
+        [(Ending::Root, 6), (Ending::NoUserStack, 1)]
+    );
+    // 2.5 ms, and 20 ms after it.
+    let query = Query {
+        window: TimeRange::between(10_000_000, 1_000_000_000),
+        scope: Scope::default(),
+        ..Query::default()
+    };
+    let late = view.select(&query, &Cancel::new()).unwrap();
+    assert_eq!(late.samples(), 1);
+}
+
+#[test]
+fn speedscope_events_are_time_between_them() {
+    let file = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json",
+        "shared":{"frames":[{"name":"a","file":"a.py","line":3},{"name":"b"}]},
+        "profiles":[{"type":"evented","name":"t","unit":"microseconds","startValue":0,"endValue":9,
+        "events":[{"type":"O","at":1,"frame":0},{"type":"O","at":3,"frame":1},
+        {"type":"C","at":7,"frame":1},{"type":"C","at":8,"frame":0}]}]}"#;
+    let after = opened(file.as_bytes()).unwrap();
+    let stacks = unmarked(&select(&after.store, ""));
+    assert_eq!(stacks["t;a"], 3000);
+    assert_eq!(stacks["t;a;b"], 4000);
+    assert_eq!(after.store.view().info().metric.unit, "nanoseconds");
+    for (bad, why) in [
+        (
+            file.replace(
+                "\"type\":\"C\",\"at\":7,\"frame\":1",
+                "\"type\":\"C\",\"at\":7,\"frame\":0",
+            ),
+            "innermost",
+        ),
+        (
+            file.replace("\"at\":3,\"frame\":1", "\"at\":3,\"frame\":9"),
+            "a frame",
+        ),
+        (file.replace("evented", "drawn"), "drawn"),
+    ] {
+        let error = opened(bad.as_bytes()).expect_err(why).to_string();
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
+
+#[test]
+fn hostile_documents_are_refused_in_a_sentence() {
+    let firefox = |stacks: &str| {
+        format!(
+            r#"{{"meta":{{"preprocessedProfileVersion":48}},"libs":[],"threads":[{{"name":"t",
+            "samples":{{"stack":[0],"time":[0]}},"stackTable":{stacks},
+            "frameTable":{{"func":[0],"address":[-1]}},"funcTable":{{"name":[0],"resource":[-1]}},
+            "resourceTable":{{}},"stringArray":["\u001b[2Jf"]}}]}}"#
+        )
+    };
+    let good = opened(firefox(r#"{"prefix":[null],"frame":[0]}"#).as_bytes()).unwrap();
+    let text = common::stacks(&select(&good.store, ""));
+    assert_eq!(text, "t;\u{fffd}[2Jf 1\n", "no escape reaches a terminal");
+    for (file, why) in [
+        (
+            firefox(r#"{"prefix":[0],"frame":[0]}"#),
+            "called by a later one",
+        ),
+        (
+            firefox(r#"{"prefix":[1,0],"frame":[0,0]}"#),
+            "called by a later one",
+        ),
+        (firefox(r#"{"prefix":[null],"frame":[7]}"#), "not there"),
+        (firefox("null"), "stack_table"),
+        (
+            firefox("{}").replace("\"preprocessedProfileVersion\":48", ""),
+            "Firefox itself",
+        ),
+        (
+            firefox("{}").replace("[0]", "[1152921504606846976]"),
+            "idle",
+        ),
+        ("[".repeat(100_000), "damaged"),
+        ("{\"traceEvents\":[]}".into(), "trace of events"),
+        ("{\"what\":1}".into(), "not a profile"),
+        ("{".into(), "damaged"),
+    ] {
+        match opened(file.as_bytes()) {
+            Err(error) => assert!(error.to_string().contains(why), "{why}: {error}"),
+            Ok(after) => assert!(
+                after.notes.iter().any(|n| n.contains(why)),
+                "{why}: {:?}",
+                after.notes
+            ),
+        }
+    }
+    let vast = r#"{"shared":{"frames":[{"name":"a"}]},"profiles":[{"type":"sampled","unit":"none",
+        "name":"t","samples":[[0]],"weights":[1.2e18]}]}"#;
+    assert!(matches!(
+        opened(vast.as_bytes()),
+        Err(FormatError::TooLarge(_))
+    ));
+}
+
+#[test]
+fn packed_files_are_unpacked() {
+    let given: Given = (vec![1, 2], 1, 0, 3);
+    let store = store(&[given]);
+    let selection = select(&store, "");
+    let mut packed = Vec::new();
+    let path = std::path::Path::new("x.speedscope.json.gz");
+    assert_eq!(Format::of_path(path), Some(Format::Speedscope));
+    Format::Speedscope
+        .write_as(path, &selection, &mut packed)
+        .unwrap();
+    assert_eq!(opened(&packed).unwrap().format, "speedscope");
+    packed.truncate(packed.len() / 2);
+    let error = opened(&packed).unwrap_err().to_string();
+    assert!(error.contains("cannot be unpacked"), "{error}");
+}
