@@ -100,7 +100,10 @@ fn build() -> Result<Vec<u8>> {
         .arg(&output)
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTC", compiler())
-        // Whoever calls us may build with flags and a toolchain of their own.
+        // Whoever calls us may build with flags and a toolchain of their own;
+        // an incremental build gives other bytes.
+        .env("CARGO_INCREMENTAL", "0")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("CARGO")
