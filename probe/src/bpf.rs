@@ -30,6 +30,8 @@ pub struct Config {
     pub tables: Limits,
     /// Walk every stack a second time, from a copy, and compare; for tests.
     pub check_walks: bool,
+    /// Give away what stacks that are walked here were walked from; for tests.
+    pub keep_walks: bool,
 }
 
 impl Default for Config {
@@ -41,6 +43,7 @@ impl Default for Config {
             ring_bytes: RING_BYTES as u32,
             tables: Limits::default(),
             check_walks: false,
+            keep_walks: false,
         }
     }
 }
@@ -79,7 +82,8 @@ impl BpfSource {
         )?;
         let maps = TableMaps::of_bpf(loaded.tables).map_err(Error::Tables)?;
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
-        let unwinding = Unwinding::new(tables, settings.max_user_frames as usize);
+        let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
+            .keeping_walks(config.keep_walks);
         let clocks = Clocks::start(loaded.sampler, config.rate_hz)?;
         let mut notes = loaded.notes;
         if !clocks.has_build_ids() {

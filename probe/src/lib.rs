@@ -49,8 +49,8 @@ pub use clocks::now_ns;
 pub use error::Error;
 pub use perf::PerfSource;
 pub use sample::{
-    Batch, Counters, Ending, Frame, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo, Sample,
-    TableStats, WalkCheck,
+    Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo,
+    Sample, TableStats, WalkCheck,
 };
 pub use source::{Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

@@ -48,7 +48,7 @@ impl PerfSource {
         // All that takes time comes before the first tick: the rings hold little.
         let tables = Tables::new(TableMaps::in_memory(), &config.tables).map_err(Error::Tables)?;
         let depth = config.max_depth.clamp(1, USER_FRAMES_MAX as u32);
-        let unwinding = Unwinding::new(tables, depth as usize);
+        let unwinding = Unwinding::new(tables, depth as usize).keeping_walks(config.keep_walks);
         let targets = Targets::filtered_here(&config.target);
         let timeline = Timeline::new(targets, unwinding).naming_threads();
         let (scope, offer) = choose_scope(&config.target, &online)?;

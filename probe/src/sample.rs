@@ -4,8 +4,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::tables::MappedRange;
 pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
+use probe_ebpf::{Registers, UserFrame};
 
 /// A file or region that holds code, numbered in the order of first sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,6 +117,25 @@ pub struct Batch {
     pub tables: TableStats,
     /// Totals of this run; see `Config::check_walks`.
     pub walks: WalkCheck,
+    /// Stacks that were walked here, see `Config::keep_walks`.
+    pub kept_walks: Vec<KeptWalk>,
+}
+
+/// Everything that the walk of one copied stack went by, and what it found: for
+/// another unwinder to be compared with.
+#[derive(Debug, Clone)]
+pub struct KeptWalk {
+    pub pid: u32,
+    pub registers: Registers,
+    /// From the stack pointer upwards.
+    pub stack: Vec<u8>,
+    /// There was no room for more of it.
+    pub is_cut: bool,
+    /// What the process had mapped to run, by address.
+    pub mappings: Vec<MappedRange>,
+    /// Innermost first.
+    pub frames: Vec<UserFrame>,
+    pub ending: Ending,
 }
 
 /// Walks that were done twice: as always, and from a copy of the stack.

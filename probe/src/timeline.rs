@@ -118,6 +118,7 @@ impl Timeline {
         batch.targets_alive = self.targets.alive();
         batch.tables = self.unwinding.tables().stats();
         batch.walks = self.unwinding.walks().clone();
+        batch.kept_walks = self.unwinding.take_kept_walks();
     }
 
     /// Once a second it forgets the dead and frees what is unused, and says that

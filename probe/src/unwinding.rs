@@ -13,7 +13,7 @@ use crate::mappings::{Backing, Mappings};
 use crate::memory;
 use crate::native;
 use crate::resolve::Located;
-use crate::sample::{Module, ModuleId, ModuleKind, WalkCheck};
+use crate::sample::{KeptWalk, Module, ModuleId, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
 use crate::tables::{Content, MappedRange, Tables};
 use probe_ebpf::{Ending, UserFrame};
@@ -77,6 +77,8 @@ pub struct Unwinding {
     /// Tables were being built a second ago.
     was_waiting: bool,
     walks: WalkCheck,
+    keeps_walks: bool,
+    kept_walks: Vec<KeptWalk>,
 }
 
 impl Unwinding {
@@ -90,7 +92,20 @@ impl Unwinding {
             unknown: HashMap::new(),
             was_waiting: false,
             walks: WalkCheck::default(),
+            keeps_walks: false,
+            kept_walks: Vec::new(),
         }
+    }
+
+    /// For the comparison with other unwinders.
+    #[must_use]
+    pub fn keeping_walks(mut self, keeps: bool) -> Self {
+        self.keeps_walks = keeps;
+        self
+    }
+
+    pub fn take_kept_walks(&mut self) -> Vec<KeptWalk> {
+        std::mem::take(&mut self.kept_walks)
     }
 
     /// A file has been seen mapped: its table is built when nothing hotter
@@ -228,8 +243,20 @@ impl Unwinding {
                 continue;
             }
             given_up += held.stack.bytes.len();
-            let mappings = self.tables.resolve(&layout(&held.located.mappings));
+            let layout = layout(&held.located.mappings);
+            let mappings = self.tables.resolve(&layout);
             let found = native::walk(&held.stack, &mappings, &reader, self.frames_max);
+            if self.keeps_walks {
+                self.kept_walks.push(KeptWalk {
+                    pid: held.raw.tgid,
+                    registers: held.stack.registers,
+                    stack: held.stack.bytes.clone(),
+                    is_cut: held.stack.is_cut,
+                    mappings: layout,
+                    frames: found.frames.clone(),
+                    ending: found.ending,
+                });
+            }
             // By frame pointers a stack can look whole that is not; what stopped
             // for want of memory says less than that walk.
             if found.frames.len() >= held.raw.user.len() || found.ending == Ending::Root {

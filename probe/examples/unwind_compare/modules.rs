@@ -1,0 +1,131 @@
+//! The files that the other unwinder needs, and what it needs of them.
+
+use framehop::x86_64::UnwinderX86_64;
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _};
+use probe::tables::MappedRange;
+use probe::{ModuleId, ModuleKind};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a section, shared by all processes.
+pub type Code = Arc<[u8]>;
+
+#[derive(Default)]
+pub struct Modules(HashMap<ModuleId, Option<Known>>);
+
+struct Known {
+    path: PathBuf,
+    /// Of each loadable segment: where it is in the file, and its address there.
+    segments: Vec<(u64, u64)>,
+    sections: HashMap<&'static str, (Range<u64>, Code)>,
+}
+
+impl Modules {
+    pub fn meet(&mut self, module: &probe::Module) {
+        if let ModuleKind::File {
+            file: Some(file),
+            path,
+            ..
+        } = &module.kind
+        {
+            // By the descriptor: the path may lead to another file by now.
+            let here = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+            self.0.insert(module.id, read(here, path.clone()));
+        }
+    }
+
+    pub fn unwinder_for(&self, mappings: &[MappedRange]) -> UnwinderX86_64<Code> {
+        let mut unwinder = UnwinderX86_64::new();
+        for mapping in mappings {
+            if let Some(module) = self.known(mapping).and_then(|known| module(known, mapping)) {
+                unwinder.add_module(module);
+            }
+        }
+        unwinder
+    }
+
+    /// As in `libc.so.6+0x1234`, by the address in the file's own terms.
+    pub fn place(&self, mappings: &[MappedRange], address: u64) -> String {
+        let inside = |mapping: &&MappedRange| (mapping.start..mapping.end).contains(&address);
+        let Some(mapping) = mappings.iter().find(inside) else {
+            return format!("{address:#x} (nothing mapped)");
+        };
+        match self.known(mapping) {
+            Some(known) => {
+                let base = known.base(mapping).unwrap_or(mapping.start);
+                let name = known.path.file_name().unwrap_or_default().to_string_lossy();
+                format!("{name}+{:#x}", address.wrapping_sub(base))
+            }
+            None => format!("{address:#x} (no file)"),
+        }
+    }
+
+    fn known(&self, mapping: &MappedRange) -> Option<&Known> {
+        self.0.get(&mapping.file?)?.as_ref()
+    }
+}
+
+impl Known {
+    /// What has to be added to an address of the file in this mapping.
+    fn base(&self, mapping: &MappedRange) -> Option<u64> {
+        let segments = self.segments.iter();
+        let (offset, address) = segments
+            .filter(|(offset, _)| *offset & !0xfff <= mapping.file_offset)
+            .max_by_key(|(offset, _)| *offset)?;
+        let start = address.wrapping_add(mapping.file_offset.wrapping_sub(*offset));
+        Some(mapping.start.wrapping_sub(start))
+    }
+}
+
+fn read(here: String, path: PathBuf) -> Option<Known> {
+    let mut bytes = Vec::new();
+    File::open(here).ok()?.read_to_end(&mut bytes).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let mut sections = HashMap::new();
+    for name in [
+        ".text",
+        ".got",
+        ".eh_frame",
+        ".eh_frame_hdr",
+        ".debug_frame",
+    ] {
+        if let Some(section) = file.section_by_name(name) {
+            let range = section.address()..section.address() + section.size();
+            let data = section.uncompressed_data().ok()?;
+            sections.insert(name, (range, Code::from(data.as_ref())));
+        }
+    }
+    let segments = file.segments();
+    Some(Known {
+        path,
+        segments: segments
+            .map(|segment| (segment.file_range().0, segment.address()))
+            .collect(),
+        sections,
+    })
+}
+
+fn module(known: &Known, mapping: &MappedRange) -> Option<Module<Code>> {
+    let base = known.base(mapping)?;
+    let range = |name| known.sections.get(name).map(|(range, _)| range.clone());
+    let data = |name| known.sections.get(name).map(|(_, data)| data.clone());
+    let info = ExplicitModuleSectionInfo {
+        base_svma: 0,
+        text_svma: range(".text"),
+        text: data(".text"),
+        got_svma: range(".got"),
+        eh_frame_svma: range(".eh_frame"),
+        eh_frame: data(".eh_frame"),
+        eh_frame_hdr_svma: range(".eh_frame_hdr"),
+        eh_frame_hdr: data(".eh_frame_hdr"),
+        debug_frame: data(".debug_frame"),
+        ..ExplicitModuleSectionInfo::default()
+    };
+    let name = known.path.to_string_lossy().into_owned();
+    Some(Module::new(name, mapping.start..mapping.end, base, info))
+}
