@@ -13,6 +13,7 @@
 //! | `eh_frame` | where the information is that every program carries |
 //! | `debug_frame` | the same from the debug information |
 //! | `go` | what Go's function table says instead |
+//! | `start_code` | two functions of the start files, which have none at all |
 //! | `section` | the entries of either kind of section |
 //! | `program` | an entry's instructions, run to rows |
 //! | `x86_64` | a row of that architecture as a rule |
@@ -33,6 +34,7 @@ mod program;
 pub mod rule;
 mod rules;
 mod section;
+mod start_code;
 pub mod table;
 mod x86_64;
 

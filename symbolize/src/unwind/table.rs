@@ -4,7 +4,7 @@ use object::elf;
 
 use super::collect::Collector;
 use super::rule::{Register, UnwindRule};
-use super::{debug_frame, eh_frame, flatten, go};
+use super::{debug_frame, eh_frame, flatten, go, start_code};
 use crate::object::Object;
 use crate::source::Source;
 use crate::{LinkAddr, OpenError, Vdso};
@@ -53,8 +53,8 @@ pub struct UnwindTable {
 
 impl UnwindTable {
     /// Reads `.eh_frame`, and for what is not there Go's function table and
-    /// `.debug_frame`. A file
-    /// with neither has an empty table.
+    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`. A file
+    /// without all has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         if object.machine() != elf::EM_X86_64.0 {
             return Err(OpenError::Refused("unwinding is known for x86-64 only"));
@@ -76,7 +76,7 @@ impl UnwindTable {
         eh_frame::read(object, &mut collector)?;
         let mut rows = flatten::flatten(collector.take());
         // Go's own knows of changes of stacks, which `.debug_frame` cannot say.
-        for read in [go::read, debug_frame::read] {
+        for read in [go::read, debug_frame::read, start_code::read] {
             read(object, &mut collector)?;
             let more = collector.take();
             if !more.spans.is_empty() {
