@@ -46,6 +46,7 @@ pub mod object;
 pub mod opener;
 pub mod reason;
 pub mod resolver;
+pub mod revision;
 pub mod sanitize;
 pub mod source;
 pub mod symbolizer;

@@ -10,6 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, pread};
 
 use crate::OpenError;
+use crate::revision::Revision;
 
 /// The largest file that is looked at. The largest executables with debug
 /// information known to us are below 8 GiB.
@@ -46,6 +47,15 @@ impl Source {
         match self {
             Source::File { len, .. } => *len,
             Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// What tells this content from others on this machine, if it is a file that
+    /// rests.
+    pub fn revision(&self) -> Option<Revision> {
+        match self {
+            Source::File { file, .. } => Revision::of(file),
+            Source::Memory(_) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The *cache*: tables of earlier runs on disk, by build-id.
+//! The *cache*: tables of earlier runs on disk, by build-id, or by file.
 //!
 //! It may be lost, damaged, full or shared at any moment: then tables are built
 //! again. Only its owner may look into it or write to it, because what is in it
@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use symbolize::FileId;
 use symbolize::cache_directory::{self, BoundedDirectory, Directory};
+use symbolize::object::Object;
 
 /// The default for all files together: some 20 times what a desktop runs.
 pub const BYTES_MAX: u64 = 256 << 20;
 
 /// Below the base directory; another format gets another last part.
-const PARTS: [&str; 3] = ["proftop", "unwind", "v1"];
+pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v2"];
 
 /// A directory of tables.
 #[derive(Debug)]
@@ -36,10 +37,21 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
+    /// By build-id. What has none, as all that rustc links, by the file and the
+    /// time of its change; `None` while it changes.
+    pub fn of(object: &Object) -> Option<Self> {
+        let (id, file_bytes) = (object.file_id().ok()?, object.source().len());
+        Self::by_id(&id, file_bytes).or_else(|| {
+            let text = format!("{id} {}", object.source().revision()?);
+            let name = format!("file-{:016x}", checksum::of(text.as_bytes()));
+            Some(Self { name, text })
+        })
+    }
+
     /// `None` for files that are told apart by a part of their content only.
     ///
     /// The length is there because anybody can give a file any build-id.
-    pub fn new(id: &FileId, file_bytes: u64) -> Option<Self> {
+    pub fn by_id(id: &FileId, file_bytes: u64) -> Option<Self> {
         let text = format!("{id} {file_bytes}");
         let name = match id {
             FileId::Gnu(id) if id.as_bytes().len() >= 8 => format!("{id}-{file_bytes:x}"),

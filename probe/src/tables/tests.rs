@@ -213,7 +213,7 @@ fn figures() {
         let loaded = began.elapsed();
         let base = tempfile::tempdir().unwrap();
         let cache = Cache::open(base.path(), u64::MAX).unwrap();
-        let key = cache::CacheKey::new(&symbolize::FileId::gnu(&[1; 20]), 1).unwrap();
+        let key = cache::CacheKey::by_id(&symbolize::FileId::gnu(&[1; 20]), 1).unwrap();
         let began = Instant::now();
         cache.store(&key, &table);
         let stored = began.elapsed();

@@ -25,7 +25,7 @@ pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable>
     if object.machine() != X86_64 {
         return Err(NoTable::UnsupportedMachine);
     }
-    let key = cache.and_then(|_| CacheKey::new(&object.file_id().ok()?, object.source().len()));
+    let key = cache.and_then(|_| CacheKey::of(&object));
     let cached = cache
         .zip(key.as_ref())
         .and_then(|(cache, key)| cache.load(key));

@@ -66,7 +66,7 @@ fn the_second_time_it_is_in_the_cache() {
         (builder, table)
     };
     let (builder, first) = built(ModuleId(1));
-    let stored = base.path().join("proftop/unwind/v1");
+    let stored = base.path().join(crate::tables::cache::PARTS.join("/"));
     let began = Instant::now();
     let is_there = || {
         let mut files = std::fs::read_dir(&stored).unwrap().flatten();

@@ -1,5 +1,8 @@
 use super::*;
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::{Duration, Instant};
+use symbolize::source::Source;
 use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
 use symbolize::{Segment, Segments};
 
@@ -28,7 +31,7 @@ pub fn table(rules: u16) -> FileTable {
 }
 
 fn key(number: u8) -> CacheKey {
-    CacheKey::new(&FileId::gnu(&[number; 20]), 1000).unwrap()
+    CacheKey::by_id(&FileId::gnu(&[number; 20]), 1000).unwrap()
 }
 
 fn open(base: &Path) -> Cache {
@@ -36,7 +39,7 @@ fn open(base: &Path) -> Cache {
 }
 
 fn leaf(base: &Path) -> PathBuf {
-    base.join("proftop/unwind/v1")
+    base.join(PARTS.join("/"))
 }
 
 fn files(base: &Path) -> usize {
@@ -57,7 +60,7 @@ fn another_run_finds_it() {
 
 #[test]
 fn what_is_kept_and_under_which_name() {
-    let name = |id| CacheKey::new(&id, 255).map(|key| key.name);
+    let name = |id| CacheKey::by_id(&id, 255).map(|key| key.name);
     assert_eq!(
         name(FileId::gnu(&[0xab; 8])).as_deref(),
         Some("abababababababab-ff")
@@ -66,6 +69,35 @@ fn what_is_kept_and_under_which_name() {
     assert!(go.starts_with("go-") && !go.contains('/'));
     assert_eq!(name(FileId::Content { hash: 1, len: 2 }), None);
     assert_eq!(name(FileId::gnu(&[])), None);
+}
+
+/// As rustc links them. The file's time says when it may be kept.
+#[test]
+fn a_file_without_build_id_is_kept_once_it_rests() {
+    let mut bytes = std::fs::read("/proc/self/exe").unwrap();
+    // The note's owner, in every note that there is.
+    let owners: Vec<usize> = (0..bytes.len() - 4)
+        .filter(|at| &bytes[*at..at + 4] == b"GNU\0")
+        .collect();
+    for at in owners {
+        bytes[at] = b'X';
+    }
+    let memory = Source::Memory(bytes.clone().into());
+    let in_memory = Object::from_source(memory).unwrap();
+    assert!(matches!(in_memory.file_id(), Ok(FileId::Content { .. })));
+    assert_eq!(CacheKey::of(&in_memory), None);
+
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&bytes).unwrap();
+    let key = || CacheKey::of(&Object::from_source(Source::file(file.as_file()).unwrap()).unwrap());
+    assert_eq!(key(), None);
+    let began = Instant::now();
+    while key().is_none() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let first = key().unwrap();
+    assert!(first.name.starts_with("file-"));
+    assert_eq!(key(), Some(first));
 }
 
 #[test]
