@@ -123,6 +123,20 @@ impl UnwindTable {
         Some(self.rule(row.rule))
     }
 
+    /// Bytes of code that can be left for the caller's.
+    pub fn covered_bytes(&self) -> u64 {
+        let leads_on = |row: &Row| {
+            !matches!(
+                self.rule(row.rule),
+                UnwindRule::Hole | UnwindRule::Unsupported(_)
+            )
+        };
+        let pairs = self.rows.windows(2).filter(|pair| leads_on(&pair[0]));
+        pairs
+            .map(|pair| u64::from(pair[1].start.saturating_sub(pair[0].start)))
+            .sum()
+    }
+
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }

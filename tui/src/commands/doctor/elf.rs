@@ -1,8 +1,9 @@
 //! What an ELF file offers: whether functions will have names and stacks can
-//! be walked. Only headers and the build-id are read, and nothing is mapped.
+//! be walked. Nothing is mapped.
 
 use object::read::{Object, ObjectSection, ReadCache};
 use std::fs::File;
+use symbolize::unwind::UnwindTable;
 
 /// Where names of functions come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +15,16 @@ pub enum Symbols {
     None,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ElfFacts {
     pub is_64_bit: bool,
     /// In hexadecimal.
     pub build_id: Option<String>,
     pub symbols: Symbols,
     pub has_eh_frame: bool,
+    /// How much of the code can be walked without frame pointers, from 0 to 1;
+    /// or why that is not known.
+    pub walkable: Result<f64, String>,
 }
 
 /// The error says why the file cannot be understood.
@@ -39,7 +43,20 @@ pub fn inspect_elf(file: &File) -> Result<ElfFacts, String> {
         build_id,
         symbols,
         has_eh_frame: is_filled(".eh_frame"),
+        walkable: walkable(file).map_err(|error| error.to_string()),
     })
+}
+
+/// By the very table that the walk would go by.
+fn walkable(file: &File) -> Result<f64, symbolize::OpenError> {
+    let object = symbolize::object::Object::read(file)?;
+    let code = object.program_headers().iter();
+    let code: u64 = code
+        .filter(|header| header.is_load() && header.is_executable())
+        .map(|header| header.filesz)
+        .sum();
+    let covered = UnwindTable::read(&object)?.covered_bytes();
+    Ok((covered as f64 / code.max(1) as f64).min(1.0))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -58,6 +75,7 @@ mod tests {
         assert_eq!(facts.is_64_bit, cfg!(target_pointer_width = "64"));
         assert_eq!(facts.symbols, Symbols::Symtab);
         assert!(facts.has_eh_frame);
+        assert!(facts.walkable.unwrap() > 0.9);
     }
 
     #[test]

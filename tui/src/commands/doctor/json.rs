@@ -49,7 +49,9 @@ struct ModuleRow<'a> {
     on_disk: &'static str,
     build_id: Option<&'a str>,
     symbols: Option<&'static str>,
+    debug_file: Option<bool>,
     eh_frame: Option<bool>,
+    walkable: Option<f64>,
     frame_pointers: Option<bool>,
     error: Option<&'a str>,
 }
@@ -121,7 +123,9 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
             Symbols::Dynsym => "dynsym",
             Symbols::None => "none",
         }),
+        debug_file: elf.map(|_| module.has_debug_file),
         eh_frame: elf.map(|elf| elf.has_eh_frame),
+        walkable: elf.and_then(|elf| elf.walkable.as_ref().ok().copied()),
         // Written nowhere in the file; kept for when it can be told.
         frame_pointers: None,
         error: module.elf.as_ref().err().map(String::as_str),

@@ -8,6 +8,7 @@ fn elf(symbols: Symbols) -> ElfFacts {
         build_id: Some("9f31".into()),
         symbols,
         has_eh_frame: true,
+        walkable: Ok(0.99),
     }
 }
 
@@ -16,6 +17,7 @@ fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
         path: "/lib/x.so".into(),
         on_disk,
         elf,
+        has_debug_file: false,
     }
 }
 
@@ -121,11 +123,25 @@ fn modules_are_judged_by_what_is_lost() {
     assert_eq!(fine.level, Level::Ok);
     assert_eq!(
         fine.what,
-        "/lib/x.so: build-id, .symtab (all functions), .eh_frame, frame pointers unknown"
+        "/lib/x.so: build-id, .symtab (all functions), unwind rules for 99 % of its code"
     );
+    let bare = judge_module(&module(
+        OnDisk::Same,
+        Ok(ElfFacts {
+            walkable: Ok(0.0),
+            ..elf(Symbols::Symtab)
+        }),
+    ));
+    assert_eq!(bare.level, Level::Warn);
+    assert!(bare.what.contains("no unwind information"), "{}", bare.what);
     let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))));
     assert_eq!(stripped.level, Level::Warn);
     assert!(stripped.what.contains("stripped"));
+    let with_debug_file = judge_module(&ModuleFacts {
+        has_debug_file: true,
+        ..module(OnDisk::Same, Ok(elf(Symbols::None)))
+    });
+    assert_eq!(with_debug_file.level, Level::Ok);
     let replaced = judge_module(&module(OnDisk::Replaced, Ok(elf(Symbols::Dynsym))));
     assert!(
         replaced
