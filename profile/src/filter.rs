@@ -105,6 +105,12 @@ impl Filter {
         self.clauses.push(clause);
     }
 
+    /// Takes one clause back, wherever it stands; false if it is not there.
+    pub fn remove(&mut self, clause: &Clause) -> bool {
+        let at = self.clauses.iter().rposition(|each| each == clause);
+        at.map(|at| self.clauses.remove(at)).is_some()
+    }
+
     /// Takes the last clause back.
     pub fn pop(&mut self) -> Option<Clause> {
         self.clauses.pop()

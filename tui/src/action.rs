@@ -2,6 +2,7 @@
 //! what the key line and the help say about it, and where it works; nothing
 //! else knows a key.
 
+use crate::app::FilterAction;
 use crate::screen::View;
 use crate::screen::tree::FoldAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -37,6 +38,15 @@ pub enum Action {
     Freeze,
     ShorterWindow,
     LongerWindow,
+    /// The window begins now.
+    Mark,
+    /// Opens the line with the filter.
+    EditFilter,
+    Filter(FilterAction),
+    /// To the selected process or thread.
+    Narrow,
+    MarkRow,
+    Forward,
     Explain,
     Copy,
     Output,
@@ -67,6 +77,10 @@ pub enum Scope {
     Flame,
     /// In the tree and the flame graph.
     Calls,
+    /// In the tables of processes and threads.
+    People,
+    /// Where a function can be selected.
+    Code,
     /// Wherever there are names to find.
     Rows,
     Everywhere,
@@ -170,6 +184,48 @@ pub const BINDINGS: &[Binding] = &[
         "callers or callees first",
     ),
     here(
+        Scope::People,
+        Action::Narrow,
+        &[Key::Code(KeyCode::Enter)],
+        "narrow",
+        "only it, or what is marked",
+    ),
+    here(
+        Scope::People,
+        Action::MarkRow,
+        &[Key::Char('v')],
+        "mark",
+        "mark, to narrow to several",
+    ),
+    here(
+        Scope::Code,
+        Action::Filter(FilterAction::Focus),
+        &[Key::Char('f')],
+        "focus",
+        "only stacks with it",
+    ),
+    here(
+        Scope::Code,
+        Action::Filter(FilterAction::Exclude),
+        &[Key::Char('x')],
+        "exclude",
+        "no stacks with it",
+    ),
+    here(
+        Scope::Code,
+        Action::Filter(FilterAction::Hide),
+        &[Key::Char('H')],
+        "",
+        "hide it, charge its caller",
+    ),
+    here(
+        Scope::Code,
+        Action::Filter(FilterAction::FoldModule),
+        &[Key::Char('D')],
+        "",
+        "hide its whole module",
+    ),
+    here(
         Scope::Rows,
         Action::Find,
         &[Key::Char('/')],
@@ -225,6 +281,30 @@ pub const BINDINGS: &[Binding] = &[
         "copy the name (OSC 52)",
     ),
     everywhere(
+        Action::EditFilter,
+        &[Key::Char('\\'), Key::Code(KeyCode::F(4))],
+        "filter",
+        "edit the filter",
+    ),
+    everywhere(
+        Action::Filter(FilterAction::Kernel),
+        &[Key::Char('K')],
+        "",
+        "kernel: hide, alone, show",
+    ),
+    everywhere(
+        Action::Filter(FilterAction::User),
+        &[Key::Char('U')],
+        "",
+        "user: hide, alone, show",
+    ),
+    everywhere(
+        Action::Filter(FilterAction::FoldRecursion),
+        &[Key::Char('R')],
+        "",
+        "fold recursion",
+    ),
+    everywhere(
         Action::ShorterWindow,
         &[Key::Char(',')],
         "",
@@ -236,6 +316,7 @@ pub const BINDINGS: &[Binding] = &[
         "window",
         "longer window",
     ),
+    everywhere(Action::Mark, &[Key::Char('m')], "", "window from now on"),
     everywhere(
         Action::Freeze,
         &[Key::Char(' '), Key::Char('Z')],
@@ -327,8 +408,10 @@ pub const BINDINGS: &[Binding] = &[
         Action::Back,
         &[Key::Code(KeyCode::Esc), Key::Code(KeyCode::Backspace)],
         "",
-        "close, end the find",
+        "close, end find, go back",
     ),
+    everywhere(Action::Back, &[Key::Char('[')], "", "back"),
+    everywhere(Action::Forward, &[Key::Char(']')], "", "forward again"),
     everywhere(
         Action::Output,
         &[Key::Char('O')],
@@ -420,6 +503,8 @@ impl Scope {
             Scope::Rows => view != View::Health,
             Scope::Tables => !matches!(view, View::Tree | View::Flame | View::Health),
             Scope::Functions => view == View::Functions,
+            Scope::People => matches!(view, View::Processes | View::Threads),
+            Scope::Code => matches!(view, View::Functions | View::Tree | View::Flame),
             Scope::Tree => view == View::Tree,
             Scope::Flame => view == View::Flame,
             Scope::Calls => matches!(view, View::Tree | View::Flame),

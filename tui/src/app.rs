@@ -5,6 +5,8 @@
 use crate::action::{Action, find_action};
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
+use crate::screen::history::History;
+use crate::screen::knobs::{Knobs, Window};
 use crate::screen::question::{Answer, Question};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::{Motion, Table};
@@ -19,12 +21,16 @@ use std::time::Duration;
 mod answers;
 /// Keys, one mode at a time.
 mod keys;
+/// What is counted, and how far back one can go.
+mod knobs;
 /// The function that views have in common.
 mod links;
 /// Clicks and the wheel.
 mod mouse;
 /// Keys of the call tree and the flame graph.
 mod tree;
+
+pub use knobs::FilterAction;
 
 /// Everything that can happen.
 #[derive(Debug, Clone)]
@@ -70,19 +76,26 @@ pub struct Frozen {
 pub struct App {
     pub size: Size,
     pub now: Duration,
+    /// What is drawn: what the knobs ask for, of `base` or of one before.
     pub shown: Arc<Snapshot>,
+    /// The engine's newest, or the one that is frozen.
+    base: Arc<Snapshot>,
     pub frozen: Option<Frozen>,
     pub view: View,
-    /// The view that this one was opened from, to go back to.
-    pub(crate) back: Option<View>,
+    history: History,
     /// The function that was selected on purpose in the view before.
     linked: Option<FunctionId>,
     pub views: Views,
     pub mode: Mode,
     pub detail: Detail,
     pub state: Option<State>,
-    /// What was asked for; the shown snapshot may not have it yet.
-    pub window: Span,
+    /// What is asked for; the shown snapshot may not have it yet.
+    pub knobs: Knobs,
+    /// How often they were turned so that others samples count.
+    turns: u64,
+    own_reports: knobs::OwnReports,
+    /// What the engine was asked for last.
+    engine_window: Span,
     pub mouse: bool,
     /// Marked as ours among the processes.
     pub own_pid: u32,
@@ -124,16 +137,20 @@ impl App {
         let mut app = App {
             size,
             now: Duration::ZERO,
-            shown: Arc::new(Snapshot::default()),
+            shown: Arc::default(),
+            base: Arc::default(),
             frozen: None,
             view: View::default(),
-            back: None,
+            history: History::default(),
             linked: None,
             views: Views::default(),
             mode: Mode::default(),
             detail: Detail::default(),
             state: None,
-            window,
+            knobs: Knobs::new(Window::Last(window)),
+            turns: 0,
+            own_reports: knobs::OwnReports::default(),
+            engine_window: window,
             mouse,
             own_pid,
             behind: None,
@@ -183,6 +200,7 @@ impl App {
                 Vec::new()
             }
         };
+        effects.extend(self.ask_for_report());
         self.settle();
         effects.extend(self.ask());
         effects
@@ -220,14 +238,21 @@ impl App {
     fn receive(&mut self, snapshot: Arc<Snapshot>) {
         match &mut self.frozen {
             Some(frozen) => frozen.waiting = Some(snapshot),
-            None => self.show(snapshot),
+            None => self.take(snapshot),
         }
     }
 
-    fn show(&mut self, snapshot: Arc<Snapshot>) {
+    fn take(&mut self, snapshot: Arc<Snapshot>) {
+        self.base = snapshot;
+        if self.is_the_engines() {
+            self.show(Arc::clone(&self.base), false);
+        }
+    }
+
+    fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
         self.shown = snapshot;
         self.cut_shown = shows_cut(&self.shown, self.cut_shown);
-        let sort = self.calm.may_sort(self.now);
+        let sort = is_awaited || self.calm.may_sort(self.now);
         self.calm.pending = true;
         self.refresh(sort);
     }
@@ -274,7 +299,6 @@ impl App {
     }
 
     fn open(&mut self, view: View) {
-        self.back = None;
         if view == self.view {
             return self.refresh(true);
         }
@@ -319,7 +343,7 @@ impl App {
             }
             Some(frozen) => {
                 if let Some(snapshot) = frozen.waiting {
-                    self.show(snapshot);
+                    self.take(snapshot);
                 }
             }
         }

@@ -56,7 +56,7 @@ impl BatchReport<'_> {
     /// Everything the reader should know beside the numbers.
     fn notes(&self) -> impl Iterator<Item = &str> {
         let target = match &self.snapshot.target {
-            TargetState::Starting | TargetState::Running => None,
+            TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
             TargetState::Exited(how) | TargetState::Failed(how) => Some(how.as_str()),
         };
         let notes = self.snapshot.health.notes.iter().map(String::as_str);

@@ -8,6 +8,7 @@ mod help;
 mod meaning;
 mod values;
 
+use crate::calendar;
 use crate::failure::Failure;
 use clap::ValueEnum;
 use profile::Filter;
@@ -25,6 +26,7 @@ pub enum Request {
     Report(ReportConfig),
     Export(ExportConfig),
     Diff(DiffConfig),
+    Open(OpenConfig),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -113,22 +115,16 @@ impl RecordConfig {
     fn default_file() -> PathBuf {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.unwrap_or_default().as_secs();
-        format!("proftop-{}.pft", utc(seconds)).into()
+        format!("proftop-{}.pft", calendar::compact(seconds)).into()
     }
 }
 
-/// `20261121T140312Z`. The calendar as of Howard Hinnant's `civil_from_days`.
-fn utc(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+/// A recording for the screen.
+#[derive(Debug, Clone)]
+pub struct OpenConfig {
+    /// `-` is standard input.
+    pub file: PathBuf,
+    pub look: Look,
 }
 
 /// What to print of a recording.

@@ -4,9 +4,11 @@ mod batch;
 mod diff;
 pub mod doctor;
 mod export;
+mod open;
 mod open_file;
 mod output;
 mod record;
+mod recorded;
 mod report;
 mod run_command;
 mod sampler;
@@ -30,12 +32,13 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Symbolize(config) => symbolize::run(&config),
         Request::Report(config) => report::run(&config),
         Request::Diff(config) => diff::run(&config),
+        Request::Open(config) => open::run(&config),
         Request::Export(config) => export::run(&config),
         Request::Top(config) => {
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;
             if config.mode == Mode::Screen {
-                top::check_terminal()?;
+                top::check_terminal(&top::Remedies::Live)?;
             }
             match &config.mode {
                 Mode::Screen => top::run(&config, subject),

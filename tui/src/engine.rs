@@ -9,7 +9,6 @@
 mod clock;
 mod cost;
 mod host;
-mod losses;
 mod model;
 mod naming;
 mod sources;

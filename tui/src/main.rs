@@ -5,10 +5,12 @@
 mod action;
 mod app;
 mod batch;
+mod calendar;
 mod cli;
 mod commands;
 mod engine;
 mod failure;
+mod losses;
 mod run;
 mod screen;
 mod snapshot;

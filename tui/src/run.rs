@@ -5,7 +5,7 @@
 
 use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
-use crate::screen::question::Answer;
+use crate::screen::question::{Answer, Question};
 use crate::snapshot::{Snapshot, Span};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -89,7 +89,8 @@ pub async fn run(
         app: App::new(size, options.window, own_pid, options.mouse),
         painter: Painter::new(size)?,
         writer: Writer::start()?,
-        answers: AnswerWorker::start()?,
+        reports: AnswerWorker::start("reports")?,
+        answers: AnswerWorker::start("answers")?,
         beside: Vec::new(),
         input: EventStream::new(),
         signals,
@@ -110,6 +111,8 @@ struct Run {
     app: App,
     painter: Painter,
     writer: Writer,
+    /// For what the knobs ask for; views ask for more of it.
+    reports: AnswerWorker,
     answers: AnswerWorker,
     /// To be written before the next frame.
     beside: Vec<u8>,
@@ -166,6 +169,7 @@ impl Run {
                 caught = self.signals.next() => Woken::Signal(caught),
                 input = self.input.next() => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
+                answer = self.reports.answered() => Woken::Answer(answer),
                 answer = self.answers.answered() => Woken::Answer(answer),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
@@ -265,7 +269,7 @@ impl Run {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
-                Effect::Ask(question) => self.answers.ask(question),
+                Effect::Ask(question) => self.ask(question),
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);
@@ -277,13 +281,20 @@ impl Run {
         Ok(None)
     }
 
+    fn ask(&mut self, question: Question) {
+        match question {
+            Question::Report(_) => self.reports.ask(question),
+            _ => self.answers.ask(question),
+        }
+    }
+
     /// What is no key asks nothing but questions.
     fn tell_quietly(&mut self, event: Event) {
         let effects = self.app.update(event, self.started.elapsed());
         self.dirty = true;
         for effect in effects {
             if let Effect::Ask(question) = effect {
-                self.answers.ask(question);
+                self.ask(question);
             }
         }
     }

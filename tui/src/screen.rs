@@ -2,6 +2,8 @@
 //! belongs to the person at the keys, not to the profile, and it outlives every
 //! snapshot.
 
+/// What is asked of the profile when a knob was turned.
+pub mod asking;
 /// Which row is selected, and on which line of the screen it stays.
 pub mod cursor;
 /// A text search over the rows of a view.
@@ -16,6 +18,12 @@ pub mod geometry;
 pub mod health;
 /// The pages of the help.
 pub mod help;
+/// Where the screen has been.
+pub mod history;
+/// What is counted, and in which unit.
+pub mod knobs;
+/// A line of text while it is typed.
+pub mod line_edit;
 /// The processes as a table.
 pub mod processes;
 /// What views ask beyond the snapshot, and the answers.
@@ -31,6 +39,7 @@ pub mod threads;
 /// The call tree.
 pub mod tree;
 
+use crate::snapshot::Snapshot;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
 /// The views there are. Their digits leave room for the ones to come.
@@ -89,6 +98,15 @@ impl View {
         }
     }
 
+    /// Why there is nothing to see in it, with this source of samples.
+    pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
+        let lacks = snapshot.recording.as_ref()?.lacks;
+        match self {
+            View::Threads if lacks.people => Some("this file has no numbers of threads"),
+            _ => None,
+        }
+    }
+
     pub fn next(self) -> View {
         Self::ALL[(self.position() + 1) % Self::ALL.len()]
     }
@@ -120,10 +138,19 @@ pub enum Mode {
     Browse,
     /// The find line is open.
     Find(find::Prompt),
+    /// The filter is being edited.
+    Filter(FilterPrompt),
     /// The help is open, scrolled down by so many lines.
     Help { scroll: usize },
     /// The started command's output is open, scrolled up by so many lines.
     Output { scroll: usize },
+}
+
+/// The filter while it is typed.
+#[derive(Debug, Default)]
+pub struct FilterPrompt {
+    pub line: line_edit::LineEdit,
+    pub error: Option<profile::filter::FilterError>,
 }
 
 /// What the detail line shows.
@@ -150,6 +177,16 @@ pub enum Notice {
         position: Option<usize>,
     },
     NoFind,
+    /// There is nowhere to go back to, or forward.
+    NoBack,
+    NoForward,
+    NothingSelected,
+    /// The window begins here.
+    Marked,
+    /// No samples come in that a window could begin with.
+    NoNow,
+    /// The source does not say when a sample was taken.
+    NoTime,
     /// So many steps down to the function where it ends.
     HotPath(u32),
     /// Which of the frames of a function that can be seen is selected.

@@ -2,7 +2,8 @@
 //! output, is made from. It is published whole and never changes; pausing the
 //! view is only not taking the next one.
 
-use profile::{Health, Query, Report, View};
+use crate::losses::Losses;
+use profile::{Health, Query, Report, RowName, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub enum TargetState {
     #[default]
     Starting,
     Running,
+    /// It was sampled before; all there is of it has been read.
+    Recorded,
     /// The target is gone. Data is kept. The text says who, when and how:
     /// `postgres[4121] ended 14:05:10, killed by SIGSEGV`.
     Exited(String),
@@ -74,6 +77,56 @@ impl Default for Span {
     }
 }
 
+/// Where the samples come from, if they are not taken now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recording {
+    /// The file's name, or `standard input`; clean.
+    pub name: Arc<str>,
+    /// What is missing of it because it ends in the middle or is damaged: a
+    /// sentence.
+    pub broken: Option<Arc<str>>,
+    /// When it begins, in ms since 1970, and how long ago that was when it was
+    /// opened; nothing if it does not say.
+    pub taken: Option<(u64, Duration)>,
+    pub lacks: Lacks,
+}
+
+/// What a source does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lacks {
+    /// When a sample was taken.
+    pub time: bool,
+    /// Numbers of processes and threads.
+    pub people: bool,
+}
+
+/// Why a frame has no name that was still being looked for when a recording
+/// ended.
+const NOT_FOUND_IN_TIME: &str = "the recording ended before its name was found";
+
+impl Recording {
+    /// Takes out of a report what the source made up, and, once all has been
+    /// read, the hope for names that did not come.
+    pub fn correct(&self, is_over: bool, report: &mut Report) {
+        if self.lacks.people {
+            report.threads.clear();
+        }
+        if !is_over {
+            return;
+        }
+        for row in &mut report.functions {
+            if row.name_state == RowName::Pending {
+                row.name_state = RowName::Unnamed(NOT_FOUND_IN_TIME);
+            }
+        }
+        let completeness = &mut report.completeness;
+        let pending = std::mem::take(&mut completeness.pending);
+        if pending > 0 {
+            completeness.unnamed.push((NOT_FOUND_IN_TIME, pending));
+        }
+    }
+}
+
 /// A file whose symbols are being read.
 #[derive(Debug, Clone)]
 pub struct Loading {
@@ -93,6 +146,8 @@ pub struct Snapshot {
     /// Tells one query from the next, whatever snapshot it is asked of: it
     /// counts how often a knob was turned. 0 is the engine's own query.
     pub turn: u64,
+    /// Samples in scope and window; the filter keeps those of the report.
+    pub offered: u64,
     /// The store as it was: for every question that the report does not answer.
     /// Nothing in snapshots that no store made.
     pub view: Option<View>,
@@ -100,7 +155,7 @@ pub struct Snapshot {
     pub host: Arc<Host>,
     /// CPUs that were busy in the last second, of all of `host.cpus`.
     pub busy_cpus: f64,
-    /// Since sampling began.
+    /// Since sampling began; of a recording how long it is.
     pub elapsed: Duration,
     pub rate_hz: u32,
     /// Who takes the samples: `bpf`, `perf`; nothing before it is known.
@@ -111,6 +166,10 @@ pub struct Snapshot {
     pub window: Span,
     pub target: TargetState,
     pub loading: Vec<Loading>,
+    /// What was lost when; nothing if only the sum is known.
+    pub losses: Option<Arc<Losses>>,
+    /// Nothing while sampling.
+    pub recording: Option<Recording>,
     /// The last lines that the started command printed, if one was started.
     pub command_output: Arc<[String]>,
 }

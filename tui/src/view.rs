@@ -62,7 +62,7 @@ use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::{Mode, View};
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use theme::Theme;
 
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
@@ -105,7 +105,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
         state_line::render(app, state, theme, frame, line(y));
     }
     if let Some(y) = geometry.tabs {
-        tabs::render(app.view, theme, frame, line(y));
+        tabs::render(app, theme, frame, line(y));
     }
     draw_body(app, geometry, theme, frame);
     if let Some(y) = geometry.keys {
@@ -118,6 +118,10 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
             let y = geometry.keys.unwrap_or(geometry.detail);
             footer::render_find(app, prompt, theme, frame, line(y));
         }
+        Mode::Filter(prompt) => {
+            let y = geometry.keys.unwrap_or(geometry.detail);
+            footer::render_filter(prompt, theme, frame, line(y));
+        }
         Mode::Help { scroll } => help::render(app.view, *scroll, theme, frame),
         Mode::Output { scroll } => output::render(app, *scroll, theme, frame),
     }
@@ -126,6 +130,9 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
 fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let heads = Rect::new(0, geometry.heads, geometry.width, 1);
     let body = Rect::new(0, geometry.body, geometry.width, geometry.body_height);
+    if let Some(why) = app.view.lacking(&app.shown) {
+        return render_lacking(why, theme, frame, heads, body);
+    }
     match app.view {
         View::Functions => functions::render(app, theme, frame, heads, body),
         View::Tree => tree::render(app, theme, frame, heads, body),
@@ -134,4 +141,14 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),
     }
+}
+
+/// In place of a view that its source cannot feed.
+fn render_lacking(why: &str, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let buffer = frame.buffer_mut();
+    buffer.set_style(heads, theme.heads());
+    let room = usize::from(body.width.saturating_sub(2));
+    let line = format!("nothing to see here: {why}");
+    buffer.set_stringn(body.x + 2, body.y + 1, line, room, theme.dim());
+    frame.set_cursor_position(Position::new(body.x + 2, body.y + 1));
 }

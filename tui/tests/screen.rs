@@ -447,3 +447,63 @@ fn a_command_without_rights_gets_no_screen() {
     );
     assert_eq!(terminal.property("#{alternate_on}"), "0");
 }
+
+#[test]
+fn a_recording_is_shown_while_it_is_made() {
+    let Some((_machine, terminal)) = terminal(80, 24) else {
+        return;
+    };
+    let burn = Process::burn(60, 2);
+    let record = format!(
+        "\"$PROFTOP\" record -F 499 -o - -p {} 2>/dev/null",
+        burn.pid()
+    );
+    terminal.type_line(&format!("{record} | \"$PROFTOP\" open -"));
+    let screen = terminal.wait("the first samples", |screen| {
+        screen.contains("READING standard input") && screen.contains(BURN_FUNCTIONS[0])
+    });
+    let before = samples(&screen).expect("a count");
+    terminal.wait("more of them", |screen| samples(screen) > Some(before));
+    // Keys come from the terminal, though standard input is the pipe.
+    terminal.keys(&["4"]);
+    terminal.wait("the process", |screen| {
+        selected(screen).is_some_and(|row| row.contains(" burn "))
+    });
+    terminal.keys(&["Enter"]);
+    terminal.wait("its functions", |screen| {
+        screen.contains("[1 Func]") && screen.contains("› burn[")
+    });
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn what_is_no_recording_ends_with_a_sentence() {
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("hello"), "hello\n").expect("a file");
+    fs::write(folder.path().join("empty"), "").expect("a file");
+    let folded = "main;a 7\nmain;b 3\n";
+    fs::write(folder.path().join("a.folded"), folded).expect("a file");
+    terminal.type_line(&format!("cd {}", folder.path().display()));
+    for (file, sentence, status) in [
+        ("hello", "cannot read hello", 1),
+        ("empty", "empty has no samples", 5),
+        ("nosuch", "cannot read nosuch: No such file", 1),
+    ] {
+        terminal.type_line(&format!("\"$PROFTOP\" open {file}; echo status $?"));
+        terminal.wait_for(&format!("status {status}"));
+        let screen = terminal.wait_for_shell();
+        assert!(screen.contains(sentence), "{screen}");
+        terminal.type_line("clear");
+    }
+    terminal.start("open a.folded");
+    let screen = terminal.wait_for("FILE a.folded");
+    assert_eq!(samples(&screen), Some(10));
+    terminal.keys(&["5"]);
+    terminal.wait_for("this file has no numbers of threads");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}

@@ -19,6 +19,7 @@ impl App {
     pub(super) fn hear(&mut self, answer: Answer) {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
         let is_shown = match answer {
+            Answer::Report(answer) => return self.receive_report(&answer),
             Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
             Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
         };

@@ -4,9 +4,11 @@
 use super::{Action, App, Effect, find_action};
 use crate::screen::find::{Find, Prompt};
 use crate::screen::help;
+use crate::screen::line_edit::LineEdit;
 use crate::screen::table::Motion;
-use crate::screen::{Detail, Mode, Notice, View};
+use crate::screen::{Detail, FilterPrompt, Mode, Notice, View};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use profile::Filter;
 
 /// A longer pattern is a paste gone wrong.
 const FIND_LENGTH_MAX: usize = 200;
@@ -15,6 +17,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     app.detail = Detail::Row;
     match app.mode {
         Mode::Find(_) => type_find(app, key),
+        Mode::Filter(_) => type_filter(app, key),
         Mode::Browse => find_action(key, app.view).map_or_else(Vec::new, |a| act(app, a)),
         Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
             app.mode = Mode::Browse;
@@ -51,8 +54,16 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Zoom => app.views.flame.zoom_in(),
         Action::SameName => app.select_same_name(),
         Action::Back => go_back(app),
+        Action::Forward => app.go_forward(),
+        Action::Narrow => app.narrow(),
+        Action::MarkRow => app.toggle_mark(),
         Action::Help => app.mode = Mode::Help { scroll: 0 },
         Action::Output => open_output(app),
+        Action::ShorterWindow => app.step_window(false),
+        Action::LongerWindow => app.step_window(true),
+        Action::Mark => app.set_mark(),
+        Action::EditFilter => open_filter(app),
+        Action::Filter(action) => app.filter_by(action),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
         _ => return ask(app, action),
     }
@@ -65,8 +76,6 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Quit => vec![Effect::Quit],
         Action::Suspend => vec![Effect::Suspend],
         Action::Redraw => vec![Effect::Redraw],
-        Action::ShorterWindow => set_window(app, app.window.shorter()),
-        Action::LongerWindow => set_window(app, app.window.longer()),
         Action::Copy => copy(app),
         Action::Mouse => {
             app.mouse = !app.mouse;
@@ -77,6 +86,7 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
     }
 }
 
+/// What was opened last is closed first.
 fn go_back(app: &mut App) {
     if app.find().is_some() {
         return app.set_find(None);
@@ -84,9 +94,12 @@ fn go_back(app: &mut App) {
     if app.view == View::Flame && app.views.flame.zoom_out() {
         return;
     }
-    if let Some(view) = app.back {
-        app.open(view);
+    if app.views.processes.marked() + app.views.threads.marked() > 0 {
+        app.views.processes.unmark();
+        app.views.threads.unmark();
+        return;
     }
+    app.go_back();
 }
 
 fn as_motion(action: Action) -> Option<Motion> {
@@ -104,14 +117,6 @@ fn as_motion(action: Action) -> Option<Motion> {
     })
 }
 
-fn set_window(app: &mut App, window: crate::snapshot::Span) -> Vec<Effect> {
-    if window == app.window {
-        return Vec::new();
-    }
-    app.window = window;
-    vec![Effect::SetWindow(window)]
-}
-
 fn copy(app: &mut App) -> Vec<Effect> {
     let Some(name) = app.selected_name() else {
         return Vec::new();
@@ -126,6 +131,38 @@ fn open_find(app: &mut App) {
         before,
         ..Prompt::default()
     });
+}
+
+fn open_filter(app: &mut App) {
+    let text = app.knobs.filter.to_string();
+    app.mode = Mode::Filter(FilterPrompt {
+        line: LineEdit::new(&text),
+        error: None,
+    });
+}
+
+/// Enter applies, Esc leaves everything as it was.
+fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    let Mode::Filter(prompt) = &mut app.mode else {
+        return Vec::new();
+    };
+    let is_empty = prompt.line.text().is_empty();
+    match key.code {
+        KeyCode::Esc => app.mode = Mode::Browse,
+        KeyCode::Backspace if is_empty => app.mode = Mode::Browse,
+        KeyCode::Enter => match prompt.line.text().parse() {
+            Ok(filter) => {
+                app.mode = Mode::Browse;
+                app.set_filter(filter);
+            }
+            Err(error) => prompt.error = Some(error),
+        },
+        _ if prompt.line.press(key) => {
+            prompt.error = prompt.line.text().parse::<Filter>().err();
+        }
+        _ => return leave_anyway(app, key),
+    }
+    Vec::new()
 }
 
 fn open_output(app: &mut App) {
@@ -242,7 +279,7 @@ fn scroll(app: &mut App, motion: Motion) {
             let lines = app.shown.command_output.len();
             (scroll, lines.saturating_sub(1), true)
         }
-        Mode::Browse | Mode::Find(_) => return,
+        Mode::Browse | Mode::Find(_) | Mode::Filter(_) => return,
     };
     let (down, lines) = match motion {
         Motion::Up(lines) => (false, lines),

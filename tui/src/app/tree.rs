@@ -11,8 +11,8 @@ impl App {
             return;
         };
         let (function, was_on_top) = (line.row.id, line.row.self_samples > 0);
+        self.remember();
         self.open(View::Tree);
-        self.back = Some(View::Functions);
         self.views.tree.look_for(function, was_on_top);
     }
 

@@ -216,6 +216,7 @@ fn target_word(target: &TargetState) -> &'static str {
     match target {
         TargetState::Starting => "starting",
         TargetState::Running => "running",
+        TargetState::Recorded => "recorded",
         TargetState::Exited(_) => "exited",
         TargetState::Failed(_) => "failed",
     }

@@ -33,6 +33,8 @@ pub enum Sub {
     Doctor(Doctor),
     /// Record to a file, or to another machine, without a screen
     Record(Box<Record>),
+    /// Look at a recording on the screen
+    Open(Open),
     /// Print what a recording says
     Report(Report),
     /// Write a recording in another format
@@ -138,6 +140,32 @@ pub struct Record {
 }
 
 #[derive(Debug, Args)]
+pub struct Open {
+    /// A recording, or - for standard input, also while it is being made
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub look: LookArgs,
+}
+
+/// How the screen looks.
+#[derive(Debug, Args)]
+pub struct LookArgs {
+    /// When to use colors
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Output")]
+    pub color: Color,
+    /// Draw with ASCII characters only
+    #[arg(long, help_heading = "Output")]
+    pub ascii: bool,
+    /// Colors to draw with
+    #[arg(long, value_enum, default_value_t = Theme::Auto, help_heading = "Output")]
+    pub theme: Theme,
+    /// Leave the mouse to the terminal
+    #[arg(long, help_heading = "Output")]
+    pub no_mouse: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct Report {
     /// A recording, or - for standard input
     #[arg(value_name = "FILE")]
@@ -238,18 +266,8 @@ pub struct Top {
     /// Let -o overwrite a file
     #[arg(short, long, help_heading = "Output")]
     pub force: bool,
-    /// When to use colors
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Output")]
-    pub color: Color,
-    /// Draw with ASCII characters only
-    #[arg(long, help_heading = "Output")]
-    pub ascii: bool,
-    /// Colors to draw with
-    #[arg(long, value_enum, default_value_t = Theme::Auto, help_heading = "Output")]
-    pub theme: Theme,
-    /// Leave the mouse to the terminal
-    #[arg(long, help_heading = "Output")]
-    pub no_mouse: bool,
+    #[command(flatten)]
+    pub look: LookArgs,
 
     /// A command to start and to watch, as the user who called sudo
     #[arg(last = true, value_name = "COMMAND")]

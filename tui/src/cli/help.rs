@@ -17,7 +17,7 @@ proftop: top for code. Which functions burn the CPUs, live.
 
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
 proftop record [-o FILE] [-d TIME] [TARGET] [-F HZ] [-- COMMAND [ARGS]...]
-proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
+proftop open FILE    proftop report FILE [--top K|--tree|--peek REGEX]
 proftop export IN OUT [--format F]     proftop diff A B [--fail-over 5%]
 proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
 
@@ -33,6 +33,7 @@ More: proftop --help, proftop record --help, proftop --version
 
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
+       proftop open FILE
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
        proftop export IN OUT [--format F] [--filter EXPR]
        proftop diff A B [--fail-over 5%] [--filter EXPR]
@@ -93,7 +94,16 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 
 /// It was most likely a subcommand, a process or a command.
 fn meant_instead(word: &str) -> String {
-    let subcommands = ["doctor", "symbolize", "top"];
+    let subcommands = [
+        "doctor",
+        "record",
+        "open",
+        "report",
+        "export",
+        "diff",
+        "symbolize",
+        "top",
+    ];
     if subcommands.contains(&word) {
         format!("; it has to come first: proftop {word}")
     } else if let Some(near) = subcommands.iter().find(|known| distance(word, known) <= 2) {

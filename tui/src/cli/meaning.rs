@@ -1,10 +1,12 @@
 //! From options to a [`Config`]: what goes together and what does not.
 
-use super::args::{Export, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words};
+use super::args::{
+    Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
+};
 use super::{
     BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Format, Look,
-    Mode, RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig, Sort,
-    SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
+    Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig,
+    Sort, SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
 };
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -27,6 +29,10 @@ pub fn request(words: Words) -> Result<Request, Failure> {
         })),
         Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
         Some(Sub::Record(words)) => record(*words).map(|config| Request::Top(Box::new(config))),
+        Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
+            file: words.file,
+            look: look(&words.look),
+        })),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
         Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
             a: words.a,
@@ -74,21 +80,24 @@ fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
 fn config(top: Top) -> Result<Config, Failure> {
     let mode = mode(&top)?;
     let show = show(&top, &mode)?;
-    let look = Look {
-        color: top.color,
-        ascii: top.ascii,
-        theme: top.theme,
-        mouse: !top.no_mouse,
-    };
     let (target, command) = target(top.target, top.command)?;
     Ok(Config {
         target,
         sample: sample(&top.sample, top.keep, top.mem),
         show,
-        look,
+        look: look(&top.look),
         mode,
         command,
     })
+}
+
+fn look(words: &LookArgs) -> Look {
+    Look {
+        color: words.color,
+        ascii: words.ascii,
+        theme: words.theme,
+        mouse: !words.no_mouse,
+    }
 }
 
 fn record(words: Record) -> Result<Config, Failure> {

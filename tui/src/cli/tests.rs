@@ -54,8 +54,6 @@ fn a_recording_goes_to_a_file_of_todays_name() {
         Mode::Record(record) => record,
         other => panic!("{line}: {other:?}"),
     };
-    assert_eq!(utc(1_795_269_792), "20261121T140312Z");
-    assert_eq!(utc(951_782_400), "20000229T000000Z");
     let name = record("record").file.unwrap();
     assert!(name.to_str().unwrap().starts_with("proftop-2"), "{name:?}");
     assert_eq!(record("record -o -").file, None);

@@ -2,10 +2,11 @@
 //! its name.
 
 use crate::failure::Failure;
-use profile::formats::{self, FormatError};
-use profile::{Limits, View};
+use crate::snapshot::Lacks;
+use profile::formats::{self, FormatError, pft};
+use profile::{Limits, Store, View};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,31 +18,111 @@ const MEMORY_MAX: usize = 2 << 30;
 pub struct Opened {
     pub view: View,
     pub notes: Vec<String>,
+    /// The first note says how the file is cut or damaged.
+    pub is_broken: bool,
+    pub lacks: Lacks,
 }
 
+/// Is told how far reading has come.
+pub trait Progress {
+    /// It is a recording; its samples follow.
+    fn begins(&mut self) {}
+
+    /// More samples are in the store.
+    fn comes(&mut self, _store: &Store) {}
+}
+
+/// Nobody waits for parts of it.
+struct AtOnce;
+
+impl Progress for AtOnce {}
+
 pub fn open(path: &Path) -> Result<Opened, Failure> {
-    let name = match path.as_os_str() == "-" {
-        true => "standard input".to_string(),
-        false => symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned(),
-    };
+    open_by_parts(path, &mut AtOnce)
+}
+
+/// As [`open`]; what comes in blocks is shown to `progress` block by block.
+pub fn open_by_parts(path: &Path, progress: &mut dyn Progress) -> Result<Opened, Failure> {
+    let name = name(path);
     let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
-    let input: Box<dyn Read> = match path.as_os_str() == "-" {
+    let input: Box<dyn Read> = match is_stdin(path) {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| failed(error.into()))?),
     };
+    read(input, progress).map_err(failed)
+}
+
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What a file is called in a sentence.
+pub fn name(path: &Path) -> String {
+    match is_stdin(path) {
+        true => "standard input".to_string(),
+        false => symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned(),
+    }
+}
+
+fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened, FormatError> {
     let limits = Limits {
         keep: Duration::from_secs(u64::MAX / 4),
         memory_bytes: MEMORY_MAX,
     };
-    let opened = formats::read(input, limits).map_err(failed)?;
-    let (store, mut notes) = (opened.store, opened.notes);
-    let stats = store.stats();
-    if stats.refused_late + stats.refused_memory > 0 {
-        let left_out = stats.refused_late + stats.refused_memory;
-        notes.push(format!("{left_out} samples did not fit into memory"));
+    let mut start = Vec::new();
+    (&mut input)
+        .take(pft::MAGIC.len() as u64)
+        .read_to_end(&mut start)?;
+    let whole = io::Cursor::new(start.clone()).chain(input);
+    if start == pft::MAGIC {
+        let whole = BufReader::with_capacity(1 << 16, whole);
+        return read_blocks(pft::Reader::new(whole)?, limits, progress);
     }
+    let formats::Opened {
+        store,
+        mut notes,
+        format,
+    } = formats::read(whole, limits)?;
+    notes.extend(left_out(&store));
     Ok(Opened {
         view: store.view(),
         notes,
+        is_broken: false,
+        lacks: lacks(format),
     })
+}
+
+/// Ours, perhaps while it is being written.
+fn read_blocks<R: Read>(
+    mut reader: pft::Reader<R>,
+    limits: Limits,
+    progress: &mut dyn Progress,
+) -> Result<Opened, FormatError> {
+    progress.begins();
+    let mut store = Store::new(limits);
+    while reader.read_block(&mut store)? {
+        progress.comes(&store);
+    }
+    let mut notes = reader.notes();
+    notes.extend(left_out(&store));
+    Ok(Opened {
+        view: store.view(),
+        notes,
+        is_broken: !reader.is_finished(),
+        lacks: Lacks::default(),
+    })
+}
+
+/// What no file of a format says.
+fn lacks(format: &str) -> Lacks {
+    Lacks {
+        time: matches!(format, "folded" | "pprof" | "speedscope"),
+        people: matches!(format, "folded" | "speedscope"),
+    }
+}
+
+fn left_out(store: &Store) -> Option<String> {
+    let stats = store.stats();
+    let left_out = stats.refused_late + stats.refused_memory;
+    (left_out > 0).then(|| format!("{left_out} samples did not fit into memory"))
 }

@@ -131,7 +131,8 @@ impl Recording {
         Ok(Self {
             writer: Some(writer),
             name,
-            is_shown: io::stderr().is_terminal(),
+            // Who reads the pipe says what comes, perhaps on this terminal.
+            is_shown: record.file.is_some() && io::stderr().is_terminal(),
         })
     }
 

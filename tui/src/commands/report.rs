@@ -4,12 +4,12 @@ mod peek;
 mod tree;
 
 use super::open_file::{self, Opened};
+use super::recorded;
 use crate::batch::BatchReport;
 use crate::cli::{Format, ReportConfig, ReportShape};
 use crate::failure::{Exit, Failure};
-use crate::snapshot::{Host, Snapshot, Span};
-use profile::{Cancel, Health, Query, Selection};
-use std::sync::Arc;
+use crate::snapshot::{Recording, Snapshot};
+use profile::{Cancel, Query, Selection};
 
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     let opened = open_file::open(&config.file)?;
@@ -61,39 +61,20 @@ fn head(opened: &Opened, selection: &Selection) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// A recording as if it had just been taken.
+/// A recording as if it had just been taken, and what the filter kept of it.
 fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
-    let info = opened.view.info();
-    let mut notes = opened.notes.clone();
-    notes.extend(info.notes.iter().cloned());
+    let recording = Recording {
+        lacks: opened.lacks,
+        ..Recording::default()
+    };
+    let mut snapshot = recorded::snapshot(&opened.view, &opened.notes, recording, true, selection);
     if !selection.query().filter.is_empty() {
         let (kept, all) = (selection.samples(), selection.offered());
         let share = profile::percent(kept, all);
         let filter = &selection.query().filter;
-        notes.push(format!(
+        snapshot.health.notes.push(format!(
             "filter {filter} keeps {share:.1}% of {all} samples"
         ));
     }
-    Snapshot {
-        report: Arc::new(selection.report()),
-        query: selection.query().clone(),
-        view: Some(opened.view.clone()),
-        health: Health {
-            lost: info.lost,
-            lost_run: info.lost,
-            taken_run: selection.samples(),
-            notes,
-            ..Health::default()
-        },
-        host: Arc::new(Host {
-            name: info.host.clone(),
-            kernel: info.kernel.clone(),
-            arch: info.arch.clone(),
-            cpus: info.cpus,
-        }),
-        rate_hz: info.rate_hz,
-        scope: info.scope.as_str().into(),
-        window: Span::All,
-        ..Snapshot::default()
-    }
+    snapshot
 }

@@ -2,7 +2,7 @@
 //! and when it is left everything is put back in order.
 
 use super::{Subject, sampling};
-use crate::cli::{self, Config};
+use crate::cli::{self, Config, Look};
 use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
 use crate::run::{self, Control, Ended, ScreenOptions};
@@ -11,6 +11,7 @@ use crate::terminal;
 use crate::trace::StartTrace;
 use crate::view::theme::{Palette, Theme, ThemeChoice};
 use probe::child::{RunningCommand, StartError};
+use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -21,29 +22,44 @@ use tokio::sync::{mpsc, oneshot, watch};
 const LINE_BYTES_MAX: usize = 4096;
 
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    runtime()?.block_on(screen(config, subject))
+}
+
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
-        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
-    runtime.block_on(screen(config, subject))
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))
+}
+
+/// What to do without a screen.
+pub enum Remedies {
+    Live,
+    Recording,
 }
 
 /// Whether there is a screen to draw on; asked before anything else happens.
-pub fn check_terminal() -> Result<(), Failure> {
+/// Keys may come from the terminal while standard input is a pipe.
+pub fn check_terminal(remedies: &Remedies) -> Result<(), Failure> {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-    let why = if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+    let has_keys = std::io::stdin().is_terminal()
+        || matches!(remedies, Remedies::Recording) && File::open("/dev/tty").is_ok();
+    let why = if !std::io::stdout().is_terminal() || !has_keys {
         "standard input and output are not a terminal"
     } else if is_dumb {
         "TERM=dumb: this terminal cannot place text"
     } else {
         return Ok(());
     };
-    Err(
-        Failure::new(Exit::NotPossible, format!("cannot open the screen: {why}"))
+    let failure = Failure::new(Exit::NotPossible, format!("cannot open the screen: {why}"));
+    Err(match remedies {
+        Remedies::Live => failure
             .remedy("proftop -b", "reports as text, one after the other")
             .remedy("proftop -b -n 1 -d 10", "one report of ten seconds"),
-    )
+        Remedies::Recording => failure
+            .remedy("proftop report FILE", "the top functions as text")
+            .remedy("proftop report FILE --tree", "the call tree as text"),
+    })
 }
 
 async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
@@ -76,7 +92,7 @@ async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
     let (control, controls) = mpsc::unbounded_channel();
     let options = ScreenOptions {
-        theme: theme(config),
+        theme: theme(&config.look),
         mouse: config.look.mouse,
         window,
     };
@@ -218,8 +234,8 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     }
 }
 
-fn theme(config: &Config) -> Theme {
-    let palette = match (config.look.theme, config.look.color) {
+pub fn theme(look: &Look) -> Theme {
+    let palette = match (look.theme, look.color) {
         (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
         (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),
         // One palette that is legible on both.
@@ -230,7 +246,7 @@ fn theme(config: &Config) -> Theme {
     };
     let choice = ThemeChoice {
         palette,
-        ascii: config.look.ascii,
+        ascii: look.ascii,
     };
     Theme::detect(choice, |name| std::env::var(name).ok())
 }

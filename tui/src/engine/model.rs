@@ -2,11 +2,11 @@
 
 use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
-use super::losses::Losses;
 use super::naming::{Line, NamedModule, Naming};
 use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
 use super::{Command, News, Schedule, Settings, host};
+use crate::losses::Losses;
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
@@ -55,7 +55,7 @@ pub struct Model {
     modules: HashMap<ModuleId, Described>,
     open_files: VecDeque<Arc<NamedModule>>,
     meter: Meter,
-    losses: Losses,
+    losses: Arc<Losses>,
     stops: Stops,
     counters: Counters,
     tables: TableStats,
@@ -87,7 +87,7 @@ impl Model {
             modules: HashMap::new(),
             open_files: VecDeque::new(),
             meter: Meter::new(),
-            losses: Losses::default(),
+            losses: Arc::default(),
             stops: Stops::default(),
             counters: Counters::default(),
             tables: TableStats::default(),
@@ -175,8 +175,10 @@ impl Model {
         }
         self.counters = batch.counters;
         self.tables = batch.tables;
-        self.losses
-            .note(batch.complete_until_ns, batch.counters.lost);
+        let lost = batch.counters.lost;
+        if self.losses.is_news(lost) {
+            Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost);
+        }
         // Once the target is gone time stands still, so that what it did last
         // stays in the window.
         if self.target == TargetState::Running && !self.finishing {
@@ -374,6 +376,7 @@ impl Model {
                 stops: self.stops(),
                 notes: self.notes(),
             },
+            offered: report.samples,
             report: Arc::new(report),
             query,
             turn: 0,
@@ -387,6 +390,8 @@ impl Model {
             window: self.clock.window(),
             target: self.target.clone(),
             loading: Vec::new(),
+            losses: Some(Arc::clone(&self.losses)),
+            recording: None,
             command_output: self.output.iter().cloned().collect(),
         }
     }

@@ -17,11 +17,11 @@ pub struct AnswerWorker {
 
 impl AnswerWorker {
     /// The thread ends with the worker's owner.
-    pub fn start() -> io::Result<Self> {
+    pub fn start(name: &str) -> io::Result<Self> {
         let (questions, asked) = channel();
         let (answer, answers) = mpsc::unbounded_channel();
         Builder::new()
-            .name("answers".into())
+            .name(name.into())
             .spawn(move || work(&asked, &answer))?;
         Ok(AnswerWorker {
             questions,

@@ -104,7 +104,9 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines.extend(stops(snapshot));
     lines.extend(symbols(snapshot));
     lines.extend(system(snapshot));
-    lines.extend(overhead(snapshot));
+    if snapshot.recording.is_none() {
+        lines.extend(overhead(snapshot));
+    }
     lines
 }
 

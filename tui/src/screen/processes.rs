@@ -58,6 +58,10 @@ impl Item for ProcessRow {
     fn samples(&self) -> u64 {
         self.samples
     }
+
+    fn words(&self) -> String {
+        format!("{}[{}]", self.comm, self.pid)
+    }
 }
 
 /// Falling by part / whole, without dividing.

@@ -2,6 +2,7 @@
 //! holds. It is answered on a thread of its own, because it looks at every
 //! sample of the window, and only while somebody looks at the view.
 
+use super::asking::{ReportAnswer, ReportQuestion};
 use super::tree::{TreeAnswer, TreeWanted};
 use crate::snapshot::Snapshot;
 use profile::{Cancel, Query, Selection, View};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 /// One of any view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
+    /// What the knobs ask for.
+    Report(ReportQuestion),
     Tree(Ask<TreeWanted>),
     Flame(Ask<TreeWanted>),
 }
@@ -17,6 +20,7 @@ pub enum Question {
 /// What was found, with the key that it was asked by.
 #[derive(Debug, Clone)]
 pub enum Answer {
+    Report(Arc<ReportAnswer>),
     Tree(Arc<TreeAnswer>),
     Flame(Arc<TreeAnswer>),
 }
@@ -25,6 +29,7 @@ impl Question {
     /// Nothing if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<Answer> {
         Some(match self {
+            Question::Report(question) => Answer::Report(Arc::new(question.answer(cancel)?)),
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
         })

@@ -23,6 +23,10 @@ pub enum State {
         rows: usize,
     },
     Idle,
+    /// The filter drops them all.
+    KeepsNothing {
+        offered: u64,
+    },
     Lost {
         lost: u64,
         taken: u64,
@@ -32,6 +36,15 @@ pub enum State {
         cut: u64,
         stacks: u64,
         cause: Ending,
+    },
+    /// A recording that ends in the middle, and why that is known.
+    Broken(String),
+    File {
+        reading: bool,
+        /// What it does not know, as a sentence.
+        lacks: Option<&'static str>,
+        /// When it was taken, in seconds since 1970, and how long ago.
+        taken: Option<(u64, Duration)>,
     },
 }
 
@@ -53,9 +66,12 @@ impl State {
             .or_else(|| of_freeze(app))
             .or_else(|| app.behind.map(State::Behind))
             .or_else(|| no_match(app))
+            .or_else(|| broken(snapshot))
+            .or_else(|| keeps_nothing(app))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
             .or_else(|| lost(snapshot))
             .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
+            .or_else(|| file(snapshot))
     }
 }
 
@@ -76,7 +92,7 @@ fn of_target(target: &TargetState) -> Option<State> {
     match target {
         TargetState::Failed(why) => Some(State::Failed(why.clone())),
         TargetState::Exited(who) => Some(State::Exited(who.clone())),
-        TargetState::Starting | TargetState::Running => None,
+        TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
     }
 }
 
@@ -100,10 +116,23 @@ fn no_match(app: &App) -> Option<State> {
     })
 }
 
+fn keeps_nothing(app: &App) -> Option<State> {
+    let shown = &app.shown;
+    let is_empty = shown.report.samples == 0 && !shown.query.filter.is_empty();
+    (is_empty && shown.offered > 0).then_some(State::KeepsNothing {
+        offered: shown.offered,
+    })
+}
+
 fn is_idle(snapshot: &Snapshot) -> bool {
     snapshot.report.samples == 0
-        && snapshot.target == TargetState::Running
+        && matches!(
+            snapshot.target,
+            TargetState::Running | TargetState::Recorded
+        )
         && snapshot.elapsed >= IDLE_AFTER
+        // A mark was just set.
+        && (snapshot.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
 }
 
 fn lost(snapshot: &Snapshot) -> Option<State> {
@@ -111,6 +140,24 @@ fn lost(snapshot: &Snapshot) -> Option<State> {
     (lost > 0).then_some(State::Lost {
         lost,
         taken: snapshot.report.samples,
+    })
+}
+
+fn broken(snapshot: &Snapshot) -> Option<State> {
+    let broken = snapshot.recording.as_ref()?.broken.as_ref()?;
+    Some(State::Broken(broken.to_string()))
+}
+
+fn file(snapshot: &Snapshot) -> Option<State> {
+    let recording = snapshot.recording.as_ref()?;
+    Some(State::File {
+        reading: snapshot.target == TargetState::Running,
+        lacks: match (recording.lacks.people, recording.lacks.time) {
+            (true, _) => Some("It has no times and no numbers of processes and threads"),
+            (false, true) => Some("It does not say when a sample was taken"),
+            (false, false) => None,
+        },
+        taken: recording.taken.map(|(ms, ago)| (ms / 1000, ago)),
     })
 }
 

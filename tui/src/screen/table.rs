@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// A row of a report that can be in a table.
 pub trait Item: Clone + Debug + 'static {
@@ -34,6 +35,20 @@ pub trait Item: Clone + Debug + 'static {
     /// What find looks at, and what is copied.
     fn name(&self) -> &str;
     fn samples(&self) -> u64;
+
+    /// What it is called on its own, outside of the table: `postgres[4121]`.
+    fn words(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+/// Where somebody was in a table, to come back to.
+#[derive(Debug, Clone)]
+pub struct Place<I: Item> {
+    column: I::Column,
+    inverted: bool,
+    cursor: Cursor<I::Key>,
+    last_seen: Option<I>,
 }
 
 /// Where the selection is to go.
@@ -54,6 +69,7 @@ pub struct Line<'a, I> {
     /// No longer in the report; these are its last numbers.
     pub gone: bool,
     pub found: bool,
+    pub marked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +89,8 @@ pub struct Table<I: Item> {
     cursor: Cursor<I::Key>,
     /// What the selected row was when it was last seen.
     last_seen: Option<I>,
+    /// Marked to be used together, with what they are called.
+    marks: Vec<(I::Key, String)>,
     find: Option<Find>,
     /// Rows that match, and their samples.
     found: (usize, u64),
@@ -88,6 +106,7 @@ impl<I: Item> Default for Table<I> {
             inverted: false,
             cursor: Cursor::default(),
             last_seen: None,
+            marks: Vec::new(),
             find: None,
             found: (0, 0),
             height: 1,
@@ -156,6 +175,7 @@ impl<I: Item> Table<I> {
             selected: at == self.cursor.index(),
             gone: slot == Slot::Gone,
             found: self.find.as_ref().is_some_and(|f| f.matches(row.name())),
+            marked: self.marks.iter().any(|(key, _)| *key == row.key()),
         })
     }
 
@@ -304,8 +324,8 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Sorts by the column so many places to the right, round about.
-    /// By the column of that number; by the same one again the other way round.
+    /// Sorts by the column of that number; by the same one again the other way
+    /// round.
     pub fn sort_by(&mut self, number: usize, report: &Report) {
         let Some(column) = I::COLUMNS.get(number) else {
             return;
@@ -318,6 +338,7 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Sorts by the column so many places to the right, round about.
     pub fn shift_column(&mut self, by: isize, report: &Report) {
         let columns = I::COLUMNS;
         let at = columns.iter().position(|c| *c == self.column).unwrap_or(0);
@@ -330,6 +351,58 @@ impl<I: Item> Table<I> {
     pub fn invert(&mut self, report: &Report) {
         self.inverted = !self.inverted;
         self.update(report, true);
+    }
+
+    pub fn place(&self) -> Place<I> {
+        Place {
+            column: self.column,
+            inverted: self.inverted,
+            cursor: self.cursor.clone(),
+            last_seen: self.last_seen.clone(),
+        }
+    }
+
+    /// To be followed by an [`Table::update`].
+    pub fn return_to(&mut self, place: Place<I>) {
+        self.column = place.column;
+        self.inverted = place.inverted;
+        self.cursor = place.cursor;
+        self.last_seen = place.last_seen;
+    }
+
+    /// Marks the selected row or takes its mark away, and goes on to the next.
+    pub fn toggle_mark(&mut self, report: &Report) {
+        let Some(line) = self.selected(report) else {
+            return;
+        };
+        let (key, words) = (line.row.key(), line.row.words());
+        match self.marks.iter().position(|(marked, _)| *marked == key) {
+            Some(at) => drop(self.marks.remove(at)),
+            None => self.marks.push((key, words)),
+        }
+        self.go(Motion::Down(1), report);
+    }
+
+    pub fn unmark(&mut self) {
+        self.marks.clear();
+    }
+
+    pub fn marked(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// The marked rows, else the selected one, and what they are called.
+    pub fn chosen(&self, report: &Report, plural: &str) -> Option<(Vec<I::Key>, Arc<str>)> {
+        if self.marks.is_empty() {
+            let row = self.selected(report)?.row;
+            return Some((vec![row.key()], row.words().into()));
+        }
+        let keys = self.marks.iter().map(|(key, _)| *key).collect();
+        let words = match &self.marks[..] {
+            [(_, words)] => words.as_str().into(),
+            several => format!("{} {plural}", several.len()).into(),
+        };
+        Some((keys, words))
     }
 
     pub fn set_find(&mut self, find: Option<Find>, report: &Report) {

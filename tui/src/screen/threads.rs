@@ -61,4 +61,8 @@ impl Item for ThreadRow {
     fn samples(&self) -> u64 {
         self.samples
     }
+
+    fn words(&self) -> String {
+        format!("{}[{}]", self.comm, self.tid)
+    }
 }

@@ -2,7 +2,7 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, flame, footer, functions, text, tree, units};
+use super::{explain, flame, footer, functions, processes, text, tree, units};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -115,7 +115,7 @@ fn process(process: &ProcessRow, app: &App) -> String {
     format!(
         "{}[{}]   {} smp = {}% of scope {} pp   {} in the kernel{}",
         process.comm,
-        process.pid,
+        processes::number(process.pid, &app.shown),
         units::count(process.samples),
         units::percent(process.samples, base),
         units::band_text(process.samples, base),
@@ -151,6 +151,14 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("/{pattern}/ {found}{position}   n N: next, previous")
         }
         Notice::NoFind => "nothing to find: / opens the find line".into(),
+        Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
+        Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
+        Notice::NothingSelected => "nothing is selected that this could be about".into(),
+        Notice::Marked => "marked: the window is from now on; m: mark anew, Backspace: undo".into(),
+        Notice::NoTime => {
+            "this file does not say when a sample was taken: it has one window".into()
+        }
+        Notice::NoNow => "no samples come in that a window from now on could show".into(),
         Notice::HotPath(0) => "nothing below has half of it: the hot path ends here".into(),
         Notice::HotPath(steps) => {
             let steps = units::counted(u64::from(*steps), "step");

@@ -65,6 +65,7 @@ pub fn postgres() -> Snapshot {
         view: None,
         query: profile::Query::default(),
         turn: 0,
+        offered: 3_277,
         generation: 1,
         report: Arc::new(Report {
             generation: 1,
@@ -108,6 +109,8 @@ pub fn postgres() -> Snapshot {
         window: Span::Seconds(10),
         target: TargetState::Running,
         loading: Vec::new(),
+        losses: None,
+        recording: None,
         command_output: Arc::new([]),
     }
 }

@@ -5,9 +5,9 @@ use super::theme::Theme;
 use super::{text, units};
 use crate::action::{self, Action, Binding};
 use crate::app::App;
-use crate::screen::View;
 use crate::screen::find::Prompt;
 use crate::screen::tree::FoldAction;
+use crate::screen::{FilterPrompt, View};
 use crate::snapshot::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -59,21 +59,60 @@ fn key(binding: &Binding, ascii: bool) -> String {
 
 /// The find line; the hardware cursor is where the next letter goes.
 pub fn render_find(app: &App, prompt: &Prompt, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let room = usize::from(area.width);
     let result = result(app, prompt);
+    render_prompt("/", (&prompt.text, ""), &result, theme, frame, area);
+}
+
+/// The line with the filter; what is wrong with it, and where.
+pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let result = match &prompt.error {
+        Some(error) => error.to_string(),
+        None if prompt.line.text().is_empty() => {
+            "name !name hide:name mod:x fn~RE comm:x tid:1 cpu:0-3".into()
+        }
+        None => "Enter: apply, Esc: leave it".into(),
+    };
+    let before = prompt.line.before();
+    let after = &prompt.line.text()[before.len()..];
+    render_prompt("\\", (before, after), &result, theme, frame, area);
+}
+
+/// A line that is typed, the caret between its two parts, and what there is to
+/// say of it.
+pub fn render_prompt(
+    sign: &str,
+    (before, after): (&str, &str),
+    result: &str,
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let room = usize::from(area.width);
+    let result = text::cut_end(result, room * 2 / 3);
     let typed_room = room.saturating_sub(text::width(&result) + 4).max(10);
-    let typed = text::clean(&prompt.text);
-    let hidden = text::width(&typed).saturating_sub(typed_room);
-    let typed: String = typed.chars().skip(hidden).collect();
+    let (before, after) = (text::clean(before), text::clean(after));
+    // The end of what is before the caret is always seen.
+    let mut start = before.len();
+    let mut used = 1;
+    for (at, c) in before.char_indices().rev() {
+        used += text::width(c.encode_utf8(&mut [0; 4]));
+        if used > typed_room {
+            break;
+        }
+        start = at;
+    }
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.x, area.y, " ".repeat(room), room, Style::new());
-    buffer.set_string(area.x, area.y, "/", theme.title());
-    let (end, _) = buffer.set_stringn(area.x + 1, area.y, &typed, typed_room, Style::new());
+    buffer.set_string(area.x, area.y, sign, theme.title());
+    let x = area.x + text::width(sign) as u16;
+    let (caret, _) = buffer.set_stringn(x, area.y, &before[start..], typed_room, Style::new());
+    let left = typed_room.saturating_sub(usize::from(caret - x));
+    let (end, _) = buffer.set_stringn(caret, area.y, &*after, left, Style::new());
     let start = area.right().saturating_sub(text::width(&result) as u16);
     let start = start.max(end + 2).min(area.right());
     let left = usize::from(area.right() - start);
-    buffer.set_stringn(start, area.y, &result, left, theme.dim());
-    frame.set_cursor_position(Position::new(end, area.y));
+    buffer.set_stringn(start, area.y, &*result, left, theme.dim());
+    frame.set_cursor_position(Position::new(caret.min(area.right() - 1), area.y));
 }
 
 fn result(app: &App, prompt: &Prompt) -> String {

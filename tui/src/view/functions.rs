@@ -165,8 +165,9 @@ fn trend_max(report: &Report) -> u32 {
 fn render_empty(app: &App, frame: &mut Frame, area: Rect) {
     let text = match app.shown.target {
         TargetState::Starting => "starting…",
+        TargetState::Running if app.shown.recording.is_some() => "reading…",
         TargetState::Running => "waiting for the first samples…",
-        TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
+        TargetState::Recorded | TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
     };
     let room = usize::from(area.width.saturating_sub(2));
     if area.height > 1 {

@@ -6,6 +6,7 @@ use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
 use crate::screen::View;
+use crate::screen::knobs::Window;
 use crate::snapshot::{Snapshot, Span, TargetState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -87,24 +88,24 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             2,
             [format!("{} CPU", host.cpus), String::new()],
         ));
-        let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
-            "-".to_owned()
-        } else {
-            format!("{:.1}", snapshot.busy_cpus)
-        };
-        segments.push(Segment::new(
-            5,
-            [
-                format!("busy {busy}/{}", host.cpus),
-                format!("{busy}/{} CPU", host.cpus),
-                String::new(),
-            ],
-        ));
+        if snapshot.recording.is_none() {
+            segments.push(busy(snapshot));
+        }
     }
     let left = segments.len();
     let clock = units::clock(snapshot.elapsed);
     let word = live_word(app);
-    segments.push(Segment::new(9, [format!("{word} {clock}"), word.into()]));
+    let mut live = vec![format!("{word} {clock}"), word.into()];
+    if let Some(recording) = &snapshot.recording {
+        let file = text::clean(&recording.name);
+        let clock = match snapshot.elapsed.is_zero() {
+            true => String::new(),
+            false => format!(" {clock}"),
+        };
+        live.insert(0, format!("{word} {}{clock}", text::cut_middle(&file, 20)));
+        live.insert(0, format!("{word} {file}{clock}"));
+    }
+    segments.push(Segment::new(9, live));
     if snapshot.rate_hz > 0 {
         // The usual one needs no word; of another Health says why.
         let engine = match snapshot.engine {
@@ -117,6 +118,23 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     (segments, left)
 }
 
+fn busy(snapshot: &Snapshot) -> Segment {
+    let cpus = snapshot.host.cpus;
+    let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
+        "-".to_owned()
+    } else {
+        format!("{:.1}", snapshot.busy_cpus)
+    };
+    Segment::new(
+        5,
+        [
+            format!("busy {busy}/{cpus}"),
+            format!("{busy}/{cpus} CPU"),
+            String::new(),
+        ],
+    )
+}
+
 /// Nothing in the first second is not yet a number.
 fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
     number == 0.0 && snapshot.elapsed < Duration::from_secs(1)
@@ -126,6 +144,8 @@ fn live_word(app: &App) -> &'static str {
     match app.shown.target {
         _ if app.frozen.is_some() => "FROZEN",
         TargetState::Starting => "STARTING",
+        TargetState::Recorded => "FILE",
+        TargetState::Running if app.shown.recording.is_some() => "READING",
         TargetState::Running => "LIVE",
         TargetState::Exited(_) => "EXITED",
         TargetState::Failed(_) => "FAILED",
@@ -134,12 +154,7 @@ fn live_word(app: &App) -> &'static str {
 
 /// Line 2: the query.
 fn query(app: &App) -> (Vec<Segment>, usize) {
-    let snapshot = &app.shown;
-    let scope = text::clean(&snapshot.scope);
-    let scope = match scope.as_ref() {
-        "" | "system" => "system".to_owned(),
-        scope => format!("system › {scope}"),
-    };
+    let [scope, inside] = scope(app);
     let unit = match app.view {
         View::Functions | View::Tree | View::Flame | View::Health => "unit %",
         View::Processes | View::Threads => "unit CPU",
@@ -151,27 +166,81 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
             [
                 scope.clone(),
                 text::cut_middle(&scope, 40).into_owned(),
-                text::cut_middle(&scope, 20).into_owned(),
+                text::cut_middle(&inside, 20).into_owned(),
             ],
         ),
         Segment::new(9, [window(app)]),
         optional(3, "on-CPU"),
-        optional(1, "filter none"),
+        filter(app),
         optional(2, unit),
     ];
     (segments, 1)
 }
 
+/// From the whole to the part that is looked at, and that part alone.
+fn scope(app: &App) -> [String; 2] {
+    let sampled = text::clean(&app.shown.scope);
+    let mut crumbs = vec!["system".to_owned()];
+    if !matches!(sampled.as_ref(), "" | "system") {
+        crumbs.push(sampled.into_owned());
+    }
+    let narrowed = app.knobs.scope.iter();
+    crumbs.extend(narrowed.map(|part| text::clean(&part.words).into_owned()));
+    let inside = match &crumbs[..] {
+        [only] | [_, only] => only.clone(),
+        [.., last] => format!("… › {last}"),
+        [] => String::new(),
+    };
+    let inside = match crumbs.len() {
+        2 => format!("system › {inside}"),
+        _ => inside,
+    };
+    [crumbs.join(" › "), inside]
+}
+
 fn window(app: &App) -> String {
-    let asked = units::span(app.window);
     let shown = &app.shown;
-    if shown.generation > 0 && shown.window != app.window {
-        return format!("win {asked} ⟳");
+    let seconds = shown.report.window.seconds();
+    let asked = match app.knobs.window {
+        Window::Last(Span::All) if shown.report.samples > 0 && !app.is_catching_up() => {
+            return match shown.elapsed.is_zero() {
+                true => "win all".into(),
+                false => format!("win all ({seconds:.0}s)"),
+            };
+        }
+        window => units::window(window),
+    };
+    match (app.is_catching_up(), app.knobs.window) {
+        (true, _) => format!("{asked} ⟳"),
+        (false, Window::Since { .. }) => format!("{asked} ({seconds:.0}s)"),
+        (false, Window::Last(_)) => asked,
     }
-    if app.window == Span::All && shown.report.samples > 0 {
-        return format!("win all ({:.0}s)", shown.report.window.seconds());
+}
+
+/// What is left out is said at any width.
+fn filter(app: &App) -> Segment {
+    let filter = &app.knobs.filter;
+    if filter.is_empty() {
+        return Segment::new(1, ["filter none".into(), String::new()]);
     }
-    format!("win {asked}")
+    let shown = &app.shown;
+    let keeps = match shown.query.filter == *filter {
+        true => format!(
+            "keeps {}%",
+            units::completeness(shown.report.samples, shown.offered)
+        ),
+        false => "⟳".into(),
+    };
+    let words = filter.to_string();
+    let words = text::clean(&words);
+    Segment::new(
+        8,
+        [
+            format!("filter {words} {keeps}"),
+            format!("filter {} {keeps}", text::cut_middle(&words, 24)),
+            format!("filter {keeps}"),
+        ],
+    )
 }
 
 /// Line 3: the base of every number, and what it lacks.
@@ -187,12 +256,7 @@ fn trust(app: &App) -> Vec<Segment> {
     let named = percent_sign(units::completeness(completeness.named, completeness.frames));
     let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
-    let own = if is_unmeasured(&app.shown, health.own_cpu_percent) {
-        "-".to_owned()
-    } else {
-        format!("{:.1}%", health.own_cpu_percent)
-    };
-    vec![
+    let mut segments = vec![
         Segment::new(
             9,
             [
@@ -221,19 +285,27 @@ fn trust(app: &App) -> Vec<Segment> {
                 format!("sym {named}"),
             ],
         ),
-        Segment::new(
-            1,
-            [
-                if own == "-" {
-                    "own cost -".into()
-                } else {
-                    format!("own cost {own} of 1 CPU")
-                },
-                format!("own cost {own}"),
-                format!("own {own}"),
-            ],
-        ),
-    ]
+    ];
+    if app.shown.recording.is_none() {
+        segments.push(own_cost(&app.shown));
+    }
+    segments
+}
+
+fn own_cost(snapshot: &Snapshot) -> Segment {
+    let percent = snapshot.health.own_cpu_percent;
+    if is_unmeasured(snapshot, percent) {
+        let forms = ["own cost -", "own cost -", "own -"];
+        return Segment::new(1, forms.map(String::from));
+    }
+    Segment::new(
+        1,
+        [
+            format!("own cost {percent:.1}% of 1 CPU"),
+            format!("own cost {percent:.1}%"),
+            format!("own {percent:.1}%"),
+        ],
+    )
 }
 
 fn lost(taken: u64, lost: u64) -> Segment {

@@ -83,8 +83,9 @@ fn cells(
     } else {
         ""
     };
-    let name = text::cut_middle(&process.comm, command_width.saturating_sub(mark.len()));
-    let name = format!("{name}{mark}");
+    let room = command_width.saturating_sub(mark.len() + if line.marked { 2 } else { 0 });
+    let name = text::cut_middle(&process.comm, room);
+    let name = format!("{}{name}{mark}", if line.marked { "+ " } else { "" });
     let kernel = format!(
         "{:.0}",
         kernel_percent(process.kernel_samples, process.samples)
@@ -92,7 +93,7 @@ fn cells(
     let top = process.top_function.as_deref().unwrap_or("-");
     let style = if line.found { theme.found() } else { plain };
     let mut cells = vec![
-        (process.pid.to_string(), plain),
+        (number(process.pid, &app.shown), plain),
         (cpus(process.samples, line.gone, &app.shown), plain),
         (kernel, plain),
         (process.threads.to_string(), plain),
@@ -105,6 +106,15 @@ fn cells(
         cells,
         selected: line.selected,
         gone: line.gone,
+    }
+}
+
+/// Of a process or thread; files without such numbers count them through.
+pub fn number(number: u32, snapshot: &Snapshot) -> String {
+    let recording = snapshot.recording.as_ref();
+    match recording.is_some_and(|recording| recording.lacks.people || number == 0) {
+        true => "-".into(),
+        false => number.to_string(),
     }
 }
 

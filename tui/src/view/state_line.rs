@@ -3,9 +3,12 @@
 use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
+use crate::calendar;
+use crate::screen::knobs::Window;
 use crate::screen::state::State;
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use std::time::Duration;
 
 pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
     let line = format!(" ■ {}", sentence(app, state));
@@ -40,21 +43,63 @@ fn sentence(app: &App, state: &State) -> String {
             "BEHIND the terminal takes {:.1} s for a frame; some are left out",
             took.as_secs_f64()
         ),
-        State::Idle => format!(
-            "IDLE   no samples: {} used no CPU in {}. Longer window: .",
-            app.shown.scope,
-            units::span(app.window)
+        State::KeepsNothing { offered } => format!(
+            "NO MATCH filter {} keeps 0 of {}.  Bksp: undo",
+            text::cut_middle(&app.knobs.filter.to_string(), 24),
+            units::count(*offered)
         ),
+        State::Idle => {
+            let scope = match app.knobs.scope.last() {
+                Some(narrowed) => &narrowed.words,
+                None => &app.shown.scope,
+            };
+            let used = match app.shown.recording {
+                Some(_) => "has no samples",
+                None => "used no CPU",
+            };
+            let time = match app.knobs.window {
+                Window::Last(span) => format!("in {}", units::span(span)),
+                Window::Since { .. } => "since the mark".into(),
+            };
+            format!("IDLE   no samples: {scope} {used} {time}. Longer window: .")
+        }
         State::Lost { lost, taken } => format!(
             "LOST   {} of {} ({}%): a buffer was full.  8 Health",
             units::count(*lost),
             units::count(lost + taken),
             units::percent(*lost, lost + taken)
         ),
+        State::Broken(why) => format!("CUT    {why}"),
+        State::File { reading: true, .. } => {
+            "READING more is coming; what is whole is shown".into()
+        }
+        State::File { lacks, taken, .. } => file(app, *lacks, *taken),
         State::Cut { cut, stacks, cause } => format!(
             "CUT    {}% of stacks end early ({}).  8 Health",
             units::percent(*cut, *stacks),
             cause.label().replace('_', " ")
         ),
+    }
+}
+
+/// `FILE   60 s from db-01, 3 days ago (2026-11-18 14:03:02 UTC). Not live.`
+fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
+    let snapshot = &app.shown;
+    let mut words = vec![match snapshot.elapsed.as_secs() {
+        0 => "a recording".to_owned(),
+        seconds => format!("{seconds} s"),
+    }];
+    let host = text::clean(&snapshot.host.name);
+    if !host.is_empty() {
+        words.push(format!("from {}", text::cut_middle(&host, 24)));
+    }
+    let mut line = format!("FILE   {}", words.join(" "));
+    if let Some((seconds, ago)) = taken {
+        let when = calendar::words(seconds);
+        line += &format!(", {} ({when})", units::ago(ago));
+    }
+    line + &match lacks {
+        Some(lacks) => format!(". {lacks}."),
+        None => ". Not live.".into(),
     }
 }

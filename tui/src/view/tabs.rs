@@ -1,17 +1,19 @@
 //! The tab line: the views there are, the open one in brackets.
 
 use super::theme::Theme;
-use crate::screen::View;
+use crate::app::App;
 use crate::screen::tabs::{HELP, tabs};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-pub fn render(open: View, theme: &Theme, frame: &mut Frame, area: Rect) {
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
-    for tab in tabs(open, area.width) {
-        let style = if tab.view == open {
+    for tab in tabs(app.view, area.width) {
+        let style = if tab.view == app.view {
             theme.title()
+        } else if tab.view.lacking(&app.shown).is_some() {
+            theme.dim()
         } else {
             Style::new()
         };

@@ -19,6 +19,8 @@ use std::time::Duration;
 mod bytes;
 /// The flame graph.
 mod flame;
+/// What is counted, and recordings.
+mod knobs;
 /// Many random events, many frames.
 mod random;
 /// The call tree.
@@ -42,8 +44,12 @@ struct Hand {
 
 impl Hand {
     fn new(width: u16, height: u16) -> Self {
+        Self::with_window(width, height, Span::Seconds(10))
+    }
+
+    fn with_window(width: u16, height: u16, window: Span) -> Self {
         Hand {
-            app: App::new(Size { width, height }, Span::Seconds(10), 9_012, true),
+            app: App::new(Size { width, height }, window, 9_012, true),
             now: Duration::ZERO,
             effects: Vec::new(),
         }

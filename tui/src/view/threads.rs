@@ -75,7 +75,10 @@ fn cells(line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -
     let mut cells = vec![
         (thread.tid.to_string(), plain),
         (thread.pid.to_string(), plain),
-        (thread.comm.to_string(), style),
+        (
+            format!("{}{}", if line.marked { "+ " } else { "" }, thread.comm),
+            style,
+        ),
         (cpus(thread.samples, line.gone, &app.shown), plain),
         (kernel, plain),
     ];

@@ -1,6 +1,7 @@
 //! Numbers as text: with thousands separated, and with no more digits than the
 //! samples behind them support.
 
+use crate::screen::knobs::Window;
 use crate::snapshot::Span;
 use profile::{band_points, percent_digits};
 use std::time::Duration;
@@ -63,11 +64,31 @@ pub fn clock(time: Duration) -> String {
     )
 }
 
+/// `3 days ago`
+pub fn ago(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (number, noun) = match seconds {
+        0..60 => return "just now".into(),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{} ago", counted(number, noun))
+}
+
 /// `10s`
 pub fn span(span: Span) -> String {
     match span {
         Span::Seconds(seconds) => format!("{seconds}s"),
         Span::All => "all".into(),
+    }
+}
+
+/// `win 10s`, `since mark`
+pub fn window(window: Window) -> String {
+    match window {
+        Window::Last(last) => format!("win {}", span(last)),
+        Window::Since { .. } => "since mark".into(),
     }
 }
 
@@ -118,6 +139,9 @@ mod tests {
         assert_eq!(counted(1, "row"), "1 row");
         assert_eq!(counted(0, "row"), "0 rows");
         assert_eq!(clock(Duration::from_secs(192)), "00:03:12");
+        assert_eq!(ago(Duration::from_secs(5)), "just now");
+        assert_eq!(ago(Duration::from_secs(7_300)), "2 hours ago");
+        assert_eq!(ago(Duration::from_secs(86_400)), "1 day ago");
         assert_eq!(bytes(84 << 20), "84 MB");
         assert_eq!(
             cpus(3_277, 99, 10.0).map(|c| (c * 100.0).round()),

@@ -4,19 +4,24 @@
 use std::collections::VecDeque;
 
 /// The count over time, as far back as any window reaches.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Losses {
     /// `(time, lost until then)`, only where the count changed.
     steps: VecDeque<(u64, u64)>,
 }
 
-/// Beyond this many steps the oldest are forgotten: an hour of losing samples
-/// at each drain of the ring.
-const STEPS_MAX: usize = 65_536;
+/// Beyond this many steps the oldest are forgotten: minutes of losing samples
+/// at each drain of the ring. Snapshots keep copies.
+const STEPS_MAX: usize = 8192;
 
 impl Losses {
+    /// Whether [`Losses::note`] would change anything.
+    pub fn is_news(&self, lost_run: u64) -> bool {
+        self.steps.back().map_or(0, |(_, lost)| *lost) != lost_run
+    }
+
     pub fn note(&mut self, time_ns: u64, lost_run: u64) {
-        if self.steps.back().map_or(0, |(_, lost)| *lost) == lost_run {
+        if !self.is_news(lost_run) {
             return;
         }
         if self.steps.len() == STEPS_MAX {

@@ -1,0 +1,318 @@
+//! Turning the knobs, and going back.
+
+use super::{App, Effect};
+use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
+use crate::screen::history::Place;
+use crate::screen::knobs::{Knobs, Narrowing, Part, Window};
+use crate::screen::question::Question;
+use crate::screen::{Detail, Notice, View};
+use crate::snapshot::TargetState;
+use profile::filter::{Action, Clause, FrameTest};
+use profile::{Filter, Role};
+use std::sync::Arc;
+
+/// What was asked of the profile because the engine does not report it.
+#[derive(Debug, Default)]
+pub(super) struct OwnReports {
+    asked: Option<ReportKey>,
+    answered: Option<ReportKey>,
+}
+
+/// What a key does to the filter, with what is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterAction {
+    Focus,
+    Exclude,
+    Hide,
+    /// The whole module of the function.
+    FoldModule,
+    FoldRecursion,
+    Kernel,
+    User,
+}
+
+impl App {
+    /// Turns knobs, and remembers where they were.
+    pub(super) fn turn(&mut self, change: impl FnOnce(&mut Knobs)) {
+        let before = self.place();
+        change(&mut self.knobs);
+        if self.knobs != before.knobs {
+            self.after_turning(&before.knobs);
+            self.history.leave(before);
+        }
+    }
+
+    pub(super) fn set_window(&mut self, window: Window) {
+        let before = self.place();
+        if window != self.knobs.window {
+            self.knobs.window = window;
+            self.after_turning(&before.knobs);
+            self.history.leave_window(before);
+        }
+    }
+
+    fn after_turning(&mut self, before: &Knobs) {
+        if !self.knobs.asks_the_same(before) {
+            self.turns += 1;
+            if self.is_the_engines() {
+                self.show(Arc::clone(&self.base), true);
+            }
+        }
+    }
+
+    /// Another view is about to be opened from this one.
+    pub(super) fn remember(&mut self) {
+        let place = self.place();
+        self.history.leave(place);
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            view: self.view,
+            knobs: self.knobs.clone(),
+            functions: self.views.functions.place(),
+            processes: self.views.processes.place(),
+            threads: self.views.threads.place(),
+        }
+    }
+
+    pub(super) fn go_back(&mut self) {
+        match self.history.back(self.place()) {
+            Some(place) => self.go_to(place),
+            None => self.detail = Detail::Notice(Notice::NoBack),
+        }
+    }
+
+    pub(super) fn go_forward(&mut self) {
+        match self.history.forward(self.place()) {
+            Some(place) => self.go_to(place),
+            None => self.detail = Detail::Notice(Notice::NoForward),
+        }
+    }
+
+    fn go_to(&mut self, place: Place) {
+        let before = std::mem::replace(&mut self.knobs, place.knobs);
+        self.views.functions.return_to(place.functions);
+        self.views.processes.return_to(place.processes);
+        self.views.threads.return_to(place.threads);
+        // Nothing is carried along: it was left like that.
+        if place.view != self.view {
+            self.release();
+            self.view = place.view;
+        }
+        self.refresh(true);
+        self.after_turning(&before);
+    }
+
+    /// Whether the engine's own report is what the knobs ask for, or soon will
+    /// be.
+    pub(super) fn is_the_engines(&self) -> bool {
+        let asks_all = self.knobs.scope.is_empty() && self.knobs.filter.is_empty();
+        let is_coming = self.frozen.is_none()
+            && self.base.recording.is_none()
+            && matches!(
+                self.base.target,
+                TargetState::Starting | TargetState::Running
+            );
+        match self.knobs.window {
+            Window::Last(span) => asks_all && (span == self.base.window || is_coming),
+            Window::Since { .. } => false,
+        }
+    }
+
+    /// What is shown is not yet what the knobs ask for.
+    pub fn is_catching_up(&self) -> bool {
+        match self.is_the_engines() {
+            true => self.base.generation > 0 && self.knobs.window != Window::Last(self.base.window),
+            false => self.shown.turn != self.turns && self.base.view.is_some(),
+        }
+    }
+
+    /// What the engine, or else the profile, has to be asked.
+    pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Window::Last(span) = self.knobs.window
+            && span != self.engine_window
+        {
+            self.engine_window = span;
+            if self.base.recording.is_none() {
+                effects.push(Effect::SetWindow(span));
+            }
+        }
+        if self.is_the_engines() {
+            self.own_reports = OwnReports::default();
+            return effects;
+        }
+        let key = ReportKey {
+            turn: self.turns,
+            generation: self.base.generation,
+        };
+        // One that is under way for an older snapshot is not given up: a slow
+        // one would never come.
+        let is_under_way = self
+            .own_reports
+            .asked
+            .is_some_and(|asked| asked.turn == key.turn);
+        if is_under_way || self.own_reports.answered == Some(key) {
+            return effects;
+        }
+        if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.turns) {
+            self.own_reports.asked = Some(key);
+            effects.push(Effect::Ask(Question::Report(question)));
+        }
+        effects
+    }
+
+    pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
+        if self.own_reports.asked != Some(answer.key) {
+            return;
+        }
+        self.own_reports.asked = None;
+        self.own_reports.answered = Some(answer.key);
+        // What was just asked for comes at once, in its order.
+        let is_awaited = self.shown.turn != answer.key.turn;
+        self.show(Arc::clone(&answer.snapshot), is_awaited);
+    }
+
+    /// To the selected process or thread, or to those that are marked.
+    pub(super) fn narrow(&mut self) {
+        let Some(narrowing) = self.narrowing() else {
+            self.detail = Detail::Notice(Notice::NothingSelected);
+            return;
+        };
+        self.remember();
+        let before = self.knobs.clone();
+        self.knobs.scope.push(narrowing);
+        self.views.processes.unmark();
+        self.views.threads.unmark();
+        self.open(View::Functions);
+        self.after_turning(&before);
+    }
+
+    fn narrowing(&self) -> Option<Narrowing> {
+        let report = &self.shown.report;
+        match self.view {
+            View::Processes => {
+                let (keys, words) = self.views.processes.chosen(report, "processes")?;
+                Some(Narrowing {
+                    part: Part::Processes(keys),
+                    words,
+                })
+            }
+            View::Threads => {
+                let (keys, words) = self.views.threads.chosen(report, "threads")?;
+                Some(Narrowing {
+                    part: Part::Threads(keys),
+                    words,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn toggle_mark(&mut self) {
+        let report = &self.shown.report;
+        match self.view {
+            View::Processes => self.views.processes.toggle_mark(report),
+            View::Threads => self.views.threads.toggle_mark(report),
+            _ => {}
+        }
+    }
+
+    /// The window begins now.
+    pub(super) fn set_mark(&mut self) {
+        if self.base.target != TargetState::Running {
+            self.detail = Detail::Notice(Notice::NoNow);
+            return;
+        }
+        let mark_ns = self.base.report.window.end_ns;
+        self.set_window(Window::Since { mark_ns });
+        self.detail = Detail::Notice(Notice::Marked);
+    }
+
+    /// The last so many seconds again, wherever the window was.
+    pub(super) fn step_window(&mut self, longer: bool) {
+        let recording = self.base.recording.as_ref();
+        if recording.is_some_and(|recording| recording.lacks.time) {
+            self.detail = Detail::Notice(Notice::NoTime);
+            return;
+        }
+        let window = self.knobs.window;
+        self.set_window(match longer {
+            true => window.longer(),
+            false => window.shorter(),
+        });
+    }
+
+    pub(super) fn set_filter(&mut self, filter: Filter) {
+        self.turn(|knobs| knobs.filter = filter);
+    }
+
+    pub(super) fn filter_by(&mut self, action: FilterAction) {
+        let clause = match action {
+            FilterAction::Focus => self.function_clause(Action::Focus),
+            FilterAction::Exclude => self.function_clause(Action::Exclude),
+            FilterAction::Hide => self.function_clause(Action::Hide),
+            FilterAction::FoldModule => self
+                .selected_function()
+                .map(|(_, module)| Clause::module(Action::Hide, &module)),
+            FilterAction::FoldRecursion => return self.toggle_clause(Clause::FoldRecursion),
+            FilterAction::Kernel => return self.cycle_kind(FrameTest::Kernel),
+            FilterAction::User => return self.cycle_kind(FrameTest::User),
+        };
+        match clause {
+            Some(clause) => self.turn(|knobs| knobs.filter.push(clause)),
+            None => self.detail = Detail::Notice(Notice::NothingSelected),
+        }
+    }
+
+    fn function_clause(&self, action: Action) -> Option<Clause> {
+        let (name, _) = self.selected_function()?;
+        Some(Clause::function(action, &name))
+    }
+
+    /// Its name and module, if it is one.
+    fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
+        match self.view {
+            View::Functions => {
+                let line = self.views.functions.selected(&self.shown.report)?;
+                Some((Arc::clone(&line.row.name), Arc::clone(&line.row.module)))
+            }
+            View::Tree => {
+                let tree = &self.views.tree;
+                let function = tree.function(tree.selected()?)?;
+                (function.role == Role::Function)
+                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
+            }
+            View::Flame => {
+                let function = self.views.flame.selected()?.function.as_ref()?;
+                (function.role == Role::Function)
+                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
+            }
+            View::Processes | View::Threads | View::Health => None,
+        }
+    }
+
+    fn toggle_clause(&mut self, clause: Clause) {
+        self.turn(|knobs| {
+            if !knobs.filter.remove(&clause) {
+                knobs.filter.push(clause);
+            }
+        });
+    }
+
+    /// Shown, hidden, alone, shown again.
+    fn cycle_kind(&mut self, test: FrameTest) {
+        let clause = |action| Clause::Stack {
+            action,
+            test: test.clone(),
+        };
+        self.turn(|knobs| {
+            if knobs.filter.remove(&clause(Action::Hide)) {
+                knobs.filter.push(clause(Action::Only));
+            } else if !knobs.filter.remove(&clause(Action::Only)) {
+                knobs.filter.push(clause(Action::Hide));
+            }
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! `open`: the screen on a recording, or on one that is still being made at the
+//! other end of a pipe.
+//!
+//! A thread reads the file and publishes what has come so far. The screen opens
+//! when it is known to be a recording: until then whoever writes into the pipe,
+//! ssh for one, may have to ask something on this terminal.
+
+use super::open_file::{self, Opened, Progress};
+use super::{recorded, top};
+use crate::cli::OpenConfig;
+use crate::failure::{Exit, Failure};
+use crate::run::{self, ScreenOptions};
+use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
+use crate::terminal;
+use crate::view::units;
+use profile::{Cancel, Query, Store, View};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// A file that takes longer to read is watched while it does.
+const OPENS_AFTER: Duration = Duration::from_millis(300);
+
+/// What comes in is shown that often at most.
+const SHOW_EVERY: Duration = Duration::from_millis(400);
+
+/// Counting takes so small a part of the time that reading takes.
+const COUNTING_PART: u32 = 4;
+
+pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
+    top::check_terminal(&top::Remedies::Recording)?;
+    let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
+    let (began, begins) = sync_channel(1);
+    let (fail, failed) = oneshot::channel();
+    let path = config.file.clone();
+    thread::Builder::new()
+        .name("reader".into())
+        .spawn(move || read(&path, publish, began, fail))
+        .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    let patience = match open_file::is_stdin(&config.file) {
+        true => Duration::MAX,
+        false => OPENS_AFTER,
+    };
+    match begins.recv_timeout(patience) {
+        Ok(Err(failure)) => return Err(failure),
+        Ok(Ok(())) | Err(RecvTimeoutError::Timeout) => {}
+        Err(RecvTimeoutError::Disconnected) => {
+            return Err(Failure::failed("the thread that reads has ended"));
+        }
+    }
+    top::runtime()?.block_on(screen(config, feed, failed))
+}
+
+async fn screen(
+    config: &OpenConfig,
+    feed: watch::Receiver<Arc<Snapshot>>,
+    failed: oneshot::Receiver<Failure>,
+) -> Result<Exit, Failure> {
+    let options = ScreenOptions {
+        theme: top::theme(&config.look),
+        mouse: config.look.mouse,
+        window: Span::All,
+    };
+    let last = feed.clone();
+    // There is no engine to be asked for anything.
+    let (control, _) = mpsc::unbounded_channel();
+    let screen = run::run(feed, control, options);
+    let ended = tokio::select! {
+        ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))?,
+        Ok(failure) = failed => return Err(failure),
+    };
+    say_goodbye(&last.borrow());
+    Ok(match ended.exit {
+        run::Exit::Signal(signal) => Exit::Signal(signal as u8),
+        run::Exit::Quit | run::Exit::TerminalLost => Exit::Done,
+    })
+}
+
+fn say_goodbye(last: &Snapshot) {
+    let Some(recording) = &last.recording else {
+        return;
+    };
+    if terminal::is_writable() {
+        // The terminal may be gone as well.
+        let _ = writeln!(
+            std::io::stdout(),
+            "proftop: {} in {}",
+            units::counted(last.report.samples, "sample"),
+            recording.name
+        );
+    }
+}
+
+/// Before anything is known.
+fn waiting(path: &Path) -> Snapshot {
+    let view = Store::new(profile::Limits::default()).view();
+    Snapshot {
+        recording: Some(recorded::recording(
+            &short_name(path),
+            &view,
+            Lacks::default(),
+            None,
+        )),
+        window: Span::All,
+        target: TargetState::Running,
+        ..Snapshot::default()
+    }
+}
+
+/// The last part of the path: the header has no room for more.
+fn short_name(path: &Path) -> String {
+    let last = path.file_name().map(Path::new).unwrap_or(path);
+    open_file::name(last)
+}
+
+/// Tells the screen, or whoever waits for it to open, what became of reading.
+struct Reading {
+    path: Arc<Path>,
+    publish: watch::Sender<Arc<Snapshot>>,
+    began: Option<SyncSender<Result<(), Failure>>>,
+    generation: u64,
+    /// When the last part was asked for, and when parts were shown last.
+    asked: Instant,
+    shown: Instant,
+    counting: Duration,
+}
+
+fn read(
+    path: &Path,
+    publish: watch::Sender<Arc<Snapshot>>,
+    began: SyncSender<Result<(), Failure>>,
+    fail: oneshot::Sender<Failure>,
+) {
+    let mut reading = Reading {
+        path: path.into(),
+        publish,
+        began: Some(began),
+        generation: 0,
+        asked: Instant::now(),
+        shown: Instant::now(),
+        counting: Duration::ZERO,
+    };
+    let failure = match open_file::open_by_parts(path, &mut reading) {
+        Ok(opened) => reading.ends(&opened).err(),
+        Err(failure) => Some(failure),
+    };
+    if let Some(failure) = failure {
+        match reading.began.take() {
+            // Nobody waits any more: the screen is open.
+            Some(began) if began.send(Err(failure.clone())).is_ok() => {}
+            _ => reading.breaks(failure, fail),
+        }
+    }
+}
+
+impl Progress for Reading {
+    fn begins(&mut self) {
+        // A file is read at once, or else the screen opens by itself.
+        if open_file::is_stdin(&self.path) {
+            self.open_the_screen();
+        }
+        self.asked = Instant::now();
+    }
+
+    fn comes(&mut self, store: &Store) {
+        // Who waited for this part wants to see it: the next may take as long.
+        let waited = self.asked.elapsed() >= SHOW_EVERY / 2;
+        let wait = SHOW_EVERY.max(self.counting * COUNTING_PART);
+        if waited || self.shown.elapsed() >= wait {
+            let began = Instant::now();
+            self.show(&store.view(), &[], Lacks::default(), None);
+            self.counting = began.elapsed();
+            self.shown = Instant::now();
+        }
+        self.asked = Instant::now();
+    }
+}
+
+impl Reading {
+    fn open_the_screen(&mut self) {
+        if let Some(began) = self.began.take() {
+            // It opens by itself after a while.
+            let _ = began.send(Ok(()));
+        }
+    }
+
+    fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
+        if opened.view.samples() == 0 {
+            let name = open_file::name(&self.path);
+            let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
+            return Err(opened.notes.iter().fold(failure, Failure::detail));
+        }
+        let broken = opened.notes.first().filter(|_| opened.is_broken);
+        self.show(
+            &opened.view,
+            &opened.notes,
+            opened.lacks,
+            Some(broken.map(String::as_str)),
+        );
+        self.open_the_screen();
+        Ok(())
+    }
+
+    /// With samples on the screen they stay there.
+    fn breaks(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
+        let shown = self.publish.borrow().clone();
+        if shown.report.samples == 0 {
+            let _ = fail.send(failure);
+            return;
+        }
+        self.publish.send_replace(Arc::new(Snapshot {
+            target: TargetState::Failed(failure.message),
+            ..(*shown).clone()
+        }));
+    }
+
+    /// `end`: all has come, and perhaps it is broken.
+    fn show(&mut self, view: &View, notes: &[String], lacks: Lacks, end: Option<Option<&str>>) {
+        let selection = view.select(&Query::default(), &Cancel::new());
+        let selection = selection.expect("nobody cancels it");
+        let recording =
+            recorded::recording(&short_name(&self.path), view, lacks, end.unwrap_or(None));
+        self.generation += 1;
+        let is_over = end.is_some();
+        self.publish.send_replace(Arc::new(Snapshot {
+            generation: self.generation,
+            ..recorded::snapshot(view, notes, recording, is_over, &selection)
+        }));
+    }
+}

@@ -1,0 +1,77 @@
+//! A recording as a snapshot: what screen and reports show of it.
+
+use crate::snapshot::{Host, Lacks, Recording, Snapshot, Span, TargetState};
+use profile::{Health, Selection, View};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What is selected of a recording, as if it had just been taken. More may be
+/// to come.
+pub fn snapshot(
+    view: &View,
+    notes: &[String],
+    recording: Recording,
+    is_over: bool,
+    selection: &Selection,
+) -> Snapshot {
+    let info = view.info();
+    let mut report = selection.report();
+    recording.correct(is_over, &mut report);
+    let window = report.window;
+    let elapsed_ns = match recording.lacks.time && recording.taken.is_none() {
+        true => 0,
+        false => window.end_ns.saturating_sub(window.start_ns),
+    };
+    Snapshot {
+        elapsed: Duration::from_nanos(elapsed_ns),
+        report: Arc::new(report),
+        query: selection.query().clone(),
+        offered: selection.offered(),
+        view: Some(view.clone()),
+        health: Health {
+            lost: info.lost,
+            lost_run: info.lost,
+            taken_run: selection.samples(),
+            notes: notes.iter().chain(&info.notes).cloned().collect(),
+            ..Health::default()
+        },
+        host: Arc::new(Host {
+            name: info.host.clone(),
+            kernel: info.kernel.clone(),
+            arch: info.arch.clone(),
+            cpus: info.cpus,
+        }),
+        rate_hz: info.rate_hz,
+        scope: info.scope.as_str().into(),
+        window: Span::All,
+        target: match is_over {
+            true => TargetState::Recorded,
+            false => TargetState::Running,
+        },
+        recording: Some(recording),
+        ..Snapshot::default()
+    }
+}
+
+/// What the header says of a file.
+pub fn recording(name: &str, view: &View, lacks: Lacks, broken: Option<&str>) -> Recording {
+    Recording {
+        name: name.into(),
+        broken: broken.map(Into::into),
+        taken: taken(view, SystemTime::now()),
+        lacks,
+    }
+}
+
+/// When it begins, and how long before now. Files that do not say when they
+/// were taken begin in 1970; clocks of two machines differ.
+fn taken(view: &View, now: SystemTime) -> Option<(u64, Duration)> {
+    let begin_ms = view.begin_ns()? / 1_000_000;
+    let epoch_ms = view.info().epoch_unix_ms;
+    let taken_ms = begin_ms.checked_add_signed(epoch_ms)?;
+    if epoch_ms <= 0 {
+        return None;
+    }
+    let then = UNIX_EPOCH.checked_add(Duration::from_millis(taken_ms))?;
+    Some((taken_ms, now.duration_since(then).unwrap_or_default()))
+}

@@ -1,0 +1,78 @@
+//! *Asking* the profile for what the engine's own report does not answer. The
+//! answer is a snapshot like the engine's, found on a thread of its own: every
+//! view draws it in the same way.
+
+use super::knobs::Knobs;
+use crate::snapshot::{Snapshot, TargetState};
+use profile::Cancel;
+use std::sync::Arc;
+
+/// Asks for a snapshot of what the knobs say.
+#[derive(Debug, Clone)]
+pub struct ReportQuestion {
+    pub key: ReportKey,
+    base: Arc<Snapshot>,
+    knobs: Knobs,
+}
+
+/// What tells one question from the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportKey {
+    /// How often the knobs had been turned.
+    pub turn: u64,
+    /// The engine's snapshot.
+    pub generation: u64,
+}
+
+#[derive(Debug)]
+pub struct ReportAnswer {
+    pub key: ReportKey,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl PartialEq for ReportQuestion {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for ReportQuestion {}
+
+impl ReportQuestion {
+    /// Nothing where the snapshot comes from no store.
+    pub fn new(base: &Arc<Snapshot>, knobs: &Knobs, turn: u64) -> Option<Self> {
+        base.view.as_ref()?;
+        Some(ReportQuestion {
+            key: ReportKey {
+                turn,
+                generation: base.generation,
+            },
+            base: Arc::clone(base),
+            knobs: knobs.clone(),
+        })
+    }
+
+    /// Nothing if it was cancelled.
+    pub fn answer(self, cancel: &Cancel) -> Option<ReportAnswer> {
+        let ReportQuestion { key, base, knobs } = self;
+        let query = knobs.query(base.report.window.end_ns);
+        let selection = base.view.as_ref()?.select(&query, cancel).ok()?;
+        let mut report = selection.report();
+        let mut snapshot = (*base).clone();
+        if let Some(recording) = &snapshot.recording {
+            recording.correct(snapshot.target == TargetState::Recorded, &mut report);
+        }
+        if let Some(losses) = &snapshot.losses {
+            let window = report.window;
+            snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
+        }
+        snapshot.offered = selection.offered();
+        snapshot.report = Arc::new(report);
+        snapshot.query = query;
+        snapshot.turn = key.turn;
+        Some(ReportAnswer {
+            key,
+            snapshot: Arc::new(snapshot),
+        })
+    }
+}

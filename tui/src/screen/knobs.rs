@@ -1,0 +1,102 @@
+//! The *knobs* say what is counted and in which unit. Each is turned by itself
+//! and leaves the others where they are.
+
+use crate::snapshot::Span;
+use profile::{Filter, ProcessId, Query, Scope, TimeRange};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Knobs {
+    /// From the outside to the inside.
+    pub scope: Vec<Narrowing>,
+    pub window: Window,
+    pub filter: Filter,
+}
+
+/// One step from the whole towards a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowing {
+    pub part: Part,
+    /// `postgres[4121]`, `3 processes`
+    pub words: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Processes(Vec<ProcessId>),
+    /// Each with its process.
+    Threads(Vec<(ProcessId, u32)>),
+}
+
+/// The time that is looked at, on the clock of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// Up to now.
+    Last(Span),
+    /// From a mark up to now.
+    Since { mark_ns: u64 },
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window::Last(Span::default())
+    }
+}
+
+impl Window {
+    pub fn shorter(self) -> Window {
+        match self {
+            Window::Last(span) => Window::Last(span.shorter()),
+            Window::Since { .. } => Window::default(),
+        }
+    }
+
+    pub fn longer(self) -> Window {
+        match self {
+            Window::Last(span) => Window::Last(span.longer()),
+            Window::Since { .. } => Window::Last(Span::All),
+        }
+    }
+
+    fn until(self, now_ns: u64) -> TimeRange {
+        match self {
+            Window::Last(Span::Seconds(seconds)) => {
+                TimeRange::last(Duration::from_secs(seconds.into()), now_ns)
+            }
+            Window::Last(Span::All) => TimeRange::last(Duration::MAX, now_ns),
+            Window::Since { mark_ns } => TimeRange::between(mark_ns.min(now_ns), now_ns),
+        }
+    }
+}
+
+impl Knobs {
+    pub fn new(window: Window) -> Self {
+        Knobs {
+            window,
+            ..Knobs::default()
+        }
+    }
+
+    /// Whether the same samples count.
+    pub fn asks_the_same(&self, other: &Knobs) -> bool {
+        self.window == other.window && self.scope == other.scope && self.filter == other.filter
+    }
+
+    /// What they ask a profile that has come in up to `now_ns`.
+    pub fn query(&self, now_ns: u64) -> Query {
+        let mut scope = Scope::default();
+        // What is further inside was chosen among what was left.
+        for narrowing in &self.scope {
+            match &narrowing.part {
+                Part::Processes(processes) => scope.processes.clone_from(processes),
+                Part::Threads(threads) => scope.threads.clone_from(threads),
+            }
+        }
+        Query {
+            scope,
+            window: self.window.until(now_ns),
+            filter: self.filter.clone(),
+        }
+    }
+}

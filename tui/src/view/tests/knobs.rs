@@ -1,0 +1,277 @@
+//! Scope, window and filter: what they count, what they say, and the way back.
+
+use super::{ASCII, Hand, compare};
+use crate::screen::View;
+use crate::screen::knobs::Window;
+use crate::snapshot::{Lacks, Recording, Snapshot, Span, TargetState};
+use crate::view::fixture::{postgres, tree_step};
+use crate::view::rules;
+use crossterm::event::KeyCode;
+use proptest::prelude::*;
+use std::time::Duration;
+
+const SIZES: [(u16, u16); 3] = [(60, 16), (80, 24), (120, 40)];
+
+fn hand(width: u16, height: u16) -> Hand {
+    let mut hand = Hand::new(width, height);
+    hand.show(tree_step(0)).wait(2_000);
+    hand
+}
+
+fn line(hand: &Hand, number: usize) -> String {
+    let frame = hand.frame();
+    frame.lines().nth(number).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn narrowed_and_filtered_at_every_size() {
+    for (width, height) in SIZES {
+        let mut hand = hand(width, height);
+        hand.keys("4\n");
+        hand.keys("/LWLock\nx").code(KeyCode::Esc);
+        hand.looks_like(&format!("knobs-{width}x{height}"));
+        let ascii = rules::frame(&hand.app, &ASCII);
+        compare(&format!("knobs-{width}x{height}-ascii"), &ascii);
+    }
+}
+
+#[test]
+fn enter_narrows_to_a_process_and_backspace_leads_back() {
+    let mut hand = hand(80, 24);
+    hand.keys("4");
+    let before = hand.frame();
+    hand.keys("\n");
+    assert_eq!(hand.app.view, View::Functions);
+    assert!(
+        line(&hand, 1).starts_with("… › postgres[4121]")
+            || line(&hand, 1).contains("› postgres[4121] › postgres[4121]")
+    );
+    hand.keys("\u{8}");
+    assert_eq!(hand.frame(), before);
+    hand.keys("]");
+    assert_eq!(hand.app.view, View::Functions);
+    hand.keys("[");
+    assert_eq!(hand.frame(), before);
+}
+
+#[test]
+fn an_excluded_function_takes_its_stacks_along() {
+    let mut hand = hand(120, 40);
+    assert_eq!(hand.app.shown.report.samples, 3_277);
+    hand.keys("/LWLock\n\u{1b}x");
+    assert_eq!(hand.app.shown.report.samples, 3_277 - 321);
+    assert_eq!(hand.app.shown.offered, 3_277);
+    assert!(
+        line(&hand, 1).contains("filter !fn:LWLockAcquire keeps 90.2%"),
+        "{}",
+        line(&hand, 1)
+    );
+    // Another one, then both away again, one by one.
+    hand.keys("/PinBuf\n\u{1b}x");
+    assert_eq!(hand.app.shown.report.samples, 3_277 - 321 - 144);
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.shown.report.samples, 3_277 - 321);
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.shown.report.samples, 3_277);
+    assert!(line(&hand, 1).contains("filter none"));
+}
+
+#[test]
+fn a_filter_is_typed_and_says_where_it_is_wrong() {
+    let mut hand = hand(80, 24);
+    hand.keys("\\").looks_like("filter-empty");
+    hand.keys("main comn:x").looks_like("filter-wrong");
+    hand.keys("\n");
+    assert!(
+        hand.app.knobs.filter.is_empty(),
+        "a wrong one is not applied"
+    );
+    hand.code(KeyCode::Esc);
+    assert!(hand.app.knobs.filter.is_empty());
+    hand.keys("\\fn:nothing_like_it\n");
+    assert_eq!(
+        line(&hand, 3),
+        r" ■ NO MATCH filter focus:fn:nothing_like_it keeps 0 of 3,277.  Bksp: undo"
+    );
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.shown.report.samples, 3_277);
+}
+
+#[test]
+fn the_kernel_is_hidden_then_alone_then_there_again() {
+    let mut hand = hand(80, 24);
+    let filter = |hand: &Hand| hand.app.knobs.filter.to_string();
+    for expected in ["hide:kind:kernel", "only:kind:kernel", ""] {
+        hand.keys("K");
+        assert_eq!(filter(&hand), expected);
+    }
+    hand.keys("RU");
+    assert_eq!(filter(&hand), "fold:recursion hide:kind:user");
+    hand.keys("R");
+    assert_eq!(filter(&hand), "hide:kind:user");
+}
+
+#[test]
+fn a_mark_begins_a_window_and_the_window_keys_leave_it() {
+    let mut hand = hand(80, 24);
+    hand.keys("m");
+    assert!(
+        line(&hand, 1).contains("since mark (0s)"),
+        "{}",
+        line(&hand, 1)
+    );
+    assert_eq!(hand.app.shown.report.samples, 0);
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.shown.report.samples, 3_277);
+    hand.keys("m,");
+    assert_eq!(hand.app.knobs.window, Window::Last(Span::Seconds(10)));
+}
+
+#[test]
+fn steps_of_the_window_are_one_step_back() {
+    let mut hand = hand(80, 24);
+    hand.keys("f..");
+    assert_eq!(hand.app.knobs.window, Window::Last(Span::All));
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.knobs.window, Window::Last(Span::Seconds(10)));
+    assert!(!hand.app.knobs.filter.is_empty(), "the other knob stays");
+}
+
+/// What `proftop open` shows.
+fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
+    let mut recording = Recording {
+        name: "before.pft".into(),
+        taken: Some((1_795_269_792_000, Duration::from_secs(3 * 86_400))),
+        ..Recording::default()
+    };
+    change(&mut recording);
+    Snapshot {
+        target: TargetState::Recorded,
+        window: Span::All,
+        recording: Some(recording),
+        busy_cpus: 0.0,
+        elapsed: Duration::from_secs(60),
+        ..tree_step(0)
+    }
+}
+
+fn file(width: u16, height: u16, change: impl FnOnce(&mut Recording)) -> Hand {
+    let mut hand = Hand::with_window(width, height, Span::All);
+    hand.show(recorded(change));
+    hand
+}
+
+#[test]
+fn a_file_at_every_size() {
+    for (width, height) in SIZES {
+        let hand = file(width, height, |_| {});
+        hand.looks_like(&format!("file-{width}x{height}"));
+        let ascii = rules::frame(&hand.app, &ASCII);
+        compare(&format!("file-{width}x{height}-ascii"), &ascii);
+    }
+}
+
+#[test]
+fn a_file_has_other_windows() {
+    let mut hand = file(80, 24, |_| {});
+    hand.keys(",");
+    assert_eq!(hand.app.knobs.window, Window::Last(Span::Seconds(60)));
+    assert!(
+        hand.effects.is_empty(),
+        "there is no engine: {:?}",
+        hand.effects
+    );
+    assert!(!line(&hand, 1).contains('⟳'));
+    hand.keys("m");
+    assert!(hand.frame().contains("no samples come in"));
+}
+
+#[test]
+fn files_say_what_they_lack() {
+    let broken = file(80, 24, |recording| {
+        recording.broken =
+            Some("the recording was cut off inside a block: the rest is whole".into());
+    });
+    assert_eq!(
+        line(&broken, 3),
+        " ■ CUT    the recording was cut off inside a block: the rest is whole"
+    );
+    let mut folded = file(80, 24, |recording| {
+        recording.taken = None;
+        recording.lacks = Lacks {
+            time: true,
+            people: true,
+        };
+    });
+    assert!(line(&folded, 3).contains("It has no times and no numbers of processes"));
+    folded.keys(",");
+    assert!(folded.frame().contains("it has one window"));
+    folded.keys("5").looks_like("file-without-threads");
+    let reading = Snapshot {
+        target: TargetState::Running,
+        ..recorded(|_| {})
+    };
+    let mut hand = Hand::with_window(80, 24, Span::All);
+    hand.show(reading);
+    assert!(line(&hand, 0).contains("READING before.pft 00:01:00"));
+}
+
+#[test]
+fn a_snapshot_without_a_store_cannot_be_asked() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres()).keys("x\\main\n4v\n5\n");
+    hand.keys(&"\u{8}".repeat(9));
+    assert!(hand.app.knobs.filter.is_empty() && hand.app.knobs.scope.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever one does, as many steps back as were taken lead to where one
+    /// was: view, query, order and selection.
+    #[test]
+    fn the_way_back_leads_there(
+        start in prop::sample::select(vec!["", "jjj", "sjj", "4", "5", "Ij"]),
+        keys in prop::collection::vec(prop::sample::select(vec![
+            "f", "x", "H", "D", "K", "U", "R", "4\n", "5\n", ",", ".", "j", "1", "2", "s",
+        ]), 1..12),
+    ) {
+        let mut hand = hand(80, 24);
+        hand.keys(start);
+        let (place, frame) = (hand.app.knobs.clone(), hand.frame());
+        let view = hand.app.view;
+        for keys in &keys {
+            hand.keys(keys);
+            rules::frame(&hand.app, &super::UTF8);
+        }
+        hand.keys(&"\u{8}".repeat(24));
+        prop_assert_eq!(&hand.app.knobs, &place);
+        // A view that was only switched to is no step.
+        hand.keys(&view.digit().to_string());
+        let moved = keys.iter().any(|keys| matches!(*keys, "j" | "s"));
+        if !moved {
+            hand.keys("i\u{1b}");
+            let detail = |frame: &str| frame.lines().skip(3).take(18).map(String::from).collect::<Vec<_>>();
+            prop_assert_eq!(detail(&hand.frame()), detail(&frame));
+        }
+    }
+
+    /// One more clause never adds a sample, and turning one knob leaves the
+    /// others.
+    #[test]
+    fn filters_only_take_away(
+        keys in prop::collection::vec(prop::sample::select(vec!["f", "x", "jx", "jjf", "jH"]), 1..8),
+    ) {
+        let mut hand = hand(80, 24);
+        let mut last = hand.app.shown.report.samples;
+        for keys in keys {
+            let before = hand.app.knobs.clone();
+            hand.keys(keys);
+            let samples = hand.app.shown.report.samples;
+            prop_assert!(samples <= last, "{samples} after {last}");
+            prop_assert_eq!(&hand.app.knobs.scope, &before.scope);
+            prop_assert_eq!(&hand.app.knobs.window, &before.window);
+            last = samples;
+        }
+    }
+}
