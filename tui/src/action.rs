@@ -26,8 +26,13 @@ pub enum Action {
     SortLeft,
     SortRight,
     Invert,
+    /// From a function to its page.
+    Page,
+    /// From a page to the one of the selected row.
+    Follow,
     /// From a function to its place in the tree.
     Callers,
+    CopyStack,
     Fold(FoldAction),
     HotPath,
     Left,
@@ -75,6 +80,8 @@ pub enum Scope {
     Functions,
     Tree,
     Flame,
+    /// On the page of a function.
+    Page,
     /// In the tree and the flame graph.
     Calls,
     /// In the tables of processes and threads.
@@ -101,10 +108,38 @@ pub struct Binding {
 pub const BINDINGS: &[Binding] = &[
     here(
         Scope::Functions,
-        Action::Callers,
+        Action::Page,
         &[Key::Code(KeyCode::Enter)],
         "callers",
+        "its callers and callees",
+    ),
+    here(
+        Scope::Functions,
+        Action::Callers,
+        &[Key::Char('t')],
+        "",
         "its callers, as a tree",
+    ),
+    here(
+        Scope::Page,
+        Action::Follow,
+        &[Key::Code(KeyCode::Enter)],
+        "its page",
+        "the page of this one",
+    ),
+    here(
+        Scope::Page,
+        Action::Callers,
+        &[Key::Char('t')],
+        "tree",
+        "the callers as a tree",
+    ),
+    here(
+        Scope::Page,
+        Action::CopyStack,
+        &[Key::Char('Y')],
+        "copy stack",
+        "copy the heaviest stack",
     ),
     here(
         Scope::Tree,
@@ -224,6 +259,13 @@ pub const BINDINGS: &[Binding] = &[
         &[Key::Char('D')],
         "",
         "hide its whole module",
+    ),
+    here(
+        Scope::Calls,
+        Action::Page,
+        &[Key::Char('p')],
+        "page",
+        "the function's page",
     ),
     here(
         Scope::Rows,
@@ -501,12 +543,18 @@ impl Scope {
         match self {
             Scope::Everywhere => true,
             Scope::Rows => view != View::Health,
-            Scope::Tables => !matches!(view, View::Tree | View::Flame | View::Health),
+            Scope::Tables => {
+                matches!(view, View::Functions | View::Processes | View::Threads)
+            }
             Scope::Functions => view == View::Functions,
             Scope::People => matches!(view, View::Processes | View::Threads),
-            Scope::Code => matches!(view, View::Functions | View::Tree | View::Flame),
+            Scope::Code => matches!(
+                view,
+                View::Functions | View::Tree | View::Flame | View::Page
+            ),
             Scope::Tree => view == View::Tree,
             Scope::Flame => view == View::Flame,
+            Scope::Page => view == View::Page,
             Scope::Calls => matches!(view, View::Tree | View::Flame),
         }
     }
@@ -550,7 +598,7 @@ mod tests {
 
     #[test]
     fn no_key_means_two_things() {
-        for view in View::ALL {
+        for view in View::ALL.into_iter().chain([View::Page]) {
             let keys: Vec<Key> = bindings(view)
                 .flat_map(|b| b.keys.iter().copied())
                 .collect();

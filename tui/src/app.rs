@@ -27,6 +27,8 @@ mod knobs;
 mod links;
 /// Clicks and the wheel.
 mod mouse;
+/// Pages of functions.
+mod page;
 /// Keys of the call tree and the flame graph.
 mod tree;
 
@@ -229,6 +231,11 @@ impl App {
                 let flame = &self.views.flame;
                 Some((flame.find()?, flame.found(), flame.bar_count()))
             }
+            View::Page => {
+                let page = &self.views.page;
+                let (found, rows) = page.found();
+                Some((page.find()?, (found, 0), rows))
+            }
             View::Processes => of(&self.views.processes),
             View::Threads => of(&self.views.threads),
             View::Health => None,
@@ -272,7 +279,7 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.update(report, sort),
             // They come by themselves.
-            View::Tree | View::Flame => return,
+            View::Tree | View::Flame | View::Page => return,
             View::Processes => self.views.processes.update(report, sort),
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
@@ -290,6 +297,7 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.resize(height),
             View::Tree => self.views.tree.resize(height),
+            View::Page => self.views.page.resize(self.size.width, height),
             // One line is the legend's.
             View::Flame => self.views.flame.resize(self.size.width, height - 1),
             View::Processes => self.views.processes.resize(height),
@@ -315,6 +323,7 @@ impl App {
             View::Functions => self.views.functions.go(motion, report),
             View::Tree => self.views.tree.go(motion),
             View::Flame => self.views.flame.go(motion),
+            View::Page => self.views.page.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads.go(motion, report),
             View::Health => self.views.health.go(motion),
@@ -327,6 +336,7 @@ impl App {
             View::Functions => self.views.functions.select_line(line, report),
             View::Tree => self.views.tree.select_line(line),
             View::Flame => self.views.flame.select_cell(column, line),
+            View::Page => self.views.page.select_line(line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads.select_line(line, report),
             View::Health => self.views.health.select_line(line),
@@ -355,6 +365,7 @@ impl App {
             View::Functions => self.views.functions.set_find(find, report),
             View::Tree => self.views.tree.set_find(find),
             View::Flame => self.views.flame.set_find(find),
+            View::Page => self.views.page.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads.set_find(find, report),
             View::Health => {}
@@ -367,6 +378,7 @@ impl App {
             View::Functions => self.views.functions.select_found(down, including, report),
             View::Tree => self.views.tree.select_found(down, including),
             View::Flame => self.views.flame.select_found(down, including),
+            View::Page => self.views.page.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self.views.threads.select_found(down, including, report),
             View::Health => None,
@@ -392,6 +404,7 @@ impl App {
                 Some(tree.name(tree.selected()?)?.to_string())
             }
             View::Flame => Some(self.views.flame.selected()?.name.to_string()),
+            View::Page => Some(self.views.page.selected_function()?.name.to_string()),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads.selected(report)),
             View::Health => None,
@@ -404,7 +417,7 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
-            View::Tree | View::Flame | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Health => {}
         }
     }
 
@@ -414,7 +427,7 @@ impl App {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
             View::Threads => self.views.threads.sort_by(column, report),
-            View::Tree | View::Flame | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Health => {}
         }
     }
 
@@ -424,6 +437,7 @@ impl App {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
             View::Flame => self.views.flame.invert(),
+            View::Page => {}
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads.invert(report),
             View::Health => {}

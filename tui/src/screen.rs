@@ -24,6 +24,8 @@ pub mod history;
 pub mod knobs;
 /// A line of text while it is typed.
 pub mod line_edit;
+/// The page of one function.
+pub mod page;
 /// The processes as a table.
 pub mod processes;
 /// What views ask beyond the snapshot, and the answers.
@@ -49,6 +51,8 @@ pub enum View {
     Functions,
     Tree,
     Flame,
+    /// Of one function; it has no tab.
+    Page,
     Processes,
     Threads,
     Health,
@@ -66,7 +70,7 @@ impl View {
 
     pub fn digit(self) -> char {
         match self {
-            View::Functions => '1',
+            View::Functions | View::Page => '1',
             View::Tree => '2',
             View::Flame => '3',
             View::Processes => '4',
@@ -78,7 +82,7 @@ impl View {
     /// As in the tab line.
     pub fn short_name(self) -> &'static str {
         match self {
-            View::Functions => "Func",
+            View::Functions | View::Page => "Func",
             View::Tree => "Tree",
             View::Flame => "Flame",
             View::Processes => "Proc",
@@ -92,6 +96,7 @@ impl View {
             View::Functions => "Functions",
             View::Tree => "Call tree",
             View::Flame => "Flame graph",
+            View::Page => "Function",
             View::Processes => "Processes",
             View::Threads => "Threads",
             View::Health => "Health",
@@ -116,7 +121,16 @@ impl View {
     }
 
     fn position(self) -> usize {
-        Self::ALL.iter().position(|view| *view == self).unwrap_or(0)
+        let tab = self.tab();
+        Self::ALL.iter().position(|view| *view == tab).unwrap_or(0)
+    }
+
+    /// The view whose tab is open.
+    pub fn tab(self) -> View {
+        match self {
+            View::Page => View::Functions,
+            view => view,
+        }
     }
 }
 
@@ -126,6 +140,7 @@ pub struct Views {
     pub functions: table::Table<FunctionRow>,
     pub tree: tree::Tree,
     pub flame: flame::Flame,
+    pub page: page::Page,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,

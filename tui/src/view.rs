@@ -29,6 +29,7 @@ mod help;
 /// Which files' symbols are being read.
 mod loading;
 mod output;
+mod page;
 mod processes;
 /// What is below the last row, summed up.
 mod rest;
@@ -89,7 +90,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Functions => functions::head_at(geometry.width, theme, x),
         View::Processes => processes::head_at(geometry.width, x),
         View::Threads => threads::head_at(geometry.width, x),
-        View::Tree | View::Flame | View::Health => None,
+        View::Tree | View::Flame | View::Page | View::Health => None,
     }
 }
 
@@ -137,6 +138,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         View::Functions => functions::render(app, theme, frame, heads, body),
         View::Tree => tree::render(app, theme, frame, heads, body),
         View::Flame => flame::render(app, theme, frame, heads, body),
+        View::Page => page::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),

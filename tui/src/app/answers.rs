@@ -11,6 +11,7 @@ impl App {
         let question = match self.view {
             View::Tree => Question::Tree(self.views.tree.question(&self.shown)?),
             View::Flame => Question::Flame(self.views.flame.question(&self.shown)?),
+            View::Page => Question::Page(self.views.page.question(&self.shown)?),
             View::Functions | View::Processes | View::Threads | View::Health => return None,
         };
         Some(Effect::Ask(question))
@@ -22,6 +23,7 @@ impl App {
             Answer::Report(answer) => return self.receive_report(&answer),
             Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
             Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
+            Answer::Page(answer) => self.views.page.receive(answer, is_calm),
         };
         if is_shown {
             self.calm.sorted(self.now);
@@ -35,6 +37,7 @@ impl App {
             && match self.view {
                 View::Tree => self.views.tree.take_waiting(),
                 View::Flame => self.views.flame.take_waiting(),
+                View::Page => self.views.page.take_waiting(),
                 View::Functions | View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
@@ -47,6 +50,7 @@ impl App {
         match self.view {
             View::Tree => self.views.tree.release(),
             View::Flame => self.views.flame.release(),
+            View::Page => self.views.page.release(),
             View::Functions | View::Processes | View::Threads | View::Health => {}
         }
     }

@@ -46,6 +46,8 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Invert => app.invert(),
         Action::Freeze => app.freeze_or_go_on(),
         Action::Explain => app.detail = Detail::Explain,
+        Action::Page => app.open_page(),
+        Action::Follow => app.follow(),
         Action::Callers => app.open_callers(),
         Action::Fold(action) => app.fold(action),
         Action::HotPath => app.open_hot_path(),
@@ -76,7 +78,8 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Quit => vec![Effect::Quit],
         Action::Suspend => vec![Effect::Suspend],
         Action::Redraw => vec![Effect::Redraw],
-        Action::Copy => copy(app),
+        Action::Copy => copy(app, App::selected_name),
+        Action::CopyStack => copy(app, |app| app.views.page.stack()),
         Action::Mouse => {
             app.mouse = !app.mouse;
             app.detail = Detail::Notice(Notice::Mouse(app.mouse));
@@ -117,8 +120,8 @@ fn as_motion(action: Action) -> Option<Motion> {
     })
 }
 
-fn copy(app: &mut App) -> Vec<Effect> {
-    let Some(name) = app.selected_name() else {
+fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
+    let Some(name) = what(app) else {
         return Vec::new();
     };
     app.detail = Detail::Notice(Notice::Copied(name.clone()));

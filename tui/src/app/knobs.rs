@@ -66,11 +66,12 @@ impl App {
         self.history.leave(place);
     }
 
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         Place {
             view: self.view,
             knobs: self.knobs.clone(),
             functions: self.views.functions.place(),
+            page: self.views.page.place(),
             processes: self.views.processes.place(),
             threads: self.views.threads.place(),
         }
@@ -95,6 +96,9 @@ impl App {
         self.views.functions.return_to(place.functions);
         self.views.processes.return_to(place.processes);
         self.views.threads.return_to(place.threads);
+        if let Some(page) = place.page {
+            self.views.page.open(page);
+        }
         // Nothing is carried along: it was left like that.
         if place.view != self.view {
             self.release();
@@ -286,6 +290,11 @@ impl App {
             }
             View::Flame => {
                 let function = self.views.flame.selected()?.function.as_ref()?;
+                (function.role == Role::Function)
+                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
+            }
+            View::Page => {
+                let function = self.views.page.selected_function()?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }

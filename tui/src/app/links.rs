@@ -12,6 +12,7 @@ impl App {
             View::Functions => self.linked = self.views.functions.held(),
             View::Tree => self.linked = self.views.tree.side().held_function(),
             View::Flame => self.linked = self.views.flame.held_function(),
+            View::Page => self.linked = self.views.page.function(),
             // Functions are not selected there, and none is forgotten.
             View::Processes | View::Threads | View::Health => {}
         }

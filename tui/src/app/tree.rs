@@ -7,10 +7,12 @@ use crate::screen::{Detail, Notice, View};
 impl App {
     /// Where the selected function is called from.
     pub(super) fn open_callers(&mut self) {
-        let Some(line) = self.views.functions.selected(&self.shown.report) else {
+        let Some(function) = self.function_here() else {
             return;
         };
-        let (function, was_on_top) = (line.row.id, line.row.self_samples > 0);
+        let report = &self.shown.report;
+        let row = report.find_function(function);
+        let was_on_top = row.is_some_and(|at| report.functions[at].self_samples > 0);
         self.remember();
         self.open(View::Tree);
         self.views.tree.look_for(function, was_on_top);

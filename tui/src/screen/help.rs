@@ -53,6 +53,14 @@ const FLAME_WORDS: &[(&str, &str)] = &[
     ("", "cells, merged: zoom in"),
 ];
 
+const PAGE_WORDS: &[(&str, &str)] = &[
+    ("OF IT", "share of the samples that"),
+    ("", "have the function on them"),
+    ("callers", "of its outermost call"),
+    ("callees", "of its innermost one; each"),
+    ("", "side adds up to all of it"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
@@ -72,6 +80,7 @@ pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
     let words = match view {
         View::Tree => TREE_WORDS,
         View::Flame => FLAME_WORDS,
+        View::Page => PAGE_WORDS,
         _ => &[],
     };
     left.extend(words.iter().map(|(word, text)| entry(word, text)));
@@ -130,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_line_fits_its_column() {
-        for view in View::ALL {
+        for view in View::ALL.into_iter().chain([View::Page]) {
             for ascii in [false, true] {
                 for line in columns(view, ascii).iter().flatten() {
                     assert!(line.text.width() <= COLUMN_WIDTH, "{:?}", line.text);

@@ -3,6 +3,7 @@
 
 use super::View;
 use super::knobs::Knobs;
+use super::page::Place as PagePlace;
 use super::table::Place as TablePlace;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
@@ -15,6 +16,7 @@ pub struct Place {
     pub view: View,
     pub knobs: Knobs,
     pub functions: TablePlace<FunctionRow>,
+    pub page: Option<PagePlace>,
     pub processes: TablePlace<ProcessRow>,
     pub threads: TablePlace<ThreadRow>,
 }

@@ -3,9 +3,10 @@
 //! sample of the window, and only while somebody looks at the view.
 
 use super::asking::{ReportAnswer, ReportQuestion};
+use super::page::PageAnswer;
 use super::tree::{TreeAnswer, TreeWanted};
 use crate::snapshot::Snapshot;
-use profile::{Cancel, Query, Selection, View};
+use profile::{Cancel, FunctionId, Query, Selection, View};
 use std::sync::Arc;
 
 /// One of any view.
@@ -15,6 +16,7 @@ pub enum Question {
     Report(ReportQuestion),
     Tree(Ask<TreeWanted>),
     Flame(Ask<TreeWanted>),
+    Page(Ask<FunctionId>),
 }
 
 /// What was found, with the key that it was asked by.
@@ -23,6 +25,7 @@ pub enum Answer {
     Report(Arc<ReportAnswer>),
     Tree(Arc<TreeAnswer>),
     Flame(Arc<TreeAnswer>),
+    Page(Arc<PageAnswer>),
 }
 
 impl Question {
@@ -32,6 +35,7 @@ impl Question {
             Question::Report(question) => Answer::Report(Arc::new(question.answer(cancel)?)),
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
+            Question::Page(ask) => Answer::Page(Arc::new(PageAnswer::new(ask, cancel)?)),
         })
     }
 }
@@ -45,6 +49,10 @@ pub struct Ask<W> {
 }
 
 impl<W> Ask<W> {
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
     pub fn select(&self, cancel: &Cancel) -> Option<Selection> {
         self.view.select(&self.query, cancel).ok()
     }

@@ -20,6 +20,7 @@ impl Tab {
 pub const HELP: &str = "? help";
 
 pub fn tabs(open: View, width: u16) -> Vec<Tab> {
+    let open = open.tab();
     let long = |view: View| format!("{} {}", view.digit(), view.short_name());
     let room = usize::from(width).saturating_sub(HELP.len() + 1);
     let needed: usize = View::ALL.iter().map(|view| long(*view).len() + 2).sum();

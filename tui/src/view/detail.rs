@@ -2,7 +2,7 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, flame, footer, functions, processes, text, tree, units};
+use super::{explain, flame, footer, functions, page, processes, text, tree, units};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -54,6 +54,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
         },
         View::Tree => tree::detail(app, width, theme),
         View::Flame => flame::words::detail(app, width),
+        View::Page => page::words::detail(app, width),
         View::Processes => app
             .views
             .processes

@@ -134,6 +134,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Threads => "thread",
         View::Tree => "open row",
         View::Flame => "frame here",
+        View::Page => "row here",
         View::Health => "line",
     };
     let rows = match (app.view, rows) {
@@ -141,7 +142,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         _ => units::counted(rows as u64, noun),
     };
     // Rows of the tree hold one another: their samples do not add up.
-    if app.view == View::Tree {
+    if matches!(app.view, View::Tree | View::Page) {
         return format!("in {rows}");
     }
     format!(

@@ -156,8 +156,8 @@ fn live_word(app: &App) -> &'static str {
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
     let unit = match app.view {
-        View::Functions | View::Tree | View::Flame | View::Health => "unit %",
         View::Processes | View::Threads => "unit CPU",
+        _ => "unit %",
     };
     let optional = |rank, text: &str| Segment::new(rank, [text.to_owned(), String::new()]);
     let segments = vec![

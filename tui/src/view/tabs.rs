@@ -10,7 +10,7 @@ use ratatui::style::Style;
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     for tab in tabs(app.view, area.width) {
-        let style = if tab.view == app.view {
+        let style = if tab.view == app.view.tab() {
             theme.title()
         } else if tab.view.lacking(&app.shown).is_some() {
             theme.dim()

@@ -21,6 +21,8 @@ mod bytes;
 mod flame;
 /// What is counted, and recordings.
 mod knobs;
+/// The page of a function.
+mod page;
 /// Many random events, many frames.
 mod random;
 /// The call tree.

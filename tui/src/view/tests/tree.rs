@@ -93,16 +93,16 @@ fn left_closes_and_then_goes_to_the_caller() {
 }
 
 #[test]
-fn enter_on_a_function_opens_its_callers() {
+fn the_callers_of_a_function_are_a_tree() {
     let mut hand = Hand::new(80, 24);
-    hand.show(tree_step(0)).keys("/copy_user\n\n");
+    hand.show(tree_step(0)).keys("/copy_user\nt");
     assert_eq!(hand.app.view, View::Tree);
     assert_eq!(selected(&hand).0, "copy_user_generic");
     hand.looks_like("tree-callers");
     hand.keys("\u{8}");
     assert_eq!(hand.app.view, View::Functions);
     // What never was on top of a stack is found from the root.
-    hand.keys("/main$\nn").keys("\n");
+    hand.keys("/main$\nn").keys("t");
     let (name, samples, _) = selected(&hand);
     assert!(name == "main" || name == "__libc_start_main", "{name}");
     assert_eq!(samples, 3_208);

@@ -1,0 +1,38 @@
+//! To the page of a function, and from there to others.
+
+use super::App;
+use crate::screen::View;
+use crate::screen::page::{Follow, Place};
+use profile::FunctionId;
+
+impl App {
+    /// The function that is selected.
+    pub(super) fn function_here(&self) -> Option<FunctionId> {
+        match self.view {
+            View::Functions => {
+                let line = self.views.functions.selected(&self.shown.report)?;
+                Some(line.row.id)
+            }
+            View::Tree => self.views.tree.selected()?.function_id(),
+            View::Flame => Some(self.views.flame.selected()?.function.as_ref()?.id),
+            View::Page => self.views.page.function(),
+            View::Processes | View::Threads | View::Health => None,
+        }
+    }
+
+    pub(super) fn open_page(&mut self) {
+        if let Some(function) = self.function_here() {
+            self.remember();
+            self.views.page.open(Place::new(function));
+            self.open(View::Page);
+        }
+    }
+
+    pub(super) fn follow(&mut self) {
+        let before = self.place();
+        if let Follow::Page(function) = self.views.page.follow() {
+            self.history.leave(before);
+            self.views.page.open(Place::new(function));
+        }
+    }
+}

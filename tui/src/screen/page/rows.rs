@@ -1,0 +1,174 @@
+//! The rows of a page. As many callers and callees as leave room for the rest
+//! are rows of their own; the others are one row, until it is opened.
+
+use super::{PageAnswer, Place};
+use profile::FunctionId;
+use profile::query::{Neighbour, NeighbourKind};
+use unicode_width::UnicodeWidthStr;
+
+/// One line of the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageRow {
+    Caller(Neighbour),
+    /// So many more callers, with so many samples; open or not.
+    MoreCallers(usize, u64, bool),
+    Function,
+    Callees,
+    Callee(Neighbour),
+    MoreCallees(usize, u64, bool),
+    Stack,
+    /// A line of the heaviest stack.
+    StackLine(String),
+    Seconds,
+    Blank,
+}
+
+/// What a row is known by from one page to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKey {
+    Caller(NeighbourKind),
+    MoreCallers,
+    Function,
+    Callee(NeighbourKind),
+    MoreCallees,
+}
+
+impl PageRow {
+    /// Nothing for rows that cannot be selected.
+    pub fn key(&self) -> Option<RowKey> {
+        match self {
+            PageRow::Caller(neighbour) => Some(RowKey::Caller(neighbour.kind)),
+            PageRow::MoreCallers(..) => Some(RowKey::MoreCallers),
+            PageRow::Function => Some(RowKey::Function),
+            PageRow::Callee(neighbour) => Some(RowKey::Callee(neighbour.kind)),
+            PageRow::MoreCallees(..) => Some(RowKey::MoreCallees),
+            PageRow::Callees
+            | PageRow::Stack
+            | PageRow::StackLine(_)
+            | PageRow::Seconds
+            | PageRow::Blank => None,
+        }
+    }
+}
+
+impl RowKey {
+    /// By the name that a function goes by now.
+    pub fn renamed(self, current: impl Fn(FunctionId) -> FunctionId) -> Self {
+        let rename = |kind| match kind {
+            NeighbourKind::Function(id) => NeighbourKind::Function(current(id)),
+            kind => kind,
+        };
+        match self {
+            RowKey::Caller(kind) => RowKey::Caller(rename(kind)),
+            RowKey::Callee(kind) => RowKey::Callee(rename(kind)),
+            key => key,
+        }
+    }
+}
+
+/// Lines of the heaviest stack: what is nearest to the leaf.
+const STACK_LINES: usize = 3;
+
+/// From so many lines on there are blank ones between the parts.
+const HEIGHT_WITH_BLANKS: usize = 17;
+
+/// Callers and callees that are shown at least.
+const ROWS_MIN: usize = 2;
+
+pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Vec<PageRow> {
+    let Some(page) = &answer.page else {
+        return Vec::new();
+    };
+    let stack = stack_lines(answer, usize::from(width).saturating_sub(4));
+    let has_blanks = height >= HEIGHT_WITH_BLANKS;
+    let stack_lines = if has_blanks { STACK_LINES } else { 1 };
+    let stack = &stack[stack.len().saturating_sub(stack_lines)..];
+    // The function, the heads of callees and stack, the time line.
+    let fixed = 4 + stack.len() + if has_blanks { 2 } else { 0 };
+    let room = height.saturating_sub(fixed);
+    let (callers, callees) = share(room, page.callers.len(), page.callees.len());
+
+    let held = |wanted: fn(NeighbourKind) -> RowKey, all: &[Neighbour]| match place.held {
+        Some(RowKey::Caller(kind) | RowKey::Callee(kind)) => (place.held == Some(wanted(kind))
+            && !all.iter().any(|neighbour| neighbour.kind == kind))
+        .then_some(Neighbour { kind, samples: 0 }),
+        _ => None,
+    };
+    let gone_caller = held(RowKey::Caller, &page.callers);
+    let gone_callee = held(RowKey::Callee, &page.callees);
+
+    let mut rows = Vec::new();
+    let (shown, more) = split(&page.callers, callers, place.all_callers, place.held);
+    rows.extend(shown.into_iter().chain(gone_caller).map(PageRow::Caller));
+    rows.extend(more.map(|(n, samples)| PageRow::MoreCallers(n, samples, place.all_callers)));
+    rows.extend(has_blanks.then_some(PageRow::Blank));
+    rows.push(PageRow::Function);
+    rows.extend(has_blanks.then_some(PageRow::Blank));
+    rows.push(PageRow::Callees);
+    let (shown, more) = split(&page.callees, callees, place.all_callees, place.held);
+    rows.extend(shown.into_iter().chain(gone_callee).map(PageRow::Callee));
+    rows.extend(more.map(|(n, samples)| PageRow::MoreCallees(n, samples, place.all_callees)));
+    rows.push(PageRow::Stack);
+    rows.extend(stack.iter().cloned().map(PageRow::StackLine));
+    rows.push(PageRow::Seconds);
+    rows
+}
+
+/// How many rows each side gets: half, and what the other does not need.
+fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
+    let half = (room / 2).max(ROWS_MIN);
+    let for_callers = callers.min(half.max(room.saturating_sub(callees)));
+    let for_callees = room.saturating_sub(for_callers).max(ROWS_MIN);
+    (for_callers.max(ROWS_MIN), for_callees)
+}
+
+/// The rows shown by themselves, and how many more with how many samples. What
+/// is selected is always shown.
+fn split(
+    all: &[Neighbour],
+    room: usize,
+    is_open: bool,
+    held: Option<RowKey>,
+) -> (Vec<Neighbour>, Option<(usize, u64)>) {
+    if all.len() <= room {
+        return (all.to_vec(), None);
+    }
+    let is_held = |kind| {
+        [RowKey::Caller(kind), RowKey::Callee(kind)].contains(&held.unwrap_or(RowKey::Function))
+    };
+    let (large, small) = all.split_at(room.saturating_sub(1));
+    let sum = small.iter().map(|neighbour| neighbour.samples).sum();
+    let more = Some((small.len(), sum));
+    if is_open {
+        return (all.to_vec(), more);
+    }
+    let mut shown = large.to_vec();
+    let (held, hidden): (Vec<Neighbour>, Vec<Neighbour>) =
+        small.iter().partition(|neighbour| is_held(neighbour.kind));
+    shown.extend(held);
+    let sum = hidden.iter().map(|neighbour| neighbour.samples).sum();
+    (shown, Some((hidden.len(), sum)).filter(|(n, _)| *n > 0))
+}
+
+/// The heaviest stack, root first, in lines of that width.
+fn stack_lines(answer: &PageAnswer, width: usize) -> Vec<String> {
+    let heaviest = answer.page.as_ref().map_or(&[][..], |page| &page.heaviest);
+    let mut lines = vec![String::new()];
+    for (at, id) in heaviest.iter().enumerate() {
+        let Some(function) = answer.functions.get(id) else {
+            continue;
+        };
+        let arrow = if at + 1 < heaviest.len() { " ›" } else { "" };
+        let word = format!("{}{arrow}", function.name);
+        let last = lines.last_mut().expect("there is always a last line");
+        if last.is_empty() {
+            last.push_str(&word);
+        } else if last.width() + 1 + word.width() <= width {
+            last.push(' ');
+            last.push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
+}

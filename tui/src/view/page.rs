@@ -1,0 +1,275 @@
+//! The page of one function: its callers, itself, its callees, its heaviest
+//! stack, and when it ran.
+
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::{text, trend, units};
+use crate::app::App;
+use crate::screen::page::{PageAnswer, PageRow, SECONDS};
+use profile::query::{FunctionPage, Neighbour, NeighbourKind};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+
+/// The selected row as text.
+pub mod words;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let layout = Layout::new(heads.width);
+    let none = ((), false);
+    table::render_heads(&layout.columns("CALLERS"), none, theme, frame, heads);
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    let page = &app.views.page;
+    let answer = page.answer();
+    let Some((answer, found)) = answer.and_then(|a| Some((a, a.page.as_ref()?))) else {
+        let text = text::cut_end(&words::why_empty(app), usize::from(body.width - 2)).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+        return;
+    };
+    let painter = Painter {
+        app,
+        theme,
+        answer,
+        found,
+        layout,
+    };
+    let mut line = Rect { height: 1, ..body };
+    for (row, is_selected) in page.shown() {
+        painter.row(row, is_selected, frame, line);
+        line.y += 1;
+    }
+}
+
+/// The columns of one width of terminal.
+struct Layout {
+    bar: u16,
+    name: u16,
+    module: u16,
+}
+
+const SHARE: u16 = 6;
+const COUNT: u16 = 9;
+/// Which column is the name.
+const NAME: usize = 2;
+
+impl Layout {
+    fn new(width: u16) -> Self {
+        let bar = match width {
+            0..72 => 8,
+            72..120 => 16,
+            _ => 30,
+        };
+        let module = if width < 72 { 0 } else { width / 6 };
+        let fixed = [SHARE, bar, COUNT, module]
+            .iter()
+            .map(|w| w + 1)
+            .sum::<u16>();
+        Layout {
+            bar,
+            module,
+            name: width.saturating_sub(fixed + 2),
+        }
+    }
+
+    fn columns(&self, name: &'static str) -> Vec<Column<()>> {
+        let mut columns = vec![
+            Column::right("OF IT%", SHARE, None),
+            Column::left("", self.bar, None),
+            Column::left(name, self.name, None),
+        ];
+        if self.module > 0 {
+            columns.push(Column::left("MODULE", self.module, None));
+        }
+        columns.push(Column::right("SMP", COUNT, None));
+        columns
+    }
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    theme: &'a Theme,
+    answer: &'a PageAnswer,
+    found: &'a FunctionPage,
+    layout: Layout,
+}
+
+impl Painter<'_> {
+    fn row(&self, row: &PageRow, is_selected: bool, frame: &mut Frame, line: Rect) {
+        match row {
+            PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
+                let name = words::neighbour(neighbour.kind, &self.app.views.page);
+                let style = match self.app.views.page.is_found(row) {
+                    true => self.theme.found(),
+                    false => Style::new(),
+                };
+                self.cells(neighbour, name, style, is_selected, frame, line);
+            }
+            PageRow::MoreCallers(count, samples, is_open)
+            | PageRow::MoreCallees(count, samples, is_open) => {
+                let name = match is_open {
+                    true => format!(
+                        "▾ the last {}; Enter: as one row",
+                        units::count(*count as u64)
+                    ),
+                    false => format!("▸ {} more; Enter: show", units::count(*count as u64)),
+                };
+                let sum = Neighbour {
+                    kind: NeighbourKind::Own,
+                    samples: *samples,
+                };
+                self.cells(&sum, name, self.theme.dim(), is_selected, frame, line);
+            }
+            PageRow::Function => self.function(is_selected, frame, line),
+            PageRow::Callees => {
+                let columns = self.layout.columns("CALLEES");
+                table::render_heads(&columns, ((), false), self.theme, frame, line);
+            }
+            PageRow::Stack => self.stack_head(frame, line),
+            PageRow::StackLine(stack) => {
+                let room = usize::from(line.width) - 2;
+                let buffer = frame.buffer_mut();
+                let stack = text::cut_end(stack, room);
+                buffer.set_stringn(line.x + 2, line.y, stack, room, Style::new());
+            }
+            PageRow::Seconds => self.seconds(frame, line),
+            PageRow::Blank => {}
+        }
+    }
+
+    fn cells(
+        &self,
+        neighbour: &Neighbour,
+        name: String,
+        style: Style,
+        is_selected: bool,
+        frame: &mut Frame,
+        line: Rect,
+    ) {
+        let plain = Style::new();
+        let all = self.found.function.total_samples;
+        let is_gone = neighbour.samples == 0;
+        let share = match is_gone {
+            true => "gone".into(),
+            false => units::percent(neighbour.samples, all),
+        };
+        let bar = bar(neighbour.samples, all, self.layout.bar.into());
+        let mut cells = vec![(share, plain), (bar, self.theme.trend()), (name, style)];
+        if self.layout.module > 0 {
+            let function = match neighbour.kind {
+                NeighbourKind::Function(id) => self.app.views.page.named(id),
+                _ => None,
+            };
+            cells.push(match function {
+                Some(f) => (f.module.to_string(), self.theme.module(f.kind)),
+                None => (String::new(), plain),
+            });
+        }
+        cells.push((units::count(neighbour.samples), plain));
+        let row = Row {
+            cells,
+            selected: is_selected,
+            gone: is_gone,
+        };
+        let columns = self.layout.columns("");
+        table::render_row(&columns, &row, NAME, self.theme, frame, line);
+    }
+
+    fn function(&self, is_selected: bool, frame: &mut Frame, line: Rect) {
+        let buffer = frame.buffer_mut();
+        let text = words::title(self.answer, self.found, usize::from(line.width) - 2);
+        let room = usize::from(line.width) - 1;
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        buffer.set_stringn(line.x + 1, line.y, text, room, bold);
+        if is_selected {
+            buffer.set_string(line.x, line.y, ">", Style::new());
+            buffer.set_style(line, self.theme.selected());
+            frame.set_cursor_position(Position::new(line.x + 1, line.y));
+        }
+    }
+
+    fn stack_head(&self, frame: &mut Frame, line: Rect) {
+        let buffer = frame.buffer_mut();
+        buffer.set_style(line, self.theme.heads());
+        let all = self.found.function.total_samples;
+        let share = units::percent(self.found.heaviest_samples, all);
+        let frames = units::counted(self.found.heaviest.len() as u64, "frame");
+        let text = format!("{share:>6} HEAVIEST STACK   {frames}");
+        buffer.set_stringn(
+            line.x + 1,
+            line.y,
+            text,
+            usize::from(line.width) - 1,
+            self.theme.heads(),
+        );
+        let copy = "Y: copy";
+        buffer.set_string(
+            line.right() - 1 - copy.len() as u16,
+            line.y,
+            copy,
+            self.theme.heads(),
+        );
+    }
+
+    fn seconds(&self, frame: &mut Frame, line: Rect) {
+        let (peak, when) = peak(&self.answer.seconds);
+        let end = match peak {
+            0 => String::new(),
+            _ => format!("  peak {when} s before the end"),
+        };
+        let room = usize::from(line.width).saturating_sub(11 + end.len());
+        let seconds = &self.answer.seconds[SECONDS - room.min(SECONDS)..];
+        let head = format!(" LAST {}s ", seconds.len());
+        let buffer = frame.buffer_mut();
+        buffer.set_string(line.x, line.y, &head, Style::new());
+        let seconds: Vec<u32> = seconds
+            .iter()
+            .map(|n| u32::try_from(*n).unwrap_or(u32::MAX))
+            .collect();
+        let max = seconds.iter().copied().max().unwrap_or(0);
+        let blocks = trend::blocks(&seconds, max);
+        let x = line.x + head.len() as u16;
+        let (x, _) = buffer.set_stringn(x, line.y, blocks, room, self.theme.trend());
+        if seconds.len() > when {
+            let left = usize::from(line.right() - x);
+            buffer.set_stringn(x, line.y, end, left, Style::new());
+        }
+    }
+}
+
+/// The most samples that a second has, and how many seconds later the end is.
+fn peak(seconds: &[u64]) -> (u64, usize) {
+    let newest_first = seconds.iter().rev().copied().enumerate();
+    let most = newest_first.max_by_key(|(when, samples)| (*samples, std::cmp::Reverse(*when)));
+    most.map_or((0, 0), |(when, samples)| (samples, when))
+}
+
+fn bar(samples: u64, all: u64, width: usize) -> String {
+    let halves = samples * 2 * width as u64 / all.max(1);
+    let full = "▇".repeat((halves / 2) as usize);
+    match halves {
+        0 if samples > 0 => "▌".into(),
+        _ if halves % 2 == 1 => full + "▌",
+        _ => full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_shares() {
+        assert_eq!(bar(1, 2, 8), "▇▇▇▇");
+        assert_eq!(bar(1, 1_000, 8), "▌");
+        assert_eq!(bar(9, 9, 4), "▇▇▇▇");
+        assert_eq!(bar(0, 9, 4), "");
+        assert_eq!(bar(5, 0, 0), "▌");
+    }
+
+    #[test]
+    fn the_newest_of_equal_peaks_counts() {
+        assert_eq!(peak(&[1, 7, 7, 2]), (7, 1));
+        assert_eq!(peak(&[]), (0, 0));
+    }
+}
