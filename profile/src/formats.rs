@@ -11,7 +11,9 @@
 //! - [`pprof`]: whole stacks with addresses and lines, for `go tool pprof` and
 //!   services that keep profiles
 //! - [`speedscope`], [`firefox`]: JSON for viewers in the browser
-//! - [`html`]: a flame graph as a page; only written
+//! - [`perf_script`], [`perf_data`]: text and records of Linux' perf; only read
+//! - [`html`], [`svg`]: a flame graph as a page or a picture; only written
+//! - [`trace`]: what ran when, for viewers of traces; only written
 //! - [`open`]: reading a file whatever its format is
 //! - [`import`]: what readers of other tools' files have in common
 //! - [`json`]: strings and columns of JSON
@@ -22,9 +24,13 @@ pub mod html;
 mod import;
 mod json;
 mod open;
+pub mod perf_data;
+mod perf_script;
 pub mod pft;
 pub mod pprof;
 pub mod speedscope;
+pub mod svg;
+pub mod trace;
 mod wire;
 
 pub use open::{Opened, read};
@@ -43,17 +49,21 @@ pub enum Format {
     Pprof,
     Speedscope,
     Firefox,
+    Trace,
     Html,
+    Svg,
 }
 
 impl Format {
-    pub const ALL: [Format; 6] = [
+    pub const ALL: [Format; 8] = [
         Format::Pft,
         Format::Folded,
         Format::Pprof,
         Format::Speedscope,
         Format::Firefox,
+        Format::Trace,
         Format::Html,
+        Format::Svg,
     ];
 
     /// The word for it on a command line.
@@ -64,7 +74,9 @@ impl Format {
             Format::Pprof => "pprof",
             Format::Speedscope => "speedscope",
             Format::Firefox => "firefox",
+            Format::Trace => "trace",
             Format::Html => "html",
+            Format::Svg => "svg",
         }
     }
 
@@ -82,7 +94,9 @@ impl Format {
             () if ends(&[".pb.gz", ".pprof"]) => Format::Pprof,
             () if ends(&[".speedscope.json"]) => Format::Speedscope,
             () if ends(&[".firefox.json", ".profile.json"]) => Format::Firefox,
+            () if ends(&[".trace.json", ".perfetto.json"]) => Format::Trace,
             () if ends(&[".html"]) => Format::Html,
+            () if ends(&[".svg"]) => Format::Svg,
             () => return None,
         })
     }
@@ -119,6 +133,21 @@ impl Format {
                 "control groups and users",
                 "loss counters",
             ],
+            Format::Trace => &[
+                "samples: what was seen twice in a row is taken to have run between",
+                "modules' build-ids and addresses",
+                "source lines",
+                "loss counters",
+            ],
+            Format::Svg => &[
+                "when a sample was taken",
+                "CPU",
+                "process and thread numbers",
+                "addresses",
+                "source lines",
+                "loss counters",
+                "what is less than a ten-thousandth",
+            ],
             Format::Html => &[
                 "when a sample was taken",
                 "CPU",
@@ -141,7 +170,9 @@ impl Format {
             Format::Pprof => pprof::write(selection, out),
             Format::Speedscope => speedscope::write(selection, out),
             Format::Firefox => firefox::write(selection, out),
+            Format::Trace => trace::write(selection, out),
             Format::Html => html::write(selection, out),
+            Format::Svg => svg::write(selection, out),
         }
     }
 

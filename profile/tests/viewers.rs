@@ -253,3 +253,67 @@ fn packed_files_are_unpacked() {
     let error = opened(&packed).unwrap_err().to_string();
     assert!(error.contains("cannot be unpacked"), "{error}");
 }
+
+#[test]
+fn a_picture_has_all_names_and_none_of_them_is_markup() {
+    let samples: Vec<Given> = (0..200u64)
+        .map(|n| (vec![n % 17, 20, 33], 1, 0, 1))
+        .collect();
+    let store = store(&samples);
+    let selection = select(&store, "");
+    let svg = String::from_utf8(written(Format::Svg, &selection)).unwrap();
+    for tag in ["g", "title", "text", "svg", "script", "style"] {
+        let opened =
+            svg.matches(&format!("<{tag} ")).count() + svg.matches(&format!("<{tag}>")).count();
+        assert_eq!(opened, svg.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+    assert!(
+        !svg.contains("<img") && svg.contains("&lt;img src=x"),
+        "a name is text"
+    );
+    let outside = svg.replace("http://www.w3.org/2000/svg", "");
+    assert!(
+        !outside.contains("http") && !outside.contains("src=\""),
+        "it asks nobody"
+    );
+    for row in selection.functions() {
+        let name = row
+            .name
+            .split(['<', '\'', '&'])
+            .next_back()
+            .unwrap_or_default();
+        assert!(svg.contains(name), "{}", row.name);
+    }
+    assert!(
+        svg.contains("data-n=\"200\""),
+        "all samples are the first box"
+    );
+}
+
+#[test]
+fn a_trace_opens_and_closes_in_order() {
+    let samples: Vec<Given> = (0..200u64)
+        .map(|n| (vec![n % 5, 20, 33], n as u32 % 3, 0, 1))
+        .collect();
+    let store = store(&samples);
+    let trace: serde_json::Value =
+        serde_json::from_slice(&written(Format::Trace, &select(&store, ""))).unwrap();
+    let mut open: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut last: BTreeMap<u64, f64> = BTreeMap::new();
+    let mut events = 0;
+    for event in trace["traceEvents"].as_array().unwrap() {
+        let tid = event["tid"].as_u64().unwrap();
+        let name = event["name"].as_str().unwrap().to_string();
+        let stack = open.entry(tid).or_default();
+        match event["ph"].as_str().unwrap() {
+            "M" => continue,
+            "B" => stack.push(name),
+            "E" => assert_eq!(stack.pop(), Some(name)),
+            other => panic!("{other}"),
+        }
+        let time = event["ts"].as_f64().unwrap();
+        assert!(time >= last.insert(tid, time).unwrap_or(0.0));
+        events += 1;
+    }
+    assert!(events > 100 && open.values().all(Vec::is_empty), "{open:?}");
+}

@@ -1,6 +1,6 @@
 //! Reading a file of whatever format: told by its first bytes, not by its name.
 
-use super::{FormatError, firefox, folded, json, pft, pprof, speedscope};
+use super::{FormatError, firefox, folded, json, perf_data, perf_script, pft, pprof, speedscope};
 use crate::{Limits, Store};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
@@ -86,6 +86,16 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
         let (store, notes) = pft::read(whole, limits)?;
         return Ok(opened(store, notes, "pft"));
     }
+    if head == perf_data::MAGIC {
+        let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(input));
+        let (store, notes) = perf_data::read(whole, limits)?;
+        return Ok(opened(store, notes, "perf.data"));
+    }
+    if head == perf_data::MAGIC_SWAPPED {
+        return Err(FormatError::Unsupported(
+            "it is from a big-endian machine: give the output of perf script",
+        ));
+    }
     (&mut input).take(HEAD).read_to_end(&mut head)?;
     let whole = BufReader::new(Cursor::new(head.clone()).chain(input));
     if pprof::is_start(&head) {
@@ -95,6 +105,10 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
     let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {
         Some(b'{' | b'[') => read_json(whole, limits),
+        _ if perf_script::is_start(&String::from_utf8_lossy(&head)) => {
+            let (store, notes) = perf_script::read(whole, limits)?;
+            Ok(opened(store, notes, "perf script"))
+        }
         _ => read_text(whole, limits),
     }
 }

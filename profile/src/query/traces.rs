@@ -78,6 +78,17 @@ impl Selection {
         .collect()
     }
 
+    /// The functions of a trace, outermost first, and which of them are inlined;
+    /// before them why the walk did not reach the root.
+    pub(crate) fn functions_of(&self, trace: &Trace) -> Vec<(FunctionId, bool)> {
+        let is_cut = trace.ending.is_user_stack() && !trace.ending.is_whole();
+        let cut = is_cut.then(|| (stopped(trace.ending), false));
+        let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
+        let steps = shape.iter().rev().map(|step| Step(*step));
+        let steps = steps.map(|step| (step.function(), step.is_inlined()));
+        cut.into_iter().chain(steps).collect()
+    }
+
     /// Innermost first; at the end why the walk did not reach the root.
     pub(crate) fn places(&self, trace: &Trace) -> Vec<Place> {
         let tables = &*self.view.tables;

@@ -1,0 +1,31 @@
+//! *perf.data*: what `perf record` writes, of little-endian machines.
+//!
+//! `tools/perf/Documentation/perf.data-file-format.txt` of Linux describes it:
+//! a header, attributes of the events, records as the kernel wrote them, and
+//! features, among them build-ids. Frames get places in files and no names, as
+//! the file has none; user addresses become file offsets by the mappings as
+//! they were, addresses of the kernel differences to its `_text`.
+//!
+//! Not read are records that perf packed (`-z`), and stacks that it only
+//! copied (`--call-graph dwarf`) are not walked: those keep one frame.
+//!
+//! - [`header`]: where things are, and features
+//! - [`attributes`]: what was sampled, and how records are laid out
+//! - [`record`]: records, one by one
+//! - [`machine`]: processes and what they had mapped
+//! - [`reader`]: records in the order of time, into a store
+
+mod attributes;
+mod header;
+mod machine;
+mod reader;
+mod record;
+
+pub(super) use reader::read;
+
+pub(super) const MAGIC: [u8; 8] = *b"PERFILE2";
+/// Of machines with the other order of bytes.
+pub(super) const MAGIC_SWAPPED: [u8; 8] = *b"2ELIFREP";
+
+/// The module of addresses of the kernel, as differences to its `_text`.
+pub const KERNEL: &str = "[kernel.kallsyms]";

@@ -1,0 +1,324 @@
+//! Processes and what they had mapped, as records tell it.
+
+use super::KERNEL;
+use super::header::zero_ended;
+use super::record::{COMM_EXEC, Cursor, Head, KERNEL_MODE, MAP_HAS_BUILD_ID, MMAP2};
+use crate::formats::FormatError;
+use crate::formats::import::{Import, Link, kind_of};
+use crate::{Frame, FrameKind, ModuleId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Mappings of all processes together, and processes.
+const MAPS_MAX: usize = 8 << 20;
+const PROCESSES_MAX: usize = 1 << 20;
+
+/// Why an address of the kernel is no place: it was not told where it lies.
+const HIDDEN: &str = "kernel_hidden";
+/// Why an address is in no file.
+const UNMAPPED: &str = "unmapped";
+/// Why code made at run time, or a kernel module's, has no name.
+const NOT_TOLD: &str = "not_told";
+
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    processes: HashMap<u32, Process>,
+    /// Names of threads.
+    comms: HashMap<u32, Arc<str>>,
+    maps: usize,
+    kernel: Space,
+    /// Where the kernel's `_text` was.
+    text: Option<u64>,
+    /// Code of BPF programs: start, end, name.
+    bpf: BTreeMap<u64, (u64, Arc<str>)>,
+    build_ids: Vec<(ModuleId, Vec<u8>)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Process {
+    comm: Arc<str>,
+    space: Arc<Space>,
+}
+
+/// What is mapped where: by start, none over another.
+#[derive(Debug, Clone, Default)]
+struct Space(BTreeMap<u64, Map>);
+
+#[derive(Debug, Clone, Copy)]
+struct Map {
+    end: u64,
+    /// Of the file, at the start.
+    offset: u64,
+    module: ModuleId,
+    kind: FrameKind,
+}
+
+impl Space {
+    fn insert(&mut self, start: u64, map: Map) {
+        let mut under: Vec<(u64, Map)> = Vec::new();
+        for (at, old) in self.0.range(..map.end).rev() {
+            if old.end <= start {
+                break;
+            }
+            under.push((*at, *old));
+        }
+        for (at, old) in under {
+            self.0.remove(&at);
+            if at < start {
+                self.0.insert(at, Map { end: start, ..old });
+            }
+            if old.end > map.end {
+                let offset = old.offset.wrapping_add(map.end - at);
+                self.0.insert(map.end, Map { offset, ..old });
+            }
+        }
+        self.0.insert(start, map);
+    }
+
+    fn find(&self, address: u64) -> Option<(u64, &Map)> {
+        let (start, map) = self.0.range(..=address).next_back()?;
+        (address < map.end).then_some((*start, map))
+    }
+}
+
+impl Machine {
+    pub(super) fn map(
+        &mut self,
+        head: Head,
+        body: &[u8],
+        import: &mut Import,
+    ) -> Result<(), FormatError> {
+        let mut cursor = Cursor(body);
+        let (pid, _tid) = (cursor.u32()?, cursor.u32()?);
+        let (start, len, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+        let mut build_id: &[u8] = &[];
+        if head.kind == MMAP2 {
+            let file = cursor.take(24)?;
+            cursor.skip(8)?;
+            // Some kernels set the bit and tell the inode all the same.
+            if head.misc & MAP_HAS_BUILD_ID != 0 && file[0] <= 20 {
+                build_id = &file[4..][..usize::from(file[0])];
+            }
+        }
+        let path = zero_ended(cursor.0);
+        if head.misc & 7 == KERNEL_MODE || pid == u32::MAX {
+            return self.map_kernel(&path, start, len, offset, import);
+        }
+        let kind = kind_of(&path);
+        let is_code_of_jit = path == "//anon" || path.starts_with("anon_inode:");
+        let name = match &*path {
+            _ if is_code_of_jit => "[anon]",
+            path => path,
+        };
+        let module = import.module(name, &[])?;
+        if !build_id.is_empty() {
+            self.build_ids.push((module, build_id.to_vec()));
+        }
+        let map = Map {
+            end: start.saturating_add(len),
+            offset,
+            module,
+            kind,
+        };
+        self.count()?;
+        let process = self.processes.entry(pid).or_default();
+        Arc::make_mut(&mut process.space).insert(start, map);
+        Ok(())
+    }
+
+    fn count(&mut self) -> Result<(), FormatError> {
+        self.maps += 1;
+        match self.maps > MAPS_MAX || self.processes.len() > PROCESSES_MAX {
+            true => Err(FormatError::TooLarge("its mappings")),
+            false => Ok(()),
+        }
+    }
+
+    fn map_kernel(
+        &mut self,
+        path: &str,
+        start: u64,
+        len: u64,
+        offset: u64,
+        import: &mut Import,
+    ) -> Result<(), FormatError> {
+        if let Some(symbol) = path.strip_prefix(KERNEL) {
+            // `_stext` lies behind it, and nobody knows how far.
+            if symbol == "_text" && offset != 0 {
+                self.text = Some(offset);
+            }
+            return Ok(());
+        }
+        self.count()?;
+        let module = import.module(path, &[])?;
+        let map = Map {
+            end: start.saturating_add(len),
+            offset: 0,
+            module,
+            kind: FrameKind::Kernel,
+        };
+        self.kernel.insert(start, map);
+        Ok(())
+    }
+
+    pub(super) fn comm(
+        &mut self,
+        head: Head,
+        body: &[u8],
+        import: &mut Import,
+    ) -> Result<(), FormatError> {
+        let mut cursor = Cursor(body);
+        let (pid, tid) = (cursor.u32()?, cursor.u32()?);
+        let comm = import.comm(&zero_ended(cursor.take(cursor.0.len().min(16))?))?;
+        self.count()?;
+        let process = self.processes.entry(pid).or_default();
+        if pid == tid {
+            process.comm = Arc::clone(&comm);
+            if head.misc & COMM_EXEC != 0 {
+                process.space = Arc::default();
+            }
+        }
+        self.comms.insert(tid, comm);
+        Ok(())
+    }
+
+    pub(super) fn fork(&mut self, body: &[u8]) -> Result<(), FormatError> {
+        let mut cursor = Cursor(body);
+        let (pid, parent) = (cursor.u32()?, cursor.u32()?);
+        let (tid, parent_tid) = (cursor.u32()?, cursor.u32()?);
+        if let Some(comm) = self.comms.get(&parent_tid).cloned() {
+            self.comms.insert(tid, comm);
+        }
+        self.count()?;
+        if pid != parent
+            && let Some(process) = self.processes.get(&parent).cloned()
+        {
+            self.maps += process.space.0.len();
+            self.count()?;
+            self.processes.insert(pid, process);
+        }
+        Ok(())
+    }
+
+    pub(super) fn exit(&mut self, body: &[u8]) -> Result<(), FormatError> {
+        let mut cursor = Cursor(body);
+        let (pid, _) = (cursor.u32()?, cursor.u32()?);
+        if pid == cursor.u32()?
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            self.maps -= process.space.0.len().min(self.maps);
+            process.space = Arc::default();
+        }
+        Ok(())
+    }
+
+    /// A symbol that the kernel made at run time: a BPF program's.
+    pub(super) fn symbol(&mut self, body: &[u8], import: &mut Import) -> Result<(), FormatError> {
+        let mut cursor = Cursor(body);
+        let (start, len) = (cursor.u64()?, cursor.u32()?);
+        let (_kind, flags) = (cursor.u16()?, cursor.u16()?);
+        let name = import.text(&zero_ended(cursor.0))?;
+        self.count()?;
+        match flags & 1 {
+            0 => self
+                .bpf
+                .insert(start, (start.saturating_add(len.into()), name)),
+            _ => self.bpf.remove(&start),
+        };
+        Ok(())
+    }
+
+    /// Names of a process and of its thread.
+    pub(super) fn names(&self, pid: u32, tid: u32) -> (Arc<str>, Arc<str>) {
+        if pid == 0 {
+            return ("swapper".into(), "swapper".into());
+        }
+        let process = self.processes.get(&pid).map(|process| &process.comm);
+        let comm = self.comms.get(&tid).or(process);
+        let comm = comm.filter(|comm| !comm.is_empty()).cloned();
+        let comm = comm.unwrap_or_else(|| format!(":{tid}").into());
+        let process = process.filter(|comm| !comm.is_empty()).unwrap_or(&comm);
+        (Arc::clone(process), comm)
+    }
+
+    pub(super) fn user_frame(
+        &self,
+        pid: u32,
+        address: u64,
+        import: &mut Import,
+    ) -> Result<Frame, FormatError> {
+        let found = self
+            .processes
+            .get(&pid)
+            .and_then(|process| process.space.find(address));
+        let Some((start, map)) = found else {
+            let module = import.module("[unknown]", &[])?;
+            let frame = import.frame(module, Some(address), FrameKind::User, None)?;
+            import.tell_unnamed(frame, UNMAPPED);
+            return Ok(frame);
+        };
+        // Code made at run time is at its address, and nowhere else.
+        if map.kind == FrameKind::Jit {
+            let frame = import.frame(map.module, Some(address), map.kind, None)?;
+            import.tell_unnamed(frame, NOT_TOLD);
+            return Ok(frame);
+        }
+        let place = (address - start).wrapping_add(map.offset);
+        import.frame(map.module, Some(place), map.kind, None)
+    }
+
+    pub(super) fn kernel_frame(
+        &self,
+        address: u64,
+        import: &mut Import,
+    ) -> Result<Frame, FormatError> {
+        let kind = FrameKind::Kernel;
+        if let Some((start, (end, name))) = self.bpf.range(..=address).next_back()
+            && address < *end
+        {
+            let module = import.module("[bpf]", &[])?;
+            let frame = import.frame(module, Some(address - start), kind, Some(name))?;
+            let link = Link {
+                function: Arc::clone(name),
+                file: Arc::default(),
+                line: 0,
+            };
+            import.tell(frame, vec![link]);
+            return Ok(frame);
+        }
+        if let Some((start, map)) = self.kernel.find(address) {
+            let frame = import.frame(map.module, Some(address - start), kind, None)?;
+            import.tell_unnamed(frame, NOT_TOLD);
+            return Ok(frame);
+        }
+        let module = import.module(KERNEL, &[])?;
+        match self.text.and_then(|text| address.checked_sub(text)) {
+            Some(place) => import.frame(module, Some(place), kind, None),
+            None => {
+                let frame = import.frame(module, Some(address), kind, None)?;
+                import.tell_unnamed(frame, HIDDEN);
+                Ok(frame)
+            }
+        }
+    }
+
+    /// Tells the store the build-ids of modules.
+    pub(super) fn tell_build_ids(
+        &self,
+        told: &[super::header::BuildId],
+        import: &mut Import,
+    ) -> Result<(), FormatError> {
+        for build_id in told {
+            let path = match build_id.is_kernel && build_id.path.starts_with(KERNEL) {
+                true => KERNEL,
+                false => &build_id.path,
+            };
+            let module = import.module(path, &[])?;
+            import.store.set_build_id(module, &build_id.build_id);
+        }
+        for (module, build_id) in &self.build_ids {
+            import.store.set_build_id(*module, build_id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,322 @@
+//! Records in the order of time, into a store.
+//!
+//! Those of several CPUs come in turns. perf marks where a round of them ends:
+//! what is older than the end of the round before cannot be preceded any more.
+
+use super::attributes::Attributes;
+use super::header::{self, Features};
+use super::machine::Machine;
+use super::record::{self, Cursor, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
+use crate::formats::FormatError;
+use crate::formats::import::{Import, plain_ending};
+use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX, Store};
+use std::io::Read;
+
+/// Records that wait for older ones; then the older half has to go.
+const WAITING_MAX: usize = 128 << 20;
+
+pub(in super::super) fn read(
+    mut input: impl Read,
+    limits: Limits,
+) -> Result<(Store, Vec<String>), FormatError> {
+    let header = header::read(&mut input)?;
+    let mut reader = Reader::new(limits);
+    reader.read_attributes(&header)?;
+    let mut data = (&mut input).take(header.data.unwrap_or(u64::MAX));
+    let is_whole = reader.read_records(&mut data)?;
+    let mut notes = Vec::new();
+    if !is_whole || (header.data.is_none() && !header.is_pipe) {
+        notes.push("perf was ended before it had written all: what is there was read".into());
+    }
+    if let Some(len) = header.data {
+        let end = header.start.len() as u64 + len;
+        reader.features = header::features(header.features, end, &mut input)?;
+    }
+    reader.finish(notes)
+}
+
+struct Reader {
+    import: Import,
+    machine: Machine,
+    events: Vec<Attributes>,
+    features: Features,
+    /// Time, order in the file, head, body.
+    waiting: Vec<(u64, Head, Vec<u8>)>,
+    waiting_bytes: usize,
+    /// The latest time of the rounds before this one, and with it.
+    round_before: u64,
+    round: u64,
+    lost: u64,
+    other_events: u64,
+    copied_stacks: u64,
+}
+
+impl Reader {
+    fn new(limits: Limits) -> Self {
+        Self {
+            import: Import::new(limits),
+            machine: Machine::default(),
+            events: Vec::new(),
+            features: Features::default(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            round_before: 0,
+            round: 0,
+            lost: 0,
+            other_events: 0,
+            copied_stacks: 0,
+        }
+    }
+
+    fn read_attributes(&mut self, header: &header::Header) -> Result<(), FormatError> {
+        let (offset, size, len) = header.attributes;
+        if header.is_pipe {
+            return Ok(());
+        }
+        let part = |offset: u64, len: u64| {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let to = from.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
+            let found = header.start.get(from..to);
+            found.ok_or_else(|| FormatError::Damaged("its attributes are nowhere".into()))
+        };
+        let size = usize::try_from(size).unwrap_or(0);
+        if !(64 + 16..=4096).contains(&size) {
+            return Err(FormatError::Damaged("its attributes have no size".into()));
+        }
+        for bytes in part(offset, len)?.chunks_exact(size) {
+            let mut attributes = Attributes::parse(bytes)?;
+            let mut place = Cursor(&bytes[size - 16..]);
+            let mut ids = Cursor(part(place.u64()?, place.u64()?)?);
+            while let Ok(id) = ids.u64() {
+                attributes.ids.push(id);
+            }
+            self.events.push(attributes);
+        }
+        Ok(())
+    }
+
+    /// False if the last one is cut.
+    fn read_records(&mut self, input: &mut impl Read) -> Result<bool, FormatError> {
+        let mut raw = Vec::with_capacity(1 << 16);
+        loop {
+            raw.clear();
+            input.take(8).read_to_end(&mut raw)?;
+            if raw.len() < 8 {
+                self.flush(u64::MAX)?;
+                return Ok(raw.is_empty());
+            }
+            let len = u64::from(u16::from_le_bytes([raw[6], raw[7]]));
+            let Some(body) = len.checked_sub(8) else {
+                return Err(FormatError::Damaged(
+                    "a record is shorter than its head".into(),
+                ));
+            };
+            let there = input.take(body).read_to_end(&mut raw)? as u64;
+            if there < body {
+                self.flush(u64::MAX)?;
+                return Ok(false);
+            }
+            let (head, body) = Cursor(&raw).record()?;
+            self.add_record(head, body, input)?;
+        }
+    }
+
+    fn add_record(
+        &mut self,
+        head: Head,
+        body: &[u8],
+        input: &mut impl Read,
+    ) -> Result<(), FormatError> {
+        match head.kind {
+            record::HEADER_ATTR => {
+                let mut attributes = Attributes::parse(body)?;
+                let size = Cursor(body.get(4..).unwrap_or_default()).u32()? as usize;
+                let mut ids = Cursor(body.get(size..).unwrap_or_default());
+                while let Ok(id) = ids.u64() {
+                    attributes.ids.push(id);
+                }
+                self.events.push(attributes);
+            }
+            record::HEADER_BUILD_ID => self.features.add_build_id(head.misc, body),
+            record::HEADER_FEATURE => {
+                let bit = Cursor(body).u64()?;
+                if let (Ok(bit @ 0..256), Some(part)) = (usize::try_from(bit), body.get(8..)) {
+                    self.features.add(bit, part);
+                }
+            }
+            record::AUXTRACE => {
+                // So many bytes of hardware traces follow.
+                let len = Cursor(body).u64()?;
+                std::io::copy(&mut input.take(len), &mut std::io::sink())?;
+            }
+            record::COMPRESSED | record::COMPRESSED2 => {
+                return Err(FormatError::Unsupported(
+                    "its records are compressed, which is not read: record without -z, or give the output of perf script",
+                ));
+            }
+            record::FINISHED_ROUND => {
+                self.flush(self.round_before)?;
+                self.round_before = self.round;
+            }
+            0..record::HEADER_ATTR => self.wait(head, body)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, head: Head, body: &[u8]) -> Result<(), FormatError> {
+        let Some(first) = self.events.first() else {
+            return Err(FormatError::Damaged(
+                "a record comes before what it is of".into(),
+            ));
+        };
+        let time = first.time_of(head.kind == record::SAMPLE, body);
+        self.round = self.round.max(time);
+        self.waiting_bytes += body.len() + size_of::<(u64, Head, Vec<u8>)>();
+        self.waiting.push((time, head, body.to_vec()));
+        if self.waiting_bytes > WAITING_MAX {
+            self.waiting.sort_by_key(|(time, ..)| *time);
+            let middle = self.waiting[self.waiting.len() / 2].0;
+            self.flush(middle)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is not newer than that.
+    fn flush(&mut self, until: u64) -> Result<(), FormatError> {
+        // Stable: equal times keep their order.
+        self.waiting.sort_by_key(|(time, ..)| *time);
+        let end = self.waiting.partition_point(|(time, ..)| *time <= until);
+        let rest = self.waiting.split_off(end);
+        for (time, head, body) in std::mem::replace(&mut self.waiting, rest) {
+            self.waiting_bytes -= body.len() + size_of::<(u64, Head, Vec<u8>)>();
+            self.take(time, head, &body)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, time_ns: u64, head: Head, body: &[u8]) -> Result<(), FormatError> {
+        match head.kind {
+            record::SAMPLE => self.add_sample(time_ns, body),
+            record::MMAP | record::MMAP2 => self.machine.map(head, body, &mut self.import),
+            record::COMM => self.machine.comm(head, body, &mut self.import),
+            record::FORK => self.machine.fork(body),
+            record::EXIT => self.machine.exit(body),
+            record::KSYMBOL => self.machine.symbol(body, &mut self.import),
+            record::LOST => {
+                self.lost = self
+                    .lost
+                    .saturating_add(Cursor(body.get(8..).unwrap_or_default()).u64()?);
+                Ok(())
+            }
+            record::LOST_SAMPLES => {
+                self.lost = self.lost.saturating_add(Cursor(body).u64()?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_sample(&mut self, time_ns: u64, body: &[u8]) -> Result<(), FormatError> {
+        let first = &self.events[0];
+        if self.events.len() > 1 {
+            let id = first.id_of(body);
+            let is_first = id.is_none_or(|id| first.ids.contains(&id));
+            if !is_first {
+                self.other_events += 1;
+                return Ok(());
+            }
+        }
+        let sample = Sample::parse(body, first)?;
+        let weight = match first.is_clock() {
+            true => 1,
+            false => sample.period,
+        };
+        let mut ending = None;
+        if first.copies_stacks() {
+            self.copied_stacks += 1;
+            ending = Some(Ending::Unsupported);
+        }
+        let frames = self.frames(&sample)?;
+        let in_kernel = frames
+            .first()
+            .is_some_and(|frame| frame.kind == FrameKind::Kernel);
+        let plain = plain_ending(&frames);
+        let (process, comm) = self.machine.names(sample.pid, sample.tid);
+        let process = self.import.process(sample.pid, &process)?;
+        self.import.sample(NewSample {
+            time_ns,
+            cpu: sample.cpu.min(u32::from(u16::MAX)) as u16,
+            process,
+            tid: sample.tid,
+            comm: &comm,
+            frames: &frames,
+            kernel_frames: usize::from(in_kernel),
+            ending: match plain {
+                Ending::NoUserStack => plain,
+                _ => ending.unwrap_or(plain),
+            },
+            weight,
+        })
+    }
+
+    fn frames(&mut self, sample: &Sample) -> Result<Vec<crate::Frame>, FormatError> {
+        let (machine, import) = (&self.machine, &mut self.import);
+        let mut frames = Vec::new();
+        let has_chain = sample.chain.iter().any(|address| *address < MARKS);
+        let chain: &[u64] = match has_chain {
+            true => &sample.chain,
+            false => std::slice::from_ref(&sample.ip),
+        };
+        let mut in_kernel = chain.first().is_some_and(|address| *address >> 63 == 1);
+        // The innermost of each side is where it was; others return there.
+        let mut is_caller = false;
+        for address in chain {
+            match *address {
+                KERNEL_MARK => (in_kernel, is_caller) = (true, false),
+                USER_MARK => (in_kernel, is_caller) = (false, false),
+                MARKS.. => {}
+                0 => {}
+                _ if frames.len() > STACK_DEPTH_MAX => break,
+                address => {
+                    let address = address - u64::from(is_caller);
+                    is_caller = true;
+                    frames.push(match in_kernel {
+                        true => machine.kernel_frame(address, import)?,
+                        false => machine.user_frame(sample.pid, address, import)?,
+                    });
+                }
+            }
+        }
+        Ok(frames)
+    }
+
+    fn finish(mut self, mut notes: Vec<String>) -> Result<(Store, Vec<String>), FormatError> {
+        let Some(first) = self.events.first() else {
+            return Err(FormatError::Damaged("it says not what was sampled".into()));
+        };
+        let features = &self.features;
+        let mut info = Info {
+            host: features.host.clone(),
+            kernel: features.kernel.clone(),
+            arch: features.arch.clone(),
+            cpus: features.cpus,
+            lost: self.lost,
+            ..Info::default()
+        };
+        first.describe(&mut info);
+        if self.other_events > 0 {
+            let count = self.other_events;
+            notes.push(format!(
+                "{count} samples are of other events than the first and were left out"
+            ));
+        }
+        if self.copied_stacks > 0 {
+            notes.push("its stacks were copied, not walked (--call-graph dwarf): of the user's side each has one frame; perf script walks them".into());
+        }
+        self.import.store.set_info(info);
+        self.machine
+            .tell_build_ids(&self.features.build_ids, &mut self.import)?;
+        Ok((self.import.finish(), notes))
+    }
+}

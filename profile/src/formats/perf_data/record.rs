@@ -1,0 +1,164 @@
+//! Records: a head, and what it says.
+
+use super::attributes::Attributes;
+use crate::formats::FormatError;
+
+/// Numbers one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
+        let Some((taken, rest)) = self.0.split_at_checked(len) else {
+            return Err(FormatError::Damaged("a record ends too soon".into()));
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn skip(&mut self, len: usize) -> Result<(), FormatError> {
+        self.take(len).map(|_| ())
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, FormatError> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, FormatError> {
+        let (low, high) = (self.u32()?, self.u32()?);
+        Ok(u64::from(high) << 32 | u64::from(low))
+    }
+
+    /// A whole record: its head and what is in it.
+    pub(super) fn record(&mut self) -> Result<(Head, &'a [u8]), FormatError> {
+        let head = Head {
+            kind: self.u32()?,
+            misc: self.u16()?,
+        };
+        let len = usize::from(self.u16()?);
+        let body = len.checked_sub(8);
+        let body =
+            body.ok_or_else(|| FormatError::Damaged("a record is shorter than its head".into()))?;
+        Ok((head, self.take(body)?))
+    }
+}
+
+pub(super) const MMAP: u32 = 1;
+pub(super) const LOST: u32 = 2;
+pub(super) const COMM: u32 = 3;
+pub(super) const EXIT: u32 = 4;
+pub(super) const FORK: u32 = 7;
+pub(super) const SAMPLE: u32 = 9;
+pub(super) const MMAP2: u32 = 10;
+pub(super) const LOST_SAMPLES: u32 = 13;
+pub(super) const KSYMBOL: u32 = 17;
+/// Of perf itself, from here on.
+pub(super) const HEADER_ATTR: u32 = 64;
+pub(super) const HEADER_BUILD_ID: u32 = 67;
+pub(super) const FINISHED_ROUND: u32 = 68;
+pub(super) const AUXTRACE: u32 = 71;
+pub(super) const HEADER_FEATURE: u32 = 80;
+pub(super) const COMPRESSED: u32 = 81;
+pub(super) const COMPRESSED2: u32 = 83;
+
+/// Bits of a head's `misc`.
+pub(super) const KERNEL_MODE: u16 = 1;
+pub(super) const COMM_EXEC: u16 = 1 << 13;
+pub(super) const MAP_HAS_BUILD_ID: u16 = 1 << 14;
+
+/// A sample, as far as it is read.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    pub(super) ip: u64,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) time_ns: u64,
+    pub(super) cpu: u32,
+    pub(super) period: u64,
+    /// Addresses, with marks of what comes next among them.
+    pub(super) chain: Vec<u64>,
+}
+
+/// From here on an address is a mark.
+pub(super) const MARKS: u64 = -4095i64 as u64;
+pub(super) const KERNEL_MARK: u64 = -128i64 as u64;
+pub(super) const USER_MARK: u64 = -512i64 as u64;
+
+/// Bits of `sample_type`, in the order of what they stand for.
+pub(super) mod has {
+    pub(crate) const IP: u64 = 1;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDRESS: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const USER_STACK: u64 = 1 << 13;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+}
+
+impl Sample {
+    pub(super) fn parse(body: &[u8], attributes: &Attributes) -> Result<Self, FormatError> {
+        let mut cursor = Cursor(body);
+        let mut sample = Sample {
+            period: 1,
+            ..Sample::default()
+        };
+        let kind = attributes.sample_type;
+        let is = |bit| kind & bit != 0;
+        if is(has::IDENTIFIER) {
+            cursor.skip(8)?;
+        }
+        if is(has::IP) {
+            sample.ip = cursor.u64()?;
+        }
+        if is(has::TID) {
+            (sample.pid, sample.tid) = (cursor.u32()?, cursor.u32()?);
+        }
+        if is(has::TIME) {
+            sample.time_ns = cursor.u64()?;
+        }
+        for bit in [has::ADDRESS, has::ID, has::STREAM_ID] {
+            if is(bit) {
+                cursor.skip(8)?;
+            }
+        }
+        if is(has::CPU) {
+            sample.cpu = cursor.u32()?;
+            cursor.skip(4)?;
+        }
+        if is(has::PERIOD) {
+            sample.period = cursor.u64()?;
+        }
+        if is(has::READ) {
+            attributes.skip_read(&mut cursor)?;
+        }
+        if is(has::CALLCHAIN) {
+            // Its bytes are there before room is made for them.
+            let count = cursor.u64()?;
+            let bytes = usize::try_from(count)
+                .ok()
+                .and_then(|count| count.checked_mul(8));
+            let mut chain = Cursor(cursor.take(bytes.unwrap_or(usize::MAX))?);
+            while let Ok(address) = chain.u64() {
+                sample.chain.push(address);
+            }
+        }
+        Ok(sample)
+    }
+}

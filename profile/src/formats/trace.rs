@@ -1,0 +1,186 @@
+//! *Trace events*: what ran when, as JSON for <https://ui.perfetto.dev>,
+//! `chrome://tracing` and speedscope.
+//!
+//! "Trace Event Format" of the Chromium project describes it. Samples have no
+//! length: a function that two neighbouring samples of a thread have on their
+//! stacks is taken to have run between them, and one sample stands for a tick of
+//! the clock.
+
+use super::FormatError;
+use super::json::Text;
+use crate::query::Timed;
+use crate::store::STAMP_NS;
+use crate::{FunctionId, Role, Selection};
+use std::collections::HashMap;
+use std::io::Write;
+
+/// What one sample lasts where the rate is not known.
+const TICK_NS: u64 = 10_000_000;
+
+/// Writes the samples of a selection, thread after thread.
+pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
+    let info = selection.view().info();
+    let mut writer = Writer {
+        selection,
+        out,
+        tick_ns: match info.rate_hz {
+            0 => TICK_NS,
+            hz => 1_000_000_000 / u64::from(hz),
+        },
+        begin_ns: selection.window().start_ns,
+        names: HashMap::new(),
+        texts: Vec::new(),
+        paths: HashMap::new(),
+        is_first: true,
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    write!(
+        writer.out,
+        "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"exporter\":\"proftop {version}\",\
+         \"host\":{},\"scope\":{},\"rate_hz\":{},\"start_unix_ms\":{}}},\n\"traceEvents\":[",
+        Text(&info.host),
+        Text(&info.scope),
+        info.rate_hz,
+        info.epoch_unix_ms,
+    )?;
+    let samples = selection.timed();
+    for samples in samples.chunk_by(|a, b| a.trace.thread == b.trace.thread) {
+        writer.add_thread(samples)?;
+    }
+    writeln!(writer.out, "]}}")?;
+    writer.out.flush()?;
+    Ok(())
+}
+
+struct Writer<'a, W> {
+    selection: &'a Selection,
+    out: W,
+    tick_ns: u64,
+    begin_ns: u64,
+    names: HashMap<(FunctionId, bool), u32>,
+    /// Of each name: itself and its module, as JSON.
+    texts: Vec<String>,
+    /// By stack and ending: names, outermost first.
+    paths: HashMap<(u32, u8), Vec<u32>>,
+    is_first: bool,
+}
+
+/// A stretch of time in which a thread had one stack.
+struct Stretch {
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn add_thread(&mut self, samples: &[Timed]) -> Result<(), FormatError> {
+        let people = &self.selection.view().tables.processes;
+        let thread = people.thread(samples[0].trace.thread);
+        let process = people.get(thread.process);
+        let (comm, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
+        let who = format!("\"pid\":{pid},\"tid\":{}", thread.tid);
+        for (what, name) in [("process_name", comm), ("thread_name", &thread.comm)] {
+            let name = Text(name);
+            let event =
+                format!("\"ph\":\"M\",{who},\"name\":\"{what}\",\"args\":{{\"name\":{name}}}");
+            self.event(&event)?;
+        }
+        let mut open: Vec<u32> = Vec::new();
+        let mut last_end = 0;
+        for (at, sample) in samples.iter().enumerate() {
+            let stretch = self.stretch(sample, samples.get(at + 1), last_end);
+            let path = self.path(sample);
+            let is_gap = stretch.start_ns > last_end;
+            let shared = match is_gap {
+                true => 0,
+                false => open.iter().zip(&path).take_while(|(a, b)| a == b).count(),
+            };
+            let closed = last_end.min(stretch.start_ns);
+            self.close(&mut open, shared, closed, &who)?;
+            for name in &path[shared..] {
+                let (time, text) = (self.time(stretch.start_ns), &self.texts[*name as usize]);
+                let event = format!("\"ph\":\"B\",{who},\"ts\":{time},{text}");
+                self.event(&event)?;
+                open.push(*name);
+            }
+            last_end = stretch.end_ns;
+        }
+        self.close(&mut open, 0, last_end, &who)
+    }
+
+    /// A sample lasts to the next one, if that comes when it is due.
+    fn stretch(&self, sample: &Timed, next: Option<&Timed>, last_end: u64) -> Stretch {
+        let start_ns = sample.time_ns.max(last_end);
+        let length = self
+            .tick_ns
+            .saturating_mul(sample.trace.samples)
+            .min(1 << 60);
+        let due = start_ns.saturating_add(length);
+        let latest = due
+            .saturating_add(self.tick_ns / 2)
+            .saturating_add(STAMP_NS);
+        let end_ns = match next {
+            Some(next) if sample.trace.samples == 1 && next.time_ns <= latest => {
+                next.time_ns.max(start_ns)
+            }
+            _ => due,
+        };
+        Stretch { start_ns, end_ns }
+    }
+
+    fn close(
+        &mut self,
+        open: &mut Vec<u32>,
+        keep: usize,
+        at_ns: u64,
+        who: &str,
+    ) -> Result<(), FormatError> {
+        while open.len() > keep {
+            let name = open.pop().unwrap_or_default() as usize;
+            let (time, text) = (self.time(at_ns), &self.texts[name]);
+            // By their names readers sort what ends and begins at one time.
+            let event = format!("\"ph\":\"E\",{who},\"ts\":{time},{text}");
+            self.event(&event)?;
+        }
+        Ok(())
+    }
+
+    /// In microseconds since the beginning.
+    fn time(&self, ns: u64) -> String {
+        let ns = ns.saturating_sub(self.begin_ns);
+        format!("{}.{:03}", ns / 1000, ns % 1000)
+    }
+
+    fn path(&mut self, sample: &Timed) -> Vec<u32> {
+        let key = (sample.trace.stack.0, sample.trace.ending as u8);
+        if let Some(known) = self.paths.get(&key) {
+            return known.clone();
+        }
+        let steps = self.selection.functions_of(&sample.trace);
+        let path: Vec<u32> = steps.into_iter().map(|step| self.name(step)).collect();
+        self.paths.insert(key, path.clone());
+        path
+    }
+
+    fn name(&mut self, step: (FunctionId, bool)) -> u32 {
+        let next = self.texts.len() as u32;
+        let number = *self.names.entry(step).or_insert(next);
+        if number == next {
+            let function = self.selection.view().function(step.0);
+            let module = match function.role {
+                Role::Function if step.1 => format!("{},inlined", function.module),
+                Role::Function => function.module.to_string(),
+                _ => "missing".into(),
+            };
+            let (name, module) = (Text(&function.name), Text(&module));
+            self.texts.push(format!("\"name\":{name},\"cat\":{module}"));
+        }
+        number
+    }
+
+    fn event(&mut self, event: &str) -> Result<(), FormatError> {
+        let comma = if self.is_first { "" } else { "," };
+        self.is_first = false;
+        write!(self.out, "{comma}\n{{{event}}}")?;
+        Ok(())
+    }
+}

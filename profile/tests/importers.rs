@@ -1,0 +1,185 @@
+//! Do other tools' own readers understand what is written for them? Those that
+//! need no browser are asked; who has them not is told so.
+
+mod common;
+
+use common::{Given, select, store};
+use profile::formats::Format;
+use profile::{RowName, Selection};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn given() -> Vec<Given> {
+    let sample = |n: u64| {
+        let stack = vec![n % 17, 20 + n % 9, 33];
+        (
+            stack,
+            n as u32 % 5,
+            usize::from(n.is_multiple_of(7)),
+            1 + n % 3,
+        )
+    };
+    (0..300u64).map(sample).collect()
+}
+
+/// What speedscope's own importers make of files, or nothing, and why.
+fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
+    let Some(package) = std::env::var_os("PROFTOP_SPEEDSCOPE").map(PathBuf::from) else {
+        _ = writeln!(
+            std::io::stderr(),
+            "skipped: files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package"
+        );
+        return None;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node/speedscope.js");
+    let folder = std::env::temp_dir().join(format!(
+        "proftop-viewers-{}-{}",
+        std::process::id(),
+        formats[0].word()
+    ));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = Command::new("node");
+    command.arg(script).arg(package);
+    for format in formats {
+        let path = folder.join(format!("x.{}", format.word()));
+        let mut file = Vec::new();
+        format.write(selection, &mut file).unwrap();
+        std::fs::write(&path, file).unwrap();
+        command.arg(&path);
+    }
+    let output = command.output();
+    let _ = std::fs::remove_dir_all(&folder);
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            _ = writeln!(
+                std::io::stderr(),
+                "skipped: files against speedscope's importers: node: {error}"
+            );
+            return None;
+        }
+    };
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    Some(
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect(),
+    )
+}
+
+/// By name: self and total, of all profiles of a group.
+fn by_name(group: &Value) -> BTreeMap<String, (f64, f64)> {
+    let mut sums = BTreeMap::new();
+    let profiles = group["profiles"].as_array().expect("it was understood");
+    for frame in profiles
+        .iter()
+        .flat_map(|profile| profile["frames"].as_array().unwrap())
+    {
+        let name = frame["name"].as_str().unwrap().to_string();
+        let sum: &mut (f64, f64) = sums.entry(name).or_default();
+        sum.0 += frame["own"].as_f64().unwrap();
+        sum.1 += frame["total"].as_f64().unwrap();
+    }
+    sums
+}
+
+#[test]
+fn speedscope_counts_the_same_in_every_format_that_it_reads() {
+    let store = store(&given());
+    let selection = select(&store, "");
+    let formats = [Format::Speedscope, Format::Folded, Format::Pprof];
+    let Some(groups) = speedscope(&selection, &formats) else {
+        return;
+    };
+    let rows = selection.functions();
+    for (format, group) in formats.iter().zip(&groups) {
+        // In ms, in samples, and in ns of a clock of 99 Hz.
+        let scale = match format {
+            Format::Speedscope => 1000.0 / 99.0,
+            Format::Pprof => (1_000_000_000 / 99) as f64,
+            _ => 1.0,
+        };
+        let found = by_name(group);
+        let mut compared = 0;
+        let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+        for row in { rows.iter() }.filter(|row| row.name_state == RowName::Named) {
+            // `;` parts a line of folded stacks, and inlined ones are marked there.
+            if !row.name.contains(';') && rows.iter().all(|o| o.name != row.name || !o.inlined) {
+                *own.entry(&row.name).or_default() += row.self_samples;
+            }
+        }
+        for (name, samples) in own {
+            let names = match format {
+                Format::Folded => ["", "_[k]", "_[j]"]
+                    .map(|mark| format!("{name}{mark}"))
+                    .to_vec(),
+                _ => vec![name.to_string()],
+            };
+            let theirs: f64 = names
+                .iter()
+                .filter_map(|name| found.get(name))
+                .map(|f| f.0)
+                .sum();
+            let wanted = samples as f64 * scale;
+            let is_near = (theirs - wanted).abs() <= wanted * 1e-6 + 1e-6;
+            // Of pprof it takes no inlined functions: go tool pprof is asked for these.
+            assert!(
+                is_near || *format == Format::Pprof,
+                "{format:?} {name}: {theirs}, not {wanted}"
+            );
+            compared += 1;
+        }
+        let total: f64 = found.values().map(|(own, _)| own).sum();
+        let wanted = selection.samples() as f64 * scale;
+        assert!(
+            (total - wanted).abs() < wanted * 1e-6,
+            "{format:?}: {total}, not {wanted}"
+        );
+        assert!(compared > 5, "{format:?}: {compared}");
+    }
+}
+
+#[test]
+fn speedscope_reads_traces_of_what_ran_when() {
+    // One function all the time, and two callees in turns.
+    let mut store = profile::Store::new(common::limits());
+    store.set_info(profile::Info {
+        rate_hz: 100,
+        ..profile::Info::default()
+    });
+    for n in 0..50u64 {
+        let frames = [common::frame(6 + n % 2 * 3), common::frame(24)];
+        assert!(store.add_sample(profile::NewSample {
+            time_ns: 1_000_000_000 + n * 10_000_000,
+            cpu: 0,
+            process: profile::ProcessId(1),
+            tid: 7,
+            comm: "worker",
+            frames: &frames,
+            kernel_frames: 0,
+            ending: profile::Ending::Root,
+            weight: 1,
+        }));
+    }
+    for id in store.frames_to_name(9) {
+        let address = store.frame(id).unwrap().address & 0xff_ffff;
+        store.set_name(
+            id,
+            profile::NameState::Named(format!("f{:x}", address >> 12).into()),
+        );
+    }
+    let selection = select(&store, "");
+    let Some(groups) = speedscope(&selection, &[Format::Trace]) else {
+        return;
+    };
+    let found = by_name(&groups[0]);
+    // In microseconds: fifty ticks of ten milliseconds.
+    assert_eq!(found.get("f18"), Some(&(0.0, 500_000.0)), "{groups:?}");
+    assert_eq!((found["f6"].0, found["f9"].0), (250_000.0, 250_000.0));
+}

@@ -1,0 +1,622 @@
+//! What Linux' perf writes: made by hand, by the perf of this machine, and
+//! damaged.
+
+mod common;
+
+use common::{limits, select};
+use profile::formats::{self, FormatError, Opened};
+use profile::{Ending, FrameKind, NameState, Selection};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+const IP_TID_TIME_CHAIN_PERIOD: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8;
+const IDENTIFIER: u64 = 1 << 16;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const FREQUENCY: u64 = 1 << 10;
+
+const KERNEL_MARK: u64 = -128i64 as u64;
+const USER_MARK: u64 = -512i64 as u64;
+const TEXT: u64 = 0xffff_ffff_8100_0000;
+
+/// A file as perf writes it.
+struct File {
+    /// Type and config of each event; their ids are 1, 2 and so on.
+    events: Vec<(u32, u64)>,
+    records: Vec<u8>,
+    build_ids: Vec<u8>,
+}
+
+impl File {
+    fn new(events: &[(u32, u64)]) -> Self {
+        Self {
+            events: events.to_vec(),
+            records: Vec::new(),
+            build_ids: Vec::new(),
+        }
+    }
+
+    fn sample_type(&self) -> u64 {
+        match self.events.len() {
+            1 => IP_TID_TIME_CHAIN_PERIOD,
+            _ => IP_TID_TIME_CHAIN_PERIOD | IDENTIFIER,
+        }
+    }
+
+    fn record(out: &mut Vec<u8>, kind: u32, misc: u16, body: &[u8]) {
+        out.extend(kind.to_le_bytes());
+        out.extend(misc.to_le_bytes());
+        out.extend((8 + body.len() as u16).to_le_bytes());
+        out.extend(body);
+    }
+
+    /// With the trailer that says whose it is and when.
+    fn told(&mut self, kind: u32, misc: u16, time: u64, body: &[u8]) {
+        let mut body = body.to_vec();
+        body.resize(body.len().next_multiple_of(8), 0);
+        body.extend(words(&[7 << 32 | 7, time]));
+        if self.events.len() > 1 {
+            body.extend(words(&[1]));
+        }
+        Self::record(&mut self.records, kind, misc, &body);
+    }
+
+    fn comm(&mut self, pid: u32, tid: u32, time: u64, is_exec: bool, name: &str) {
+        let mut body = pairs(&[(pid, tid)]);
+        body.extend(name.as_bytes());
+        body.push(0);
+        self.told(3, u16::from(is_exec) << 13, time, &body);
+    }
+
+    fn mmap2(
+        &mut self,
+        pid: u32,
+        time: u64,
+        [start, len, offset]: [u64; 3],
+        file: &[u8; 24],
+        path: &str,
+    ) {
+        let mut body = pairs(&[(pid, pid)]);
+        body.extend(words(&[start, len, offset]));
+        body.extend(file);
+        body.extend(pairs(&[(5, 2)]));
+        body.extend(path.as_bytes());
+        body.push(0);
+        let misc = 2 | u16::from(file[0] > 0) << 14;
+        self.told(10, misc, time, &body);
+    }
+
+    fn kernel_map(&mut self, [start, len, offset]: [u64; 3], path: &str) {
+        let mut body = pairs(&[(u32::MAX, 0)]);
+        body.extend(words(&[start, len, offset]));
+        body.extend(path.as_bytes());
+        body.push(0);
+        self.told(1, 1, 0, &body);
+    }
+
+    fn sample(&mut self, id: u64, pid: u32, tid: u32, time: u64, period: u64, chain: &[u64]) {
+        let mut body = Vec::new();
+        if self.events.len() > 1 {
+            body.extend(words(&[id]));
+        }
+        let ip = chain.iter().find(|at| **at < -4095i64 as u64);
+        body.extend(words(&[ip.copied().unwrap_or(0)]));
+        body.extend(pairs(&[(pid, tid)]));
+        body.extend(words(&[time, period, chain.len() as u64]));
+        body.extend(words(chain));
+        Self::record(&mut self.records, 9, 2, &body);
+    }
+
+    fn round(&mut self) {
+        Self::record(&mut self.records, 68, 0, &[]);
+    }
+
+    fn build_id(&mut self, misc: u16, id: &[u8], path: &str) {
+        let mut body = pairs(&[(u32::MAX, 0)]);
+        body.truncate(4);
+        let mut padded = id.to_vec();
+        padded.resize(24, 0);
+        body.extend(padded);
+        body.extend(path.as_bytes());
+        body.resize(body.len() + 8 - body.len() % 8, 0);
+        Self::record(&mut self.build_ids, 67, misc, &body);
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let ids_at = 104;
+        let attributes_at = ids_at + 8 * self.events.len() as u64;
+        let attribute = 128 + 16u64;
+        let data_at = attributes_at + attribute * self.events.len() as u64;
+        let mut out = b"PERFILE2".to_vec();
+        out.extend(words(&[
+            104,
+            attribute,
+            attributes_at,
+            attribute * self.events.len() as u64,
+        ]));
+        out.extend(words(&[
+            data_at,
+            self.records.len() as u64,
+            0,
+            0,
+            1 << 2 | 1 << 3,
+            0,
+            0,
+            0,
+        ]));
+        (1..=self.events.len() as u64).for_each(|id| out.extend(words(&[id])));
+        for (number, (kind, config)) in (0..).zip(&self.events) {
+            let mut event = pairs(&[(*kind, 128)]);
+            event.extend(words(&[
+                *config,
+                997,
+                self.sample_type(),
+                0,
+                SAMPLE_ID_ALL | FREQUENCY,
+            ]));
+            event.resize(128, 0);
+            event.extend(words(&[ids_at + 8 * number, 8]));
+            out.extend(event);
+        }
+        out.extend(&self.records);
+        let features_at = out.len() as u64 + 32;
+        let host = [&8u32.to_le_bytes()[..], b"db-01\0\0\0"].concat();
+        out.extend(words(&[features_at, self.build_ids.len() as u64]));
+        out.extend(words(&[
+            features_at + self.build_ids.len() as u64,
+            host.len() as u64,
+        ]));
+        out.extend(&self.build_ids);
+        out.extend(host);
+        out
+    }
+}
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn pairs(pairs: &[(u32, u32)]) -> Vec<u8> {
+    let halves = pairs.iter().flat_map(|(a, b)| [*a, *b]);
+    halves.flat_map(|half| half.to_le_bytes()).collect()
+}
+
+fn opened(bytes: &[u8]) -> Result<Opened, FormatError> {
+    formats::read(bytes, limits())
+}
+
+/// Module, place and kind of all frames: what a file without names has.
+fn places(selection: &Selection) -> BTreeMap<String, u64> {
+    let rows = selection.functions();
+    let rows = rows.iter().filter(|row| row.self_samples > 0);
+    rows.map(|row| {
+        (
+            format!("{} {:#x}", row.module_path, row.address),
+            row.self_samples,
+        )
+    })
+    .collect()
+}
+
+fn with_id(id: &[u8]) -> [u8; 24] {
+    let mut file = [0; 24];
+    file[0] = id.len() as u8;
+    file[4..][..id.len()].copy_from_slice(id);
+    file
+}
+
+/// Two processes, one of which becomes another program; the records of one CPU
+/// come after newer ones of the other.
+fn two_processes() -> File {
+    let mut file = File::new(&[(1, 0)]);
+    file.kernel_map([TEXT, 0x100_0000, TEXT], "[kernel.kallsyms]_text");
+    file.kernel_map([0xffff_ffff_c000_0000, 0x1000, 0], "[xfs]");
+    file.comm(7, 7, 1, false, "sh (old)");
+    file.mmap2(7, 2, [0x40_0000, 0x10000, 0x1000], &[0; 24], "/bin/sh");
+    // Newer than what comes after it.
+    file.sample(1, 8, 8, 50_000_000, 1, &[USER_MARK, 0x50_0010]);
+    let fork = [pairs(&[(8, 7), (8, 7)]), words(&[10])].concat();
+    file.told(7, 0, 10, &fork);
+    file.sample(1, 8, 8, 11, 1, &[USER_MARK, 0x40_0010, 0x40_0021]);
+    file.round();
+    file.comm(8, 8, 20, true, "tool");
+    file.mmap2(
+        8,
+        21,
+        [0x50_0000, 0x1000, 0],
+        &with_id(&[0xcd; 20]),
+        "/usr/bin/tool",
+    );
+    file.sample(
+        1,
+        7,
+        7,
+        30,
+        1,
+        &[
+            KERNEL_MARK,
+            TEXT + 0x100,
+            TEXT + 0x201,
+            USER_MARK,
+            0x40_0010,
+        ],
+    );
+    file.sample(1, 7, 9, 31, 1, &[KERNEL_MARK, 0xffff_ffff_c000_0010]);
+    file.sample(1, 0, 0, 32, 1, &[KERNEL_MARK, TEXT + 0x100]);
+    file.round();
+    file.build_id(1, &[0xab; 20], "[kernel.kallsyms]");
+    file.build_id(2, &[0xef; 16], "/bin/sh");
+    file
+}
+
+#[test]
+fn addresses_become_places_in_what_was_mapped_then() {
+    let bytes = two_processes().bytes();
+    if let Some(folder) = std::env::var_os("PROFTOP_SEEDS") {
+        // What the fuzz target begins with.
+        std::fs::write(Path::new(&folder).join("two.perf.data"), &bytes).unwrap();
+    }
+    let after = opened(&bytes).unwrap();
+    assert_eq!(
+        (after.format, after.notes.len()),
+        ("perf.data", 0),
+        "{:?}",
+        after.notes
+    );
+    let selection = select(&after.store, "");
+    let wanted: BTreeMap<String, u64> = [
+        ("/usr/bin/tool 0x10".to_string(), 1),
+        ("/bin/sh 0x1010".to_string(), 1),
+        ("[kernel.kallsyms] 0x100".to_string(), 2),
+        ("[xfs] 0x10".to_string(), 1),
+    ]
+    .into();
+    assert_eq!(places(&selection), wanted);
+    let view = after.store.view();
+    let rows = selection.functions();
+    let row = |module: &str, address| {
+        let mut rows = rows.iter();
+        rows.find(|row| &*row.module_path == module && row.address == address)
+            .unwrap()
+    };
+    // Callers lie inside the call.
+    assert_eq!(row("/bin/sh", 0x1020).total_samples, 1);
+    assert_eq!(row("[kernel.kallsyms]", 0x200).kind, FrameKind::Kernel);
+    for (module, address, id) in [
+        ("/usr/bin/tool", 0x10, &[0xcd; 20][..]),
+        ("/bin/sh", 0x1010, &[0xef; 16]),
+        ("[kernel.kallsyms]", 0x100, &[0xab; 20]),
+    ] {
+        assert_eq!(
+            &*view.function(row(module, address).id).build_id,
+            id,
+            "{module}"
+        );
+        assert_eq!(
+            view.function(row(module, address).id).name_state,
+            profile::RowName::Pending
+        );
+    }
+    let (processes, threads) = selection.processes_and_threads();
+    let mut names: Vec<_> = processes
+        .iter()
+        .map(|p| (p.pid, &*p.comm, p.samples))
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            (0, "swapper", 1),
+            (7, "sh (old)", 2),
+            (8, "sh (old)", 1),
+            (8, "tool", 1)
+        ]
+    );
+    assert!(
+        threads
+            .iter()
+            .any(|thread| thread.tid == 9 && &*thread.comm == "sh (old)")
+    );
+    let completeness = selection.completeness();
+    assert_eq!(
+        completeness.endings,
+        [(Ending::Root, 3), (Ending::NoUserStack, 2)]
+    );
+    assert_eq!((view.info().rate_hz, &*view.info().host), (997, "db-01"));
+}
+
+#[test]
+fn the_first_of_several_events_counts_by_its_periods() {
+    let mut file = File::new(&[(0, 0), (0, 1)]);
+    file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
+    file.sample(1, 7, 7, 2, 1000, &[USER_MARK, 0x1001]);
+    file.sample(2, 7, 7, 3, 5, &[USER_MARK, 0x1001]);
+    file.sample(1, 7, 7, 4, 500, &[USER_MARK, 0x1002]);
+    let after = opened(&file.bytes()).unwrap();
+    assert_eq!(
+        after.notes,
+        ["1 samples are of other events than the first and were left out"]
+    );
+    let selection = select(&after.store, "");
+    assert_eq!(selection.samples(), 1500);
+    let info = after.store.view().info().clone();
+    assert_eq!(
+        (&*info.metric.name, &*info.metric.unit),
+        ("cycles", "events")
+    );
+}
+
+#[test]
+fn names_come_later_and_stay() {
+    let mut store = opened(&two_processes().bytes()).unwrap().store;
+    for id in store.frames_to_name(usize::MAX) {
+        store.set_name(id, NameState::Named("f".into()));
+    }
+    let rows = select(&store, "").functions();
+    assert!(
+        rows.iter()
+            .any(|row| &*row.name == "f" && &*row.module == "sh")
+    );
+}
+
+#[test]
+fn damaged_files_say_where() {
+    let good = two_processes();
+    let bytes = good.bytes();
+    let mut cut = bytes.clone();
+    cut.truncate(104 + 8 + 144 + good.records.len() / 2);
+    let notes = opened(&cut).unwrap().notes;
+    assert!(notes[0].contains("ended before"), "{notes:?}");
+    let patched = |at: usize, to: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        opened(&bytes)
+    };
+    for (at, to, why) in [
+        (24, words(&[1 << 60]), "attributes are nowhere"),
+        (16, words(&[3]), "no size"),
+        (40, words(&[1 << 60]), "records are nowhere"),
+        (104 + 8, pairs(&[(81, 0x8_0000)]), "perf"),
+    ] {
+        match patched(at, &to) {
+            Err(error) => assert!(error.to_string().contains(why), "{why}: {error}"),
+            Ok(after) => assert_eq!(why, "perf", "{:?}", after.notes),
+        }
+    }
+    let mut packed = File::new(&[(1, 0)]);
+    File::record(&mut packed.records, 81, 0, &[0; 16]);
+    let error = opened(&packed.bytes()).unwrap_err().to_string();
+    assert!(error.contains("compressed"), "{error}");
+    let mut vast = File::new(&[(1, 0)]);
+    vast.sample(1, 7, 7, 1, 1, &[1, 2]);
+    let at = vast.records.len() - 24;
+    vast.records[at..at + 8].copy_from_slice(&words(&[1 << 60]));
+    let error = opened(&vast.bytes()).unwrap_err().to_string();
+    assert!(error.contains("too soon"), "{error}");
+    let mut short = File::new(&[(1, 0)]);
+    short.records.extend([9, 0, 0, 0, 0, 0, 4, 0]);
+    let error = opened(&short.bytes()).unwrap_err().to_string();
+    assert!(error.contains("shorter than its head"), "{error}");
+    assert!(
+        opened(b"2ELIFREP........")
+            .unwrap_err()
+            .to_string()
+            .contains("big-endian")
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn damage_does_no_harm(changes in prop::collection::vec((0..100_000usize, any::<u8>()), 1..8)) {
+        let mut bytes = two_processes().bytes();
+        for (at, to) in changes {
+            let at = at % bytes.len();
+            bytes[at] = to;
+        }
+        if let Ok(after) = opened(&bytes) {
+            select(&after.store, "").report();
+        }
+    }
+
+    #[test]
+    fn damaged_text_does_no_harm(at in 0..10_000usize, bytes in prop::collection::vec(any::<u8>(), 1..6)) {
+        let mut text = TEXT_OF_PERF.as_bytes().to_vec();
+        let at = at % (text.len() - 6);
+        text[at..at + bytes.len()].copy_from_slice(&bytes);
+        if let Ok(after) = opened(&text) {
+            select(&after.store, "").report();
+        }
+    }
+}
+
+const TEXT_OF_PERF: &str = "\
+# ========
+# captured on    : Sat Nov 21 08:22:13 2026
+#
+my [odd] prog 22010/22011 [003] 25934.314797:    1001001 cpu-clock:u: 
+\t           704e4 __sin_fma+0x224 (/usr/lib/x86_64-linux-gnu/libm.so.6)
+\t            1081 in1+0x21 (inlined)
+\t            1081 main+0x21 (/tmp/my prog (deleted))
+  my prog.c:5
+\t           2724a std::f(int)::{lambda()#1}::operator()() const+0x7a (/usr/lib/libc.so.6)
+
+my [odd] prog 22010/22011 [003] 25934.315814:    1001001 cpu-clock:u: 
+\tffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
+\tffffffff81000200 [unknown] ([kernel.kallsyms])
+\t            1081 in1+0x21 (inlined)
+\t            1081 main+0x21 (/tmp/my prog (deleted))
+
+my [odd] prog 22010/22011 [003] 25934.400000: PERF_RECORD_COMM: my
+swapper     0/0     [000] 25935.000000:    1001001 cpu-clock:u: ffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
+node 5/5 [000] 25935.100000: 77 cycles: 7f00 f (/tmp/perf-5.map)
+node 5/5 [000] 25935.200000: 1001001 cpu-clock:u: 7f00 LazyCompile:*\u{1b}[2J f.js:1 (/tmp/perf-5.map)
+";
+
+#[test]
+fn text_of_perf_script_is_read() {
+    let after = opened(TEXT_OF_PERF.as_bytes()).unwrap();
+    assert_eq!(after.format, "perf script");
+    assert_eq!(
+        after.notes,
+        ["1 samples are of other events than cpu-clock:u and were left out"]
+    );
+    let selection = select(&after.store, "");
+    let wanted = "\
+my [odd] prog;main;in1_[i];[kernel.kallsyms]+0xffffffff81000200_[k];do_syscall_64_[k] 1
+my [odd] prog;std::f(int)::{lambda()#1}::operator()() const;main;in1_[i];__sin_fma 1
+node;LazyCompile:*\u{fffd}[2J f.js:1_[j] 1
+swapper;do_syscall_64_[k] 1
+";
+    assert_eq!(common::stacks(&selection), wanted);
+    let rows = selection.functions();
+    let main = rows.iter().find(|row| &*row.name == "main").unwrap();
+    assert_eq!((main.file.as_deref(), main.line), (Some("my prog.c"), 5));
+    assert_eq!(&*main.module_path, "/tmp/my prog");
+    let (processes, threads) = selection.processes_and_threads();
+    assert!(
+        processes
+            .iter()
+            .any(|process| process.pid == 22010 && process.samples == 2)
+    );
+    assert!(threads.iter().any(|thread| thread.tid == 22011));
+    assert_eq!(
+        selection
+            .cpus()
+            .iter()
+            .map(|row| row.cpu)
+            .collect::<Vec<_>>(),
+        [0, 3]
+    );
+    let info = after.store.view().info().clone();
+    assert_eq!((info.rate_hz, &*info.metric.unit), (999, "samples"));
+    assert_eq!(after.store.view().begin_ns(), Some(25_934_314_797_000));
+}
+
+/// What the perf of this machine says, or nothing, and why.
+fn perf(arguments: &[&str]) -> Option<String> {
+    let said = Command::new("perf").args(arguments).output();
+    let why = match said {
+        Ok(output) if output.status.success() => {
+            return Some(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Ok(output) => format!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => error.to_string(),
+    };
+    let why = why.lines().last().unwrap_or("it crashed").to_string();
+    _ = writeln!(
+        std::io::stderr(),
+        "skipped: perf.data against perf report: perf: {why}"
+    );
+    None
+}
+
+fn shares(report: &str) -> BTreeMap<String, f64> {
+    let lines = report.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.trim().split_once('%'))
+        .filter_map(|(share, name)| Some((name.trim().to_string(), share.trim().parse().ok()?)))
+        .collect()
+}
+
+#[test]
+fn the_real_perf_counts_the_same() {
+    let folder = std::env::temp_dir().join(format!("proftop-perf-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    compare_with_perf(&folder);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn compare_with_perf(folder: &Path) {
+    let path = folder.join("perf.data");
+    let file = path.to_str().unwrap();
+    let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; od -c /proc/kallsyms | head -c 9000000 >/dev/null";
+    let recorded = perf(&[
+        "record",
+        "-q",
+        "-B",
+        "-N",
+        "-e",
+        "cpu-clock",
+        "-F",
+        "999",
+        "-g",
+        "-o",
+        file,
+        "--",
+        "sh",
+        "-c",
+        burn,
+    ]);
+    let theirs = recorded.and_then(|_| {
+        perf(&[
+            "report",
+            "-i",
+            file,
+            "--stdio",
+            "--no-children",
+            "-g",
+            "none",
+            "--sort",
+            "dso",
+        ])
+    });
+    let Some(theirs) = theirs else { return };
+    let after = opened(&std::fs::read(&path).unwrap()).unwrap();
+    let selection = select(&after.store, "");
+    assert!(selection.samples() > 50);
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for row in selection.functions() {
+        *ours.entry(row.module.to_string()).or_default() += row.self_samples;
+    }
+    compare(&shares(&theirs), &ours, selection.samples());
+
+    let Some(text) = perf(&["script", "-i", file, "-F", "+pid"]) else {
+        return;
+    };
+    let theirs = perf(&[
+        "report",
+        "-i",
+        file,
+        "--stdio",
+        "--no-children",
+        "-g",
+        "none",
+        "--sort",
+        "sym",
+    ]);
+    let after = opened(text.as_bytes()).unwrap();
+    let selection = select(&after.store, "");
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for row in selection.functions() {
+        let side = if row.kind == FrameKind::Kernel {
+            'k'
+        } else {
+            '.'
+        };
+        if row.name_state == profile::RowName::Named && !row.inlined {
+            *ours.entry(format!("[{side}] {}", row.name)).or_default() += row.self_samples;
+        }
+    }
+    let mut theirs = shares(&theirs.unwrap_or_default());
+    // Ours are called by their module; its are bare addresses.
+    theirs.retain(|name, _| ours.contains_key(name));
+    assert!(theirs.len() > 3, "{ours:?}");
+    ours.retain(|name, _| theirs.contains_key(name));
+    compare(&theirs, &ours, selection.samples());
+}
+
+fn compare(theirs: &BTreeMap<String, f64>, ours: &BTreeMap<String, u64>, all: u64) {
+    for (name, samples) in ours.iter().filter(|(_, samples)| **samples > 0) {
+        let share = *samples as f64 * 100.0 / all as f64;
+        let found = theirs.get(name);
+        let found = *found.unwrap_or_else(|| panic!("{name} is not in {theirs:?}"));
+        assert!(
+            (share - found).abs() < 0.02,
+            "{name}: {share} here, {found} there"
+        );
+    }
+}
