@@ -54,3 +54,13 @@ pub use sample::{
 };
 pub use source::{Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
+
+/// For fuzzers: reads bytes as a record of each of the rings.
+#[doc(hidden)]
+pub fn decode_anything(bytes: &[u8]) {
+    _ = decode::decode(bytes);
+    _ = sideband::record::parse(bytes);
+    for has_cgroup in [false, true] {
+        _ = perf::record::parse(bytes, has_cgroup);
+    }
+}

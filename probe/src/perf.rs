@@ -5,7 +5,7 @@
 //! programs, and for everybody on processes of their own.
 
 mod cpu;
-mod record;
+pub(crate) mod record;
 mod registers;
 mod scope;
 

@@ -5,7 +5,7 @@ mod burn;
 mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
-use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Target};
+use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target, WalkCheck};
 use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -375,4 +375,34 @@ fn own_programs() -> Vec<u32> {
             line.trim().parse().ok()
         })
         .collect()
+}
+
+/// Caches, windows of memory and the short cuts in front of them must not show:
+/// each stack is walked again from a copy, by none of them, while processes
+/// that share the CPUs come and go.
+#[test]
+fn a_stack_is_the_same_by_short_cuts_and_without() {
+    let _alone = alone();
+    let config = Config {
+        target: Target {
+            children: true,
+            ..only(std::process::id())
+        },
+        check_walks: true,
+        ..myself(249)
+    };
+    let Some(mut source) = start(&config) else {
+        return;
+    };
+    let threads = burn::Threads::start(2);
+    let mut walks = WalkCheck::default();
+    let end = Instant::now() + Duration::from_secs(60);
+    while walks.same < 300 && Instant::now() < end {
+        let mut shell = Command::new("sh");
+        _ = shell.args(["-c", "ls /"]).stdout(Stdio::null()).status();
+        walks = source.poll(Duration::from_millis(20)).unwrap().walks;
+    }
+    drop(threads);
+    assert!(walks.same >= 300, "{walks:?}");
+    assert_eq!(walks.different, 0, "{:?}", walks.examples);
 }
