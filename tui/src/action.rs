@@ -47,6 +47,7 @@ pub enum Action {
     Mark,
     /// Opens the line with the filter.
     EditFilter,
+    Write,
     Filter(FilterAction),
     /// To the selected process or thread.
     Narrow,
@@ -359,6 +360,7 @@ pub const BINDINGS: &[Binding] = &[
         "longer window",
     ),
     everywhere(Action::Mark, &[Key::Char('m')], "", "window from now on"),
+    everywhere(Action::Write, &[Key::Char('w')], "write", "write to a file"),
     everywhere(
         Action::Freeze,
         &[Key::Char(' '), Key::Char('Z')],

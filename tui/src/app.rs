@@ -10,6 +10,7 @@ use crate::screen::knobs::{Knobs, Window};
 use crate::screen::question::{Answer, Question};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::{Motion, Table};
+use crate::screen::write::WriteJob;
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -31,8 +32,11 @@ mod mouse;
 mod page;
 /// Keys of the call tree and the flame graph.
 mod tree;
+/// What goes to a file.
+mod write;
 
 pub use knobs::FilterAction;
+pub use write::Written;
 
 /// Everything that can happen.
 #[derive(Debug, Clone)]
@@ -45,6 +49,8 @@ pub enum Event {
     Snapshot(Arc<Snapshot>),
     /// To a question of [`Effect::Ask`].
     Answer(Answer),
+    /// What became of a [`Effect::Write`].
+    Written(Written),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -65,6 +71,8 @@ pub enum Effect {
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
+    /// To be answered with [`Event::Written`].
+    Write(WriteJob),
 }
 
 /// The view stands still; sampling goes on.
@@ -187,6 +195,10 @@ impl App {
             }
             Event::Snapshot(snapshot) => {
                 self.receive(snapshot);
+                Vec::new()
+            }
+            Event::Written(written) => {
+                self.hear_written(written);
                 Vec::new()
             }
             Event::Answer(answer) => {

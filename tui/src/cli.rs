@@ -124,6 +124,8 @@ impl RecordConfig {
 pub struct OpenConfig {
     /// `-` is standard input.
     pub file: PathBuf,
+    /// The recording that proftop brings along.
+    pub is_demo: bool,
     pub look: Look,
 }
 

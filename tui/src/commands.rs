@@ -6,7 +6,7 @@ pub mod doctor;
 mod export;
 mod open;
 mod open_file;
-mod output;
+pub mod output;
 mod record;
 mod recorded;
 mod report;

@@ -25,9 +25,12 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 mod answers;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
+/// Files.
+mod writing;
 
 use answers::AnswerWorker;
 use signals::{Caught, Signals};
+use writing::Writing;
 
 /// What the screen asks the engine for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +94,7 @@ pub async fn run(
         writer: Writer::start()?,
         reports: AnswerWorker::start("reports")?,
         answers: AnswerWorker::start("answers")?,
+        writing: Writing::new(),
         beside: Vec::new(),
         input: EventStream::new(),
         signals,
@@ -114,6 +118,7 @@ struct Run {
     /// For what the knobs ask for; views ask for more of it.
     reports: AnswerWorker,
     answers: AnswerWorker,
+    writing: Writing,
     /// To be written before the next frame.
     beside: Vec<u8>,
     input: EventStream,
@@ -136,6 +141,7 @@ enum Woken {
     Signal(Caught),
     Feed(bool),
     Answer(Answer),
+    Saved(crate::app::Written),
     Tick,
     FrameDue,
     /// A frame is out, after so long.
@@ -150,6 +156,7 @@ impl Run {
             Err(error) => return Err(error),
         };
         self.leave().await;
+        self.writing.finish();
         Ok(Ended {
             exit,
             milestones: self.milestones,
@@ -171,6 +178,7 @@ impl Run {
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 answer = self.reports.answered() => Woken::Answer(answer),
                 answer = self.answers.answered() => Woken::Answer(answer),
+                written = self.writing.written() => Woken::Saved(written),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
@@ -190,6 +198,7 @@ impl Run {
             }
             Woken::Tick => self.tell(Event::Tick).await,
             Woken::Feed(true) => self.take_snapshot().await,
+            Woken::Saved(written) => self.tell(Event::Written(written)).await,
             Woken::Answer(answer) => self.tell(Event::Answer(answer)).await,
             Woken::Feed(false) => {
                 self.feed = None;
@@ -270,6 +279,7 @@ impl Run {
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
                 Effect::Ask(question) => self.ask(question),
+                Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);

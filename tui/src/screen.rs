@@ -40,6 +40,8 @@ pub mod tabs;
 pub mod threads;
 /// The call tree.
 pub mod tree;
+/// To a file.
+pub mod write;
 
 use crate::snapshot::Snapshot;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
@@ -153,6 +155,8 @@ pub enum Mode {
     Browse,
     /// The find line is open.
     Find(find::Prompt),
+    /// What to write, and where to.
+    Write(write::WriteDialog),
     /// The filter is being edited.
     Filter(FilterPrompt),
     /// The help is open, scrolled down by so many lines.
@@ -213,4 +217,11 @@ pub enum Notice {
     Mouse(bool),
     NoOutput,
     NoKill,
+    Writing,
+    Written {
+        path: String,
+        bytes: u64,
+    },
+    NotWritten(String),
+    NothingToWrite,
 }

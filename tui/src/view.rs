@@ -50,6 +50,9 @@ mod trend;
 /// Numbers as text.
 pub mod units;
 
+/// To a file.
+mod write;
+
 /// Made-up snapshots.
 #[cfg(test)]
 pub mod fixture;
@@ -62,8 +65,9 @@ mod tests;
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::{Mode, View};
-use ratatui::Frame;
+use ratatui::backend::TestBackend;
 use ratatui::layout::{Position, Rect};
+use ratatui::{Frame, Terminal};
 use theme::Theme;
 
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
@@ -92,6 +96,34 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Threads => threads::head_at(geometry.width, x),
         View::Tree | View::Flame | View::Page | View::Health => None,
     }
+}
+
+/// The screen as lines of text.
+pub fn as_text(app: &App, theme: &Theme) -> String {
+    let (width, height) = (app.size.width, app.size.height);
+    let mut terminal = match Terminal::new(TestBackend::new(width, height)) {
+        Ok(terminal) => terminal,
+        Err(never) => match never {},
+    };
+    let Ok(frame) = terminal.draw(|frame| draw(app, theme, frame));
+    let buffer = frame.buffer;
+    let mut text = String::new();
+    for y in 0..height {
+        let mut line = String::new();
+        let mut skip = 0;
+        for x in 0..width {
+            let symbol = buffer[(x, y)].symbol();
+            if skip == 0 {
+                line.push_str(symbol);
+                skip = text::width(symbol).saturating_sub(1);
+            } else {
+                skip -= 1;
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 fn fits(app: &App, frame: &Frame) -> bool {
@@ -123,6 +155,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
             let y = geometry.keys.unwrap_or(geometry.detail);
             footer::render_filter(prompt, theme, frame, line(y));
         }
+        Mode::Write(dialog) => write::render(app, dialog, theme, frame),
         Mode::Help { scroll } => help::render(app.view, *scroll, theme, frame),
         Mode::Output { scroll } => output::render(app, *scroll, theme, frame),
     }

@@ -507,3 +507,41 @@ fn what_is_no_recording_ends_with_a_sentence() {
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
 }
+
+#[test]
+fn what_is_on_the_screen_goes_to_a_file() {
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    terminal.type_line(&format!("cd {}", folder.path().display()));
+    terminal.start("demo");
+    terminal.wait_for("FILE demo.pft");
+    let write = |name: &str, keys: &[&str]| {
+        terminal.keys(&["w"]);
+        terminal.wait_for("Format");
+        terminal.keys(keys);
+        terminal.keys(&["Tab", "C-u"]);
+        terminal.keys(&[name]);
+        terminal.keys(&["Enter"]);
+    };
+    write("all.pft", &[]);
+    terminal.wait_for("wrote ");
+    terminal.keys(&["j"]);
+    write("screen.txt", &["Up"]);
+    terminal.wait_for("screen.txt, ");
+    let screen = fs::read_to_string(folder.path().join("screen.txt")).expect("a file");
+    assert_eq!(screen.lines().count(), 24);
+    assert!(screen.starts_with("proftop demo") && screen.contains("[1 Func]"));
+    write("all.pft", &[]);
+    terminal.wait_for("there is such a file");
+    terminal.keys(&["C-o"]);
+    terminal.wait_for("all.pft, ");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+    terminal.type_line("clear");
+    terminal.start("open all.pft");
+    terminal.wait_for("FILE all.pft");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}

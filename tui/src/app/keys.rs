@@ -18,6 +18,10 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     match app.mode {
         Mode::Find(_) => type_find(app, key),
         Mode::Filter(_) => type_filter(app, key),
+        Mode::Write(_) => match app.press_in_dialog(key) {
+            Some(effects) => effects,
+            None => leave_anyway(app, key),
+        },
         Mode::Browse => find_action(key, app.view).map_or_else(Vec::new, |a| act(app, a)),
         Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
             app.mode = Mode::Browse;
@@ -64,6 +68,7 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::ShorterWindow => app.step_window(false),
         Action::LongerWindow => app.step_window(true),
         Action::Mark => app.set_mark(),
+        Action::Write => app.open_write(),
         Action::EditFilter => open_filter(app),
         Action::Filter(action) => app.filter_by(action),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
@@ -282,7 +287,7 @@ fn scroll(app: &mut App, motion: Motion) {
             let lines = app.shown.command_output.len();
             (scroll, lines.saturating_sub(1), true)
         }
-        Mode::Browse | Mode::Find(_) | Mode::Filter(_) => return,
+        Mode::Browse | Mode::Find(_) | Mode::Filter(_) | Mode::Write(_) => return,
     };
     let (down, lines) = match motion {
         Motion::Up(lines) => (false, lines),

@@ -35,6 +35,8 @@ pub enum Sub {
     Record(Box<Record>),
     /// Look at a recording on the screen
     Open(Open),
+    /// Look around on the screen without any rights, on a recording that is built in
+    Demo(LookArgs),
     /// Print what a recording says
     Report(Report),
     /// Write a recording in another format

@@ -17,7 +17,7 @@ proftop: top for code. Which functions burn the CPUs, live.
 
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
 proftop record [-o FILE] [-d TIME] [TARGET] [-F HZ] [-- COMMAND [ARGS]...]
-proftop open FILE    proftop report FILE [--top K|--tree|--peek REGEX]
+proftop open FILE|-  proftop demo     proftop report FILE [--top K|--tree]
 proftop export IN OUT [--format F]     proftop diff A B [--fail-over 5%]
 proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
 
@@ -34,6 +34,7 @@ More: proftop --help, proftop record --help, proftop --version
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
        proftop open FILE
+       proftop demo
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
        proftop export IN OUT [--format F] [--filter EXPR]
        proftop diff A B [--fail-over 5%] [--filter EXPR]

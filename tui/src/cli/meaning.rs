@@ -31,7 +31,13 @@ pub fn request(words: Words) -> Result<Request, Failure> {
         Some(Sub::Record(words)) => record(*words).map(|config| Request::Top(Box::new(config))),
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
             file: words.file,
+            is_demo: false,
             look: look(&words.look),
+        })),
+        Some(Sub::Demo(words)) => Ok(Request::Open(OpenConfig {
+            file: "demo.pft".into(),
+            is_demo: true,
+            look: look(&words),
         })),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
         Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {

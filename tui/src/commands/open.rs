@@ -36,10 +36,10 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();
-    let path = config.file.clone();
+    let (path, is_demo) = (config.file.clone(), config.is_demo);
     thread::Builder::new()
         .name("reader".into())
-        .spawn(move || read(&path, publish, began, fail))
+        .spawn(move || read(&path, is_demo, publish, began, fail))
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     let patience = match open_file::is_stdin(&config.file) {
         true => Duration::MAX,
@@ -131,6 +131,7 @@ struct Reading {
 
 fn read(
     path: &Path,
+    is_demo: bool,
     publish: watch::Sender<Arc<Snapshot>>,
     began: SyncSender<Result<(), Failure>>,
     fail: oneshot::Sender<Failure>,
@@ -144,7 +145,11 @@ fn read(
         shown: Instant::now(),
         counting: Duration::ZERO,
     };
-    let failure = match open_file::open_by_parts(path, &mut reading) {
+    let opened = match is_demo {
+        true => open_file::open_demo(&mut reading),
+        false => open_file::open_by_parts(path, &mut reading),
+    };
+    let failure = match opened {
         Ok(opened) => reading.ends(&opened).err(),
         Err(failure) => Some(failure),
     };

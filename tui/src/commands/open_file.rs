@@ -52,6 +52,13 @@ pub fn open_by_parts(path: &Path, progress: &mut dyn Progress) -> Result<Opened,
     read(input, progress).map_err(failed)
 }
 
+/// The recording that every proftop brings along.
+pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
+    const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
+    read(Box::new(DEMO), progress)
+        .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
+}
+
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

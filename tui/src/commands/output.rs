@@ -67,6 +67,11 @@ impl Output {
     }
 }
 
+/// Whether something has that name, a link to nowhere included.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
 /// Under sudo the file belongs to who typed the command.
 fn create(path: &Path, overwrite: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();

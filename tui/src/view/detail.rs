@@ -156,6 +156,10 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this could be about".into(),
         Notice::Marked => "marked: the window is from now on; m: mark anew, Backspace: undo".into(),
+        Notice::Writing => "writing…".into(),
+        Notice::Written { path, bytes } => format!("wrote {path}, {}", units::bytes(*bytes)),
+        Notice::NotWritten(why) => format!("not written: {why}"),
+        Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }
@@ -178,7 +182,7 @@ fn say(app: &App, notice: &Notice) -> String {
 }
 
 /// At spaces, into lines of at most `width` cells.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let text = text::clean(text);
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

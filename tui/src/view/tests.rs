@@ -27,6 +27,8 @@ mod page;
 mod random;
 /// The call tree.
 mod tree;
+/// Files.
+mod write;
 
 const UTF8: Theme = Theme {
     palette: Palette::Indexed,

@@ -1,0 +1,112 @@
+//! Writing files, on a thread for each: a disk may take its time.
+
+use crate::app::{App, Written};
+use crate::commands::output::{Output, is_there};
+use crate::screen::write::{Content, WriteJob};
+use crate::view;
+use crate::view::theme::Theme;
+use profile::Cancel;
+use std::path::Path;
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+#[derive(Debug)]
+pub struct Writing {
+    threads: Vec<JoinHandle<()>>,
+    tell: UnboundedSender<Written>,
+    told: UnboundedReceiver<Written>,
+}
+
+impl Writing {
+    pub fn new() -> Self {
+        let (tell, told) = unbounded_channel();
+        Writing {
+            threads: Vec::new(),
+            tell,
+            told,
+        }
+    }
+
+    pub fn start(&mut self, job: WriteJob, app: &App, theme: &Theme) {
+        // Drawn here, where the screen is.
+        let screen = match job.content {
+            Content::Screen => view::as_text(app, theme),
+            Content::Profile { .. } => String::new(),
+        };
+        let tell = self.tell.clone();
+        let work = move || {
+            // Nobody listens any more when the screen was left.
+            let _ = tell.send(write(job, screen));
+        };
+        self.threads.retain(|thread| !thread.is_finished());
+        match Builder::new().name("writing".into()).spawn(work) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => {
+                let why = format!("cannot start a thread: {error}");
+                let _ = self.tell.send(Written::Failed(why));
+            }
+        }
+    }
+
+    /// Waits for the end of one; may be given up at any time.
+    pub async fn written(&mut self) -> Written {
+        match self.told.recv().await {
+            Some(written) => written,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What was begun is finished, so that no half of a file stays.
+    pub fn finish(&mut self) {
+        for thread in self.threads.drain(..) {
+            // A panic has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(job: WriteJob, screen: String) -> Written {
+    if !job.overwrite && is_there(&job.path) {
+        return Written::Exists(Box::new(job));
+    }
+    let bytes = match &job.content {
+        Content::Screen => Ok(screen.into_bytes()),
+        Content::Profile {
+            view,
+            query,
+            format,
+        } => {
+            let selection = view.select(query, &Cancel::new());
+            let selection = selection.expect("nobody cancels it");
+            let mut bytes = Vec::new();
+            let written = format.write_as(&job.path, &selection, &mut bytes);
+            written.map(|()| bytes)
+        }
+    };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) => return Written::Failed(error.to_string()),
+    };
+    match write_file(&job.path, job.overwrite, &bytes) {
+        Ok(path) => Written::Done {
+            path,
+            bytes: bytes.len() as u64,
+        },
+        // Somebody was faster.
+        Err(_) if !job.overwrite && is_there(&job.path) => Written::Exists(Box::new(job)),
+        Err(why) => Written::Failed(why),
+    }
+}
+
+fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<String, String> {
+    let output = Output::open(Some(path), overwrite);
+    let mut output = output.map_err(|failure| failure.message)?;
+    if let Err(failure) = output.write(bytes) {
+        // Half a file is worse than none.
+        let _ = std::fs::remove_file(path);
+        return Err(failure.message);
+    }
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let text = whole.to_string_lossy();
+    Ok(symbolize::sanitize(text.as_bytes()).into_owned())
+}
