@@ -13,7 +13,7 @@ use std::io::Read;
 use object::read::{File as ObjectFile, FileKind};
 use object::{Object as _, ObjectSection as _, SectionKind};
 
-use crate::{LinkAddr, OpenError, Reason};
+use crate::{LinkAddr, OpenError, Reason, Segment, Segments};
 
 use choose::Function;
 
@@ -29,6 +29,8 @@ const FUNCTIONS_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct ForeignSymbols {
     base: u64,
+    id: String,
+    segments: Segments,
     functions: Vec<Function>,
     names: Vec<u8>,
     /// Whether it has more than what it exports.
@@ -41,6 +43,7 @@ pub struct ForeignSymbol<'s> {
     /// As the compiler wrote it: not demangled, not safe to display.
     pub name: &'s [u8],
     pub start: LinkAddr,
+    pub size: u64,
 }
 
 impl ForeignSymbols {
@@ -79,17 +82,16 @@ impl ForeignSymbols {
         if stripped {
             functions = choose::exports(&file, &mut names, FUNCTIONS_MAX);
         }
-        let code: Vec<(u64, u64)> = file
-            .sections()
-            .filter(|section| section.kind() == SectionKind::Text)
-            .map(|section| {
-                let start = section.address();
-                (start, start.saturating_add(section.size()))
-            })
+        let segments = code_segments(&file);
+        let code: Vec<(u64, u64)> = segments
+            .iter()
+            .map(|code| (code.vaddr, code.vaddr.saturating_add(code.filesz)))
             .collect();
         let boundaries = boundaries::boundaries(&file, program);
         Ok(ForeignSymbols {
             base: file.relative_address_base(),
+            id: id(&file, program),
+            segments,
             functions: choose::ends(functions, &names, &code, &boundaries),
             names,
             stripped,
@@ -113,6 +115,17 @@ impl ForeignSymbols {
         LinkAddr(self.base)
     }
 
+    /// What its linker called this build, in hexadecimal: the UUID of a Mach-O
+    /// file, the GUID and age of the PDB of a PE file; of others a checksum.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where there is code.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
     /// Every function, by address.
     pub fn functions(&self) -> impl Iterator<Item = ForeignSymbol<'_>> {
         self.functions.iter().map(|function| self.symbol(function))
@@ -126,6 +139,32 @@ impl ForeignSymbols {
         ForeignSymbol {
             name: function.name(&self.names),
             start: LinkAddr(function.start),
+            size: function.end - function.start,
         }
+    }
+}
+
+/// The sections with code. A dSYM has their addresses, and none of their bytes.
+fn code_segments(file: &ObjectFile<'_>) -> Segments {
+    let code = file
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text);
+    let segment = |section: object::Section<'_, '_>| Segment {
+        offset: section.file_range().map_or(0, |(offset, _)| offset),
+        vaddr: section.address(),
+        filesz: section.size(),
+        executable: true,
+    };
+    Segments::new(code.map(segment).collect())
+}
+
+fn id(file: &ObjectFile<'_>, bytes: &[u8]) -> String {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    if let Ok(Some(uuid)) = file.mach_uuid() {
+        return hexadecimal(&uuid);
+    }
+    match file.pdb_info() {
+        Ok(Some(pdb)) => hexadecimal(&pdb.guid()) + &format!("{:x}", pdb.age()),
+        _ => format!("crc-{:08x}-{}", crc32fast::hash(bytes), bytes.len()),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::debug_file::DebugFiles;
 use crate::dwarf::DebugInfo;
+use crate::foreign::{ForeignSymbol, ForeignSymbols};
 use crate::object::Object;
 use crate::table::{Extras, SymbolEntry, Table};
 use crate::{ElfSymbols, GoFrame, LinkAddr, OpenError, Reason, Segments};
@@ -21,6 +22,8 @@ enum Source {
         info: Option<Box<DebugInfo>>,
     },
     Table(Arc<Table>),
+    /// Of another system: functions only.
+    Foreign(Box<ForeignSymbols>),
 }
 
 /// What is known of an address.
@@ -68,11 +71,17 @@ impl Resolver {
         Resolver(Source::Table(Arc::new(table)))
     }
 
+    /// From a file of another system.
+    pub fn of_foreign(symbols: ForeignSymbols) -> Resolver {
+        Resolver(Source::Foreign(Box::new(symbols)))
+    }
+
     /// What identifies the file.
     pub fn id(&self) -> String {
         match &self.0 {
             Source::File { symbols, .. } => symbols.id().to_string(),
             Source::Table(table) => String::from_utf8_lossy(table.key()).into_owned(),
+            Source::Foreign(symbols) => symbols.id().to_owned(),
         }
     }
 
@@ -80,6 +89,7 @@ impl Resolver {
         match &self.0 {
             Source::File { symbols, .. } => symbols.segments(),
             Source::Table(table) => table.segments(),
+            Source::Foreign(symbols) => symbols.segments(),
         }
     }
 
@@ -88,6 +98,7 @@ impl Resolver {
         match &self.0 {
             Source::File { info, .. } => info.is_some(),
             Source::Table(table) => table.ranges() > 1,
+            Source::Foreign(_) => false,
         }
     }
 
@@ -114,19 +125,25 @@ impl Resolver {
                     .ok_or(Reason::NotCovered),
                 frames: frames(table, addr),
             },
+            Source::Foreign(symbols) => Resolved {
+                symbol: symbols.find(addr).map(|symbol| symbol.name.to_vec()),
+                frames: Vec::new(),
+            },
         }
     }
 
     /// All answers as a table, to be asked without the file.
     pub fn to_table(&self, threads: usize) -> Result<Vec<u8>, OpenError> {
-        let Source::File { symbols, info } = &self.0 else {
-            return Err(OpenError::Refused("it is a table already"));
+        let (symbols, info) = match &self.0 {
+            Source::File { symbols, info } => (entries(symbols), info.as_ref()),
+            Source::Foreign(symbols) => (foreign_entries(symbols), None),
+            Source::Table(_) => return Err(OpenError::Refused("it is a table already")),
         };
         let key = self.id();
         let extras = Extras {
             key: key.as_bytes(),
-            segments: Some(symbols.segments()),
-            symbols: entries(symbols),
+            segments: Some(self.segments()),
+            symbols,
             columns: true,
             ..Extras::default()
         };
@@ -157,6 +174,18 @@ fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
         column: 0,
     };
     frames.into_iter().map(frame).collect()
+}
+
+fn foreign_entries(symbols: &ForeignSymbols) -> Vec<SymbolEntry<'_>> {
+    fn entry(symbol: ForeignSymbol<'_>) -> SymbolEntry<'_> {
+        SymbolEntry {
+            start: symbol.start.0,
+            within: 0,
+            size: symbol.size.try_into().unwrap_or(u32::MAX),
+            name: symbol.name,
+        }
+    }
+    symbols.functions().map(entry).collect()
 }
 
 fn entries(symbols: &ElfSymbols) -> Vec<SymbolEntry<'_>> {

@@ -277,6 +277,38 @@ fn ahead_of_time_and_without_the_file() {
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
 }
 
+/// A crash log of another system: a PE file that the cross compiler made.
+#[test]
+fn a_program_of_another_system() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("app.c");
+    let program = directory.path().join("app.exe");
+    fs::write(
+        &source,
+        "int twice(int x) { return 2 * x; } int main(void) { return twice(2); }",
+    )
+    .unwrap();
+    let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+    let made = compiler.arg("-o").arg(&program).arg(&source).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return skipped("needs gcc-mingw-w64-x86-64");
+    }
+    let symbols = Command::new("nm").arg(&program).output().unwrap();
+    let symbols = text(&symbols.stdout);
+    let line = symbols.lines().find(|line| line.ends_with(" T twice"));
+    let address = line.unwrap().split_whitespace().next().unwrap();
+    let path = program.to_str().unwrap();
+    let answer = output(&["symbolize", path, address]);
+    assert!(answer.contains("twice"), "{answer}");
+    // Without the file, from a table that was made of it.
+    let cache = directory.path().join("cache");
+    let cache = cache.to_str().unwrap();
+    output(&["symbolize", "--build-cache", cache, path]);
+    fs::remove_file(&program).unwrap();
+    let again = output(&["symbolize", "--cache", cache, "app.exe", address]);
+    assert_eq!(again, answer);
+}
+
 #[test]
 fn what_cannot_be_read_is_one_sentence() {
     let directory = tempfile::tempdir().unwrap();

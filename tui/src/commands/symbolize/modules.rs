@@ -4,12 +4,14 @@ use crate::failure::Failure;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use symbolize::debug_file::DebugFiles;
+use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
 use symbolize::table::Table;
-use symbolize::{FileSource, RemoteFiles, Resolver, opener};
+use symbolize::{FileSource, OpenError, RemoteFiles, Resolver, opener};
 
 /// Debug information that is held in memory, of one file.
 const BYTES_MAX: u64 = 8 << 30;
@@ -105,18 +107,33 @@ impl Modules {
     }
 }
 
-/// A file that the user names.
+/// A file that the user names: of this system or another.
 pub fn open_file(path: &Path) -> Result<Resolver, String> {
+    // Beside a Mach-O program, or the bundle itself.
+    let path = &dsym_of(path).unwrap_or(path.to_owned());
     let file = File::open(path).map_err(|error| error.to_string())?;
     let absolute = path.canonicalize().map_err(|error| error.to_string())?;
-    read(&file, &absolute)
+    match read(&file, &absolute) {
+        Err(OpenError::NotElf) if is_foreign(&file) => ForeignSymbols::read(&file, None)
+            .map(Resolver::of_foreign)
+            .map_err(|error| error.to_string()),
+        read => read.map_err(|error| error.to_string()),
+    }
 }
 
-fn read(file: &File, absolute: &Path) -> Result<Resolver, String> {
+/// By its first bytes: a PE file, or a Mach-O file for one machine or several.
+fn is_foreign(file: &File) -> bool {
+    let mut magic = [0; 4];
+    let read = file.read_exact_at(&mut magic, 0);
+    read.is_ok()
+        && (magic.starts_with(b"MZ")
+            || [0xfeed_facf, 0xcffa_edfe, 0xcafe_babe, 0xcafe_babf]
+                .contains(&u32::from_be_bytes(magic)))
+}
+
+fn read(file: &File, absolute: &Path) -> Result<Resolver, OpenError> {
     let files = || DebugFiles::of(&FileSource::new(absolute), RemoteFiles::Open);
-    Object::read(file)
-        .and_then(|object| Resolver::of_file(object, files, BYTES_MAX))
-        .map_err(|error| error.to_string())
+    Object::read(file).and_then(|object| Resolver::of_file(object, files, BYTES_MAX))
 }
 
 /// The table of a file in a directory of tables, by its name or its build-id.
