@@ -21,7 +21,7 @@
 pub mod firefox;
 pub mod folded;
 pub mod html;
-mod import;
+pub(crate) mod import;
 mod json;
 mod open;
 pub mod perf_data;

@@ -25,6 +25,7 @@ mod hash;
 mod index;
 mod info;
 mod intern;
+pub mod merge;
 mod names;
 pub mod query;
 mod reason;

@@ -303,8 +303,14 @@ impl Store {
         self.frames.get(id)
     }
 
+    /// Path and build-id of a module, as far as they are known.
+    pub fn module(&self, id: ModuleId) -> (Arc<str>, Arc<[u8]>) {
+        let module = self.modules.get(id);
+        (module.path, module.build_id)
+    }
+
     /// The number of a frame, if a stack has it.
-    pub(crate) fn find_frame(&self, frame: &Frame) -> Option<FrameId> {
+    pub fn find_frame(&self, frame: &Frame) -> Option<FrameId> {
         self.frames.find(frame)
     }
 

@@ -8,7 +8,7 @@ use crate::names::NameTable;
 use crate::query::{Cancel, Cancelled, Query, Selection};
 use crate::sources::SourceTable;
 use crate::store::{History, Module, ModuleTable, ProcessTable};
-use crate::{Ending, Frame, FrameId, FrameKind, FunctionId, Info, RowName, intern};
+use crate::{Ending, Frame, FrameId, FrameKind, FunctionId, Info, NameState, RowName, intern};
 use std::sync::Arc;
 
 /// What a store held at one moment.
@@ -101,6 +101,22 @@ impl View {
 
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.tables.frames.get(id.0 as usize).copied()
+    }
+
+    /// What was told of a frame's name, as it can be told again.
+    pub(crate) fn name_told(&self, frame: FrameId) -> NameState {
+        let names = &self.tables.names;
+        let state = names.state(frame);
+        let NameState::Unnamed(reason) = state else {
+            return state;
+        };
+        // As the store calls it: `module+0xstart`.
+        let place = names.name(self.function_of(frame));
+        let start = place.and_then(|place| place.rsplit_once("+0x"));
+        match start.map(|(_, start)| u64::from_str_radix(start, 16)) {
+            Some(Ok(start)) => NameState::UnnamedIn { reason, start },
+            _ => state,
+        }
     }
 
     /// The function that a frame belongs to, in this view.

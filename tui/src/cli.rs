@@ -27,6 +27,8 @@ pub enum Request {
     Export(ExportConfig),
     Diff(DiffConfig),
     Open(OpenConfig),
+    Merge(MergeConfig),
+    Resolve(ResolveConfig),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -158,6 +160,26 @@ pub struct DiffConfig {
     pub rows_max: usize,
     /// In points of all samples.
     pub fail_over_points: Option<f64>,
+}
+
+/// Several recordings as one.
+#[derive(Debug, Clone)]
+pub struct MergeConfig {
+    pub files: Vec<PathBuf>,
+    /// `-` is standard output.
+    pub output: PathBuf,
+    pub overwrite: bool,
+}
+
+/// A recording that wants names.
+#[derive(Debug, Clone)]
+pub struct ResolveConfig {
+    /// `-` is standard input.
+    pub file: PathBuf,
+    pub directories: Vec<PathBuf>,
+    /// `-` is standard output; without one the file itself.
+    pub output: Option<PathBuf>,
+    pub overwrite: bool,
 }
 
 /// What to write of a recording, and how.

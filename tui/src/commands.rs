@@ -4,12 +4,14 @@ mod batch;
 mod diff;
 pub mod doctor;
 mod export;
+mod merge;
 mod open;
 mod open_file;
 pub mod output;
 mod record;
 mod recorded;
 mod report;
+mod resolve;
 mod run_command;
 mod sampler;
 mod sampling;
@@ -34,6 +36,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Diff(config) => diff::run(&config),
         Request::Open(config) => open::run(&config),
         Request::Export(config) => export::run(&config),
+        Request::Merge(config) => merge::run(&config),
+        Request::Resolve(config) => resolve::run(&config),
         Request::Top(config) => {
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;

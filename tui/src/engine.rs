@@ -16,6 +16,7 @@ mod stops;
 
 use crate::snapshot::{Snapshot, Span};
 use model::Model;
+pub use naming::shown;
 use probe::{Batch, Source};
 use profile::Limits;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -30,8 +30,8 @@ const COMM_MAX: usize = 256;
 
 /// A file on its way into a store.
 #[derive(Debug)]
-pub(super) struct Import {
-    pub(super) store: Store,
+pub(crate) struct Import {
+    pub(crate) store: Store,
     texts: HashSet<Arc<str>>,
     letters: usize,
     modules: HashMap<(Arc<str>, Vec<u8>), ModuleId>,
@@ -44,21 +44,21 @@ pub(super) struct Import {
 
 /// One function of a place.
 #[derive(Debug, Clone)]
-pub(super) struct Link {
-    pub(super) function: Arc<str>,
-    pub(super) file: Arc<str>,
-    pub(super) line: u32,
+pub(crate) struct Link {
+    pub(crate) function: Arc<str>,
+    pub(crate) file: Arc<str>,
+    pub(crate) line: u32,
 }
 
 #[derive(Debug)]
 enum Told {
-    Unnamed(&'static str),
+    Unnamed(NameState),
     /// Innermost first; the last one is the function whose code it is.
     Chain(Vec<Link>),
 }
 
 impl Import {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             store: Store::new(limits),
             texts: HashSet::new(),
@@ -73,7 +73,7 @@ impl Import {
     }
 
     /// A text as it may be shown, once for all that are equal.
-    pub(super) fn text(&mut self, text: &str) -> Result<Arc<str>, FormatError> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<Arc<str>, FormatError> {
         let text = clean(text);
         if let Some(known) = self.texts.get(text.as_str()) {
             return Ok(Arc::clone(known));
@@ -88,7 +88,7 @@ impl Import {
     }
 
     /// The module of a path; `[kernel]` and its like are paths, too.
-    pub(super) fn module(&mut self, path: &str, build_id: &[u8]) -> Result<ModuleId, FormatError> {
+    pub(crate) fn module(&mut self, path: &str, build_id: &[u8]) -> Result<ModuleId, FormatError> {
         let path = self.text(path)?;
         let build_id = &build_id[..build_id.len().min(64)];
         let key = (path, build_id.to_vec());
@@ -109,7 +109,7 @@ impl Import {
     }
 
     /// The process of that number and name.
-    pub(super) fn process(&mut self, pid: u32, name: &str) -> Result<ProcessId, FormatError> {
+    pub(crate) fn process(&mut self, pid: u32, name: &str) -> Result<ProcessId, FormatError> {
         let name = self.comm(name)?;
         let next = ProcessId(self.processes.len() as u32 + 1);
         let id = *self
@@ -124,7 +124,7 @@ impl Import {
     }
 
     /// The name of a thread or process.
-    pub(super) fn comm(&mut self, name: &str) -> Result<Arc<str>, FormatError> {
+    pub(crate) fn comm(&mut self, name: &str) -> Result<Arc<str>, FormatError> {
         match name.char_indices().nth(COMM_MAX) {
             Some((end, _)) => self.text(&name[..end]),
             None => self.text(name),
@@ -133,7 +133,7 @@ impl Import {
 
     /// The frame for a place in a module. Places of no address, or of one that
     /// has another name already, get one that is nowhere.
-    pub(super) fn frame(
+    pub(crate) fn frame(
         &mut self,
         module: ModuleId,
         address: Option<u64>,
@@ -159,7 +159,7 @@ impl Import {
     }
 
     /// What a frame is called, with what is inlined there, innermost first.
-    pub(super) fn tell(&mut self, frame: Frame, mut chain: Vec<Link>) {
+    pub(crate) fn tell(&mut self, frame: Frame, mut chain: Vec<Link>) {
         if chain.len() > CHAIN_MAX {
             chain.drain(CHAIN_MAX - 1..chain.len() - 1);
         }
@@ -167,11 +167,16 @@ impl Import {
     }
 
     /// Why a frame has no name.
-    pub(super) fn tell_unnamed(&mut self, frame: Frame, reason: &'static str) {
-        self.told.entry(frame).or_insert(Told::Unnamed(reason));
+    pub(crate) fn tell_unnamed(&mut self, frame: Frame, reason: &'static str) {
+        self.tell_state(frame, NameState::Unnamed(reason));
     }
 
-    pub(super) fn sample(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
+    /// As [`Import::tell_unnamed`], with where its function starts.
+    pub(crate) fn tell_state(&mut self, frame: Frame, state: NameState) {
+        self.told.entry(frame).or_insert(Told::Unnamed(state));
+    }
+
+    pub(crate) fn sample(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         self.weight = self.weight.saturating_add(sample.weight);
         if self.weight > WEIGHT_MAX {
             return Err(FormatError::TooLarge(
@@ -185,15 +190,15 @@ impl Import {
     }
 
     /// The store, its frames named.
-    pub(super) fn finish(mut self) -> Store {
+    pub(crate) fn finish(mut self) -> Store {
         for (frame, told) in self.told {
             let Some(id) = self.store.find_frame(&frame) else {
                 continue;
             };
             let chain = match told {
                 Told::Chain(chain) => chain,
-                Told::Unnamed(reason) => {
-                    self.store.set_name(id, NameState::Unnamed(reason));
+                Told::Unnamed(state) => {
+                    self.store.set_name(id, state);
                     continue;
                 }
             };
@@ -221,7 +226,7 @@ fn room(len: usize) -> Result<(), FormatError> {
 }
 
 /// On which side of the kernel boundary a module's code is, by its name.
-pub(super) fn kind_of(module: &str) -> FrameKind {
+pub(crate) fn kind_of(module: &str) -> FrameKind {
     let name = module.rsplit('/').next().unwrap_or_default();
     let is_module = name.ends_with(".ko") || name.contains(".ko.");
     match module {
@@ -237,7 +242,7 @@ pub(super) fn kind_of(module: &str) -> FrameKind {
 }
 
 /// How a walk ended of which nothing is told.
-pub(super) fn plain_ending(frames: &[Frame]) -> Ending {
+pub(crate) fn plain_ending(frames: &[Frame]) -> Ending {
     match frames.last() {
         Some(frame) if frame.kind == FrameKind::Kernel => Ending::NoUserStack,
         _ => Ending::Root,
@@ -245,7 +250,7 @@ pub(super) fn plain_ending(frames: &[Frame]) -> Ending {
 }
 
 /// A build-id, from its letters.
-pub(super) fn hex(text: &str) -> Vec<u8> {
+pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let pairs = text.as_bytes().chunks_exact(2);
     pairs

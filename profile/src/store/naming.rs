@@ -148,6 +148,16 @@ impl Store {
         self.names.state(frame)
     }
 
+    /// Every frame that a sample has and that has no name, whatever the reason.
+    pub fn frames_without_name(&self) -> Vec<FrameId> {
+        let frames = (RESERVED..self.frames.len() as u32).map(FrameId);
+        let has_none = |id: &FrameId| {
+            let tag = self.names.tag(*id);
+            !tag.is_released() && !matches!(self.names.state(*id), NameState::Named(_))
+        };
+        frames.filter(has_none).collect()
+    }
+
     /// A table by frame number, not a map: while names are slow to come there
     /// may be a million frames to add up.
     fn weigh_unasked(&self) -> Vec<(Reverse<u64>, FrameId)> {

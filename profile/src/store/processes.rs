@@ -38,6 +38,13 @@ impl ProcessTable {
         &self.threads[slot.0 as usize]
     }
 
+    /// All of them, in the order of their numbers.
+    pub(crate) fn by_number(&self) -> Vec<(ProcessId, &Process)> {
+        let mut all: Vec<_> = self.processes.iter().map(|(id, p)| (*id, p)).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
+    }
+
     /// The length of a table by [`ThreadSlot`].
     pub(crate) fn thread_slots(&self) -> usize {
         self.threads.len()

@@ -43,6 +43,10 @@ pub enum Sub {
     Export(Export),
     /// Compare two recordings
     Diff(Diff),
+    /// Put several recordings into one
+    Merge(Merge),
+    /// Find names for a recording that was made without them
+    Resolve(Resolve),
     /// Say which functions and lines addresses are from
     Symbolize(Symbolize),
 }
@@ -206,6 +210,36 @@ pub struct Diff {
     /// Count only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
+}
+
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// Recordings
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The .pft to write, or - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Overwrite the file if it is there
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Resolve {
+    /// A recording, or - for standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where the programs and libraries are that it was made of, anywhere below;
+    /// may be given more than once. Files of this machine are looked at, too
+    #[arg(long = "debug-dir", value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+    /// The .pft to write, or - for standard output [default: FILE, if it is a .pft]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the file if it is there
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

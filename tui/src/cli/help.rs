@@ -18,8 +18,8 @@ proftop: top for code. Which functions burn the CPUs, live.
 proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
 proftop record [-o FILE] [-d TIME] [TARGET] [-F HZ] [-- COMMAND [ARGS]...]
 proftop open FILE|-  proftop demo     proftop report FILE [--top K|--tree]
-proftop export IN OUT [--format F]     proftop diff A B [--fail-over 5%]
-proftop doctor [-p PID] [--json]    proftop symbolize FILE|-p PID [ADDR...]
+proftop export IN OUT   proftop diff A B [--fail-over 5%]   proftop merge FILE…
+proftop resolve FILE   proftop doctor [-p PID] [--json]   proftop symbolize FILE
 
 TARGET  -p PID[,PID]  -t TID[,TID]  --comm RE  -g CGROUP|UNIT  --no-children
 SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
@@ -37,6 +37,8 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop demo
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
        proftop export IN OUT [--format F] [--filter EXPR]
+       proftop merge FILE... -o OUT
+       proftop resolve FILE [--debug-dir DIR]... [-o OUT]
        proftop diff A B [--fail-over 5%] [--filter EXPR]
        proftop doctor [-p PID] [--json]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
@@ -101,6 +103,8 @@ fn meant_instead(word: &str) -> String {
         "open",
         "report",
         "export",
+        "merge",
+        "resolve",
         "diff",
         "symbolize",
         "top",

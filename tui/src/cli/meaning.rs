@@ -5,8 +5,8 @@ use super::args::{
 };
 use super::{
     BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Format, Look,
-    Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, SampleConfig, ShowConfig,
-    Sort, SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
+    MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
+    SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
 };
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -46,6 +46,17 @@ pub fn request(words: Words) -> Result<Request, Failure> {
             filter: words.filter.unwrap_or_default(),
             rows_max: words.top as usize,
             fail_over_points: words.fail_over,
+        })),
+        Some(Sub::Merge(words)) => Ok(Request::Merge(MergeConfig {
+            files: words.files,
+            output: words.output,
+            overwrite: words.force,
+        })),
+        Some(Sub::Resolve(words)) => Ok(Request::Resolve(ResolveConfig {
+            file: words.file,
+            directories: words.directories,
+            output: words.output,
+            overwrite: words.force,
         })),
         Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
         None => config(words.top).map(|config| Request::Top(Box::new(config))),

@@ -1,6 +1,7 @@
 //! Opening a recording, whatever its format: told by its first bytes, not by
 //! its name.
 
+use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
 use crate::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
@@ -45,11 +46,28 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
 pub fn open_by_parts(path: &Path, progress: &mut dyn Progress) -> Result<Opened, Failure> {
     let name = name(path);
     let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
-    let input: Box<dyn Read> = match is_stdin(path) {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(path).map_err(|error| failed(error.into()))?),
-    };
-    read(input, progress).map_err(failed)
+    read(input(path)?, progress).map_err(failed)
+}
+
+/// A recording's bytes.
+pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if is_stdin(path) {
+        return Ok(Box::new(io::stdin()));
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => {
+            let name = name(path);
+            Err(Failure::failed(format!("cannot read {name}: {error}")))
+        }
+    }
+}
+
+pub fn limits() -> Limits {
+    Limits {
+        keep: Duration::from_secs(u64::MAX / 4),
+        memory_bytes: MEMORY_MAX,
+    }
 }
 
 /// The recording that every proftop brings along.
@@ -72,10 +90,7 @@ pub fn name(path: &Path) -> String {
 }
 
 fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened, FormatError> {
-    let limits = Limits {
-        keep: Duration::from_secs(u64::MAX / 4),
-        memory_bytes: MEMORY_MAX,
-    };
+    let limits = limits();
     let mut start = Vec::new();
     (&mut input)
         .take(pft::MAGIC.len() as u64)
@@ -86,10 +101,15 @@ fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened,
         return read_blocks(pft::Reader::new(whole)?, limits, progress);
     }
     let formats::Opened {
-        store,
+        mut store,
         mut notes,
         format,
     } = formats::read(whole, limits)?;
+    if format == "perf.data" {
+        // It has no names; those of this machine's files will do.
+        let found = name_frames(&mut store, &Places::default());
+        notes.extend(found.doubt());
+    }
     notes.extend(left_out(&store));
     Ok(Opened {
         view: store.view(),

@@ -38,6 +38,8 @@ pub struct Reader<R> {
     unknown_sections: u64,
     /// By stack: what the store knows it as.
     known: Vec<Option<KnownStack>>,
+    /// Why frames have no names, if that is not to be told to the store.
+    reasons: Option<Vec<(Frame, NameState)>>,
 }
 
 fn damaged(what: &str) -> FormatError {
@@ -70,7 +72,20 @@ impl<R: Read> Reader<R> {
             problem: None,
             unknown_sections: 0,
             known: Vec::new(),
+            reasons: None,
         })
+    }
+
+    /// Keeps from the store why frames have no names, for who wants to look for
+    /// names once more: [`Reader::reasons`] has it.
+    pub fn keep_reasons(&mut self) {
+        self.reasons = Some(Vec::new());
+    }
+
+    /// Frames without a name, and why, as far as [`Reader::keep_reasons`] kept
+    /// it; the last word for a frame comes last.
+    pub fn reasons(&mut self) -> Vec<(Frame, NameState)> {
+        self.reasons.take().unwrap_or_default()
     }
 
     /// Adds the next block to the store; `false` at the end, or where the file
@@ -267,7 +282,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn add_names(&self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+    fn add_names(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let frame = self.tables.frame(bytes.u32()?)?;
             let is_unnamed = bytes.byte()? != 0;
@@ -282,8 +297,14 @@ impl<R: Read> Reader<R> {
                     }
                 }
             };
-            if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
-                store.set_name(id, state);
+            let Some(frame) = frame else { continue };
+            match &mut self.reasons {
+                Some(reasons) if is_unnamed => reasons.push((frame, state)),
+                _ => {
+                    if let Some(id) = store.find_frame(&frame) {
+                        store.set_name(id, state);
+                    }
+                }
             }
         }
         Ok(())

@@ -444,17 +444,13 @@ impl<W: Write> Writer<W> {
     }
 
     fn add_name(&mut self, view: &View, number: u32, known: &mut Named) {
-        let names = &view.tables.names;
-        let (state, text, place) = match names.state(known.frame) {
+        let (state, text, place) = match view.name_told(known.frame) {
             NameState::Named(name) => (State::Final, name, 0),
             NameState::Unnamed(reason) if known.state == State::Pending => {
-                let function = view.function_of(known.frame);
-                // As the store calls it: `module+0xstart`.
-                let start = names.name(function).and_then(|name| {
-                    let (_, start) = name.rsplit_once("+0x")?;
-                    u64::from_str_radix(start, 16).ok()?.checked_add(1)
-                });
-                (State::Unnamed, reason.into(), start.unwrap_or(0))
+                (State::Unnamed, reason.into(), 0)
+            }
+            NameState::UnnamedIn { reason, start } if known.state == State::Pending => {
+                (State::Unnamed, reason.into(), start.saturating_add(1))
             }
             _ => return,
         };

@@ -1,0 +1,235 @@
+//! Several recordings as one: of several machines, or of one at several times.
+//!
+//! Modules are the same if path and build-id are, functions if they have one
+//! name in one module; a process that is in two recordings is two. Times are put
+//! on one clock where it is known when a recording began. In whatever order and
+//! by however many steps recordings are put together, every question gets the
+//! same answer.
+
+use crate::formats::FormatError;
+use crate::formats::import::{Import, Link};
+use crate::intern::RESERVED;
+use crate::store::STAMP_NS;
+use crate::{Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store, View};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Why recordings cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    #[error("one counts {0}, another {1}: these do not add up")]
+    Metrics(String, String),
+    #[error(transparent)]
+    TooLarge(#[from] FormatError),
+}
+
+/// Puts recordings together.
+pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
+    let mut import = Import::new(limits);
+    let info = merged_info(views)?;
+    let epoch_ms = info.epoch_unix_ms;
+    import.store.set_info(info);
+    let mut parts: Vec<Part<'_>> = views.iter().map(|view| Part::new(view, epoch_ms)).collect();
+    if let Some(begin) = parts.iter().filter_map(Part::begin_ns).min() {
+        import.store.begin(begin);
+    }
+    let mut processes = 0;
+    for part in &mut parts {
+        part.number_processes(&mut processes);
+    }
+    // Frames without a name are called by their addresses, so they have them
+    // first; those of another name at the same place are found by that.
+    for is_named in [false, true] {
+        for part in &mut parts {
+            part.add_frames(is_named, &mut import)?;
+        }
+    }
+    for part in &parts {
+        part.add_samples(&mut import)?;
+    }
+    Ok(import.finish())
+}
+
+fn merged_info(views: &[View]) -> Result<Info, MergeError> {
+    let mut infos = views.iter().map(View::info);
+    let Some(first) = infos.next() else {
+        return Ok(Info::default());
+    };
+    let mut merged = Info::clone(first);
+    let mut texts: [BTreeSet<&str>; 4] = Default::default();
+    let mut notes: BTreeSet<&str> = first.notes.iter().map(String::as_str).collect();
+    for info in views.iter().map(View::info) {
+        if info.metric != merged.metric {
+            let words = |info: &Info| format!("{} in {}", info.metric.name, info.metric.unit);
+            return Err(MergeError::Metrics(words(&merged), words(info)));
+        }
+        let told = [&info.host, &info.kernel, &info.arch, &info.scope];
+        for (all, text) in texts.iter_mut().zip(told) {
+            all.extend(text.split(", ").filter(|text| !text.is_empty()));
+        }
+        notes.extend(info.notes.iter().map(String::as_str));
+    }
+    for info in infos {
+        merged.lost = merged.lost.saturating_add(info.lost);
+        merged.cpus = merged.cpus.max(info.cpus);
+        merged.epoch_unix_ms = match (merged.epoch_unix_ms, info.epoch_unix_ms) {
+            (0, other) | (other, 0) => other,
+            (a, b) => a.min(b),
+        };
+        if info.rate_hz != merged.rate_hz {
+            merged.rate_hz = 0;
+        }
+    }
+    let joined = |all: &BTreeSet<&str>| all.iter().copied().collect::<Vec<_>>().join(", ");
+    [merged.host, merged.kernel, merged.arch, merged.scope] = texts.each_ref().map(joined);
+    merged.notes = notes.into_iter().map(String::from).collect();
+    Ok(merged)
+}
+
+/// One of the recordings.
+struct Part<'a> {
+    view: &'a View,
+    /// What its clock is behind, in whole stamps.
+    shift_ns: u64,
+    processes: HashMap<ProcessId, ProcessId>,
+    frames: Vec<Option<Frame>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(view: &'a View, epoch_ms: i64) -> Self {
+        let behind_ms = match view.info().epoch_unix_ms {
+            0 => 0,
+            epoch => u64::try_from(epoch.saturating_sub(epoch_ms)).unwrap_or(0),
+        };
+        // Samples stay in their stamps.
+        let shift_ns = behind_ms.saturating_mul(1_000_000) / STAMP_NS * STAMP_NS;
+        Self {
+            view,
+            shift_ns,
+            processes: HashMap::new(),
+            frames: vec![None; view.tables.frames.len()],
+        }
+    }
+
+    fn begin_ns(&self) -> Option<u64> {
+        Some(self.view.begin_ns()?.saturating_add(self.shift_ns))
+    }
+
+    fn number_processes(&mut self, count: &mut u32) {
+        for (id, _) in self.view.tables.processes.by_number() {
+            self.processes.insert(id, ProcessId(*count));
+            *count += 1;
+        }
+    }
+
+    fn add_frames(&mut self, is_named: bool, import: &mut Import) -> Result<(), FormatError> {
+        let mut modules: HashMap<ModuleId, ModuleId> = HashMap::new();
+        let tables = &*self.view.tables;
+        for at in RESERVED..tables.frames.len() as u32 {
+            let id = FrameId(at);
+            if tables.names.tag(id).is_released() {
+                continue;
+            }
+            let state = self.view.name_told(id);
+            let name = match &state {
+                NameState::Named(name) => Some(name),
+                _ => None,
+            };
+            if name.is_some() != is_named {
+                continue;
+            }
+            let frame = tables.frames[at as usize];
+            let module = match modules.get(&frame.module) {
+                Some(known) => *known,
+                None => {
+                    let told = tables.modules.get(frame.module);
+                    let number = import.module(&told.path, &told.build_id)?;
+                    import.store.add_module(number, &told.name, &told.path);
+                    import.store.set_build_id(number, &told.build_id);
+                    modules.insert(frame.module, number);
+                    number
+                }
+            };
+            let merged = import.frame(module, Some(frame.address), frame.kind, name)?;
+            self.frames[at as usize] = Some(merged);
+            match state {
+                NameState::Named(name) => {
+                    let chain = self.chain(id, &name, import)?;
+                    import.tell(merged, chain);
+                }
+                NameState::Pending => {}
+                state => import.tell_state(merged, state),
+            }
+        }
+        Ok(())
+    }
+
+    fn chain(
+        &self,
+        id: FrameId,
+        name: &Arc<str>,
+        import: &mut Import,
+    ) -> Result<Vec<Link>, FormatError> {
+        let tables = &*self.view.tables;
+        let mut chain = Vec::new();
+        let links = tables.sources.chain(id);
+        for (at, link) in links.iter().enumerate() {
+            let is_own = at + 1 == links.len();
+            let function = match is_own {
+                true => Some(name),
+                false => tables.names.name(link.function),
+            };
+            chain.push(Link {
+                function: import.text(function.map_or("", |name| name))?,
+                file: import.text(tables.sources.file(*link).map_or("", |file| file))?,
+                line: link.line,
+            });
+        }
+        if chain.is_empty() {
+            chain.push(Link {
+                function: Arc::clone(name),
+                file: Arc::default(),
+                line: 0,
+            });
+        }
+        Ok(chain)
+    }
+
+    fn add_samples(&self, import: &mut Import) -> Result<(), FormatError> {
+        let tables = &*self.view.tables;
+        let mut frames = Vec::new();
+        // Told with their first sample: the store forgets who has none.
+        let mut told = HashSet::new();
+        for bucket in tables.history.buckets() {
+            for sample in bucket.iter() {
+                let thread = tables.processes.thread(sample.thread);
+                let Some(process) = self.processes.get(&thread.process) else {
+                    continue;
+                };
+                if told.insert(thread.process)
+                    && let Some(known) = tables.processes.get(thread.process)
+                {
+                    import.store.add_process(*process, known.pid, &known.comm);
+                    let details = known.details.clone();
+                    import.store.set_process_details(*process, details);
+                }
+                frames.clear();
+                let stack = tables.stacks.frames(sample.stack).iter();
+                frames.extend(stack.filter_map(|frame| self.frames[*frame as usize]));
+                let time_ns = sample.stamp.saturating_mul(STAMP_NS);
+                import.sample(NewSample {
+                    time_ns: time_ns.saturating_add(self.shift_ns),
+                    cpu: sample.cpu,
+                    process: *process,
+                    tid: thread.tid,
+                    comm: &thread.comm,
+                    frames: &frames,
+                    kernel_frames: usize::from(sample.in_kernel),
+                    ending: sample.ending,
+                    weight: sample.weight,
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! `resolve`: names for a recording that was made without them, on this machine
+//! or another: by build-id, in the files of this machine and below directories.
+
+mod kernel;
+mod names;
+mod places;
+
+use super::open_file;
+use super::output::Output;
+use crate::cli::ResolveConfig;
+use crate::failure::{Exit, Failure};
+use crate::view::units::counted;
+pub use names::name_frames;
+pub use places::Places;
+use profile::formats::{self, FormatError, pft};
+use profile::{Frame, NameState, Store};
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
+    let mut recording = read(&config.file)?;
+    for note in &recording.notes {
+        eprintln!("proftop: {note}");
+    }
+    let place = place(config, recording.is_pft)?;
+    let places = Places::below(&config.directories)?;
+    let found = name_frames(&mut recording.store, &places);
+    // What has no name now has none for the reason that it had.
+    for (frame, state) in recording.reasons {
+        if let Some(id) = recording.store.find_frame(&frame) {
+            recording.store.set_name(id, state);
+        }
+    }
+    for line in found.told() {
+        eprintln!("proftop: {line}");
+    }
+    let mut bytes = Vec::new();
+    pft::write(&recording.store.view(), &mut bytes)
+        .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
+    let place = match place {
+        Place::InPlaceOf(path) => return replace(&path, &bytes),
+        Place::Stdout => None,
+        Place::File(path) => Some(path),
+    };
+    Output::open(place.as_deref(), config.overwrite)?.write(&bytes)?;
+    Ok(Exit::Done)
+}
+
+struct Recording {
+    store: Store,
+    notes: Vec<String>,
+    /// Why frames had no name, if they had none.
+    reasons: Vec<(Frame, NameState)>,
+    is_pft: bool,
+}
+
+fn read(path: &Path) -> Result<Recording, Failure> {
+    let name = open_file::name(path);
+    let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
+    read_from(open_file::input(path)?).map_err(failed)
+}
+
+fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
+    let mut start = Vec::new();
+    (&mut input)
+        .take(pft::MAGIC.len() as u64)
+        .read_to_end(&mut start)?;
+    let is_pft = start == pft::MAGIC;
+    let whole = Cursor::new(start).chain(input);
+    if !is_pft {
+        let opened = formats::read(whole, open_file::limits())?;
+        return Ok(Recording {
+            store: opened.store,
+            notes: opened.notes,
+            reasons: Vec::new(),
+            is_pft,
+        });
+    }
+    let mut store = Store::new(open_file::limits());
+    let mut reader = pft::Reader::new(io::BufReader::new(whole))?;
+    reader.keep_reasons();
+    while reader.read_block(&mut store)? {}
+    Ok(Recording {
+        notes: reader.notes(),
+        reasons: reader.reasons(),
+        store,
+        is_pft,
+    })
+}
+
+/// Where the recording goes.
+enum Place {
+    Stdout,
+    File(PathBuf),
+    InPlaceOf(PathBuf),
+}
+
+fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
+    match &config.output {
+        Some(path) if path.as_os_str() == "-" => Ok(Place::Stdout),
+        Some(path) => Ok(Place::File(path.clone())),
+        None if is_pft && !open_file::is_stdin(&config.file) => {
+            Ok(Place::InPlaceOf(config.file.clone()))
+        }
+        None => Err(Failure::usage(
+            "-o is needed: only a .pft that is a file can be written in its own place",
+        )),
+    }
+}
+
+/// Nobody ever sees half of it.
+fn replace(path: &Path, bytes: &[u8]) -> Result<Exit, Failure> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut beside = path.clone().into_os_string();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = Output::open(Some(&beside), false).and_then(|mut output| output.write(bytes));
+    let renamed = written.and_then(|_| {
+        let same_rights = fs::metadata(&path).and_then(|is| {
+            let file = File::open(&beside)?;
+            file.set_permissions(is.permissions())
+        });
+        let renamed = same_rights.and_then(|()| fs::rename(&beside, &path));
+        renamed.map_err(|error| {
+            let name = open_file::name(&path);
+            Failure::failed(format!("cannot write {name}: {error}"))
+        })
+    });
+    if renamed.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    renamed.map(|()| Exit::Done)
+}
+
+/// What came of looking for names.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub frames: u64,
+    pub named: u64,
+    /// Files that are not here, or not as they were, by frames.
+    pub missing: Vec<(String, u64)>,
+    /// Files that the recording has no build-id of.
+    pub unverified: u64,
+}
+
+impl Found {
+    /// Sentences.
+    pub fn told(&self) -> Vec<String> {
+        let (named, all) = (self.named, counted(self.frames, "frame without a name"));
+        let all = all.replace("frame without a names", "frames without a name");
+        let mut told = vec![format!("found names for {named} of {all}")];
+        for (path, frames) in self.missing.iter().take(5) {
+            let frames = counted(*frames, "frame");
+            told.push(format!("{path}: not here as it was recorded, {frames}"));
+        }
+        if self.missing.len() > 5 {
+            told.push(format!(
+                "{} more files are not here",
+                self.missing.len() - 5
+            ));
+        }
+        told.extend(self.doubt());
+        told
+    }
+
+    /// What may be wrong with the names.
+    pub fn doubt(&self) -> Option<String> {
+        let files = counted(self.unverified, "file");
+        (self.unverified > 0).then(|| {
+            format!("the recording has no build-id of {files}: names come from what is here under their paths")
+        })
+    }
+}

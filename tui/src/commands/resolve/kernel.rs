@@ -1,0 +1,77 @@
+//! Names for addresses of a kernel that are told as differences to its `_text`:
+//! by the symbols of the one that runs, if it is the same.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use symbolize::KernelSymbols;
+
+/// The kernel that runs.
+pub struct RunningKernel {
+    text: u64,
+    symbols: KernelSymbols,
+}
+
+impl RunningKernel {
+    /// If it has that build-id; an empty one is none to compare.
+    pub fn of(build_id: &[u8]) -> Option<Self> {
+        let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
+        if !build_id.is_empty() && note(&notes) != Some(build_id) {
+            return None;
+        }
+        let lines = BufReader::new(File::open("/proc/kallsyms").ok()?).lines();
+        let text = lines.map_while(Result::ok).find_map(|line| {
+            let address = line.strip_suffix(" T _text")?;
+            u64::from_str_radix(address, 16).ok()
+        })?;
+        let symbols = KernelSymbols::load();
+        (text != 0 && !symbols.is_hidden()).then_some(Self { text, symbols })
+    }
+
+    pub fn name(&self, place: u64) -> Option<String> {
+        let symbol = self.symbols.find(self.text.checked_add(place)?).ok()?;
+        Some(symbolize::sanitize(symbol.name.as_bytes()).into_owned())
+    }
+}
+
+/// The build-id among the notes of a kernel: runs of the lengths of a name and
+/// of contents, a kind, the name, the contents, each padded to four bytes.
+fn note(mut notes: &[u8]) -> Option<&[u8]> {
+    const BUILD_ID: u32 = 3;
+    loop {
+        let word = |at: usize| {
+            let bytes = notes.get(at..at + 4)?;
+            Some(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        };
+        let (name, contents, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let at = 12 + name.checked_next_multiple_of(4)?;
+        let end = at.checked_add(contents)?;
+        if kind == BUILD_ID && notes.get(12..16) == Some(b"GNU\0") {
+            return notes.get(at..end);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_id_is_found_behind_other_notes() {
+        let mut notes = Vec::new();
+        for (name, kind, contents) in [
+            (&b"Xen\0"[..], 3u32, &[9u8; 5][..]),
+            (b"GNU\0", 3, &[7; 20]),
+        ] {
+            notes.extend((name.len() as u32).to_le_bytes());
+            notes.extend((contents.len() as u32).to_le_bytes());
+            notes.extend(kind.to_le_bytes());
+            notes.extend(name);
+            notes.extend(contents);
+            notes.resize(notes.len().next_multiple_of(4), 0);
+        }
+        assert_eq!(note(&notes), Some(&[7; 20][..]));
+        assert_eq!(note(&notes[..notes.len() - 1]), None);
+        assert_eq!(note(&[0xff; 64]), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Names, lines and inlined functions for frames that have none.
+
+use super::kernel::RunningKernel;
+use super::{Found, Places};
+use crate::engine::shown;
+use profile::formats::perf_data;
+use profile::{FrameId, FrameKind, ModuleId, NameState, SourceFrame, Store};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use symbolize::resolver::Resolved;
+use symbolize::{FileOffset, Reason, Resolver, sanitize};
+
+/// Why a frame of a file that is not here has no name.
+const GONE: &str = "file_gone";
+
+/// Names the frames without names, module after module: one file is open at a
+/// time.
+pub fn name_frames(store: &mut Store, places: &Places) -> Found {
+    let mut modules: BTreeMap<ModuleId, Vec<FrameId>> = BTreeMap::new();
+    for id in store.frames_without_name() {
+        if let Some(frame) = store.frame(id) {
+            modules.entry(frame.module).or_default().push(id);
+        }
+    }
+    let mut found = Found::default();
+    for (module, frames) in modules {
+        name_module(store, module, &frames, places, &mut found);
+    }
+    found
+        .missing
+        .sort_by_key(|(path, frames)| (Reverse(*frames), path.clone()));
+    found
+}
+
+fn name_module(
+    store: &mut Store,
+    module: ModuleId,
+    frames: &[FrameId],
+    places: &Places,
+    found: &mut Found,
+) {
+    let (path, build_id) = store.module(module);
+    found.frames += frames.len() as u64;
+    if &*path == perf_data::KERNEL {
+        if let Some(kernel) = RunningKernel::of(&build_id) {
+            found.unverified += u64::from(build_id.is_empty());
+            found.named += name_kernel(store, frames, &kernel);
+            return;
+        }
+    } else if path.starts_with('/') {
+        let file = places.open(&path, &build_id);
+        if let Some(file) = file {
+            found.unverified += u64::from(build_id.is_empty());
+            found.named += name_file(store, frames, &file);
+            return;
+        }
+        found.missing.push((path.to_string(), frames.len() as u64));
+    }
+    // Those that were told a reason keep it.
+    for id in frames {
+        store.set_name(*id, NameState::Unnamed(GONE));
+    }
+}
+
+fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) -> u64 {
+    let mut named = 0;
+    for id in frames {
+        let place = store.frame(*id).map(|frame| frame.address);
+        let state = match place.and_then(|place| kernel.name(place)) {
+            Some(name) => NameState::Named(name.into()),
+            None => NameState::Unnamed(Reason::NotCovered.label()),
+        };
+        named += u64::from(matches!(state, NameState::Named(_)));
+        store.set_name(*id, state);
+    }
+    named
+}
+
+fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
+    let mut named = 0;
+    for id in frames {
+        let Some(frame) = store.frame(*id) else {
+            continue;
+        };
+        if frame.kind != FrameKind::User {
+            continue;
+        }
+        let place = file.segments().to_link(FileOffset(frame.address));
+        let Some(resolved) = place.map(|place| file.resolve(place)) else {
+            store.set_name(*id, NameState::Unnamed(Reason::NotCovered.label()));
+            continue;
+        };
+        match &resolved.symbol {
+            Ok(symbol) => {
+                named += 1;
+                store.set_name(*id, NameState::Named(shown(symbol).into()));
+                set_source(store, *id, &resolved);
+            }
+            Err(reason) => store.set_name(*id, NameState::Unnamed(reason.label())),
+        }
+    }
+    named
+}
+
+fn set_source(store: &mut Store, id: FrameId, resolved: &Resolved) {
+    let links: Vec<(String, String, u32)> = { resolved.frames.iter() }
+        .map(|frame| {
+            let file = sanitize(&frame.path).into_owned();
+            (shown(&frame.function), file, frame.line)
+        })
+        .collect();
+    let chain: Vec<SourceFrame<'_>> = { links.iter() }
+        .map(|(function, file, line)| SourceFrame {
+            function,
+            file,
+            line: *line,
+        })
+        .collect();
+    store.set_source(id, &chain);
+}

@@ -1,0 +1,107 @@
+//! Where the files of a recording may be: at their paths on this machine, and
+//! anywhere below directories that the user names.
+
+use crate::commands::open_file;
+use crate::failure::Failure;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use symbolize::debug_file::DebugFiles;
+use symbolize::object::Object;
+use symbolize::{FileSource, RemoteFiles, Resolver, opener};
+
+/// Debug information that is held in memory, of one file.
+const DEBUG_BYTES_MAX: u64 = 8 << 30;
+
+/// Entries that are looked at below all directories.
+const ENTRIES_MAX: usize = 1 << 20;
+const DEPTH_MAX: usize = 32;
+
+/// Files by build-id, as far as directories were named.
+#[derive(Debug, Default)]
+pub struct Places {
+    below: HashMap<Vec<u8>, PathBuf>,
+}
+
+impl Places {
+    /// Reads the build-ids of all programs and libraries below directories.
+    pub fn below(directories: &[PathBuf]) -> Result<Self, Failure> {
+        let mut places = Self::default();
+        let mut entries = 0;
+        for directory in directories {
+            let listed = fs::read_dir(directory).map(|_| ());
+            listed.map_err(|error| {
+                let name = open_file::name(directory);
+                Failure::failed(format!("cannot read {name}: {error}"))
+            })?;
+            places.walk(directory, 0, &mut entries);
+        }
+        Ok(places)
+    }
+
+    fn walk(&mut self, directory: &Path, depth: usize, entries: &mut usize) {
+        let Ok(listed) = fs::read_dir(directory) else {
+            return;
+        };
+        for entry in listed.flatten() {
+            *entries += 1;
+            if *entries > ENTRIES_MAX {
+                return;
+            }
+            let path = entry.path();
+            match entry.file_type() {
+                // Links lead to what is found anyway, or out of here.
+                Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => {
+                    self.walk(&path, depth + 1, entries);
+                }
+                Ok(kind) if kind.is_file() => self.add(path),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, path: PathBuf) {
+        let mut magic = [0; 4];
+        let Ok(mut file) = File::open(&path) else {
+            return;
+        };
+        if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
+            return;
+        }
+        let Ok(object) = Object::read(&file) else {
+            return;
+        };
+        let Some(build_id) = object.build_id() else {
+            return;
+        };
+        // Debug files have the same one, and no code whose places they tell.
+        let has_code = { object.program_headers().iter() }
+            .any(|segment| segment.offset > 0 && segment.filesz > 0 && segment.vaddr > 0);
+        if has_code {
+            self.below.entry(build_id).or_insert(path);
+        }
+    }
+
+    /// The file that is the recorded one; without a build-id, what is at its
+    /// path on this machine.
+    pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
+        if let Some(found) = self.below.get(build_id) {
+            let object = Object::read(&File::open(found).ok()?).ok()?;
+            return resolver(object, found);
+        }
+        // The recording is a stranger's: only regular files on disks of ours.
+        let path = Path::new(path);
+        let root = opener::roots(None).into_iter().next()?;
+        let file = opener::open_beneath(root, path, RemoteFiles::Skip).ok()?;
+        let object = Object::read(&file).ok()?;
+        let is_it = build_id.is_empty() || object.build_id().as_deref() == Some(build_id);
+        is_it.then(|| resolver(object, path)).flatten()
+    }
+}
+
+fn resolver(object: Object, path: &Path) -> Option<Resolver> {
+    let path = path.canonicalize().ok()?;
+    let files = || DebugFiles::of(&FileSource::new(&path), RemoteFiles::Skip);
+    Resolver::of_file(object, files, DEBUG_BYTES_MAX).ok()
+}

@@ -1,0 +1,169 @@
+//! `merge` and `resolve` as a user types them.
+
+mod common;
+
+use common::{proftop, run, text};
+use profile::formats::pft;
+use profile::{
+    Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store,
+};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use symbolize::{ElfSymbols, FileOffset};
+
+/// A recording of one process with one frame in a file that is only known by
+/// its build-id.
+fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
+    let mut store = Store::new(Limits::default());
+    store.set_info(Info {
+        rate_hz: 99,
+        host: "db-01".into(),
+        epoch_unix_ms: 1_700_000_000_000,
+        ..Info::default()
+    });
+    store.add_module(ModuleId(1), "app", "/nowhere/app");
+    store.set_build_id(ModuleId(1), build_id);
+    store.add_process(ProcessId(1), 42, "app");
+    let frames = [place, 8].map(|address| Frame {
+        module: ModuleId(1),
+        address,
+        kind: FrameKind::User,
+    });
+    for n in 0..30 {
+        assert!(store.add_sample(NewSample {
+            time_ns: n * 10_000_000,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 42,
+            comm: "app",
+            frames: &frames,
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight: 1,
+        }));
+    }
+    for id in store.frames_to_name(9) {
+        store.set_name(id, name.clone());
+    }
+    let mut bytes = Vec::new();
+    pft::write(&store.view(), &mut bytes).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// A function of this very program: where in the file, and its name.
+fn function(symbols: &ElfSymbols) -> (u64, String) {
+    let found = (0x1000..1 << 24).step_by(16).find_map(|offset| {
+        let symbol = symbols.find(FileOffset(offset)).ok()?;
+        let name = symbolize::demangle(symbol.name).short().into_owned();
+        name.starts_with("recordings::").then_some((offset, name))
+    });
+    found.expect("this program has functions of its own")
+}
+
+#[test]
+fn names_are_found_by_build_id_where_the_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
+    let Some(build_id) = symbols.object().build_id() else {
+        _ = writeln!(
+            std::io::stderr(),
+            "skipped: names by build-id: the linker here writes none"
+        );
+        return;
+    };
+    let (place, name) = function(&symbols);
+    let file = folder.path().join("a.pft");
+    let stripped = NameState::UnnamedIn {
+        reason: "stripped",
+        start: place,
+    };
+    recording(&file, &build_id, place, stripped);
+    let file = file.to_str().unwrap();
+
+    // Not here: what was known stays.
+    let output = run(&mut proftop(&["resolve", file]));
+    assert!(output.status.success());
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("/nowhere/app: not here as it was recorded, 2 frames"),
+        "{said}"
+    );
+    let report = text(&run(&mut proftop(&["report", file])).stdout);
+    assert!(report.contains(&format!("app+{place:#x}")), "{report}");
+
+    // Deep below a directory, under another name.
+    let deep = folder.path().join("debug/x/y");
+    fs::create_dir_all(&deep).unwrap();
+    fs::copy(&program, deep.join("renamed")).unwrap();
+    fs::write(deep.join("text"), "no program").unwrap();
+    let directory = folder.path().join("debug");
+    let other = folder.path().join("b.pft");
+    let (directory, other) = (directory.to_str().unwrap(), other.to_str().unwrap());
+    let output = run(&mut proftop(&[
+        "resolve",
+        file,
+        "--debug-dir",
+        directory,
+        "-o",
+        other,
+    ]));
+    assert!(output.status.success());
+    assert!(
+        text(&output.stderr).contains("found names for 1 of 2 frames"),
+        "{output:?}"
+    );
+    let report = text(&run(&mut proftop(&["report", other, "--tree"])).stdout);
+    assert!(report.contains(&name), "{name} is not in {report}");
+    // In its own place, and only there where asked.
+    let before = fs::read(file).unwrap();
+    assert!(
+        run(&mut proftop(&["resolve", file, "--debug-dir", directory]))
+            .status
+            .success()
+    );
+    assert_ne!(fs::read(file).unwrap(), before);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        3,
+        "nothing is left over"
+    );
+    let again = run(&mut proftop(&[
+        "resolve",
+        file,
+        "--debug-dir",
+        directory,
+        "-o",
+        other,
+    ]));
+    assert!(text(&again.stderr).contains("exists already"), "{again:?}");
+}
+
+#[test]
+fn recordings_are_put_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let named = NameState::Named("work".into());
+    recording(&path("a.pft"), &[1; 20], 0x10, named.clone());
+    recording(&path("b.pft"), &[1; 20], 0x20, named);
+    fs::write(path("c.folded"), "other;main 40\n").unwrap();
+    let all: Vec<String> = ["a.pft", "b.pft", "c.folded", "all.pft"]
+        .map(|name| path(name).to_str().unwrap().to_string())
+        .to_vec();
+    let output = run(&mut proftop(&[
+        "merge", &all[0], &all[1], &all[2], "-o", &all[3],
+    ]));
+    assert!(output.status.success(), "{output:?}");
+    let report = text(&run(&mut proftop(&["report", &all[3], "--format", "csv"])).stdout);
+    let line = report
+        .lines()
+        .find(|line| line.contains("work"))
+        .expect("it is there");
+    assert!(line.contains("60"), "{report}");
+    assert!(report.contains("main"), "{report}");
+    let output = run(&mut proftop(&["merge", &all[0], &all[1], "-o", &all[3]]));
+    assert_eq!(output.status.code(), Some(1), "an existing file stays");
+    let output = run(&mut proftop(&["merge", "-", "-", "-o", "-"]));
+    assert_eq!(output.status.code(), Some(2));
+}
