@@ -2,13 +2,13 @@
 //!
 //! | found by | where | belongs if |
 //! |---|---|---|
-//! | build-id | `/usr/lib/debug/.build-id/xx/yyyy.debug` | its build-id is the same |
+//! | build-id | `/usr/lib/debug/.build-id/xx/yyyy.debug`, the cache of debuginfod's client | its build-id is the same |
 //! | `.gnu_debuglink` | beside the file, in `.debug/`, in `/usr/lib/debug/…` | the build-id, else the checksum |
 //! | `.gnu_debugaltlink` | the path in it, or by build-id | its build-id is the named one |
 //! | `.gnu_debugdata` | inside of the file (xz) | always |
 //!
 //! Each place is looked up below the target's root and below ours, never
-//! outside of them.
+//! outside of them; that cache is ours.
 
 mod link;
 
@@ -16,12 +16,15 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
 use crate::source::Source;
-use crate::{OpenError, inflate};
+use crate::{OpenError, debuginfod, inflate};
 
 /// Where distributions put such files.
 const DIRECTORY: &str = "/usr/lib/debug";
@@ -39,6 +42,8 @@ pub struct DebugFiles {
     /// Of the file itself, below the root.
     path: PathBuf,
     remote: RemoteFiles,
+    /// Where debuginfod's client keeps what it has fetched.
+    fetched: Option<PathBuf>,
 }
 
 impl DebugFiles {
@@ -47,6 +52,7 @@ impl DebugFiles {
             roots: opener::roots(source.pid),
             path: source.path.to_owned(),
             remote,
+            fetched: debuginfod::default_cache(),
         }
     }
 
@@ -56,6 +62,7 @@ impl DebugFiles {
             roots: vec![root],
             path: path.to_owned(),
             remote,
+            fetched: debuginfod::default_cache(),
         }
     }
 
@@ -95,8 +102,15 @@ impl DebugFiles {
         let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = format!("{DIRECTORY}/.build-id/{first:02x}/{rest}.debug");
-        self.open(Path::new(&path))
-            .filter(|object| object.build_id().as_deref() == Some(id))
+        let belongs = |object: &Object| object.build_id().as_deref() == Some(id);
+        self.open(Path::new(&path)).filter(belongs).or_else(|| {
+            let cached = debuginfod::debug_file(self.fetched.as_deref()?, id);
+            // A pipe in its place must not hold us up.
+            let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+            let mut options = File::options();
+            let file = options.read(true).custom_flags(nonblocking).open(cached);
+            Object::read(&file.ok()?).ok().filter(belongs)
+        })
     }
 
     fn by_link(&self, object: &Object, id: Option<&[u8]>) -> Option<Object> {

@@ -30,6 +30,7 @@ pub mod address;
 mod bytes;
 pub mod cache_directory;
 pub mod debug_file;
+pub mod debuginfod;
 pub mod demangle;
 pub mod dwarf;
 pub mod elf;

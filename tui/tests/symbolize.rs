@@ -277,6 +277,44 @@ fn ahead_of_time_and_without_the_file() {
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
 }
 
+/// A stripped program whose debug file only the client's cache has.
+#[test]
+fn what_debuginfod_has_fetched() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (program, debug) = (path("program"), path("debug"));
+    fs::copy(fixture.program(), &program).unwrap();
+    let done = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    let kept = done(Command::new("objcopy").args(["--only-keep-debug", &program, &debug]));
+    if !kept || !done(Command::new("strip").arg(&program)) {
+        return skipped("needs binutils");
+    }
+    let notes = Command::new("readelf").args(["-n", &program]).output();
+    let notes = notes.unwrap().stdout;
+    let notes = text(&notes);
+    let Some((_, id)) = notes.split_once("Build ID: ") else {
+        return skipped("needs a linker that writes build-ids");
+    };
+    let id = id.split_whitespace().next().unwrap();
+    let cached = directory.path().join("cache").join(id);
+    let address = format!("{:#x}", fixture.addresses("main").unwrap()[0]);
+    let ask = || {
+        let mut command = proftop(&["symbolize", &program, &address]);
+        command.env("DEBUGINFOD_CACHE_PATH", path("cache"));
+        command.env_remove("DEBUGINFOD_URLS");
+        text(&run(&mut command).stdout)
+    };
+    let without = ask();
+    assert!(!without.contains("main"), "{without}");
+    fs::create_dir_all(&cached).unwrap();
+    fs::copy(&debug, cached.join("debuginfo")).unwrap();
+    let with = ask();
+    assert!(with.contains("main at "), "{with}");
+}
+
 /// A crash log of another system: a PE file that the cross compiler made.
 #[test]
 fn a_program_of_another_system() {

@@ -14,8 +14,10 @@
 //! | `log` | text with addresses inside |
 //! | `format` | what an answer looks like |
 //! | `ahead` | tables made ahead of time |
+//! | `fetch` | debug files from elsewhere |
 
 mod ahead;
+mod fetch;
 mod format;
 mod log;
 mod modules;

@@ -1,5 +1,6 @@
 //! Files, opened once, and the tables that stand for them.
 
+use super::fetch;
 use crate::failure::Failure;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -100,6 +101,7 @@ impl Modules {
         let open = || {
             let file = opener::open(source, RemoteFiles::Open).ok()?;
             let object = Object::read(&file).ok()?;
+            fetch::debug_file(&object, source.path);
             let files = || DebugFiles::of(source, RemoteFiles::Open);
             Resolver::of_file(object, files, BYTES_MAX).ok()
         };
@@ -132,8 +134,10 @@ fn is_foreign(file: &File) -> bool {
 }
 
 fn read(file: &File, absolute: &Path) -> Result<Resolver, OpenError> {
+    let object = Object::read(file)?;
+    fetch::debug_file(&object, absolute);
     let files = || DebugFiles::of(&FileSource::new(absolute), RemoteFiles::Open);
-    Object::read(file).and_then(|object| Resolver::of_file(object, files, BYTES_MAX))
+    Resolver::of_file(object, files, BYTES_MAX)
 }
 
 /// The table of a file in a directory of tables, by its name or its build-id.
