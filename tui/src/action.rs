@@ -47,6 +47,7 @@ pub enum Action {
     Mark,
     /// Opens the line with the filter.
     EditFilter,
+    Unit,
     Write,
     Filter(FilterAction),
     /// To the selected process or thread.
@@ -360,6 +361,7 @@ pub const BINDINGS: &[Binding] = &[
         "longer window",
     ),
     everywhere(Action::Mark, &[Key::Char('m')], "", "window from now on"),
+    everywhere(Action::Unit, &[Key::Char('%')], "", "other unit"),
     everywhere(Action::Write, &[Key::Char('w')], "write", "write to a file"),
     everywhere(
         Action::Freeze,
@@ -531,6 +533,12 @@ pub fn find_action(event: KeyEvent, view: View) -> Option<Action> {
     bindings(view)
         .find(|binding| binding.keys.iter().any(|key| key.is(event)))
         .map(|binding| binding.action)
+}
+
+/// The keys of a binding, as the help writes them.
+pub fn labels(binding: &Binding, ascii: bool) -> String {
+    let labels: Vec<String> = binding.keys.iter().map(|key| key.label(ascii)).collect();
+    labels.join(" ")
 }
 
 /// What works in a view.

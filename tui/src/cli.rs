@@ -4,6 +4,7 @@
 //! exists or the kernel allows a rate is for [`crate::commands`].
 
 mod args;
+mod documents;
 mod help;
 mod meaning;
 mod values;

@@ -206,6 +206,7 @@ pub enum Notice {
     NoNow,
     /// The source does not say when a sample was taken.
     NoTime,
+    OneUnit,
     /// So many steps down to the function where it ends.
     HotPath(u32),
     /// Which of the frames of a function that can be seen is selected.

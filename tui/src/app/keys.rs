@@ -69,6 +69,7 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::LongerWindow => app.step_window(true),
         Action::Mark => app.set_mark(),
         Action::Write => app.open_write(),
+        Action::Unit => app.next_unit(),
         Action::EditFilter => open_filter(app),
         Action::Filter(action) => app.filter_by(action),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),

@@ -3,7 +3,7 @@
 use super::{App, Effect};
 use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
 use crate::screen::history::Place;
-use crate::screen::knobs::{Knobs, Narrowing, Part, Window};
+use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
 use crate::screen::{Detail, Notice, View};
 use crate::snapshot::TargetState;
@@ -246,6 +246,25 @@ impl App {
             true => window.longer(),
             false => window.shorter(),
         });
+    }
+
+    /// What the open view counts in.
+    pub fn unit(&self) -> Unit {
+        self.knobs.unit.unwrap_or(Unit::usual(self.view))
+    }
+
+    pub(super) fn next_unit(&mut self) {
+        let is_known = matches!(
+            self.view,
+            View::Functions | View::Tree | View::Processes | View::Threads
+        );
+        if !is_known {
+            self.detail = Detail::Notice(Notice::OneUnit);
+            return;
+        }
+        let has_time = self.shown.rate_hz > 0 && self.shown.report.window.seconds() > 0.0;
+        let next = self.unit().next(has_time);
+        self.turn(|knobs| knobs.unit = Some(next));
     }
 
     pub(super) fn set_filter(&mut self, filter: Filter) {

@@ -47,8 +47,19 @@ pub enum Sub {
     Merge(Merge),
     /// Find names for a recording that was made without them
     Resolve(Resolve),
+    /// Print what a shell needs to complete these words
+    Completions(Completions),
+    /// Print the manual: proftop man | man -l -
+    Man,
     /// Say which functions and lines addresses are from
     Symbolize(Symbolize),
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// bash, zsh, fish or elvish
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use super::args::{
     Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
+use super::documents;
 use super::{
     BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Format, Look,
     MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
@@ -39,6 +40,8 @@ pub fn request(words: Words) -> Result<Request, Failure> {
             is_demo: true,
             look: look(&words),
         })),
+        Some(Sub::Completions(words)) => Ok(Request::Print(documents::completions(words.shell))),
+        Some(Sub::Man) => Ok(Request::Print(documents::manual())),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
         Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
             a: words.a,

@@ -2,7 +2,7 @@
 //! meaning of its words. It is plain text; the view only frames it.
 
 use super::View;
-use crate::action::{self, Binding, Scope};
+use crate::action::{self, Scope};
 
 /// One line of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,12 +110,7 @@ pub fn has_two_columns(width: u16) -> bool {
 fn keys(view: View, wanted: impl Fn(Scope) -> bool, ascii: bool) -> impl Iterator<Item = HelpLine> {
     action::bindings(view)
         .filter(move |binding| wanted(binding.scope) && !binding.help.is_empty())
-        .map(move |binding| entry(&labels(binding, ascii), binding.help))
-}
-
-fn labels(binding: &Binding, ascii: bool) -> String {
-    let labels: Vec<String> = binding.keys.iter().map(|key| key.label(ascii)).collect();
-    labels.join(" ")
+        .map(move |binding| entry(&action::labels(binding, ascii), binding.help))
 }
 
 fn heading(text: &str) -> HelpLine {

@@ -1,6 +1,7 @@
 //! The *knobs* say what is counted and in which unit. Each is turned by itself
 //! and leaves the others where they are.
 
+use super::View;
 use crate::snapshot::Span;
 use profile::{Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
@@ -12,6 +13,57 @@ pub struct Knobs {
     pub scope: Vec<Narrowing>,
     pub window: Window,
     pub filter: Filter,
+    /// Nothing: what each view usually counts in.
+    pub unit: Option<Unit>,
+}
+
+/// What numbers of samples are shown as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Percent of what is counted.
+    Share,
+    /// Percent of all CPUs of the machine.
+    Machine,
+    Samples,
+    /// Milliseconds of CPU per second.
+    CpuMs,
+    Cpus,
+}
+
+impl Unit {
+    const ALL: [Unit; 5] = [
+        Unit::Share,
+        Unit::Machine,
+        Unit::Samples,
+        Unit::CpuMs,
+        Unit::Cpus,
+    ];
+
+    /// What a view counts in until another unit is asked for.
+    pub fn usual(view: View) -> Unit {
+        match view {
+            View::Processes | View::Threads => Unit::Cpus,
+            _ => Unit::Share,
+        }
+    }
+
+    /// The next one; without rate and time there are only two.
+    pub fn next(self, has_time: bool) -> Unit {
+        let at = Self::ALL.iter().position(|unit| *unit == self).unwrap_or(0);
+        let next = Self::ALL.iter().cycle().skip(at + 1).take(Self::ALL.len());
+        let possible = |unit: &&Unit| has_time || matches!(unit, Unit::Share | Unit::Samples);
+        next.copied().find(|unit| possible(&unit)).unwrap_or(self)
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Unit::Share => "%",
+            Unit::Machine => "% of machine",
+            Unit::Samples => "samples",
+            Unit::CpuMs => "CPU-ms/s",
+            Unit::Cpus => "CPU",
+        }
+    }
 }
 
 /// One step from the whole towards a part.

@@ -160,6 +160,7 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::Written { path, bytes } => format!("wrote {path}, {}", units::bytes(*bytes)),
         Notice::NotWritten(why) => format!("not written: {why}"),
         Notice::NothingToWrite => "no samples have come yet".into(),
+        Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }

@@ -3,6 +3,7 @@
 use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
+use super::units::Scale;
 use super::{loading, trend, units};
 use crate::app::App;
 use crate::screen::functions::FunctionColumn;
@@ -18,7 +19,13 @@ use ratatui::style::Style;
 pub const WIDTH_WITH_TREND: u16 = 72;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let layout = Layout::new(heads.width, theme);
+    let scale = Scale::new(app, app.shown.report.samples);
+    let layout = Layout::new(
+        heads.width,
+        theme,
+        scale.head("SELF%", "SELF"),
+        scale.head("TOTAL%", "TOTAL"),
+    );
     let functions = &app.views.functions;
     let report = &app.shown.report;
     let sorted = (functions.column(), functions.is_rising());
@@ -26,7 +33,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     let trend_max = trend_max(report);
     let mut line = Rect { height: 1, ..body };
     for row in functions.lines(report) {
-        let row = layout.row(&row, report, trend_max, theme);
+        let row = layout.row(&row, report, &scale, trend_max, theme);
         table::render_row(&layout.columns, &row, layout.name, theme, frame, line);
         line.y += 1;
     }
@@ -51,7 +58,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
 }
 
 pub fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
-    let column = table::column_at(&Layout::new(width, theme).columns, width, x)?;
+    let column = table::column_at(&Layout::usual(width, theme).columns, width, x)?;
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
 
@@ -67,16 +74,21 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(width: u16, theme: &Theme) -> Self {
+    /// Where the columns are, whatever they count in.
+    fn usual(width: u16, theme: &Theme) -> Self {
+        Self::new(width, theme, "SELF%", "TOTAL%")
+    }
+
+    fn new(width: u16, theme: &Theme, own: &'static str, total: &'static str) -> Self {
         use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
         let is_wide = width >= WIDTH_WIDE;
         let has_trend = width >= WIDTH_WITH_TREND;
-        let mut columns = vec![Column::right("SELF%", 6, Some(SelfSamples))];
+        let mut columns = vec![Column::right(own, 6, Some(SelfSamples))];
         if is_wide {
             let sign = if theme.is_ascii() { "+-" } else { "±" };
             columns.push(Column::right(sign, 5, None));
         }
-        columns.push(Column::right("TOTAL%", 7, Some(TotalSamples)));
+        columns.push(Column::right(total, 7, Some(TotalSamples)));
         if is_wide {
             columns.push(Column::right("SMP", 8, None));
         }
@@ -108,12 +120,13 @@ impl Layout {
         &self,
         line: &Line<'_, FunctionRow>,
         report: &Report,
+        scale: &Scale,
         trend_max: u32,
         theme: &Theme,
     ) -> Row {
         let function = line.row;
         let plain = Style::new();
-        let share = |samples| units::percent(samples, report.samples);
+        let share = |samples| scale.text(samples);
         let own = if line.gone {
             "gone".into()
         } else {
@@ -147,7 +160,7 @@ impl Layout {
 
 /// Whether a function's name is cut in a terminal of that width.
 pub fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
-    super::text::width(&name(function)) > Layout::new(width, theme).name_width
+    super::text::width(&name(function)) > Layout::usual(width, theme).name_width
 }
 
 fn name(function: &FunctionRow) -> String {

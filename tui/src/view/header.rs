@@ -6,7 +6,7 @@ use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
 use crate::screen::View;
-use crate::screen::knobs::Window;
+use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::{Snapshot, Span, TargetState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -156,8 +156,14 @@ fn live_word(app: &App) -> &'static str {
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
     let unit = match app.view {
-        View::Processes | View::Threads => "unit CPU",
-        _ => "unit %",
+        View::Functions | View::Tree | View::Processes | View::Threads => app.unit(),
+        _ => Unit::Share,
+    };
+    let unit = format!("unit {}", unit.words());
+    // Another one than usual has to be said.
+    let unit = match app.knobs.unit {
+        Some(_) => Segment::new(8, [unit]),
+        None => Segment::new(2, [unit, String::new()]),
     };
     let optional = |rank, text: &str| Segment::new(rank, [text.to_owned(), String::new()]);
     let segments = vec![
@@ -172,7 +178,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
         Segment::new(9, [window(app)]),
         optional(3, "on-CPU"),
         filter(app),
-        optional(2, unit),
+        unit,
     ];
     (segments, 1)
 }

@@ -4,8 +4,10 @@ use super::functions::WIDTH_WITH_TREND;
 use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{text, trend, units};
+use super::units::Scale;
+use super::{text, trend};
 use crate::app::App;
+use crate::screen::knobs::Unit;
 use crate::screen::processes::ProcessColumn;
 use crate::screen::table::{Item as _, Line};
 use crate::snapshot::Snapshot;
@@ -18,7 +20,7 @@ use ratatui::style::Style;
 const COMMAND_FROM_END: usize = 2;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width);
+    let columns = columns(heads.width, head(app));
     let name = columns.len() - COMMAND_FROM_END;
     let processes = &app.views.processes;
     let report = &app.shown.report;
@@ -44,15 +46,15 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
 }
 
 pub fn head_at(width: u16, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(width), width, x)?;
+    let column = table::column_at(&columns(width, "CPUS"), width, x)?;
     ProcessRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-fn columns(width: u16) -> Vec<Column<ProcessColumn>> {
+fn columns(width: u16, head: &'static str) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads};
     let mut columns = vec![
         Column::right("PID", 7, Some(Pid)),
-        Column::right("CPUS", 6, Some(Cpus)),
+        Column::right(head, 6, Some(Cpus)),
         Column::right("KERN%", 6, Some(Kernel)),
         Column::right("THR", 5, Some(Threads)),
     ];
@@ -94,7 +96,7 @@ fn cells(
     let style = if line.found { theme.found() } else { plain };
     let mut cells = vec![
         (number(process.pid, &app.shown), plain),
-        (cpus(process.samples, line.gone, &app.shown), plain),
+        (amount(process.samples, line.gone, app), plain),
         (kernel, plain),
         (process.threads.to_string(), plain),
     ];
@@ -118,13 +120,22 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
     }
 }
 
-/// Samples as CPUs: `3.31`.
-pub fn cpus(samples: u64, gone: bool, snapshot: &Snapshot) -> String {
-    let seconds = snapshot.report.window.seconds();
-    match units::cpus(samples, snapshot.rate_hz, seconds) {
-        _ if gone => "gone".into(),
-        Some(cpus) => format!("{cpus:.2}"),
-        None => "-".into(),
+/// Samples in the unit that is asked for.
+pub fn amount(samples: u64, gone: bool, app: &App) -> String {
+    match gone {
+        true => "gone".into(),
+        false => Scale::new(app, app.shown.report.samples).text(samples),
+    }
+}
+
+/// The head above them.
+pub fn head(app: &App) -> &'static str {
+    match app.unit() {
+        Unit::Share => "SHARE%",
+        Unit::Machine => "MACH%",
+        Unit::Samples => "SMP",
+        Unit::CpuMs => "MS/S",
+        Unit::Cpus => "CPUS",
     }
 }
 

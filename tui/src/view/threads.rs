@@ -1,6 +1,6 @@
 //! The threads: how many CPUs each burns, and in which function most.
 
-use super::processes::{cpus, kernel_percent};
+use super::processes::{amount, head, kernel_percent};
 use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
@@ -16,7 +16,7 @@ use ratatui::style::Style;
 const NAME: usize = 2;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width);
+    let columns = columns(heads.width, head(app));
     let threads = &app.views.threads;
     let report = &app.shown.report;
     let sorted = (threads.column(), threads.is_rising());
@@ -41,17 +41,17 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
 }
 
 pub fn head_at(width: u16, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(width), width, x)?;
+    let column = table::column_at(&columns(width, "CPUS"), width, x)?;
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-fn columns(width: u16) -> Vec<Column<ThreadColumn>> {
+fn columns(width: u16, head: &'static str) -> Vec<Column<ThreadColumn>> {
     use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
     let mut columns = vec![
         Column::right("TID", 7, Some(Tid)),
         Column::right("PID", 8, Some(Pid)),
         Column::left("NAME", 16, Some(Name)),
-        Column::right("CPUS", 5, Some(Cpus)),
+        Column::right(head, 6, Some(Cpus)),
         Column::right("KERN%", 6, Some(Kernel)),
     ];
     let trend = TREND_LEN as u16;
@@ -79,10 +79,10 @@ fn cells(line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -
             format!("{}{}", if line.marked { "+ " } else { "" }, thread.comm),
             style,
         ),
-        (cpus(thread.samples, line.gone, &app.shown), plain),
+        (amount(thread.samples, line.gone, app), plain),
         (kernel, plain),
     ];
-    if columns(app.size.width).len() > cells.len() + 1 {
+    if columns(app.size.width, "CPUS").len() > cells.len() + 1 {
         cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
     }
     cells.push((top.into(), plain));

@@ -3,9 +3,11 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
+use super::units::Scale;
 use super::{text, units};
 use crate::app::App;
 use crate::screen::geometry::WIDTH_WIDE;
+use crate::screen::knobs::Unit;
 use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, What};
 use profile::query::{Direction, NodeKind};
 use profile::{Function, Role, RowName};
@@ -22,7 +24,8 @@ struct BySamples;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let tree = &app.views.tree;
-    let layout = Layout::new(heads.width, tree.direction(), theme);
+    let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
+    let layout = Layout::new(heads.width, tree.direction(), is_percent, theme);
     table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
     let mut line = Rect { height: 1, ..body };
     for row in tree.side().shown() {
@@ -77,9 +80,15 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(width: u16, direction: Direction, theme: &Theme) -> Self {
+    fn new(width: u16, direction: Direction, is_percent: bool, theme: &Theme) -> Self {
         let is_wide = width >= WIDTH_WIDE;
         let (first, second, title) = match direction {
+            Direction::TopDown if !is_percent => {
+                ("TOTAL", "SELF", "TOP-DOWN: callees under their caller")
+            }
+            Direction::BottomUp if !is_percent => {
+                ("SELF", "PAR%", "BOTTOM-UP: callers under their callee")
+            }
             Direction::TopDown => ("TOTAL%", "SELF%", "TOP-DOWN: callees under their caller"),
             Direction::BottomUp => ("SELF%", "PAR%", "BOTTOM-UP: callers under their callee"),
         };
@@ -113,13 +122,14 @@ impl Layout {
     fn row(&self, row: &TreeRow, tree: &Tree, app: &App, selected: bool, theme: &Theme) -> Row {
         let plain = Style::new();
         let base = base(tree);
+        let scale = Scale::new(app, base);
         let second = match tree.direction() {
-            Direction::TopDown => units::percent(row.own, base),
+            Direction::TopDown => scale.text(row.own),
             Direction::BottomUp => units::percent(row.samples, row.parent_samples),
         };
         let first = match row.gone {
             true => "gone".into(),
-            false => units::percent(row.samples, base),
+            false => scale.text(row.samples),
         };
         let mut cells = vec![(first, plain), (second, plain)];
         if self.is_wide {
@@ -271,7 +281,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
         }
     }
     let name = name(row, tree, app);
-    let layout = Layout::new(app.size.width, tree.direction(), theme);
+    let layout = Layout::new(app.size.width, tree.direction(), true, theme);
     let room = width.saturating_sub(used(&parts));
     if layout.name_cell(row, tree, app).contains('…') && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());

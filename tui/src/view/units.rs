@@ -1,7 +1,8 @@
 //! Numbers as text: with thousands separated, and with no more digits than the
 //! samples behind them support.
 
-use crate::screen::knobs::Window;
+use crate::app::App;
+use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::Span;
 use profile::{band_points, percent_digits};
 use std::time::Duration;
@@ -109,6 +110,55 @@ pub fn bytes(bytes: u64) -> String {
 pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
     let possible = f64::from(rate_hz) * seconds;
     (possible > 0.0).then(|| samples as f64 / possible)
+}
+
+/// Turns samples into the unit that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    pub unit: Unit,
+    base: u64,
+    rate_hz: u32,
+    seconds: f64,
+    machine_cpus: u32,
+}
+
+impl Scale {
+    /// In a view's unit, as shares of `base`.
+    pub fn new(app: &App, base: u64) -> Self {
+        Scale {
+            unit: app.unit(),
+            base,
+            rate_hz: app.shown.rate_hz,
+            seconds: app.shown.report.window.seconds(),
+            machine_cpus: app.shown.host.cpus,
+        }
+    }
+
+    /// At most six cells.
+    pub fn text(&self, samples: u64) -> String {
+        let cpus = cpus(samples, self.rate_hz, self.seconds);
+        let number = match self.unit {
+            Unit::Share => return percent(samples, self.base),
+            Unit::Samples if samples > 99_999 => return format!("{}k", samples / 1000),
+            Unit::Samples => return count(samples),
+            Unit::Machine if self.machine_cpus == 0 => None,
+            Unit::Machine => cpus.map(|cpus| (cpus * 100.0 / f64::from(self.machine_cpus), 1)),
+            Unit::CpuMs => cpus.map(|cpus| (cpus * 1000.0, 0)),
+            Unit::Cpus => cpus.map(|cpus| (cpus, 2)),
+        };
+        number.map_or_else(
+            || "-".into(),
+            |(number, decimals)| format!("{number:.decimals$}"),
+        )
+    }
+
+    /// The head of a column: with `%` where its numbers are percent.
+    pub fn head(&self, percent: &'static str, other: &'static str) -> &'static str {
+        match self.unit {
+            Unit::Share | Unit::Machine => percent,
+            Unit::Samples | Unit::CpuMs | Unit::Cpus => other,
+        }
+    }
 }
 
 #[cfg(test)]

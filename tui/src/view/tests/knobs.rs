@@ -137,6 +137,41 @@ fn steps_of_the_window_are_one_step_back() {
     assert!(!hand.app.knobs.filter.is_empty(), "the other knob stays");
 }
 
+#[test]
+fn units_go_round_and_change_nothing_else() {
+    let mut hand = hand(80, 24);
+    let row = |hand: &Hand| {
+        let frame = hand.frame();
+        let row = frame.lines().find(|line| line.contains("hash_search"));
+        let words = row
+            .expect("a row")
+            .trim_start_matches('>')
+            .split_whitespace();
+        words.take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let shares = row(&hand);
+    // 465 samples at 99 Hz in 10 s are 0.47 of 16 CPUs.
+    for (unit, own) in [
+        ("unit % of machine", "2.9"),
+        ("unit samples", "465"),
+        ("unit CPU-ms/s", "470"),
+        ("unit CPU", "0.47"),
+        ("unit %", "14.2"),
+    ] {
+        let before = hand.app.knobs.clone();
+        hand.keys("%");
+        assert!(line(&hand, 1).contains(unit), "{}", line(&hand, 1));
+        assert_eq!(row(&hand)[0], own, "{unit}");
+        assert!(hand.app.knobs.asks_the_same(&before));
+    }
+    assert_eq!(row(&hand), shares);
+    hand.keys("%%%").looks_like("unit-80x24");
+    hand.keys("2").looks_like("unit-tree-80x24");
+    hand.keys("4").looks_like("unit-processes-80x24");
+    hand.keys("\u{8}\u{8}\u{8}");
+    assert!(line(&hand, 1).contains("unit %"));
+}
+
 /// What `proftop open` shows.
 fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
     let mut recording = Recording {
@@ -233,7 +268,7 @@ proptest! {
     fn the_way_back_leads_there(
         start in prop::sample::select(vec!["", "jjj", "sjj", "4", "5", "Ij"]),
         keys in prop::collection::vec(prop::sample::select(vec![
-            "f", "x", "H", "D", "K", "U", "R", "4\n", "5\n", ",", ".", "j", "1", "2", "s",
+            "f", "x", "H", "D", "K", "U", "R", "4\n", "5\n", ",", ".", "j", "1", "2", "s", "%",
         ]), 1..12),
     ) {
         let mut hand = hand(80, 24);

@@ -1,0 +1,149 @@
+//! What is made from the words of the command line and the table of keys: the
+//! manual and completions for shells.
+
+use super::args::Words;
+use super::help;
+use crate::action::{self, Binding, Scope};
+use crate::screen::View;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use std::fmt::Write as _;
+
+/// What a shell reads to complete our words.
+pub fn completions(shell: Shell) -> String {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Words::command(), "proftop", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// proftop(1), to be read with `man -l`.
+pub fn manual() -> String {
+    let command = Words::command();
+    let manual = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    let mut sections = || {
+        manual.render_title(&mut text)?;
+        manual.render_name_section(&mut text)?;
+        manual.render_description_section(&mut text)?;
+        manual.render_options_section(&mut text)
+    };
+    sections().expect("memory takes everything");
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    text += ".SH EXAMPLES\n.nf\n";
+    text += &plain(help::EXAMPLES);
+    text += "\n.fi\n.SH SUBCOMMANDS\n";
+    for sub in command.get_subcommands() {
+        let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+        entry(&mut text, &format!("proftop {}", sub.get_name()), &about);
+        for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
+            let help = option.get_help().map(ToString::to_string);
+            let help = help.unwrap_or_default().replace('\n', " ");
+            let _ = writeln!(
+                text,
+                ".RS\n.TP\n{}\n{}\n.RE",
+                plain(&name(option)),
+                plain(&help)
+            );
+        }
+    }
+    text += ".SH KEYS\n";
+    for (title, scope) in groups() {
+        let _ = writeln!(text, ".SS {}", plain(&title));
+        for binding in action::BINDINGS.iter().filter(|each| scope(each)) {
+            entry(&mut text, &action::labels(binding, true), binding.help);
+        }
+    }
+    text += ".SH EXIT STATUS\n";
+    text += &plain(help::EXIT_CODES);
+    text.push('\n');
+    text
+}
+
+type Wanted = Box<dyn Fn(&Binding) -> bool>;
+
+/// Keys that work everywhere, then those that a view has beside them.
+fn groups() -> Vec<(String, Wanted)> {
+    let everywhere: Wanted = Box::new(|binding: &Binding| {
+        binding.scope == Scope::Everywhere && !binding.help.is_empty()
+    });
+    let mut groups = vec![("Everywhere".to_owned(), everywhere)];
+    let views = View::ALL.into_iter().chain([View::Page]);
+    for view in views.filter(|view| *view != View::Health) {
+        let here: Wanted = Box::new(move |binding: &Binding| {
+            binding.scope != Scope::Everywhere
+                && !binding.help.is_empty()
+                && action::bindings(view)
+                    .any(|each| (each.action, each.keys) == (binding.action, binding.keys))
+        });
+        groups.push((view.name().to_owned(), here));
+    }
+    groups
+}
+
+fn name(option: &clap::Arg) -> String {
+    let value = option.get_value_names().map(|names| names.join(" "));
+    let value = value.filter(|_| option.get_action().takes_values());
+    let flags = [
+        option.get_short().map(|short| format!("-{short}")),
+        option.get_long().map(|long| format!("--{long}")),
+    ];
+    let flags: Vec<String> = flags.into_iter().flatten().collect();
+    let parts = [Some(flags.join(", ")), value];
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn entry(text: &mut String, term: &str, words: &str) {
+    let _ = writeln!(text, ".TP\n.B {}\n{}", plain(term), plain(words));
+}
+
+/// Nothing in it means anything to roff.
+fn plain(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e").replace('-', "\\-");
+    let lines = escaped
+        .lines()
+        .map(|line| match line.starts_with(['.', '\'']) {
+            true => format!("\\&{line}"),
+            false => line.to_owned(),
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_key_and_every_word() {
+        let manual = manual();
+        for binding in action::BINDINGS {
+            assert!(manual.contains(&plain(binding.help)), "{}", binding.help);
+        }
+        for sub in Words::command().get_subcommands() {
+            assert!(manual.contains(&format!("proftop {}", sub.get_name())));
+        }
+        assert!(manual.contains("\\-\\-max\\-depth"));
+        // A line that begins with a dot is a request that we meant.
+        let known = [
+            ".TH", ".IP", ".SH", ".SS", ".TP", ".RS", ".RE", ".nf", ".fi", ".B", ".ie", ".el",
+            ".br",
+        ];
+        for line in manual.lines().filter(|line| line.starts_with('.')) {
+            assert!(
+                known.iter().any(|request| line.starts_with(request)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn shells_know_the_subcommands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
+            let text = completions(shell);
+            assert!(
+                text.contains("symbolize") && text.contains("max-depth"),
+                "{shell}"
+            );
+        }
+    }
+}
