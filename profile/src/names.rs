@@ -80,9 +80,11 @@ pub(crate) struct NameTable {
 }
 
 impl NameTable {
+    /// Of a frame that the table does not know, nobody has asked.
     #[inline]
     pub(crate) fn tag(&self, frame: FrameId) -> Tag {
-        self.tags[frame.0 as usize]
+        let tag = self.tags.get(frame.0 as usize);
+        tag.copied().unwrap_or(Tag::NEW)
     }
 
     pub(crate) fn tags(&self) -> &[Tag] {

@@ -40,6 +40,9 @@ pub enum Action {
     /// Make the selected frame as wide as the screen.
     Zoom,
     SameName,
+    MarkTime,
+    /// The marked time as the window.
+    UseTime,
     Freeze,
     ShorterWindow,
     LongerWindow,
@@ -84,6 +87,9 @@ pub enum Scope {
     Flame,
     /// On the page of a function.
     Page,
+    Time,
+    /// In the flame graph and the map of time.
+    Maps,
     /// In the tree and the flame graph.
     Calls,
     /// In the tables of processes and threads.
@@ -193,18 +199,32 @@ pub const BINDINGS: &[Binding] = &[
         "zoom in; Backspace: out",
     ),
     here(
-        Scope::Flame,
+        Scope::Time,
+        Action::MarkTime,
+        &[Key::Char('v')],
+        "mark",
+        "mark from here",
+    ),
+    here(
+        Scope::Time,
+        Action::UseTime,
+        &[Key::Code(KeyCode::Enter)],
+        "use",
+        "the marked time as window",
+    ),
+    here(
+        Scope::Maps,
         Action::Left,
         &[Key::Code(KeyCode::Left), Key::Char('h')],
         "",
-        "frame to the left",
+        "to the left",
     ),
     here(
-        Scope::Flame,
+        Scope::Maps,
         Action::Right,
         &[Key::Code(KeyCode::Right), Key::Char('l')],
         "",
-        "frame to the right",
+        "to the right",
     ),
     here(
         Scope::Flame,
@@ -394,6 +414,7 @@ pub const BINDINGS: &[Binding] = &[
         "",
         "threads",
     ),
+    everywhere(Action::View(View::Time), &[Key::Char('6')], "", "time"),
     everywhere(
         Action::View(View::Health),
         &[Key::Char('8')],
@@ -552,7 +573,7 @@ impl Scope {
     fn holds(self, view: View) -> bool {
         match self {
             Scope::Everywhere => true,
-            Scope::Rows => view != View::Health,
+            Scope::Rows => !matches!(view, View::Time | View::Health),
             Scope::Tables => {
                 matches!(view, View::Functions | View::Processes | View::Threads)
             }
@@ -565,6 +586,8 @@ impl Scope {
             Scope::Tree => view == View::Tree,
             Scope::Flame => view == View::Flame,
             Scope::Page => view == View::Page,
+            Scope::Time => view == View::Time,
+            Scope::Maps => matches!(view, View::Flame | View::Time),
             Scope::Calls => matches!(view, View::Tree | View::Flame),
         }
     }

@@ -30,6 +30,8 @@ mod links;
 mod mouse;
 /// Pages of functions.
 mod page;
+/// A stretch of time as the window.
+mod time;
 /// Keys of the call tree and the flame graph.
 mod tree;
 /// What goes to a file.
@@ -250,7 +252,7 @@ impl App {
             }
             View::Processes => of(&self.views.processes),
             View::Threads => of(&self.views.threads),
-            View::Health => None,
+            View::Time | View::Health => None,
         }
     }
 
@@ -291,7 +293,7 @@ impl App {
         match self.view {
             View::Functions => self.views.functions.update(report, sort),
             // They come by themselves.
-            View::Tree | View::Flame | View::Page => return,
+            View::Tree | View::Flame | View::Page | View::Time => return,
             View::Processes => self.views.processes.update(report, sort),
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
@@ -310,6 +312,10 @@ impl App {
             View::Functions => self.views.functions.resize(height),
             View::Tree => self.views.tree.resize(height),
             View::Page => self.views.page.resize(self.size.width, height),
+            View::Time => {
+                let rate_hz = self.shown.rate_hz;
+                self.views.time.resize(self.size.width, height, rate_hz);
+            }
             // One line is the legend's.
             View::Flame => self.views.flame.resize(self.size.width, height - 1),
             View::Processes => self.views.processes.resize(height),
@@ -336,6 +342,7 @@ impl App {
             View::Tree => self.views.tree.go(motion),
             View::Flame => self.views.flame.go(motion),
             View::Page => self.views.page.go(motion),
+            View::Time => self.views.time.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads.go(motion, report),
             View::Health => self.views.health.go(motion),
@@ -349,6 +356,7 @@ impl App {
             View::Tree => self.views.tree.select_line(line),
             View::Flame => self.views.flame.select_cell(column, line),
             View::Page => self.views.page.select_line(line),
+            View::Time => self.views.time.select_cell(column, line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads.select_line(line, report),
             View::Health => self.views.health.select_line(line),
@@ -380,7 +388,7 @@ impl App {
             View::Page => self.views.page.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads.set_find(find, report),
-            View::Health => {}
+            View::Time | View::Health => {}
         }
     }
 
@@ -393,7 +401,7 @@ impl App {
             View::Page => self.views.page.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self.views.threads.select_found(down, including, report),
-            View::Health => None,
+            View::Time | View::Health => None,
         };
         let notice = match self.find() {
             None => Notice::NoFind,
@@ -419,7 +427,7 @@ impl App {
             View::Page => Some(self.views.page.selected_function()?.name.to_string()),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads.selected(report)),
-            View::Health => None,
+            View::Time | View::Health => None,
         }
     }
 
@@ -429,7 +437,7 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
-            View::Tree | View::Flame | View::Page | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Time | View::Health => {}
         }
     }
 
@@ -439,7 +447,7 @@ impl App {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
             View::Threads => self.views.threads.sort_by(column, report),
-            View::Tree | View::Flame | View::Page | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Time | View::Health => {}
         }
     }
 
@@ -452,7 +460,7 @@ impl App {
             View::Page => {}
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads.invert(report),
-            View::Health => {}
+            View::Time | View::Health => {}
         }
     }
 }

@@ -38,6 +38,8 @@ pub mod table;
 pub mod tabs;
 /// The threads as a table.
 pub mod threads;
+/// When samples were taken.
+pub mod time;
 /// The call tree.
 pub mod tree;
 /// To a file.
@@ -57,16 +59,18 @@ pub enum View {
     Page,
     Processes,
     Threads,
+    Time,
     Health,
 }
 
 impl View {
-    pub const ALL: [View; 6] = [
+    pub const ALL: [View; 7] = [
         View::Functions,
         View::Tree,
         View::Flame,
         View::Processes,
         View::Threads,
+        View::Time,
         View::Health,
     ];
 
@@ -77,6 +81,7 @@ impl View {
             View::Flame => '3',
             View::Processes => '4',
             View::Threads => '5',
+            View::Time => '6',
             View::Health => '8',
         }
     }
@@ -89,6 +94,7 @@ impl View {
             View::Flame => "Flame",
             View::Processes => "Proc",
             View::Threads => "Thread",
+            View::Time => "Time",
             View::Health => "Health",
         }
     }
@@ -101,6 +107,7 @@ impl View {
             View::Page => "Function",
             View::Processes => "Processes",
             View::Threads => "Threads",
+            View::Time => "Time",
             View::Health => "Health",
         }
     }
@@ -109,6 +116,7 @@ impl View {
     pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
         let lacks = snapshot.recording.as_ref()?.lacks;
         match self {
+            View::Time if lacks.time => Some("this file does not say when samples were taken"),
             View::Threads if lacks.people => Some("this file has no numbers of threads"),
             _ => None,
         }
@@ -143,6 +151,7 @@ pub struct Views {
     pub tree: tree::Tree,
     pub flame: flame::Flame,
     pub page: page::Page,
+    pub time: time::Time,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
@@ -207,6 +216,8 @@ pub enum Notice {
     /// The source does not say when a sample was taken.
     NoTime,
     OneUnit,
+    /// The marked time is the window.
+    TimeUsed,
     /// So many steps down to the function where it ends.
     HotPath(u32),
     /// Which of the frames of a function that can be seen is selected.

@@ -43,6 +43,8 @@ mod text;
 pub mod theme;
 mod threads;
 /// One line instead of a screen.
+/// When samples were taken.
+mod time;
 mod tiny;
 mod tree;
 /// The last seconds as blocks.
@@ -94,7 +96,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Functions => functions::head_at(geometry.width, theme, x),
         View::Processes => processes::head_at(geometry.width, x),
         View::Threads => threads::head_at(geometry.width, x),
-        View::Tree | View::Flame | View::Page | View::Health => None,
+        View::Tree | View::Flame | View::Page | View::Time | View::Health => None,
     }
 }
 
@@ -172,6 +174,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         View::Tree => tree::render(app, theme, frame, heads, body),
         View::Flame => flame::render(app, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),
+        View::Time => time::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),

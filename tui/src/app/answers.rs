@@ -12,6 +12,7 @@ impl App {
             View::Tree => Question::Tree(self.views.tree.question(&self.shown)?),
             View::Flame => Question::Flame(self.views.flame.question(&self.shown)?),
             View::Page => Question::Page(self.views.page.question(&self.shown)?),
+            View::Time => Question::Time(self.views.time.question(&self.shown)?),
             View::Functions | View::Processes | View::Threads | View::Health => return None,
         };
         Some(Effect::Ask(question))
@@ -24,6 +25,7 @@ impl App {
             Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
             Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
             Answer::Page(answer) => self.views.page.receive(answer, is_calm),
+            Answer::Time(answer) => self.views.time.receive(answer, is_calm),
         };
         if is_shown {
             self.calm.sorted(self.now);
@@ -38,6 +40,7 @@ impl App {
                 View::Tree => self.views.tree.take_waiting(),
                 View::Flame => self.views.flame.take_waiting(),
                 View::Page => self.views.page.take_waiting(),
+                View::Time => self.views.time.take_waiting(),
                 View::Functions | View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
@@ -51,6 +54,7 @@ impl App {
             View::Tree => self.views.tree.release(),
             View::Flame => self.views.flame.release(),
             View::Page => self.views.page.release(),
+            View::Time => self.views.time.release(),
             View::Functions | View::Processes | View::Threads | View::Health => {}
         }
     }

@@ -55,8 +55,10 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Callers => app.open_callers(),
         Action::Fold(action) => app.fold(action),
         Action::HotPath => app.open_hot_path(),
-        Action::Left => app.views.flame.go_sideways(false),
-        Action::Right => app.views.flame.go_sideways(true),
+        Action::Left => app.go_sideways(false),
+        Action::Right => app.go_sideways(true),
+        Action::MarkTime => app.views.time.set_mark(),
+        Action::UseTime => app.use_time(),
         Action::Zoom => app.views.flame.zoom_in(),
         Action::SameName => app.select_same_name(),
         Action::Back => go_back(app),
@@ -100,7 +102,12 @@ fn go_back(app: &mut App) {
     if app.find().is_some() {
         return app.set_find(None);
     }
-    if app.view == View::Flame && app.views.flame.zoom_out() {
+    let is_closed = match app.view {
+        View::Flame => app.views.flame.zoom_out(),
+        View::Time => app.views.time.end_mark(),
+        _ => false,
+    };
+    if is_closed {
         return;
     }
     if app.views.processes.marked() + app.views.threads.marked() > 0 {

@@ -120,7 +120,7 @@ impl App {
             );
         match self.knobs.window {
             Window::Last(span) => asks_all && (span == self.base.window || is_coming),
-            Window::Since { .. } => false,
+            Window::Since { .. } | Window::Between { .. } => false,
         }
     }
 
@@ -317,7 +317,7 @@ impl App {
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
-            View::Processes | View::Threads | View::Health => None,
+            View::Time | View::Processes | View::Threads | View::Health => None,
         }
     }
 

@@ -14,12 +14,15 @@ impl App {
             View::Flame => self.linked = self.views.flame.held_function(),
             View::Page => self.linked = self.views.page.function(),
             // Functions are not selected there, and none is forgotten.
-            View::Processes | View::Threads | View::Health => {}
+            View::Processes | View::Threads | View::Time | View::Health => {}
         }
     }
 
     /// Another view is open: selects there what was selected before.
     pub(super) fn enter_view(&mut self) {
+        if self.view == View::Time {
+            self.views.time.follow(self.linked);
+        }
         let Some(function) = self.linked.map(|id| self.current(id)) else {
             return;
         };

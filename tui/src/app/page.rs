@@ -16,7 +16,7 @@ impl App {
             View::Tree => self.views.tree.selected()?.function_id(),
             View::Flame => Some(self.views.flame.selected()?.function.as_ref()?.id),
             View::Page => self.views.page.function(),
-            View::Processes | View::Threads | View::Health => None,
+            View::Processes | View::Threads | View::Time | View::Health => None,
         }
     }
 

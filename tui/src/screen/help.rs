@@ -61,6 +61,14 @@ const PAGE_WORDS: &[(&str, &str)] = &[
     ("", "side adds up to all of it"),
 ];
 
+const TIME_WORDS: &[(&str, &str)] = &[
+    ("column", "one second"),
+    ("row", "a part of the second: what"),
+    ("", "comes back shows as a line"),
+    ("#", "half of the samples there"),
+    ("", "are of what was selected"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
@@ -81,6 +89,7 @@ pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
         View::Tree => TREE_WORDS,
         View::Flame => FLAME_WORDS,
         View::Page => PAGE_WORDS,
+        View::Time => TIME_WORDS,
         _ => &[],
     };
     left.extend(words.iter().map(|(word, text)| entry(word, text)));

@@ -88,6 +88,8 @@ pub enum Window {
     Last(Span),
     /// From a mark up to now.
     Since { mark_ns: u64 },
+    /// A stretch that was marked, from the first to before the last.
+    Between { start_ns: u64, end_ns: u64 },
 }
 
 impl Default for Window {
@@ -100,14 +102,14 @@ impl Window {
     pub fn shorter(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.shorter()),
-            Window::Since { .. } => Window::default(),
+            Window::Since { .. } | Window::Between { .. } => Window::default(),
         }
     }
 
     pub fn longer(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.longer()),
-            Window::Since { .. } => Window::Last(Span::All),
+            Window::Since { .. } | Window::Between { .. } => Window::Last(Span::All),
         }
     }
 
@@ -118,6 +120,10 @@ impl Window {
             }
             Window::Last(Span::All) => TimeRange::last(Duration::MAX, now_ns),
             Window::Since { mark_ns } => TimeRange::between(mark_ns.min(now_ns), now_ns),
+            // A range begins after its start and ends with its end.
+            Window::Between { start_ns, end_ns } => {
+                TimeRange::between(start_ns.saturating_sub(1), end_ns.saturating_sub(1))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::asking::{ReportAnswer, ReportQuestion};
 use super::page::PageAnswer;
+use super::time::{TimeAnswer, TimeWanted};
 use super::tree::{TreeAnswer, TreeWanted};
 use crate::snapshot::Snapshot;
 use profile::{Cancel, FunctionId, Query, Selection, View};
@@ -17,6 +18,7 @@ pub enum Question {
     Tree(Ask<TreeWanted>),
     Flame(Ask<TreeWanted>),
     Page(Ask<FunctionId>),
+    Time(Ask<TimeWanted>),
 }
 
 /// What was found, with the key that it was asked by.
@@ -26,6 +28,7 @@ pub enum Answer {
     Tree(Arc<TreeAnswer>),
     Flame(Arc<TreeAnswer>),
     Page(Arc<PageAnswer>),
+    Time(Arc<TimeAnswer>),
 }
 
 impl Question {
@@ -36,6 +39,7 @@ impl Question {
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Page(ask) => Answer::Page(Arc::new(PageAnswer::new(ask, cancel)?)),
+            Question::Time(ask) => Answer::Time(Arc::new(TimeAnswer::new(ask, cancel)?)),
         })
     }
 }

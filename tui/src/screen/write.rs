@@ -272,6 +272,7 @@ pub fn subject(app: &App, kind: FileKind) -> String {
                 Window::Last(Span::All) => "all".into(),
                 Window::Last(span) => format!("last {}", crate::view::units::span(span)),
                 Window::Since { .. } => "since the mark".into(),
+                Window::Between { .. } => "the marked time".into(),
             };
             let filter = match app.knobs.filter.is_empty() {
                 true => "",

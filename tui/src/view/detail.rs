@@ -2,7 +2,7 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, flame, footer, functions, page, processes, text, tree, units};
+use super::{explain, flame, footer, functions, page, processes, text, time, tree, units};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -55,6 +55,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
         View::Tree => tree::detail(app, width, theme),
         View::Flame => flame::words::detail(app, width),
         View::Page => page::words::detail(app, width),
+        View::Time => time::words::detail(app, width),
         View::Processes => app
             .views
             .processes
@@ -170,6 +171,7 @@ fn say(app: &App, notice: &Notice) -> String {
             let steps = units::counted(u64::from(*steps), "step");
             format!("the hot path ends here, {steps} down: nothing below has half of it")
         }
+        Notice::TimeUsed => "every view counts this time only   , . back to now".into(),
         Notice::SameName { position, count } => {
             let count = units::counted(*count as u64, "frame");
             format!("{position} of {count} of this function here   #: next")

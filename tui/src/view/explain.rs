@@ -1,6 +1,6 @@
 //! A number *explained*: what was counted, and out of what.
 
-use super::{flame, page, tree, units};
+use super::{flame, page, time, tree, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
@@ -13,6 +13,7 @@ pub fn sentence(app: &App) -> String {
         View::Tree => tree::explain(app),
         View::Flame => flame::words::explain(app),
         View::Page => page::words::explain(app),
+        View::Time => time::words::explain(app),
         View::Processes => process(app),
         View::Threads => thread(app),
         View::Health => findings(&app.shown)

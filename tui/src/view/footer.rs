@@ -135,6 +135,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Tree => "open row",
         View::Flame => "frame here",
         View::Page => "row here",
+        View::Time => "second",
         View::Health => "line",
     };
     let rows = match (app.view, rows) {

@@ -218,7 +218,10 @@ fn window(app: &App) -> String {
     };
     match (app.is_catching_up(), app.knobs.window) {
         (true, _) => format!("{asked} ⟳"),
-        (false, Window::Since { .. }) => format!("{asked} ({seconds:.0}s)"),
+        (false, Window::Between { .. }) => format!("{asked} ({seconds:.1}s)"),
+        (false, Window::Since { .. }) => {
+            format!("{asked} ({seconds:.0}s)")
+        }
         (false, Window::Last(_)) => asked,
     }
 }

@@ -60,6 +60,7 @@ fn sentence(app: &App, state: &State) -> String {
             let time = match app.knobs.window {
                 Window::Last(span) => format!("in {}", units::span(span)),
                 Window::Since { .. } => "since the mark".into(),
+                Window::Between { .. } => "in the marked time".into(),
             };
             format!("IDLE   no samples: {scope} {used} {time}. Longer window: .")
         }

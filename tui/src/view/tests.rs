@@ -25,6 +25,8 @@ mod knobs;
 mod page;
 /// Many random events, many frames.
 mod random;
+/// The map of time.
+mod time;
 /// The call tree.
 mod tree;
 /// Files.

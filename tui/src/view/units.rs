@@ -90,6 +90,7 @@ pub fn window(window: Window) -> String {
     match window {
         Window::Last(last) => format!("win {}", span(last)),
         Window::Since { .. } => "since mark".into(),
+        Window::Between { .. } => "marked".into(),
     }
 }
 

@@ -1,0 +1,24 @@
+//! From the map of time to the window of every view.
+
+use super::App;
+use crate::screen::knobs::Window;
+use crate::screen::{Detail, Notice, View};
+
+impl App {
+    pub(super) fn go_sideways(&mut self, right: bool) {
+        match self.view {
+            View::Flame => self.views.flame.go_sideways(right),
+            View::Time => self.views.time.go_sideways(right),
+            _ => {}
+        }
+    }
+
+    /// What is marked becomes the window.
+    pub(super) fn use_time(&mut self) {
+        if let Some((start_ns, end_ns)) = self.views.time.stretch() {
+            self.set_window(Window::Between { start_ns, end_ns });
+            self.views.time.end_mark();
+            self.detail = Detail::Notice(Notice::TimeUsed);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! *Time*: seconds from left to right, the place inside the second from top to
+//! bottom, samples as shades. It shows all that is kept, whatever the window is;
+//! a stretch that is marked here can become the window of every view.
+
+mod answer;
+
+pub use answer::{TimeAnswer, TimeWanted};
+
+use super::question::{Ask, Desk};
+use super::table::Motion;
+use crate::snapshot::Snapshot;
+use profile::FunctionId;
+use std::sync::Arc;
+
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// Rows that cut a second into equal parts; nothing finer is kept than a
+/// hundredth, so others would be uneven and show stripes that are not there.
+const ROWS: [usize; 4] = [20, 10, 5, 2];
+
+/// A cell that can be expected to have fewer samples of a busy CPU shows noise.
+const SAMPLES_MIN: usize = 2;
+
+/// Lines below the map: the total, the function or the mark, the scale.
+pub const FOOT_LINES: usize = 3;
+
+/// Cells before the map: the place inside the second.
+pub const LABEL: u16 = 7;
+
+/// A place on the map: which part of which second, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    pub second: u64,
+    pub row: usize,
+}
+
+#[derive(Debug, Default)]
+pub struct Time {
+    desk: Desk<TimeWanted, TimeAnswer>,
+    /// Whose samples are marked on the map.
+    function: Option<FunctionId>,
+    rows: usize,
+    columns: usize,
+    /// Nothing while it watches the newest second.
+    held: Option<Spot>,
+    /// Where a stretch of time begins, or ends.
+    mark: Option<Spot>,
+}
+
+impl Time {
+    pub fn answer(&self) -> Option<&TimeAnswer> {
+        self.desk.shown().map(|shown| &**shown)
+    }
+
+    /// Rows of the map that is shown.
+    pub fn rows(&self) -> usize {
+        self.answer().map_or(self.rows, |answer| answer.all.rows)
+    }
+
+    /// Marks the samples of a function; they are counted anew.
+    pub fn follow(&mut self, function: Option<FunctionId>) {
+        self.function = function;
+    }
+
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TimeWanted>> {
+        let wanted = TimeWanted {
+            rows: self.rows,
+            function: self.function,
+        };
+        self.desk.ask(snapshot, wanted)
+    }
+
+    pub fn receive(&mut self, answer: Arc<TimeAnswer>, is_calm: bool) -> bool {
+        let key = answer.key;
+        if !self.desk.receive(&key, key.what, answer) {
+            return false;
+        }
+        let shown = self.answer().map(|shown| shown.key.what);
+        (is_calm || shown != Some(key.what)) && self.take_waiting()
+    }
+
+    pub fn take_waiting(&mut self) -> bool {
+        let before = self.rows();
+        let is_new = self.desk.take_waiting().is_some();
+        let after = self.rows();
+        if before != after {
+            let moved = |spot: Spot| Spot {
+                row: spot.row * after / before.max(1),
+                ..spot
+            };
+            self.held = self.held.map(moved);
+            self.mark = self.mark.map(moved);
+        }
+        is_new
+    }
+
+    pub fn release(&mut self) {
+        self.desk.clear();
+    }
+
+    pub fn resize(&mut self, width: u16, height: usize, rate_hz: u32) {
+        self.columns = usize::from(width.saturating_sub(LABEL + 1)).max(1);
+        let room = height.saturating_sub(FOOT_LINES);
+        let is_fit = |rows: &&usize| **rows <= room && **rows * SAMPLES_MIN <= rate_hz as usize;
+        self.rows = *ROWS.iter().find(is_fit).unwrap_or(&1);
+    }
+
+    /// The first and the last second of the map.
+    fn seconds(&self) -> Option<(u64, u64)> {
+        let map = &self.answer()?.all;
+        let last = map.first_second + (map.columns() as u64).checked_sub(1)?;
+        Some((map.first_second, last))
+    }
+
+    /// The seconds on the screen; those before the first have no samples.
+    pub fn shown_seconds(&self) -> Option<std::ops::Range<u64>> {
+        let (first, last) = self.seconds()?;
+        let newest = (last + 1).saturating_sub(self.columns as u64);
+        let held = self.held.map_or(newest, |spot| spot.second.max(first));
+        let start = newest.min(held);
+        Some(start..start + self.columns as u64)
+    }
+
+    pub fn selected(&self) -> Option<Spot> {
+        let (first, last) = self.seconds()?;
+        let newest = Spot {
+            second: last,
+            row: 0,
+        };
+        let spot = self.held.unwrap_or(newest);
+        Some(Spot {
+            second: spot.second.clamp(first, last),
+            row: spot.row.min(self.rows().saturating_sub(1)),
+        })
+    }
+
+    /// From the mark to the cursor, the earlier first.
+    pub fn marked(&self) -> Option<(Spot, Spot)> {
+        let (mark, here) = (self.mark?, self.selected()?);
+        Some((mark.min(here), mark.max(here)))
+    }
+
+    pub fn set_mark(&mut self) {
+        self.mark = self.selected();
+        self.held = self.mark;
+    }
+
+    /// False if there is none.
+    pub fn end_mark(&mut self) -> bool {
+        self.mark.take().is_some()
+    }
+
+    /// What Enter takes as the window: the marked stretch, else the second under
+    /// the cursor. In nanoseconds, from the first to before the last.
+    pub fn stretch(&self) -> Option<(u64, u64)> {
+        if let Some((from, to)) = self.marked() {
+            return Some((self.start_ns(from), self.end_ns(to)));
+        }
+        let second = self.selected()?.second;
+        Some((second * SECOND_NS, (second + 1) * SECOND_NS))
+    }
+
+    pub fn start_ns(&self, spot: Spot) -> u64 {
+        spot.second * SECOND_NS + spot.row as u64 * self.row_ns()
+    }
+
+    fn end_ns(&self, spot: Spot) -> u64 {
+        self.start_ns(spot) + self.row_ns()
+    }
+
+    pub fn row_ns(&self) -> u64 {
+        SECOND_NS / self.rows().max(1) as u64
+    }
+
+    fn select(&mut self, second: u64, row: usize) {
+        if let Some((first, last)) = self.seconds() {
+            self.held = Some(Spot {
+                second: second.clamp(first, last),
+                row: row.min(self.rows().saturating_sub(1)),
+            });
+        }
+    }
+
+    pub fn go(&mut self, motion: Motion) {
+        let (Some(here), Some((first, last))) = (self.selected(), self.seconds()) else {
+            return;
+        };
+        let page = |half| (self.columns / if half { 4 } else { 2 }).max(1) as u64;
+        match motion {
+            Motion::Up(rows) => self.select(here.second, here.row.saturating_sub(rows)),
+            Motion::Down(rows) => self.select(here.second, here.row + rows),
+            Motion::Page { down: false, half } => {
+                self.select(here.second.saturating_sub(page(half)), here.row);
+            }
+            Motion::Page { down: true, half } => self.select(here.second + page(half), here.row),
+            Motion::Top => self.select(first, 0),
+            // From now on the newest second again.
+            Motion::Bottom if self.mark.is_none() => self.held = None,
+            Motion::Bottom => self.select(last, usize::MAX),
+        }
+    }
+
+    pub fn go_sideways(&mut self, right: bool) {
+        if let Some(here) = self.selected() {
+            let second = match right {
+                true => here.second + 1,
+                false => here.second.saturating_sub(1),
+            };
+            self.select(second, here.row);
+        }
+    }
+
+    pub fn select_cell(&mut self, column: u16, line: usize) {
+        let seconds = self.shown_seconds();
+        if let (Some(seconds), Some(column)) = (seconds, column.checked_sub(LABEL))
+            && line < self.rows()
+        {
+            self.select(seconds.start + u64::from(column), line);
+        }
+    }
+}

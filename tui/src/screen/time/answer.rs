@@ -1,0 +1,48 @@
+//! What is found for the map of time.
+
+use crate::screen::question::{Ask, Key};
+use profile::query::HeatMap;
+use profile::{Cancel, FunctionId, Query, TimeRange};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWanted {
+    /// Parts of a second.
+    pub rows: usize,
+    /// Whose samples are counted a second time, by themselves.
+    pub function: Option<FunctionId>,
+}
+
+#[derive(Debug)]
+pub struct TimeAnswer {
+    pub key: Key<TimeWanted>,
+    /// Samples by second and part of it.
+    pub all: HeatMap,
+    /// The function's, if one was asked for, and its name.
+    pub own: Option<(HeatMap, Arc<str>)>,
+    /// The wall clock, in milliseconds, where that of the samples is 0.
+    pub epoch_unix_ms: i64,
+}
+
+impl TimeAnswer {
+    /// Nothing if it was cancelled. The window does not count: one could not
+    /// mark what lies outside of it.
+    pub fn new(ask: Ask<TimeWanted>, cancel: &Cancel) -> Option<Self> {
+        let query = Query {
+            window: TimeRange::ALL,
+            ..ask.query().clone()
+        };
+        let TimeWanted { rows, function } = ask.key.what;
+        let selection = ask.view.select(&query, cancel).ok()?;
+        let own = function.map(|id| {
+            let name = ask.view.function(ask.view.function_of(id)).name;
+            (selection.heat(rows, Some(id)), name)
+        });
+        Some(TimeAnswer {
+            all: selection.heat(rows, None),
+            own,
+            epoch_unix_ms: ask.view.info().epoch_unix_ms,
+            key: ask.key,
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! The map of time.
+//!
+//! ```text
+//!        |-60 s         |-45 s         |-30 s         |-15 s              now|
+//!   0ms   ░░▒░░░▒░░▒▒░░░▒░░░░▒░██░░▒░░░░▒░░▒░▒░░░▒░░░▒
+//! 100     ░▒▒░░▒░░░░▒░░░▒░▒░░░░▓#░▒░░░░▒░▒░░▒░░▒░░░▒░░
+//! total  ▂▂▂▂▂▂▂▂▂▂▂▂▂▂▅█▃▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂
+//! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
+//! ```
+
+use super::theme::Theme;
+use super::{text, trend};
+use crate::app::App;
+use crate::screen::knobs::Window;
+use crate::screen::time::{LABEL, SECOND_NS, Spot, Time, TimeAnswer};
+use profile::query::HeatMap;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use std::ops::Range;
+
+/// The selected cell as text.
+pub mod words;
+
+/// From few to many; the plain ones for ASCII.
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
+
+/// A cell of which the followed function has half or more.
+const FOLLOWED: char = '#';
+
+/// Cells between two labels of the axis.
+const LABEL_EVERY: u64 = 15;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let time = &app.views.time;
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    frame.buffer_mut().set_style(heads, theme.heads());
+    let shown = time.answer().and_then(|a| Some((a, time.shown_seconds()?)));
+    let Some((answer, seconds)) = shown.filter(|(answer, _)| answer.all.max() > 0) else {
+        let text = words::why_empty(app);
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+        return;
+    };
+    let painter = Painter {
+        time,
+        answer,
+        theme,
+        seconds,
+        scale: Scale::new(answer.all.max()),
+        marked: marked(app),
+    };
+    painter.axis(frame.buffer_mut(), heads);
+    for row in 0..answer.all.rows {
+        let y = body.y + row as u16;
+        if y < body.bottom() {
+            painter.row(row, frame.buffer_mut(), Rect::new(body.x, y, body.width, 1));
+        }
+    }
+    let y = (body.y + answer.all.rows as u16).min(body.bottom() - 3);
+    painter.foot(frame.buffer_mut(), Rect::new(body.x, y, body.width, 3));
+    if let Some(spot) = time.selected()
+        && painter.seconds.contains(&spot.second)
+    {
+        let x = body.x + LABEL + (spot.second - painter.seconds.start) as u16;
+        let here = Position::new(x, body.y + spot.row as u16);
+        if body.contains(here) {
+            frame.buffer_mut()[here].set_style(theme.selected());
+            frame.set_cursor_position(here);
+        }
+    }
+}
+
+/// How many samples a shade stands for: round numbers, so that it seldom
+/// changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scale {
+    step: u64,
+}
+
+impl Scale {
+    fn new(most: u64) -> Self {
+        let wanted = most.div_ceil(SHADES.len() as u64).max(1);
+        let mut step = 1;
+        while step < wanted {
+            // 1, 2, 5, 10, 20, 50
+            step = match step.to_string().as_bytes()[0] {
+                b'2' => step / 2 * 5,
+                _ => step * 2,
+            };
+        }
+        Scale { step }
+    }
+
+    fn shade(self, samples: u64, shades: [char; 4]) -> char {
+        match samples {
+            0 => ' ',
+            _ => shades[((samples - 1) / self.step).min(3) as usize],
+        }
+    }
+}
+
+struct Painter<'a> {
+    time: &'a Time,
+    answer: &'a TimeAnswer,
+    theme: &'a Theme,
+    seconds: Range<u64>,
+    scale: Scale,
+    marked: Option<(Spot, Spot)>,
+}
+
+/// Nothing outside of the map.
+fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
+    let column = second.checked_sub(map.first_second)? as usize;
+    (column < map.columns()).then(|| map.cell(column, row))
+}
+
+impl Painter<'_> {
+    fn shades(&self) -> [char; 4] {
+        match self.theme.is_ascii() {
+            true => SHADES_ASCII,
+            false => SHADES,
+        }
+    }
+
+    /// Seconds before the newest one.
+    fn axis(&self, buffer: &mut Buffer, area: Rect) {
+        let map = &self.answer.all;
+        let last = map.first_second + map.columns() as u64 - 1;
+        for second in self.seconds.clone() {
+            let age = last.saturating_sub(second);
+            let x = area.x + LABEL + (second - self.seconds.start) as u16;
+            let label = match age {
+                _ if second > last => continue,
+                0 => "|".into(),
+                _ if age.is_multiple_of(LABEL_EVERY) => format!("|-{age} s"),
+                _ => continue,
+            };
+            let room = usize::from(area.right().saturating_sub(x));
+            if text::width(&label) <= room {
+                buffer.set_string(x, area.y, label, self.theme.heads());
+            }
+        }
+    }
+
+    fn row(&self, row: usize, buffer: &mut Buffer, area: Rect) {
+        let ms = row as u64 * self.time.row_ns() / 1_000_000;
+        let unit = if row == 0 { "ms" } else { "  " };
+        let label = format!("{ms:>4}{unit} ");
+        buffer.set_string(area.x, area.y, label, self.theme.dim());
+        let cells: String = self
+            .seconds
+            .clone()
+            .map(|second| self.sign(second, row))
+            .collect();
+        let room = usize::from(area.width - LABEL);
+        buffer.set_stringn(area.x + LABEL, area.y, cells, room, self.theme.trend());
+        if let Some(marked) = self.marked {
+            self.mark_row(row, marked, buffer, area);
+        }
+    }
+
+    fn sign(&self, second: u64, row: usize) -> char {
+        let Some(samples) = cell(&self.answer.all, second, row) else {
+            return ' ';
+        };
+        let own = self.answer.own.as_ref();
+        let own = own.and_then(|(map, _)| cell(map, second, row)).unwrap_or(0);
+        match own > 0 && own * 2 >= samples {
+            true => FOLLOWED,
+            false => self.scale.shade(samples, self.shades()),
+        }
+    }
+
+    /// What is marked, reversed.
+    fn mark_row(&self, row: usize, (from, to): (Spot, Spot), buffer: &mut Buffer, area: Rect) {
+        for second in self.seconds.clone() {
+            if (from..=to).contains(&Spot { second, row }) {
+                let x = area.x + LABEL + (second - self.seconds.start) as u16;
+                buffer[(x, area.y)].set_style(self.theme.selected());
+            }
+        }
+    }
+
+    /// Whole seconds, all of them and the function's; what the shades mean.
+    fn foot(&self, buffer: &mut Buffer, area: Rect) {
+        let room = usize::from(area.width - LABEL);
+        let mut line = |y: u16, head: &str, content: &str, style: Style| {
+            buffer.set_string(area.x, area.y + y, head, Style::new());
+            let content = text::cut_end(content, room).into_owned();
+            buffer.set_stringn(area.x + LABEL, area.y + y, content, room, style);
+        };
+        let total = self.sums(&self.answer.all);
+        let most = total.iter().copied().max().unwrap_or(0);
+        line(0, "total", &trend::blocks(&total, most), self.theme.trend());
+        if let Some((own, _)) = &self.answer.own {
+            let own = trend::blocks(&self.sums(own), most);
+            line(1, "#", &own, self.theme.trend());
+        }
+        line(2, "scale", &self.legend(room), Style::new());
+    }
+
+    fn sums(&self, map: &HeatMap) -> Vec<u32> {
+        let sum = |second| {
+            let cells = (0..map.rows).filter_map(|row| cell(map, second, row));
+            u32::try_from(cells.sum::<u64>()).unwrap_or(u32::MAX)
+        };
+        self.seconds.clone().map(sum).collect()
+    }
+
+    fn legend(&self, room: usize) -> String {
+        let step = self.scale.step;
+        let shades = self.shades();
+        let ranges = (0..3).map(|at| match step {
+            1 => format!("{} {}  ", shades[at as usize], at + 1),
+            _ => format!(
+                "{} {}-{}  ",
+                shades[at as usize],
+                at * step + 1,
+                (at + 1) * step
+            ),
+        });
+        let ranges: String = ranges.collect();
+        let ms = self.time.row_ns() / 1_000_000;
+        let legend = format!("{ranges}{} more in {ms} ms", shades[3]);
+        let left = room.saturating_sub(text::width(&legend) + 10);
+        match &self.answer.own {
+            Some((_, name)) if left > 3 => {
+                format!("{legend}  # half: {}", text::cut_middle(name, left))
+            }
+            _ => legend,
+        }
+    }
+}
+
+/// What is marked, or else is the window.
+fn marked(app: &App) -> Option<(Spot, Spot)> {
+    let time = &app.views.time;
+    let spot = |ns: u64| Spot {
+        second: ns / SECOND_NS,
+        row: (ns % SECOND_NS / time.row_ns()) as usize,
+    };
+    let window = match app.knobs.window {
+        Window::Between { start_ns, end_ns } => Some((spot(start_ns), spot(end_ns - 1))),
+        Window::Last(_) | Window::Since { .. } => None,
+    };
+    time.marked().or(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_round() {
+        let step = |most| Scale::new(most).step;
+        let steps = [0, 4, 5, 8, 9, 20, 21, 40, 41, 81, 1_000].map(step);
+        assert_eq!(steps, [1, 1, 2, 2, 5, 5, 10, 10, 20, 50, 500]);
+        let scale = Scale { step: 5 };
+        let signs: String = [0, 1, 5, 6, 15, 16, 99]
+            .map(|n| scale.shade(n, SHADES))
+            .iter()
+            .collect();
+        assert_eq!(signs, " ░░▒▓██");
+    }
+}

@@ -1,0 +1,93 @@
+//! The selected cell in words.
+
+use crate::app::App;
+use crate::screen::time::{SECOND_NS, Spot, Time};
+use crate::view::{text, units};
+
+pub fn why_empty(app: &App) -> &'static str {
+    match app.views.time.answer() {
+        _ if app.shown.view.is_none() => "no samples",
+        None => "counting…",
+        Some(_) => "no samples in all that is kept",
+    }
+}
+
+/// `14:02:40.100 UTC  -32 s   29 samples in 100 ms   v: mark   Enter: this second`
+pub fn detail(app: &App, width: usize) -> String {
+    let time = &app.views.time;
+    let (Some(answer), Some(spot)) = (time.answer(), time.selected()) else {
+        return String::new();
+    };
+    let map = &answer.all;
+    let mut parts = vec![clock(time, spot, answer.epoch_unix_ms)];
+    let column = (spot.second - map.first_second) as usize;
+    let (count, ms) = match time.marked() {
+        Some((from, to)) => (sum(time, from, to), marked_ms(time)),
+        None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
+    };
+    let span = match ms {
+        0..1_000 => format!("{ms} ms"),
+        _ => format!("{:.2} s", ms as f64 / 1_000.0),
+    };
+    parts.push(format!("{} in {span}", units::counted(count, "sample")));
+    if let (Some((own, name)), None) = (&answer.own, time.marked()) {
+        let own = own.cell(column, spot.row);
+        parts.push(format!("{} of {}", units::count(own), text::clean(name)));
+    }
+    let keys = match time.marked() {
+        Some(_) => "Enter: as the window",
+        None => "v: mark  Enter: this second",
+    };
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    if used(&parts) + keys.len() <= width {
+        parts.push(keys.into());
+    }
+    parts.join("   ")
+}
+
+/// Samples from one cell to another, both included.
+fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
+    let Some(map) = time.answer().map(|answer| &answer.all) else {
+        return 0;
+    };
+    let cells = (0..map.columns()).flat_map(|column| (0..map.rows).map(move |row| (column, row)));
+    let is_in = |(column, row): &(usize, usize)| {
+        let second = map.first_second + *column as u64;
+        (from..=to).contains(&Spot { second, row: *row })
+    };
+    cells
+        .filter(is_in)
+        .map(|(column, row)| map.cell(column, row))
+        .sum()
+}
+
+fn marked_ms(time: &Time) -> u64 {
+    let stretch = time.stretch().map(|(from, to)| to - from);
+    stretch.unwrap_or(0) / 1_000_000
+}
+
+/// `14:02:40.100 UTC`
+fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
+    let ms = (time.start_ns(spot) / 1_000_000) as i64 + epoch_unix_ms;
+    let (seconds, ms) = (ms.div_euclid(1_000), ms.rem_euclid(1_000));
+    let of_day = seconds.rem_euclid(24 * 3_600);
+    let (hours, minutes, seconds) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{ms:03} UTC")
+}
+
+/// One sentence on the selected cell.
+pub fn explain(app: &App) -> Option<String> {
+    let time = &app.views.time;
+    let (answer, spot) = (time.answer()?, time.selected()?);
+    let map = &answer.all;
+    let column = (spot.second - map.first_second) as usize;
+    let ms = time.row_ns() / 1_000_000;
+    let rate = app.shown.rate_hz;
+    let most = u64::from(rate) * time.row_ns() * u64::from(app.shown.host.cpus) / SECOND_NS;
+    let from = clock(time, spot, answer.epoch_unix_ms);
+    Some(format!(
+        "{} in the {ms} ms from {from}, of about {most} if all CPUs were busy, at {rate} a second \
+         and CPU; shown is all that is kept, not the window",
+        units::counted(map.cell(column, spot.row), "sample"),
+    ))
+}
