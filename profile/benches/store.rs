@@ -5,11 +5,12 @@
 //! Prints figures and asserts none: run it alone on a quiet machine with
 //! `cargo bench -p profile --bench store`.
 
+use profile::diff::Diff;
 use profile::formats::pft;
 use profile::query::{Direction, GroupBy};
 use profile::{
     Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
-    Store,
+    Store, TimeRange,
 };
 use std::time::{Duration, Instant};
 
@@ -129,6 +130,14 @@ fn queries(store: &Store) {
     let function = selection.functions()[0].id;
     print("page of a function", || {
         drop(selection.page(function, &cancel))
+    });
+    let half = Query {
+        window: TimeRange::between(0, SECONDS * SECOND_NS / 2),
+        ..Query::default()
+    };
+    let before = select(&half);
+    print("diff of two halves", || {
+        drop(Diff::new(&before, &selection))
     });
     print("heat map", || drop(selection.heat(16, Some(function))));
 }

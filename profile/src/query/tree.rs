@@ -5,7 +5,9 @@
 //! full tree of 100,000 stacks would have two million nodes and take seconds to
 //! build; here opening any node takes microseconds.
 
-use super::selection::Selection;
+mod grouped;
+
+use super::selection::{Entry, Selection};
 use super::shape::Step;
 use super::sort::{self, Span};
 use super::{Cancel, Cancelled};
@@ -42,8 +44,10 @@ pub enum GroupBy {
 pub struct CallTree {
     view: View,
     words: Vec<u32>,
-    /// Sorted: what begins alike is side by side.
+    /// Sorted: what begins alike is side by side, group after group.
     spans: Vec<Span>,
+    /// By span: the word that comes before its own. Empty without groups.
+    first_words: Vec<u32>,
     /// Samples before each span, and at the end all.
     sums: Vec<u64>,
     groups: Vec<Arc<str>>,
@@ -101,70 +105,47 @@ impl Selection {
         cancel: &Cancel,
     ) -> Result<CallTree, Cancelled> {
         let mut builder = Builder::default();
-        let mut groups = Vec::new();
-        if group_by == GroupBy::None {
-            for (at, entry) in self.entries.iter().enumerate() {
-                if at.is_multiple_of(super::selection::STEP) {
-                    cancel.check()?;
-                }
-                builder.push(self, direction, None, at as u32, entry.samples);
+        for (at, entry) in (0u32..).zip(&self.entries) {
+            if (at as usize).is_multiple_of(super::selection::STEP) {
+                cancel.check()?;
             }
-        } else {
-            let (names, counts) = self.count_by_group(group_by, cancel)?;
-            groups = names;
-            for ((group, at), samples) in counts {
-                builder.push(self, direction, Some(group), at, samples);
-            }
+            builder.push(self, direction, entry, at);
         }
         sort::sort(&builder.words, &mut builder.items, cancel)?;
-        let mut sums = Vec::with_capacity(builder.items.len() + 1);
-        let mut sum = 0;
-        sums.push(sum);
-        for (_, samples) in &builder.items {
-            sum += samples;
-            sums.push(sum);
-        }
-        Ok(CallTree {
+        let ranked: Vec<u32> = builder.items.iter().map(|(_, entry)| *entry).collect();
+        let mut tree = CallTree {
             view: self.view.clone(),
             words: builder.words,
-            spans: builder.items.into_iter().map(|(span, _)| span).collect(),
-            sums,
-            groups,
+            spans: Vec::new(),
+            first_words: Vec::new(),
+            sums: vec![0],
+            groups: Vec::new(),
             direction,
-        })
-    }
-
-    /// Samples by group and entry, and what the groups are called.
-    fn count_by_group(
-        &self,
-        group_by: GroupBy,
-        cancel: &Cancel,
-    ) -> Result<(Vec<Arc<str>>, GroupCounts), Cancelled> {
-        cancel.check()?;
-        let mut entry_of = HashMap::new();
-        for (at, entry) in (0u32..).zip(&self.entries) {
-            entry_of.insert((entry.stack.0, entry.ending as u8), at);
+        };
+        if group_by == GroupBy::None {
+            tree.spans = builder.items.into_iter().map(|(span, _)| span).collect();
+            for entry in ranked {
+                tree.add_sum(self.entries[entry as usize].samples);
+            }
+            return Ok(tree);
         }
         let (group_of, names) = self.group_threads(group_by);
-        let mut keys: Vec<(u64, u64)> = Vec::new();
-        self.visit(self.stamps, |sample| {
-            let group = u64::from(group_of[sample.thread.0 as usize]);
-            let stack = u64::from(sample.stack.0);
-            keys.push((
-                group << 40 | stack << 8 | sample.ending as u64,
-                sample.weight,
-            ));
-        });
-        cancel.check()?;
-        keys.sort_unstable();
-        let mut counts = Vec::new();
-        for run in keys.chunk_by(|a, b| a.0 == b.0) {
-            let key = run[0].0;
-            let entry = entry_of[&((key >> 8) as u32, key as u8)];
-            let samples = run.iter().map(|(_, weight)| weight).sum();
-            counts.push((((key >> 40) as u32, entry), samples));
-        }
-        Ok((names, counts))
+        tree.groups = names;
+        let groups = tree.groups.len();
+        let spans = builder.items;
+        grouped::count(
+            self,
+            &ranked,
+            &group_of,
+            groups,
+            cancel,
+            |group, rank, samples| {
+                tree.spans.push(spans[rank as usize].0);
+                tree.first_words.push(group | GROUP);
+                tree.add_sum(samples);
+            },
+        )?;
+        Ok(tree)
     }
 
     fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<Arc<str>>) {
@@ -205,28 +186,17 @@ impl Selection {
     }
 }
 
-/// Samples by group and number of entry.
-type GroupCounts = Vec<((u32, u32), u64)>;
-
 #[derive(Default)]
 struct Builder {
     words: Vec<u32>,
-    items: Vec<(Span, u64)>,
+    /// With the number of the entry.
+    items: Vec<(Span, u32)>,
 }
 
 impl Builder {
     /// An entry's way from the root of the tree.
-    fn push(
-        &mut self,
-        selection: &Selection,
-        direction: Direction,
-        group: Option<u32>,
-        entry: u32,
-        samples: u64,
-    ) {
-        let entry = selection.entries[entry as usize];
+    fn push(&mut self, selection: &Selection, direction: Direction, entry: &Entry, number: u32) {
         let start = self.words.len() as u32;
-        self.words.extend(group.map(|group| group | GROUP));
         let is_cut = entry.ending.is_user_stack() && !entry.ending.is_whole();
         let cut = is_cut.then(|| stopped(entry.ending).0);
         let shape = selection.shape(entry.shape);
@@ -241,7 +211,7 @@ impl Builder {
             }
         }
         let len = self.words.len() as u32 - start;
-        self.items.push((Span { start, len }, samples));
+        self.items.push((Span { start, len }, number));
     }
 }
 
@@ -320,40 +290,54 @@ impl CallTree {
     /// The single stack below a node that has most samples, root first, and its
     /// samples.
     pub fn heaviest_stack(&self, node: &Node) -> Option<(Vec<NodeKind>, u64)> {
-        let spans = &self.spans[node.first as usize..node.end as usize];
         let mut best: Option<(u32, u64)> = None;
-        let mut at = node.first;
-        for run in spans.chunk_by(|a, b| a.words(&self.words) == b.words(&self.words)) {
-            let samples = self.sum(at, at + run.len() as u32);
+        for (at, end) in self.runs(node.first, node.end) {
+            let samples = self.sum(at, end);
             if best.is_none_or(|(_, most)| samples > most) {
                 best = Some((at, samples));
             }
-            at += run.len() as u32;
         }
         let (at, samples) = best?;
-        let words = self.spans[at as usize].words(&self.words);
-        Some((
-            words.iter().map(|w| NodeKind::of_word(*w)).collect(),
-            samples,
-        ))
+        Some((self.path(at), samples))
     }
 
     /// Every stack from the root, in sorted order, with its samples: what files
     /// are written from.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<NodeKind>, u64)> {
-        let mut at = 0;
-        let runs = self
-            .spans
-            .chunk_by(|a, b| a.words(&self.words) == b.words(&self.words));
-        runs.map(move |run| {
-            let samples = self.sum(at, at + run.len() as u32);
-            at += run.len() as u32;
-            let words = run[0].words(&self.words);
-            (
-                words.iter().map(|w| NodeKind::of_word(*w)).collect(),
-                samples,
-            )
+        let runs = self.runs(0, self.spans.len() as u32);
+        runs.map(|(at, end)| (self.path(at), self.sum(at, end)))
+    }
+
+    /// Runs of equal stacks: where they begin and end.
+    fn runs(&self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let start = at;
+            if start >= end {
+                return None;
+            }
+            at += 1;
+            while at < end && self.is_same(start, at) {
+                at += 1;
+            }
+            Some((start, at))
         })
+    }
+
+    fn is_same(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (a as usize, b as usize);
+        self.first_words.get(a) == self.first_words.get(b)
+            && self.spans[a].words(&self.words) == self.spans[b].words(&self.words)
+    }
+
+    fn path(&self, span: u32) -> Vec<NodeKind> {
+        let first = self.first_words.get(span as usize);
+        let words = self.spans[span as usize].words(&self.words);
+        first
+            .into_iter()
+            .chain(words)
+            .map(|word| NodeKind::of_word(*word))
+            .collect()
     }
 
     /// What a function node stands for.
@@ -378,14 +362,30 @@ impl CallTree {
         self.sums[end as usize] - self.sums[first as usize]
     }
 
+    /// Of the next span.
+    fn add_sum(&mut self, samples: u64) {
+        let before = self.sums.last().copied().unwrap_or(0);
+        self.sums.push(before + samples);
+    }
+
+    /// Words before those of the spans.
+    fn ahead(&self) -> u32 {
+        u32::from(!self.first_words.is_empty())
+    }
+
+    #[inline]
     fn word(&self, span: u32, depth: u32) -> u32 {
-        self.words[(self.spans[span as usize].start + depth) as usize]
+        match depth.checked_sub(self.ahead()) {
+            Some(depth) => self.words[(self.spans[span as usize].start + depth) as usize],
+            None => self.first_words[span as usize],
+        }
     }
 
     /// Where the stacks that end in the node end: they are sorted first.
     fn end_of_own(&self, node: &Node) -> u32 {
         let spans = &self.spans[node.first as usize..node.end as usize];
-        node.first + spans.partition_point(|span| span.len <= node.depth) as u32
+        let ahead = self.ahead();
+        node.first + spans.partition_point(|span| span.len + ahead <= node.depth) as u32
     }
 
     /// The end of the run of spans that have `word` at `depth`: doubling steps,
@@ -397,9 +397,16 @@ impl CallTree {
             low += step;
             step *= 2;
         }
-        let high = end.min(low + step);
-        let rest = &self.spans[low as usize..high as usize];
-        let same = |span: &Span| self.words[(span.start + depth) as usize] == word;
-        low + rest.partition_point(same) as u32
+        let mut high = end.min(low + step);
+        // The first one that is another.
+        low += 1;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.word(middle, depth) == word {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 }
