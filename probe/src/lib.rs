@@ -26,6 +26,7 @@ mod mappings;
 pub mod memory;
 mod modules;
 mod native;
+mod owner;
 pub mod perf;
 mod perf_event;
 pub mod privilege;
@@ -47,6 +48,7 @@ mod unwinding;
 pub use bpf::{BpfSource, Config};
 pub use clocks::now_ns;
 pub use error::Error;
+pub use owner::Owner;
 pub use perf::PerfSource;
 pub use sample::{
     Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo,

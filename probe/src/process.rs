@@ -3,6 +3,7 @@
 
 use crate::mappings::{Backing, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
+use crate::owner::Owner;
 use crate::proc_maps;
 use crate::sample::{ProcessId, ProcessInfo};
 use crate::sideband::record::{Event, Identity, Map, What};
@@ -39,6 +40,8 @@ pub struct Process {
     exited_ns: Option<u64>,
     /// When /proc was read: events before that are in it already.
     scanned_ns: u64,
+    /// As far as it is known: read when somebody above first hears of it.
+    owner: Owner,
     /// Somebody above has heard of it, and must hear of changes.
     announced: bool,
 }
@@ -92,6 +95,7 @@ impl ProcessTable {
         }
         if !process.announced {
             process.announced = true;
+            process.owner.update(pid);
             process.tell(pid, &mut self.changes);
         }
         process
@@ -182,6 +186,7 @@ impl ProcessTable {
         if let Some(parent) = parent {
             child.comm = parent.comm.clone();
             child.mappings = parent.mappings.clone();
+            child.owner = parent.owner.clone();
         }
         if let Some(before) = self.by_pid.insert(pid, child) {
             self.modules.forget_process(before.id);
@@ -213,6 +218,9 @@ impl ProcessTable {
         }
         process.comm = sanitize(comm).into();
         if process.announced {
+            if exec {
+                process.owner.update(pid);
+            }
             process.tell(pid, &mut self.changes);
         }
     }
@@ -254,6 +262,7 @@ impl Process {
             has_execed: false,
             exited_ns: None,
             scanned_ns: 0,
+            owner: Owner::default(),
             announced: false,
         }
     }
@@ -263,6 +272,7 @@ impl Process {
             id: self.id,
             pid,
             comm: self.comm.clone(),
+            owner: self.owner.clone(),
             exited: self.exited_ns.is_some(),
         });
     }

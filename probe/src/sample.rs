@@ -1,5 +1,6 @@
 //! What leaves the probe: samples, and the processes and modules they speak of.
 
+use crate::owner::Owner;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ pub struct ProcessInfo {
     pub id: ProcessId,
     pub pid: u32,
     pub comm: Arc<str>,
+    pub owner: Owner,
     pub exited: bool,
 }
 

@@ -13,6 +13,7 @@ mod model;
 mod naming;
 mod sources;
 mod stops;
+mod users;
 
 use crate::snapshot::{Snapshot, Span};
 use model::Model;

@@ -235,6 +235,74 @@ fn a_recording_of_a_command_has_its_shares() {
         let band = band(share, all as f64);
         assert!((measured - share).abs() < band, "{name}: {measured:.3}");
     }
+    // It ran as who runs this test, in some control group.
+    let samples = |filter: &str| {
+        let filter = ["report", name, "--format", "json", "--filter", filter];
+        sum(
+            &common::reports(&run(&mut proftop(&filter)).stdout),
+            "samples",
+        )
+    };
+    let everything = sum(&reports, "samples");
+    let uid = rustix::process::getuid().as_raw();
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let line = passwd
+        .lines()
+        .find(|line| line.split(':').nth(2) == Some(&uid.to_string()));
+    let user = line.map_or(uid.to_string(), |line| {
+        line.split(':').next().unwrap().to_string()
+    });
+    assert_eq!(samples(&format!("user:{user}")), everything);
+    assert_eq!(samples(&format!("!user:{user}")), 0);
+    assert_eq!(samples("cgroup~^/"), everything);
+}
+
+#[test]
+fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (file, said) = (folder.path().join("a.pft"), folder.path().join("said"));
+    let mut command = proftop(&["record", "-o", file.to_str().unwrap()]);
+    let mut child = command
+        .stderr(fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let says = |words: &str| fs::read_to_string(&said).unwrap().contains(words);
+    // More than its head: a second has been written.
+    wait_until("a block", || {
+        fs::metadata(&file).is_ok_and(|file| file.len() > 12)
+    });
+    rustix::process::kill_process(pid, Signal::USR2).unwrap();
+    wait_until("so far", || says("so far"));
+    let so_far = fs::metadata(&file).unwrap().len();
+    wait_until("more", || {
+        fs::metadata(&file).is_ok_and(|file| file.len() > so_far)
+    });
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(0),
+        "{}",
+        fs::read_to_string(&said).unwrap()
+    );
+    let mut reader = pft::Reader::new(fs::File::open(&file).unwrap()).unwrap();
+    let mut store = Store::new(Limits::default());
+    while reader.read_block(&mut store).unwrap() {}
+    assert!(reader.is_finished() && reader.notes().is_empty());
+    assert!(says(&format!(
+        "proftop: {}",
+        profile_count(store.stats().samples)
+    )));
+}
+
+/// As a person reads it: `1,234 samples`.
+fn profile_count(samples: u64) -> String {
+    let digits = samples.to_string();
+    let parts: Vec<&str> = { digits.as_bytes().rchunks(3).rev() }
+        .map(|part| std::str::from_utf8(part).unwrap())
+        .collect();
+    format!("{} sample", parts.join(","))
 }
 
 #[test]

@@ -5,13 +5,14 @@ use super::cost::Meter;
 use super::naming::{Line, NamedModule, Naming};
 use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
+use super::users::Users;
 use super::{Command, News, Schedule, Settings, host};
 use crate::losses::Losses;
 use crate::snapshot::{Host, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
-    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessId, Query,
-    SourceFrame, Stop, Store, TimeRange,
+    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
+    ProcessId, Query, SourceFrame, Stop, Store, TimeRange,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub struct Model {
     meter: Meter,
     losses: Arc<Losses>,
     stops: Stops,
+    users: Users,
     counters: Counters,
     tables: TableStats,
     host: Arc<Host>,
@@ -89,6 +91,7 @@ impl Model {
             meter: Meter::new(),
             losses: Arc::default(),
             stops: Stops::default(),
+            users: Users::read(),
             counters: Counters::default(),
             tables: TableStats::default(),
             host: Arc::new(host::read()),
@@ -243,6 +246,12 @@ impl Model {
     fn add_process(&mut self, process: &ProcessInfo) {
         let id = ProcessId(process.id.0);
         self.store.add_process(id, process.pid, &process.comm);
+        let owner = &process.owner;
+        let details = ProcessDetails {
+            cgroup: owner.cgroup.clone(),
+            user: owner.uid.map(|uid| self.users.name(uid)),
+        };
+        self.store.set_process_details(id, details);
         if process.exited {
             self.store.process_exited(id);
         }
