@@ -50,6 +50,9 @@ pub enum Action {
     Mark,
     /// Opens the line with the filter.
     EditFilter,
+    /// What is shown is compared with from now on.
+    Baseline,
+    Difference,
     Unit,
     Write,
     Filter(FilterAction),
@@ -382,6 +385,18 @@ pub const BINDINGS: &[Binding] = &[
     ),
     everywhere(Action::Mark, &[Key::Char('m')], "", "window from now on"),
     everywhere(Action::Unit, &[Key::Char('%')], "", "other unit"),
+    everywhere(
+        Action::Baseline,
+        &[Key::Char('b')],
+        "",
+        "compare with this, as A",
+    ),
+    everywhere(
+        Action::Difference,
+        &[Key::Char('=')],
+        "",
+        "difference to A, on, off",
+    ),
     everywhere(Action::Write, &[Key::Char('w')], "write", "write to a file"),
     everywhere(
         Action::Freeze,

@@ -105,6 +105,8 @@ pub struct App {
     pub knobs: Knobs,
     /// How often they were turned so that others samples count.
     turns: u64,
+    /// How many baselines there were.
+    baselines: u64,
     own_reports: knobs::OwnReports,
     /// What the engine was asked for last.
     engine_window: Span,
@@ -161,6 +163,7 @@ impl App {
             state: None,
             knobs: Knobs::new(Window::Last(window)),
             turns: 0,
+            baselines: 0,
             own_reports: knobs::OwnReports::default(),
             engine_window: window,
             mouse,
@@ -230,6 +233,9 @@ impl App {
     /// The find of the current view, what it found (rows and their samples,
     /// where those can be added up), and the rows there are.
     pub fn find(&self) -> Option<(&Find, (usize, u64), usize)> {
+        if self.difference().is_some() {
+            return None;
+        }
         fn of<I: crate::screen::table::Item>(
             table: &Table<I>,
         ) -> Option<(&Find, (usize, u64), usize)> {
@@ -291,7 +297,12 @@ impl App {
     fn refresh(&mut self, sort: bool) {
         let report = &self.shown.report;
         match self.view {
-            View::Functions => self.views.functions.update(report, sort),
+            View::Functions => {
+                self.views.functions.update(report, sort);
+                if let Some(diff) = &self.shown.difference {
+                    self.views.difference.update(diff);
+                }
+            }
             // They come by themselves.
             View::Tree | View::Flame | View::Page | View::Time => return,
             View::Processes => self.views.processes.update(report, sort),
@@ -309,7 +320,10 @@ impl App {
         self.state = State::of(self);
         let height = self.geometry().map_or(1, |g| usize::from(g.body_height));
         match self.view {
-            View::Functions => self.views.functions.resize(height),
+            View::Functions => {
+                self.views.functions.resize(height);
+                self.views.difference.resize(height);
+            }
             View::Tree => self.views.tree.resize(height),
             View::Page => self.views.page.resize(self.size.width, height),
             View::Time => {
@@ -336,6 +350,9 @@ impl App {
     }
 
     fn go(&mut self, motion: Motion) {
+        if self.difference().is_some() {
+            return self.views.difference.go(motion);
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.go(motion, report),
@@ -350,6 +367,9 @@ impl App {
     }
 
     fn select_at(&mut self, column: u16, line: usize) {
+        if self.difference().is_some() {
+            return self.views.difference.select_line(line);
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.select_line(line, report),
@@ -416,6 +436,9 @@ impl App {
     }
 
     pub(crate) fn selected_name(&self) -> Option<String> {
+        if let Some(diff) = self.difference() {
+            return Some(self.views.difference.selected(diff)?.name.to_string());
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => name(self.views.functions.selected(report)),
@@ -432,6 +455,9 @@ impl App {
     }
 
     fn shift_column(&mut self, by: isize) {
+        if self.difference().is_some() {
+            return;
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.shift_column(by, report),
@@ -442,6 +468,9 @@ impl App {
     }
 
     fn sort_by(&mut self, column: usize) {
+        if self.difference().is_some() {
+            return;
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.sort_by(column, report),
@@ -452,6 +481,9 @@ impl App {
     }
 
     fn invert(&mut self) {
+        if self.difference().is_some() {
+            return;
+        }
         let report = &self.shown.report;
         match self.view {
             View::Functions => self.views.functions.invert(report),

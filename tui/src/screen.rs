@@ -6,6 +6,8 @@
 pub mod asking;
 /// Which row is selected, and on which line of the screen it stays.
 pub mod cursor;
+/// The functions against a baseline.
+pub mod difference;
 /// A text search over the rows of a view.
 pub mod find;
 /// The flame graph.
@@ -148,6 +150,7 @@ impl View {
 #[derive(Debug, Default)]
 pub struct Views {
     pub functions: table::Table<FunctionRow>,
+    pub difference: difference::Difference,
     pub tree: tree::Tree,
     pub flame: flame::Flame,
     pub page: page::Page,
@@ -215,6 +218,10 @@ pub enum Notice {
     NoNow,
     /// The source does not say when a sample was taken.
     NoTime,
+    /// So many samples are what is compared with.
+    Baseline(u64),
+    NoBaseline,
+    NotInDifference,
     OneUnit,
     /// The marked time is the window.
     TimeUsed,

@@ -3,6 +3,7 @@
 //! view is only not taking the next one.
 
 use crate::losses::Losses;
+use profile::diff::Diff;
 use profile::{Health, Query, Report, RowName, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,6 +147,8 @@ pub struct Snapshot {
     /// Tells one query from the next, whatever snapshot it is asked of: it
     /// counts how often a knob was turned. 0 is the engine's own query.
     pub turn: u64,
+    /// Against the baseline, if that is asked for.
+    pub difference: Option<Arc<Diff>>,
     /// Samples in scope and window; the filter keeps those of the report.
     pub offered: u64,
     /// The store as it was: for every question that the report does not answer.

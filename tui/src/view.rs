@@ -16,6 +16,8 @@
 mod ascii;
 /// The line on the selected row.
 mod detail;
+/// The functions against a baseline.
+mod difference;
 /// A number as a sentence.
 mod explain;
 /// Text that has to fit into a line.
@@ -89,6 +91,9 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
 /// Which of the columns to sort by has its head there.
 pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
     let geometry = app.geometry()?;
+    if app.difference().is_some() {
+        return None;
+    }
     if y != geometry.heads || !matches!(app.mode, Mode::Browse) {
         return None;
     }
@@ -168,6 +173,9 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let body = Rect::new(0, geometry.body, geometry.width, geometry.body_height);
     if let Some(why) = app.view.lacking(&app.shown) {
         return render_lacking(why, theme, frame, heads, body);
+    }
+    if let Some(diff) = app.difference() {
+        return difference::render(app, diff, theme, frame, heads, body);
     }
     match app.view {
         View::Functions => functions::render(app, theme, frame, heads, body),

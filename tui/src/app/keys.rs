@@ -42,6 +42,9 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::View(view) => app.open(view),
         Action::NextView => app.open(app.view.next()),
         Action::PreviousView => app.open(app.view.previous()),
+        Action::Find | Action::Callers | Action::Page if app.difference().is_some() => {
+            app.detail = Detail::Notice(Notice::NotInDifference);
+        }
         Action::Find => open_find(app),
         Action::FindNext => app.select_found(true, false),
         Action::FindPrevious => app.select_found(false, false),
@@ -72,6 +75,8 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Mark => app.set_mark(),
         Action::Write => app.open_write(),
         Action::Unit => app.next_unit(),
+        Action::Baseline => app.set_baseline(),
+        Action::Difference => app.toggle_difference(),
         Action::EditFilter => open_filter(app),
         Action::Filter(action) => app.filter_by(action),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),

@@ -3,10 +3,11 @@
 use super::{App, Effect};
 use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
 use crate::screen::history::Place;
-use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
+use crate::screen::knobs::{Baseline, Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
 use crate::screen::{Detail, Notice, View};
 use crate::snapshot::TargetState;
+use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
 use profile::{Filter, Role};
 use std::sync::Arc;
@@ -111,7 +112,9 @@ impl App {
     /// Whether the engine's own report is what the knobs ask for, or soon will
     /// be.
     pub(super) fn is_the_engines(&self) -> bool {
-        let asks_all = self.knobs.scope.is_empty() && self.knobs.filter.is_empty();
+        let asks_all = self.knobs.scope.is_empty()
+            && self.knobs.filter.is_empty()
+            && self.knobs.difference().is_none();
         let is_coming = self.frozen.is_none()
             && self.base.recording.is_none()
             && matches!(
@@ -175,6 +178,10 @@ impl App {
         self.own_reports.answered = Some(answer.key);
         // What was just asked for comes at once, in its order.
         let is_awaited = self.shown.turn != answer.key.turn;
+        if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
+            // Its rows would change places; the next one comes in a second.
+            return;
+        }
         self.show(Arc::clone(&answer.snapshot), is_awaited);
     }
 
@@ -248,6 +255,40 @@ impl App {
         });
     }
 
+    /// What differs from the baseline, where it is shown instead of the view.
+    pub fn difference(&self) -> Option<&Diff> {
+        let is_shown = self.view == View::Functions && self.knobs.shows_difference;
+        self.shown.difference.as_deref().filter(|_| is_shown)
+    }
+
+    /// What is shown is compared with from now on.
+    pub(super) fn set_baseline(&mut self) {
+        let Some(view) = self.shown.view.clone() else {
+            self.detail = Detail::Notice(Notice::NothingToWrite);
+            return;
+        };
+        self.baselines += 1;
+        let baseline = Baseline {
+            number: self.baselines,
+            view,
+            query: self.shown.query.clone(),
+            start_ns: self.shown.report.window.start_ns,
+        };
+        self.turn(|knobs| knobs.baseline = Some(baseline));
+        self.detail = Detail::Notice(Notice::Baseline(self.shown.report.samples));
+    }
+
+    pub(super) fn toggle_difference(&mut self) {
+        if self.knobs.baseline.is_none() {
+            self.detail = Detail::Notice(Notice::NoBaseline);
+            return;
+        }
+        self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
+        if self.view != View::Functions && self.knobs.shows_difference {
+            self.open(View::Functions);
+        }
+    }
+
     /// What the open view counts in.
     pub fn unit(&self) -> Unit {
         self.knobs.unit.unwrap_or(Unit::usual(self.view))
@@ -296,6 +337,10 @@ impl App {
 
     /// Its name and module, if it is one.
     fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
+        if let Some(diff) = self.difference() {
+            let row = self.views.difference.selected(diff)?;
+            return Some((Arc::clone(&row.name), Arc::clone(&row.module)));
+        }
         match self.view {
             View::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;

@@ -389,6 +389,7 @@ impl Model {
             report: Arc::new(report),
             query,
             turn: 0,
+            difference: None,
             view: Some(self.store.view()),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,

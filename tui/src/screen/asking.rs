@@ -5,6 +5,7 @@
 use super::knobs::Knobs;
 use crate::snapshot::{Snapshot, TargetState};
 use profile::Cancel;
+use profile::diff::Diff;
 use std::sync::Arc;
 
 /// Asks for a snapshot of what the knobs say.
@@ -66,6 +67,14 @@ impl ReportQuestion {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
+        snapshot.difference = match knobs.difference() {
+            Some(baseline) => {
+                let before = baseline.newest(selection.view());
+                let before = before.select(&baseline.query, cancel).ok()?;
+                Some(Arc::new(Diff::new(&before, &selection)))
+            }
+            None => None,
+        };
         snapshot.offered = selection.offered();
         snapshot.report = Arc::new(report);
         snapshot.query = query;

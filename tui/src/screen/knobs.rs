@@ -15,6 +15,41 @@ pub struct Knobs {
     pub filter: Filter,
     /// Nothing: what each view usually counts in.
     pub unit: Option<Unit>,
+    pub baseline: Option<Baseline>,
+    /// What differs from the baseline is shown, where a view can.
+    pub shows_difference: bool,
+}
+
+/// What others are compared with: a query, and the profile as it was.
+#[derive(Debug, Clone)]
+pub struct Baseline {
+    /// Tells one from the next.
+    pub number: u64,
+    pub view: profile::View,
+    pub query: Query,
+    /// When it begins.
+    pub start_ns: u64,
+}
+
+impl Baseline {
+    /// The newest view that still has all of it: names that came later are
+    /// those of both sides there.
+    pub fn newest<'a>(&'a self, now: &'a profile::View) -> &'a profile::View {
+        let kept_ns = (now.kept_seconds() * 1e9) as u64;
+        let oldest_ns = now
+            .end_ns()
+            .map_or(u64::MAX, |end| end.saturating_sub(kept_ns));
+        match self.start_ns >= oldest_ns {
+            true => now,
+            false => &self.view,
+        }
+    }
+}
+
+impl PartialEq for Baseline {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
 }
 
 /// What numbers of samples are shown as.
@@ -138,7 +173,15 @@ impl Knobs {
 
     /// Whether the same samples count.
     pub fn asks_the_same(&self, other: &Knobs) -> bool {
-        self.window == other.window && self.scope == other.scope && self.filter == other.filter
+        self.window == other.window
+            && self.scope == other.scope
+            && self.filter == other.filter
+            && self.difference() == other.difference()
+    }
+
+    /// The baseline, while what differs from it is shown.
+    pub fn difference(&self) -> Option<&Baseline> {
+        self.baseline.as_ref().filter(|_| self.shows_difference)
     }
 
     /// What they ask a profile that has come in up to `now_ns`.

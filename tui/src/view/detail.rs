@@ -2,7 +2,9 @@
 //! last key did.
 
 use super::theme::Theme;
-use super::{explain, flame, footer, functions, page, processes, text, time, tree, units};
+use super::{
+    difference, explain, flame, footer, functions, page, processes, text, time, tree, units,
+};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -42,6 +44,9 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
 }
 
 fn row(app: &App, theme: &Theme, width: usize) -> String {
+    if let Some(diff) = app.difference() {
+        return difference::detail(app, diff);
+    }
     let report = &app.shown.report;
     match app.view {
         View::Functions => match app.views.functions.selected(report) {
@@ -162,6 +167,12 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NotWritten(why) => format!("not written: {why}"),
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),
+        Notice::Baseline(samples) => format!(
+            "{} are A now; =: what differs from them",
+            units::counted(*samples, "sample")
+        ),
+        Notice::NotInDifference => "not in the difference: = goes back to the functions".into(),
+        Notice::NoBaseline => "nothing to compare with yet: b makes what is shown A".into(),
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }

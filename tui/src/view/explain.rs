@@ -8,6 +8,9 @@ use crate::screen::health::findings;
 
 /// One sentence on the selected row's number in the sorted column.
 pub fn sentence(app: &App) -> String {
+    if let Some(diff) = app.difference() {
+        return super::difference::explain(app, diff);
+    }
     let text = match app.view {
         View::Functions => function(app),
         View::Tree => tree::explain(app),

@@ -65,6 +65,7 @@ pub fn postgres() -> Snapshot {
         view: None,
         query: profile::Query::default(),
         turn: 0,
+        difference: None,
         offered: 3_277,
         generation: 1,
         report: Arc::new(Report {

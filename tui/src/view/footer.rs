@@ -29,6 +29,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&'static Binding> {
     let mut hints: Vec<&Binding> = action::bindings(app.view)
         .filter(|binding| !binding.hint.is_empty())
+        .filter(|binding| app.difference().is_none() || works_in_difference(binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
@@ -46,6 +47,13 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&'static Binding> {
         };
     }
     hints
+}
+
+fn works_in_difference(action: Action) -> bool {
+    !matches!(
+        action,
+        Action::Callers | Action::Page | Action::Find | Action::SortRight | Action::Invert
+    )
 }
 
 fn key(binding: &Binding, ascii: bool) -> String {

@@ -178,6 +178,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
         Segment::new(9, [window(app)]),
         optional(3, "on-CPU"),
         filter(app),
+        difference(app),
         unit,
     ];
     (segments, 1)
@@ -223,6 +224,17 @@ fn window(app: &App) -> String {
             format!("{asked} ({seconds:.0}s)")
         }
         (false, Window::Last(_)) => asked,
+    }
+}
+
+fn difference(app: &App) -> Segment {
+    match (&app.shown.difference, app.knobs.difference()) {
+        (Some(diff), Some(_)) => {
+            let baseline = super::difference::baseline(diff);
+            Segment::new(8, [format!("DIFF to {baseline}"), "DIFF".into()])
+        }
+        (None, Some(_)) => Segment::new(8, ["DIFF ⟳".into()]),
+        (_, None) => Segment::new(8, [String::new()]),
     }
 }
 

@@ -86,6 +86,16 @@ impl Theme {
             .add_modifier(Modifier::BOLD)
     }
 
+    /// Takes more time than before; beside a sign that says so. Told apart by
+    /// everybody: orange and blue.
+    pub fn rising(self) -> Style {
+        self.colored(Color::Yellow, 172)
+    }
+
+    pub fn falling(self) -> Style {
+        self.colored(Color::Blue, 67)
+    }
+
     pub fn trend(self) -> Style {
         self.colored(Color::Cyan, 31)
     }

@@ -172,6 +172,69 @@ fn units_go_round_and_change_nothing_else() {
     assert!(line(&hand, 1).contains("unit %"));
 }
 
+#[test]
+fn the_difference_at_every_size() {
+    for (width, height) in SIZES {
+        let mut hand = hand(width, height);
+        hand.keys("b=");
+        assert!(hand.frame().contains("DIFF"));
+        hand.keys("\\!_bt_\n").keys("jj");
+        hand.looks_like(&format!("difference-{width}x{height}"));
+        let ascii = rules::frame(&hand.app, &ASCII);
+        compare(&format!("difference-{width}x{height}-ascii"), &ascii);
+    }
+}
+
+#[test]
+fn the_same_samples_do_not_differ() {
+    let mut hand = hand(80, 24);
+    hand.keys("=");
+    assert!(hand.frame().contains("nothing to compare with yet"));
+    hand.keys("b");
+    assert!(hand.frame().contains("3,277 samples are A now"));
+    hand.keys("=");
+    let diff = hand.app.difference().expect("it is shown");
+    assert!(
+        diff.rows
+            .iter()
+            .all(|row| row.a_self == row.b_self && !row.sure)
+    );
+    // A function that was excluded since is gone, and surely so.
+    hand.keys("\\!LWLock\n");
+    let diff = hand.app.difference().expect("it is shown");
+    let gone = diff.rows.iter().find(|row| &*row.name == "LWLockAcquire");
+    assert!(gone.is_some_and(|row| row.is_gone() && row.sure));
+    hand.keys("i").looks_like("difference-explained");
+    hand.keys("=");
+    assert!(hand.app.difference().is_none());
+    assert!(!hand.app.knobs.filter.is_empty(), "the other knobs stay");
+    hand.keys("\u{8}\u{8}\u{8}\u{8}");
+    assert!(hand.app.knobs.filter.is_empty() && hand.app.knobs.baseline.is_none());
+}
+
+#[test]
+fn a_selection_in_the_difference_stays_on_its_function() {
+    let mut hand = hand(80, 24);
+    hand.keys("b=").wait(2_000).show(tree_step(9)).keys("jjj");
+    let name = |hand: &Hand| {
+        let diff = hand.app.difference().expect("it is shown");
+        hand.app
+            .views
+            .difference
+            .selected(diff)
+            .expect("a row")
+            .name
+            .clone()
+    };
+    let before = name(&hand);
+    for step in [10, 11, 12] {
+        hand.wait(2_000).show(tree_step(step));
+        assert_eq!(name(&hand), before);
+    }
+    hand.keys("x");
+    assert!(hand.app.knobs.filter.to_string().contains(&*before));
+}
+
 /// What `proftop open` shows.
 fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
     let mut recording = Recording {
@@ -268,7 +331,7 @@ proptest! {
     fn the_way_back_leads_there(
         start in prop::sample::select(vec!["", "jjj", "sjj", "4", "5", "Ij"]),
         keys in prop::collection::vec(prop::sample::select(vec![
-            "f", "x", "H", "D", "K", "U", "R", "4\n", "5\n", ",", ".", "j", "1", "2", "s", "%",
+            "f", "x", "H", "D", "K", "U", "R", "4\n", "5\n", ",", ".", "j", "1", "2", "s", "%", "b", "=",
         ]), 1..12),
     ) {
         let mut hand = hand(80, 24);

@@ -1,0 +1,161 @@
+//! The functions against a baseline: how much more or less time each takes, and
+//! whether that could be chance. A sign and a word say what colors say.
+
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::units;
+use crate::app::App;
+use profile::diff::{Diff, DiffRow, Side};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// The only order there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ByChange;
+
+const NAME: usize = 4;
+
+pub fn render(app: &App, diff: &Diff, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(heads.width, theme, has_time(diff));
+    table::render_heads(&columns, (ByChange, false), theme, frame, heads);
+    let list = &app.views.difference;
+    let shown = diff.rows.iter().enumerate().skip(list.offset());
+    let mut line = Rect { height: 1, ..body };
+    for (at, row) in shown.take(list.visible()) {
+        let cells = cells(row, diff, theme);
+        let row = Row {
+            cells,
+            selected: at == list.index(),
+            gone: row.is_gone(),
+        };
+        table::render_row(&columns, &row, NAME, theme, frame, line);
+        line.y += 1;
+    }
+    if diff.rows.is_empty() {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+    }
+    let below = diff
+        .rows
+        .len()
+        .saturating_sub(list.offset() + list.visible());
+    if below > 0 && line.y < body.bottom() {
+        let rest = &diff.rows[list.offset() + list.visible()..];
+        let sum: f64 = rest.iter().map(|row| change(diff, row)).sum();
+        let text = format!("{sum:+.1}  in {} more", units::count(below as u64));
+        let room = usize::from(body.width.saturating_sub(3));
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(body.x + 3, line.y, text, room, theme.dim());
+    }
+}
+
+/// `A 3,277 smp (10 s)`, for the header.
+pub fn baseline(diff: &Diff) -> String {
+    format!(
+        "A {} smp ({:.0} s)",
+        units::count(diff.a.samples),
+        diff.a.seconds
+    )
+}
+
+/// The selected function on both sides.
+pub fn detail(app: &App, diff: &Diff) -> String {
+    let Some(row) = app.views.difference.selected(diff) else {
+        return String::new();
+    };
+    let share = |side: &Side, samples| units::percent(samples, side.samples);
+    let words = match row.sure {
+        true => "surely a change",
+        false => "could be chance",
+    };
+    format!(
+        "self {} -> {} smp = {}% -> {}%; total {}% -> {}%   {words}",
+        units::count(row.a_self),
+        units::count(row.b_self),
+        share(&diff.a, row.a_self),
+        share(&diff.b, row.b_self),
+        share(&diff.a, row.a_total),
+        share(&diff.b, row.b_total),
+    )
+}
+
+/// How the change of the selected function was judged.
+pub fn explain(app: &App, diff: &Diff) -> String {
+    let Some(row) = app.views.difference.selected(diff) else {
+        return "nothing is selected".into();
+    };
+    let words = match row.sure {
+        true => "surely a change",
+        false => "could be chance",
+    };
+    format!(
+        "{}: {} of {} samples in A, {} of {} in B; {words}: p = {:.1e} by the test of two proportions, corrected for {} functions",
+        row.name,
+        units::count(row.a_self),
+        units::count(diff.a.samples),
+        units::count(row.b_self),
+        units::count(diff.b.samples),
+        row.chance,
+        diff.rows.len(),
+    )
+}
+
+fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
+    let delta = match (theme.is_ascii(), has_time) {
+        (true, true) => "MORE MS/S",
+        (true, false) => "MORE PP",
+        (false, true) => "Δ MS/S",
+        (false, false) => "Δ PP",
+    };
+    let mut columns = vec![
+        Column::right(delta, 9, Some(ByChange)),
+        Column::right("A", 8, None),
+        Column::right("B", 8, None),
+        Column::left("SURE", 4, None),
+    ];
+    let room = table::rest(&columns, width).saturating_sub(2);
+    let module = (room * 3 / 10).clamp(12, 28);
+    columns.push(Column::left("FUNCTION", room - module, None));
+    columns.push(Column::left("MODULE", module, None));
+    columns
+}
+
+/// Only then sides of different length and load compare in time.
+fn has_time(diff: &Diff) -> bool {
+    diff.a.cpu_ms_per_s(0).is_some() && diff.b.cpu_ms_per_s(0).is_some()
+}
+
+fn value(diff: &Diff, side: &Side, samples: u64) -> f64 {
+    match has_time(diff) {
+        true => side.cpu_ms_per_s(samples).unwrap_or(0.0),
+        false => side.share(samples),
+    }
+}
+
+fn change(diff: &Diff, row: &DiffRow) -> f64 {
+    value(diff, &diff.b, row.b_self) - value(diff, &diff.a, row.a_self)
+}
+
+fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
+    let plain = Style::new();
+    let change = change(diff, row);
+    let (sign, style) = match change {
+        more if more > 0.0 => ("▲", theme.rising()),
+        less if less < 0.0 => ("▼", theme.falling()),
+        _ => (" ", plain),
+    };
+    let sure = if row.sure { "yes" } else { "~" };
+    let name = match (row.is_new(), row.is_gone()) {
+        (true, _) => format!("+ {} (new in B)", row.name),
+        (_, true) => format!("- {} (gone in B)", row.name),
+        _ => row.name.to_string(),
+    };
+    vec![
+        (format!("{sign} {change:+.1}"), style),
+        (format!("{:.1}", value(diff, &diff.a, row.a_self)), plain),
+        (format!("{:.1}", value(diff, &diff.b, row.b_self)), plain),
+        (sure.into(), plain),
+        (name, plain),
+        (row.module.to_string(), theme.dim()),
+    ]
+}
