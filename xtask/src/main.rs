@@ -1,22 +1,26 @@
-//! Chores of the workspace: `cargo xtask ebpf [--check]`.
+//! Chores of the workspace: `cargo xtask ebpf [--check]`, `cargo xtask demo`.
 
+mod demo;
 mod ebpf;
 mod fingerprint;
+mod picture;
 mod strip;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask ebpf [--check]
+const USAGE: &str = "usage: cargo xtask ebpf [--check] | demo
 
   ebpf           build the BPF object and put it, with the hash of its sources
                  and the versions of its toolchain, under assets/
-  ebpf --check   build it elsewhere and compare every byte with assets/";
+  ebpf --check   build it elsewhere and compare every byte with assets/
+  demo           draw the picture of the README (takes tmux)";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ebpf"] => ebpf::build_into_assets(),
         ["ebpf", "--check"] => ebpf::check(),
+        ["demo"] => demo::draw(),
         _ => bail!("{USAGE}"),
     }
 }
