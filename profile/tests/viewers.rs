@@ -317,3 +317,16 @@ fn a_trace_opens_and_closes_in_order() {
     }
     assert!(events > 100 && open.values().all(Vec::is_empty), "{open:?}");
 }
+
+#[test]
+fn a_history_may_begin_inside_of_the_stamp_of_its_first_sample() {
+    let text = "a 1/1 [000] 1.015000: 1 cpu-clock: 7f00 f (/x)\n";
+    let store = opened(text.as_bytes()).unwrap().store;
+    let selection = select(&store, "");
+    for format in [Format::Firefox, Format::Trace] {
+        let file = String::from_utf8(written(format, &selection)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&file).unwrap();
+        let begin = json["threads"][0]["registerTime"].as_f64().unwrap_or(0.0);
+        assert_eq!(begin, 0.0, "{file}");
+    }
+}

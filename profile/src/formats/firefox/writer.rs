@@ -55,7 +55,7 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
             selection.view(),
             thread,
             is_main,
-            samples[0].time_ns - begin_ns,
+            samples[0].time_ns.saturating_sub(begin_ns),
         );
         write!(
             out,
