@@ -277,8 +277,10 @@ impl App {
     }
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
+        // Of another query it is news again.
+        let is_same = self.shown.turn == snapshot.turn;
         self.shown = snapshot;
-        self.cut_shown = shows_cut(&self.shown, self.cut_shown);
+        self.cut_shown = shows_cut(&self.shown, self.cut_shown && is_same);
         let sort = is_awaited || self.calm.may_sort(self.now);
         self.calm.pending = true;
         self.refresh(sort);

@@ -13,6 +13,9 @@ pub struct Cursor<K> {
     offset: usize,
     /// The selected item's line, counted from `offset`.
     line: usize,
+    /// The line that it was left on, for whoever came back: other rows are shown
+    /// until those of then are there again.
+    came_back_to: Option<usize>,
 }
 
 impl<K> Default for Cursor<K> {
@@ -21,6 +24,7 @@ impl<K> Default for Cursor<K> {
             held: None,
             offset: 0,
             line: 0,
+            came_back_to: None,
         }
     }
 }
@@ -66,6 +70,13 @@ impl<K: Copy + Eq> Cursor<K> {
         }
     }
 
+    /// The cursor as it was when it was left.
+    #[must_use]
+    pub fn come_back(mut self) -> Self {
+        self.came_back_to = Some(self.line);
+        self
+    }
+
     pub fn watch_top(&mut self) {
         *self = Cursor::default();
     }
@@ -83,11 +94,12 @@ impl<K: Copy + Eq> Cursor<K> {
             .clamp(first, at)
             .min(keys.len().saturating_sub(shown));
         self.line = at - self.offset;
+        self.came_back_to = None;
     }
 
     fn keep_line(&mut self, at: usize, len: usize, height: usize) {
         let shown = visible(len, height).max(1);
-        let line = self.line.min(shown - 1);
+        let line = self.came_back_to.unwrap_or(self.line).min(shown - 1);
         self.offset = at.saturating_sub(line).min(len.saturating_sub(shown));
         self.line = at - self.offset;
     }
@@ -120,6 +132,18 @@ mod tests {
         cursor.settle(&before, 11);
         assert_eq!(before[cursor.index()], 5);
         assert_eq!(line, 5);
+    }
+
+    #[test]
+    fn whoever_comes_back_finds_the_line_once_the_rows_are_there() {
+        let rows: Vec<u32> = (0..50).collect();
+        let mut cursor = Cursor::default();
+        cursor.select(5, &rows, 11);
+        let mut cursor = cursor.clone().come_back();
+        cursor.settle(&[5], 11);
+        assert_eq!((cursor.index(), cursor.offset()), (0, 0));
+        cursor.settle(&rows, 11);
+        assert_eq!((cursor.index(), cursor.offset()), (5, 0));
     }
 
     #[test]

@@ -366,7 +366,7 @@ impl<I: Item> Table<I> {
     pub fn return_to(&mut self, place: Place<I>) {
         self.column = place.column;
         self.inverted = place.inverted;
-        self.cursor = place.cursor;
+        self.cursor = place.cursor.come_back();
         self.last_seen = place.last_seen;
     }
 

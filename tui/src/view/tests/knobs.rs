@@ -323,7 +323,7 @@ fn a_snapshot_without_a_store_cannot_be_asked() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     /// Whatever one does, as many steps back as were taken lead to where one
     /// was: view, query, order and selection.
