@@ -85,10 +85,6 @@ impl BpfSource {
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
         let clocks = Clocks::start(loaded.sampler, config.rate_hz)?;
-        let mut notes = loaded.notes;
-        if !clocks.has_build_ids() {
-            notes.push("this kernel does not tell build-ids of mapped files (5.12 does)".into());
-        }
         Ok(Self {
             clocks,
             samples: loaded.samples,
@@ -99,7 +95,7 @@ impl BpfSource {
                 engine: "bpf",
                 rate_hz: config.rate_hz,
                 unwinding: "tables",
-                notes,
+                notes: loaded.notes,
             },
             verified: loaded.verified,
             _loaded: loaded.object,

@@ -105,10 +105,6 @@ impl Clocks {
         self.cpus.len()
     }
 
-    pub fn has_build_ids(&self) -> bool {
-        self.cpus.values().all(|cpu| cpu.sideband.build_ids)
-    }
-
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;

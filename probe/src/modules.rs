@@ -26,11 +26,10 @@ pub struct Modules {
 }
 
 /// A file as a mapping names it. The path is part of it because an inode
-/// number is used again after an upgrade.
+/// number is used again after an upgrade, and /proc tells no generation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct InodeKey {
-    device: (u32, u32),
-    inode: u64,
+    identity: Identity,
     path: Vec<u8>,
 }
 
@@ -127,39 +126,26 @@ impl Modules {
     }
 
     fn file(&mut self, seen: &Seen<'_>) -> ModuleId {
-        match seen.identity {
-            Identity::BuildId(build_id) => match self.by_build_id.get(build_id) {
-                Some(id) => *id,
-                None => self.add_file(seen, Some(build_id)),
-            },
-            Identity::Inode { device, inode } => {
-                let key = InodeKey {
-                    device: *device,
-                    inode: *inode,
-                    path: seen.path.to_vec(),
-                };
-                if let Some(id) = self.by_inode.get(&key) {
-                    return *id;
-                }
-                let id = self.add_file(seen, None);
-                self.by_inode.insert(key, id);
-                id
-            }
+        let key = InodeKey {
+            identity: *seen.identity,
+            path: seen.path.to_vec(),
+        };
+        if let Some(id) = self.by_inode.get(&key) {
+            return *id;
         }
+        let id = self.add_file(seen);
+        self.by_inode.insert(key, id);
+        id
     }
 
     /// Opens the file now, while the process that maps it is most likely alive,
     /// so that it can be named when the process is gone.
-    fn add_file(&mut self, seen: &Seen<'_>, build_id: Option<&[u8]>) -> ModuleId {
+    fn add_file(&mut self, seen: &Seen<'_>) -> ModuleId {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
-        let (device, inode) = match seen.identity {
-            Identity::Inode { device, inode } => (*device, *inode),
-            Identity::BuildId(_) => ((0, 0), 0),
-        };
+        let Identity { device, inode, .. } = *seen.identity;
         let source = FileSource {
             pid: Some(seen.pid),
             range: Some((seen.start, seen.end)),
-            build_id,
             device,
             inode,
             ..FileSource::new(&path)
@@ -168,11 +154,9 @@ impl Modules {
             Ok(file) => (Some(file), None),
             Err(reason) => (None, Some(reason)),
         };
-        let build_id = build_id.map(<[u8]>::to_vec).or_else(|| {
-            let object = Object::read(file.as_ref()?).ok()?;
-            object.build_id()
-        });
-        // The same file may be known by a mapping that told its build-id.
+        let object = file.as_ref().and_then(|file| Object::read(file).ok());
+        let build_id = object.and_then(|object| object.build_id());
+        // The same file may be known by another path or inode.
         if let Some(known) = build_id.as_ref().and_then(|id| self.by_build_id.get(id)) {
             return *known;
         }
@@ -247,13 +231,22 @@ mod tests {
     }
 
     #[test]
-    fn a_build_id_is_one_module_whatever_its_path() {
+    fn a_file_is_one_module_until_another_has_its_number() {
         let mut modules = Modules::new();
-        let identity = Identity::BuildId(vec![1; 20]);
+        let identity = Identity {
+            device: (0, 0),
+            inode: 7,
+            generation: 1,
+        };
         let first = modules.backing(&seen(b"/nowhere/a", &identity));
-        assert_eq!(first, modules.backing(&seen(b"/nowhere/b", &identity)));
+        assert_eq!(first, modules.backing(&seen(b"/nowhere/a", &identity)));
         assert_eq!(modules.take_fresh().len(), 2, "the kernel and the file");
-        assert!(modules.take_fresh().is_empty());
+        let replaced = Identity {
+            generation: 2,
+            ..identity
+        };
+        assert_ne!(first, modules.backing(&seen(b"/nowhere/a", &replaced)));
+        assert_eq!(modules.take_fresh().len(), 1);
     }
 
     #[test]

@@ -66,8 +66,6 @@ pub mod flags {
     pub const MMAP2: u64 = 1 << 23;
     pub const COMM_EXEC: u64 = 1 << 24;
     pub const USE_CLOCK: u64 = 1 << 25;
-    /// Linux 5.12.
-    pub const BUILD_ID: u64 = 1 << 34;
 }
 
 /// Bits of [`Attributes::sample_type`].

@@ -121,9 +121,10 @@ impl ProcessTable {
         }
         let mut mappings = Mappings::default();
         for line in lines.unwrap_or_default() {
-            let identity = Identity::Inode {
+            let identity = Identity {
                 device: line.device,
                 inode: line.inode,
+                generation: 0,
             };
             let backing = self.modules.backing(&Seen {
                 pid,
@@ -310,14 +311,18 @@ mod tests {
         }
     }
 
-    fn map(pid: u32, start: u64, build_id: u8) -> What {
+    fn map(pid: u32, start: u64, inode: u8) -> What {
         What::Map(Map {
             pid,
             start,
             length: 0x1000,
             file_offset: 0x5000,
             path: b"/nowhere/lib.so".to_vec(),
-            identity: Identity::BuildId(vec![build_id; 20]),
+            identity: Identity {
+                device: (0, 0),
+                inode: inode.into(),
+                generation: 1,
+            },
         })
     }
 

@@ -20,27 +20,21 @@ pub const RING_BYTES: usize = 512 << 10;
 pub struct SideBand {
     event: PerfEvent,
     ring: Ring,
-    /// Build-ids come with the mappings (Linux 5.12).
-    pub build_ids: bool,
 }
 
 impl SideBand {
     /// The side band of these tasks, in a ring of so many bytes.
     pub fn open(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<Self> {
-        let (event, build_ids) = open_event(tasks, cpu, ring_bytes)?;
+        let event = open_event(tasks, cpu, ring_bytes)?;
         let ring = Ring::map(event.as_fd(), ring_bytes)?;
         event.enable()?;
-        Ok(Self {
-            event,
-            ring,
-            build_ids,
-        })
+        Ok(Self { event, ring })
     }
 
     /// The side band of another task, into the same ring. To be kept as long as
     /// it shall be heard.
     pub fn join(&self, tasks: Tasks<'_>, cpu: u32) -> io::Result<PerfEvent> {
-        let (event, _) = open_event(tasks, cpu, RING_BYTES)?;
+        let event = open_event(tasks, cpu, RING_BYTES)?;
         event.write_to_ring_of(self.event.as_fd())?;
         event.enable()?;
         Ok(event)
@@ -62,9 +56,17 @@ impl AsFd for SideBand {
     }
 }
 
-/// And whether it tells build-ids.
-fn open_event(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<(PerfEvent, bool)> {
-    let attributes = |extra_flags| Attributes {
+/// Without build-ids, which Linux 5.12 could add to mappings: for as long as we
+/// asked for them, it would flag the mappings that it tells other programs as
+/// well, and `perf record` of Linux 6.1 aborts at the first of those.
+fn open_event(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<PerfEvent> {
+    // Of one task, those that it starts are heard as well; and nothing of the
+    // kernel, which not everybody may listen to.
+    let of_task = match tasks {
+        Tasks::One(_) => flags::INHERIT | flags::EXCLUDE_KERNEL,
+        Tasks::All | Tasks::Of(_) => 0,
+    };
+    let attributes = Attributes {
         kind: kind::SOFTWARE,
         config: kind::SOFTWARE_DUMMY,
         sample_type: sample_type::TID | sample_type::TIME | sample_type::CPU,
@@ -77,23 +79,10 @@ fn open_event(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<(Perf
             | flags::SAMPLE_ID_ALL
             | flags::USE_CLOCK
             | flags::WATERMARK
-            | extra_flags,
+            | of_task,
         wakeup: ring_bytes as u32 / 2,
         clock: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
     };
-    // Of one task, those that it starts are heard as well; and nothing of the
-    // kernel, which not everybody may listen to.
-    let of_task = match tasks {
-        Tasks::One(_) => flags::INHERIT | flags::EXCLUDE_KERNEL,
-        Tasks::All | Tasks::Of(_) => 0,
-    };
-    match PerfEvent::open(attributes(of_task | flags::BUILD_ID), tasks, cpu) {
-        Ok(event) => Ok((event, true)),
-        // Older kernels refuse the unknown bit.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            Ok((PerfEvent::open(attributes(of_task), tasks, cpu)?, false))
-        }
-        Err(error) => Err(error),
-    }
+    PerfEvent::open(attributes, tasks, cpu)
 }
