@@ -155,12 +155,26 @@ pub enum ReportShape {
 /// Two recordings, the earlier one first.
 #[derive(Debug, Clone)]
 pub struct DiffConfig {
-    pub a: PathBuf,
-    pub b: PathBuf,
+    pub a: Operand,
+    pub b: Operand,
     pub filter: Filter,
     pub rows_max: usize,
     /// In points of all samples.
     pub fail_over_points: Option<f64>,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operand {
+    File(PathBuf),
+    Live(LiveOperand),
+}
+
+/// A process, to be recorded now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveOperand {
+    pub pid: u32,
+    pub duration: Duration,
 }
 
 /// Several recordings as one.

@@ -324,3 +324,26 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     ]));
     assert!(sum(&reports(&report.stdout), "samples") > 50);
 }
+
+/// Two processes of the same work, both recorded now, and a file beside one.
+#[test]
+fn a_side_of_the_comparison_can_be_recorded_now() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let (one, two) = (Process::burn(60, 1), Process::burn(60, 1));
+    let (a, b) = (
+        format!("pid:{}@2s", one.pid()),
+        format!("pid:{}@2s", two.pid()),
+    );
+    let output = run(&mut proftop(&["diff", &a, &b, "--fail-over", "90%"]));
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(shown.contains("burn::burn_sixty"), "{shown}");
+    assert!(!shown.contains("# A 0 samples"), "{shown}");
+    let output = run(&mut proftop(&["diff", "pid:4194303@1s", &b]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("pid 4194303 was not recorded"));
+    let output = run(&mut proftop(&["diff", "pid:12", &b]));
+    assert_eq!(output.status.code(), Some(2));
+}

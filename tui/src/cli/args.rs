@@ -2,6 +2,7 @@
 //! comment.
 
 use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profile::Filter;
 use regex::Regex;
@@ -206,12 +207,12 @@ pub struct Report {
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The earlier recording
-    #[arg(value_name = "A")]
-    pub a: PathBuf,
+    /// The earlier recording; pid:1234@30s takes one of a process now
+    #[arg(value_name = "A", value_parser = OsStringValueParser::new().try_map(values::operand))]
+    pub a: super::Operand,
     /// The later one; - is standard input
-    #[arg(value_name = "B")]
-    pub b: PathBuf,
+    #[arg(value_name = "B", value_parser = OsStringValueParser::new().try_map(values::operand))]
+    pub b: super::Operand,
     /// End with status 3 if a function surely takes so many points more of all samples
     #[arg(long, value_name = "POINTS", value_parser = values::points)]
     pub fail_over: Option<f64>,

@@ -1,9 +1,11 @@
 //! Single values: ids, times, sizes, and the bounds of each.
 
+use super::{LiveOperand, Operand};
 use profile::Filter;
 use profile::filter::FilterError;
 use profile::formats::Format;
 use regex::{Regex, RegexBuilder};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// What one `-p` or `-t` holds.
@@ -93,6 +95,20 @@ pub fn points(text: &str) -> Result<f64, String> {
         Ok(points) if (0.0..=100.0).contains(&points) => Ok(points),
         _ => Err("not a share such as 5%".into()),
     }
+}
+
+/// A file, or a process to be recorded now: `pid:1234@30s`.
+pub fn operand(word: OsString) -> Result<Operand, String> {
+    let Some(live) = word.to_str().and_then(|word| word.strip_prefix("pid:")) else {
+        return Ok(Operand::File(word.into()));
+    };
+    let (pid, duration) = live
+        .split_once('@')
+        .ok_or("for how long? as in pid:1234@30s")?;
+    Ok(Operand::Live(LiveOperand {
+        pid: id(pid)?,
+        duration: keep(duration)?,
+    }))
 }
 
 pub fn file_format(word: &str) -> Result<Format, String> {

@@ -1,17 +1,29 @@
 //! `diff`: what takes more time in a later recording than in an earlier one.
 
+mod live;
+
 use super::open_file::{self, Opened};
-use crate::cli::DiffConfig;
+use crate::cli::{DiffConfig, Operand};
 use crate::failure::{Exit, Failure};
+use live::Live;
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{Cancel, Query, Selection};
 use std::fmt::Write as _;
+use std::thread;
 
 pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
-    if config.a.as_os_str() == "-" && config.b.as_os_str() == "-" {
+    let is_stdin =
+        |operand: &Operand| matches!(operand, Operand::File(path) if open_file::is_stdin(path));
+    if is_stdin(&config.a) && is_stdin(&config.b) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
-    let (a, b) = (open_file::open(&config.a)?, open_file::open(&config.b)?);
+    // At the same time: both may be recorded now.
+    let (a, b) = thread::scope(|scope| {
+        let a = scope.spawn(|| open(&config.a));
+        let b = open(&config.b);
+        (a.join().expect("reading does not panic"), b)
+    });
+    let (a, b) = (a?, b?);
     for note in a.notes.iter().chain(&b.notes) {
         eprintln!("proftop: {note}");
     }
@@ -34,6 +46,13 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
             );
             Ok(Exit::Exceeded)
         }
+    }
+}
+
+fn open(operand: &Operand) -> Result<Opened, Failure> {
+    match operand {
+        Operand::File(path) => open_file::open(path),
+        Operand::Live(live) => Live::start(live)?.open(),
     }
 }
 

@@ -89,6 +89,11 @@ pub fn name(path: &Path) -> String {
     }
 }
 
+/// What comes out of a stream, at its end.
+pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
+    read(input, &mut AtOnce)
+}
+
 fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened, FormatError> {
     let limits = limits();
     let mut start = Vec::new();

@@ -1,0 +1,60 @@
+//! A side of the comparison that is recorded now: `record` with its pipe to us,
+//! so that what it needs, says and fails with is what it always does.
+
+use crate::cli::LiveOperand;
+use crate::commands::open_file::{self, Opened};
+use crate::failure::{Exit, Failure};
+use std::process::{Child, Command, Stdio};
+
+/// A recording under way. Dropping it ends it.
+pub struct Live {
+    record: Child,
+    words: String,
+}
+
+impl Live {
+    pub fn start(operand: &LiveOperand) -> Result<Live, Failure> {
+        let words = format!("pid {}", operand.pid);
+        let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
+        let duration = format!("{}s", operand.duration.as_secs());
+        let own = std::env::current_exe().map_err(cannot)?;
+        let mut record = Command::new(own);
+        record.args(["record", "-p", &operand.pid.to_string()]);
+        record.args(["-d", &duration, "-o", "-"]);
+        let record = record.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        Ok(Live {
+            record: record.map_err(cannot)?,
+            words,
+        })
+    }
+
+    /// What was recorded, when the time is over.
+    pub fn open(mut self) -> Result<Opened, Failure> {
+        let samples = self.record.stdout.take().expect("it is piped");
+        let opened = open_file::read_all(Box::new(samples));
+        let status = self.record.wait();
+        let code = status.ok().and_then(|status| status.code()).unwrap_or(1);
+        // No samples: that is an answer as well.
+        let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
+        if !is_done {
+            // It has told why on standard error.
+            let why = format!("{} was not recorded", self.words);
+            return Err(Failure::new(
+                Exit::Command(code.try_into().unwrap_or(1)),
+                why,
+            ));
+        }
+        opened.map_err(|error| {
+            let words = &self.words;
+            Failure::failed(format!("cannot read the recording of {words}: {error}"))
+        })
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // It has ended long ago, unless we end before it.
+        _ = self.record.kill();
+        _ = self.record.wait();
+    }
+}
