@@ -28,8 +28,12 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     }
 }
 
-/// Whether a word, written bare, is read as the same word.
+/// Whether a word, written bare, is read as the same word, also behind `hide:`:
+/// with a colon in front of it that would be a name in C++.
 pub(super) fn is_plain_word(word: &str) -> bool {
+    if word.starts_with(':') {
+        return false;
+    }
     let read = clauses(word);
     let is_it = |text: &Text| *text == Text::word(word);
     matches!(read.as_deref(), Ok([Clause::Stack { action: Action::Focus, test: FrameTest::Name(text) }]) if is_it(text))
@@ -301,6 +305,8 @@ mod tests {
             ("\"comm:x\"", "\"comm:x\""),
             ("!memcpy", "!memcpy"),
             ("hide:memcpy", "hide:memcpy"),
+            ("mod:\":x\"", "focus:mod:\":x\""),
+            ("hide:\":\" ::new", "hide:\":\" \"::new\""),
             ("a\\b", "a\\b"),
         ] {
             let filter = read(text);

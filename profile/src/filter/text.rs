@@ -122,8 +122,10 @@ impl Quoted<'_> {
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_plain =
-            !self.0.is_empty() && !self.0.starts_with('"') && !self.0.contains(char::is_whitespace);
+        // Behind the colon of its key another one would make a name in C++ of it.
+        let is_plain = !self.0.is_empty()
+            && !self.0.starts_with(['"', ':'])
+            && !self.0.contains(char::is_whitespace);
         match is_plain {
             true => write!(f, "{}", self.0),
             false => write!(f, "\"{}\"", Quoted::escaped(self.0)),
