@@ -21,9 +21,11 @@
 //! - [`tree`], [`sort`]: call trees as ranges of sorted stacks
 //! - [`flame`]: a tree laid out in cells
 //! - [`page`]: one function, its callers and callees
+//! - [`code`]: one function, by address
 //! - [`heat`]: samples by second and place in the second
 //! - [`traces`]: whole stacks by thread, for files
 
+mod code;
 mod flame;
 mod functions;
 mod groups;
@@ -38,6 +40,7 @@ mod traces;
 mod tree;
 mod trend;
 
+pub use code::{CodeAddress, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};
 pub use groups::{CpuRow, GroupRow};
 pub use heat::HeatMap;

@@ -8,6 +8,7 @@ use profile::formats::Format;
 use profile::{RowName, Selection};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -27,8 +28,9 @@ fn given() -> Vec<Given> {
 /// What speedscope's own importers make of files, or nothing, and why.
 fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let Some(package) = std::env::var_os("PROFTOP_SPEEDSCOPE").map(PathBuf::from) else {
-        common::skipped(
-            "files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package",
+        _ = writeln!(
+            std::io::stderr(),
+            "skipped: files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package"
         );
         return None;
     };
@@ -53,9 +55,10 @@ fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            common::skipped(&format!(
-                "files against speedscope's importers: node: {error}"
-            ));
+            _ = writeln!(
+                std::io::stderr(),
+                "skipped: files against speedscope's importers: node: {error}"
+            );
             return None;
         }
     };

@@ -3,7 +3,10 @@
 
 use profile::diff::Diff;
 use profile::filter::{Action, Clause};
-use profile::query::{CallTree, Direction, GroupBy, NeighbourKind, Node, NodeKind};
+use profile::query::{
+    CallTree, CodeAddress, CodePlace, Direction, FunctionCode, GroupBy, NeighbourKind, Node,
+    NodeKind,
+};
 use profile::{
     Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId,
     Query, Role, Scope, Selection, SourceFrame, Store, TimeRange, View,
@@ -194,6 +197,7 @@ proptest! {
             prop_assert_eq!(own.map_or(0, |c| c.samples), row.self_samples);
             prop_assert_eq!(selection.heat(4, Some(row.id)).cells.iter().sum::<u64>(), row.total_samples);
             prop_assert!(page.heaviest_samples > 0 && page.heaviest.contains(&row.id));
+            check_code(&selection, row);
         }
     }
 
@@ -480,4 +484,166 @@ fn a_clause_made_from_a_name_matches_just_that() {
     assert_eq!(select(&view, &query).samples(), 1);
     assert_eq!(query.filter.to_string(), "!fn:f3");
     assert_eq!(query.filter, "!fn:f3".parse::<Filter>().unwrap());
+}
+
+/// The addresses of a function add up to it.
+#[track_caller]
+fn check_code(selection: &Selection, row: &profile::FunctionRow) {
+    if selection.view().function(row.id).role != Role::Function {
+        return;
+    }
+    let cancel = Cancel::new();
+    let code = selection.code(row.id, &cancel).unwrap();
+    let sum = |part: fn(&CodeAddress) -> u64| code.addresses.iter().map(part).sum::<u64>();
+    assert_eq!(sum(|a| a.self_samples), row.self_samples);
+    assert_eq!(code.self_samples, row.self_samples);
+    assert_eq!(sum(|a| a.inlined_samples), code.inlined_samples);
+    assert_eq!(code.total_samples, row.total_samples);
+    let (mut one, mut each) = (HashMap::new(), HashMap::new());
+    for (number, address) in code.addresses.iter().enumerate() {
+        assert!(address.total_samples >= address.samples());
+        assert!(address.total_samples <= code.total_samples);
+        let called = address.calls.iter().map(|(_, samples)| *samples);
+        assert!(
+            called
+                .clone()
+                .all(|samples| samples <= address.total_samples)
+        );
+        assert!(
+            address
+                .calls
+                .is_sorted_by_key(|(_, samples)| std::cmp::Reverse(*samples))
+        );
+        assert!(address.samples() + called.sum::<u64>() >= address.total_samples);
+        one.insert(address.frame, 0);
+        each.insert(address.frame, number);
+    }
+    // All in one group are the function, each in its own are the addresses.
+    let groups = |groups| selection.code_groups(row.id, groups, &cancel).unwrap();
+    assert_eq!(groups(&one), [code.total_samples]);
+    let totals: Vec<u64> = code.addresses.iter().map(|a| a.total_samples).collect();
+    assert_eq!(groups(&each), totals);
+    assert!(!code.pids.is_empty());
+}
+
+/// `main` (0x10, 0x14) calls `sum` (0x20, 0x24), which calls itself and has
+/// `add` inlined at 0x24.
+fn calls() -> View {
+    let mut store = Store::new(Limits::default());
+    store.add_module(ModuleId(0), "a", "/usr/bin/a");
+    for (process, pid) in [(0, 70), (1, 71), (2, 72)] {
+        store.add_process(ProcessId(process), pid, "a");
+    }
+    let samples: [(u32, &[u64], u64); 5] = [
+        (0, &[0x20, 0x10], 3),
+        (1, &[0x24, 0x10], 5),
+        (1, &[0x24, 0x24, 0x20, 0x24, 0x14], 7),
+        (2, &[0x14], 11),
+        (1, &[0x30, 0x14], 13),
+    ];
+    for (process, addresses, weight) in samples {
+        let frames: Vec<Frame> = { addresses.iter() }
+            .map(|address| Frame {
+                module: ModuleId(0),
+                address: *address,
+                kind: FrameKind::User,
+            })
+            .collect();
+        assert!(store.add_sample(NewSample {
+            time_ns: 10_000_000,
+            cpu: 0,
+            process: ProcessId(process),
+            tid: process,
+            comm: "a",
+            frames: &frames,
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight,
+        }));
+    }
+    store.process_exited(ProcessId(0));
+    for id in store.frames_to_name(usize::MAX) {
+        let address = store.frame(id).expect("asked for").address;
+        let name = ["main", "sum", "exit"][address as usize / 16 - 1];
+        store.set_name(id, NameState::Named(name.into()));
+        let link = |function, line| SourceFrame {
+            function,
+            file: "a.c",
+            line,
+        };
+        match address {
+            0x24 => store.set_source(id, &[link("add", 3), link("sum", 21)]),
+            _ => store.set_source(id, &[link(name, address as u32)]),
+        }
+    }
+    store.view()
+}
+
+/// By address: self, inlined, total; and the code itself.
+fn code(filters: &str, name: &str) -> (Vec<(u64, [u64; 3])>, FunctionCode) {
+    let view = calls();
+    let selection = select(&view, &filter(filters));
+    let report = selection.report();
+    let row = report.functions.iter().find(|row| &*row.name == name);
+    let row = row.unwrap_or_else(|| panic!("no samples of {name}"));
+    check_code(&selection, row);
+    let code = selection.code(row.id, &Cancel::new()).unwrap();
+    let counts = |a: &CodeAddress| {
+        let counts = [a.self_samples, a.inlined_samples, a.total_samples];
+        (a.address, counts)
+    };
+    (code.addresses.iter().map(counts).collect(), code)
+}
+
+#[test]
+fn samples_of_a_function_lie_at_its_addresses() {
+    let (main, code_of_main) = code("", "main");
+    assert_eq!(main, [(0x10, [0, 0, 8]), (0x14, [11, 0, 31])]);
+    // Those that run come first, then those with most samples.
+    assert_eq!(code_of_main.pids, [71, 72, 70]);
+    let calls = |at: usize| -> Vec<u64> {
+        let calls = code_of_main.addresses[at].calls.iter();
+        calls.map(|(_, samples)| *samples).collect()
+    };
+    assert_eq!((calls(0), calls(1)), (vec![8], vec![13, 7]));
+
+    // What was inlined is on top, in the code of the other.
+    let (sum, code_of_sum) = code("", "sum");
+    assert_eq!(sum, [(0x20, [3, 0, 10]), (0x24, [0, 12, 12])]);
+    assert_eq!(
+        (code_of_sum.self_samples, code_of_sum.inlined_samples),
+        (3, 12)
+    );
+    let with_add = &code_of_sum.addresses[1];
+    let line = |place: &Option<CodePlace>| place.as_ref().map(|place| place.line);
+    assert_eq!(line(&with_add.place), Some(21));
+    assert_eq!(line(&with_add.inlined[0].1), Some(3));
+
+    let (add, code_of_add) = code("", "add");
+    assert_eq!(add, [(0x24, [12, 0, 12])]);
+    let host = code_of_add.addresses[0].host;
+    assert_eq!(&*calls_name(host), "sum");
+}
+
+fn calls_name(id: profile::FunctionId) -> String {
+    calls().function(id).name.to_string()
+}
+
+#[test]
+fn what_the_filter_charges_to_a_function_lies_where_it_called() {
+    let (main, _) = code("hide:sum hide:add", "main");
+    assert_eq!(main, [(0x10, [8, 0, 8]), (0x14, [18, 0, 31])]);
+    let (sum, _) = code("hide:add", "sum");
+    assert_eq!(sum, [(0x20, [3, 0, 10]), (0x24, [12, 0, 12])]);
+}
+
+#[test]
+fn code_can_be_cancelled() {
+    let selection = select(&calls(), &Query::default());
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let frame = selection.functions()[0].id;
+    assert!(selection.code(frame, &cancel).is_err());
+    let groups = HashMap::from([(frame, 0)]);
+    assert!(selection.code_groups(frame, &groups, &cancel).is_err());
 }

@@ -6,12 +6,14 @@
 //! | `dynamic` | the same from the dynamic segment |
 //! | `candidates` | which symbols are functions at all |
 //! | `alias` | which of several names for one function is shown |
+//! | `code` | where a function's code is, and its bytes |
 //! | `plt` | names for the stubs that call into other files |
 //! | `flatten` | functions, possibly nested, as ranges that are not |
 //! | `strings` | string tables, read as far as names are asked for |
 
 mod alias;
 mod candidates;
+mod code;
 mod dynamic;
 mod flatten;
 mod plt;
@@ -169,10 +171,7 @@ impl ElfSymbols {
     /// unwind information tells, even in stripped files.
     pub fn function_start(&self, offset: FileOffset) -> Option<FileOffset> {
         let addr = self.segments.to_link(offset)?;
-        // Without them code has no names and no functions, which is no reason
-        // to fail.
-        let read = || Extents::read(&self.object).unwrap_or_default();
-        let function = self.extents.get_or_init(read).find(addr)?;
+        let function = self.extents().find(addr)?;
         self.segments.to_file(LinkAddr(function.start))
     }
 

@@ -52,6 +52,35 @@ fn agrees_with_nm(path: &Path, flags: &[&str]) {
     eprintln!("{path:?}: {checked} functions agree");
 }
 
+/// With a symbol table and without one, the code of a function is the same.
+#[test]
+fn the_code_of_a_function() {
+    let directory = tempfile::tempdir().unwrap();
+    let compile = |name, flags: &[&str]| compile(directory.path(), "names.c", name, flags);
+    let Some(path) = compile("whole", &[]) else {
+        return;
+    };
+    let Some(listed) = nm(&path, &[]) else {
+        return;
+    };
+    let main = named(&listed, "main");
+    let expected = LinkAddr(main.addr)..LinkAddr(main.addr + main.size);
+    let whole = read(&path);
+    let inside = LinkAddr(main.addr + 1);
+    assert_eq!(whole.extent(inside), Some(expected.clone()));
+    assert_ne!(whole.extent(expected.end), Some(expected.clone()));
+    let code = whole.read_code(expected.start, main.size).unwrap();
+    assert_eq!(code.len() as u64, main.size);
+    assert!(whole.read_code(expected.start, 1 << 40).is_err());
+    assert!(whole.read_code(LinkAddr(u64::MAX), 1).is_err());
+
+    // By unwind information alone.
+    let stripped = read(&compile("stripped", &["-s"]).unwrap());
+    assert_eq!(stripped.extent(inside), Some(expected.clone()));
+    assert_eq!(stripped.read_code(expected.start, main.size).unwrap(), code);
+    assert_eq!(stripped.extent(LinkAddr(0)), None);
+}
+
 #[test]
 fn a_whole_program() {
     let directory = tempfile::tempdir().unwrap();

@@ -64,7 +64,7 @@ impl Selection {
     }
 
     /// By stack: whether it has that function.
-    fn stacks_with(&self, frame: FrameId) -> Vec<bool> {
+    pub(super) fn stacks_with(&self, frame: FrameId) -> Vec<bool> {
         let function = self.view.function_of(frame);
         let mut found = vec![false; self.shape_of.len()];
         for entry in &self.entries {

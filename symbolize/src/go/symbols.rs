@@ -1,5 +1,6 @@
 //! The names of one Go program.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::frame::GoFrame;
@@ -42,6 +43,12 @@ impl GoSymbols {
             Some(function) => inline::chain(&self.table, &function, self.trees, addr.0),
             None => Vec::new(),
         }
+    }
+
+    /// From where to where the function goes that has `addr`, up to the next.
+    pub fn extent(&self, addr: LinkAddr) -> Option<Range<u64>> {
+        let function = self.table.function(addr.0)?;
+        Some(function.start..function.start.saturating_add(function.len()))
     }
 
     /// Where each function starts.

@@ -44,6 +44,11 @@ fn functions_lines_and_inlined_calls() {
             assert_eq!(at(INLINED.end - 1), inlined, "{case}");
             let starts: Vec<u64> = symbols.starts().map(|addr| addr.0 - TEXT).collect();
             assert_eq!(starts, [u64::from(F), u64::from(G)], "{case}");
+            let extent = |addr| symbols.extent(LinkAddr(TEXT + u64::from(addr)));
+            let [f, g, end] = [F, G, END].map(|addr| TEXT + u64::from(addr));
+            assert_eq!(extent(F + 1), Some(f..g), "{case}");
+            assert_eq!(extent(END - 1), Some(g..end), "{case}");
+            assert_eq!(extent(END), None, "{case}");
         }
     }
 }

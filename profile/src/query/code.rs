@@ -1,0 +1,247 @@
+//! The *code of one function*: which of its addresses samples hit, and which of
+//! them call.
+//!
+//! A sample hits the code of a function if the innermost place on its stack is
+//! there: as the function itself, or as one that was inlined into it. Both are
+//! counted at each address; the first add up to the function's self samples.
+
+use super::selection::{STEP, Selection};
+use super::shape::Step;
+use super::{Cancel, Cancelled};
+use crate::sources::Link;
+use crate::{FrameId, FrameKind, FunctionId, ModuleId};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The samples of a function by address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionCode {
+    /// With it on top of the stack.
+    pub self_samples: u64,
+    /// With something on top that was inlined into it.
+    pub inlined_samples: u64,
+    /// With it anywhere on the stack.
+    pub total_samples: u64,
+    /// By module and address.
+    pub addresses: Vec<CodeAddress>,
+    /// Processes that have it on a stack: those that run first, then by samples.
+    pub pids: Vec<u32>,
+}
+
+/// One address of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeAddress {
+    pub frame: FrameId,
+    pub module: ModuleId,
+    pub address: u64,
+    pub kind: FrameKind,
+    /// Whose code it is: another function where this one is inlined.
+    pub host: FunctionId,
+    pub self_samples: u64,
+    pub inlined_samples: u64,
+    /// Samples that hit there, or something that is called from there; each
+    /// once, however often the function is on its stack.
+    pub total_samples: u64,
+    /// What is called from there, by samples, falling.
+    pub calls: Vec<(FunctionId, u64)>,
+    /// Where in source text it is, as a place of this function.
+    pub place: Option<CodePlace>,
+    /// What was inlined there into this function, innermost first.
+    pub inlined: Vec<(FunctionId, Option<CodePlace>)>,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodePlace {
+    /// Nothing where it is not known.
+    pub file: Option<Arc<str>>,
+    /// 0 where it is not known.
+    pub line: u32,
+}
+
+impl CodeAddress {
+    /// Samples that hit there.
+    pub fn samples(&self) -> u64 {
+        self.self_samples + self.inlined_samples
+    }
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    own: u64,
+    inlined: u64,
+    total: u64,
+    calls: HashMap<FunctionId, u64>,
+}
+
+/// Processes that are named at most.
+const PIDS_MAX: usize = 8;
+
+impl Selection {
+    /// Where the function that `frame` belongs to has its samples. The filter
+    /// decides which stacks count and whom they are charged to; places it hides
+    /// are found all the same.
+    pub fn code(&self, frame: FrameId, cancel: &Cancel) -> Result<FunctionCode, Cancelled> {
+        let function = self.view.function_of(frame);
+        let frames_of = |entry: &super::selection::Entry| {
+            let frames = self.view.tables.stacks.frames(entry.stack);
+            frames.iter().copied().map(FrameId)
+        };
+        let mut found = FunctionCode::default();
+        let mut counts: HashMap<FrameId, Count> = HashMap::new();
+        let mut seen: Vec<FrameId> = Vec::new();
+        let mut called: Vec<(FrameId, FunctionId)> = Vec::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if at.is_multiple_of(STEP) {
+                cancel.check()?;
+            }
+            let samples = entry.samples;
+            let mut shape = self.shape(entry.shape).iter();
+            if !shape.any(|step| Step(*step).function() == function) {
+                continue;
+            }
+            found.total_samples += samples;
+            let leaf = self.leaf(entry.shape);
+            let (mut top_is_found, mut callee) = (false, None);
+            (seen.clear(), called.clear());
+            for frame in frames_of(entry) {
+                if !top_is_found && let Some(at) = self.position(frame, leaf, 0) {
+                    top_is_found = true;
+                    if self.position(frame, function, at).is_some() {
+                        let count = counts.entry(frame).or_default();
+                        let is_own = leaf == function;
+                        found.self_samples += if is_own { samples } else { 0 };
+                        found.inlined_samples += if is_own { 0 } else { samples };
+                        count.own += if is_own { samples } else { 0 };
+                        count.inlined += if is_own { 0 } else { samples };
+                    }
+                }
+                if self.position(frame, function, 0).is_some() {
+                    if !seen.contains(&frame) {
+                        seen.push(frame);
+                        counts.entry(frame).or_default().total += samples;
+                    }
+                    if let Some(callee) = callee
+                        && !called.contains(&(frame, callee))
+                    {
+                        called.push((frame, callee));
+                        let calls = &mut counts.entry(frame).or_default().calls;
+                        *calls.entry(callee).or_default() += samples;
+                    }
+                }
+                callee = Some(self.view.function_of(frame));
+            }
+        }
+        found.addresses = { counts.into_iter() }
+            .filter_map(|(frame, count)| self.code_address(function, frame, count))
+            .collect();
+        found
+            .addresses
+            .sort_unstable_by_key(|a| (a.module, a.address));
+        found.pids = self.pids_with(function, cancel)?;
+        Ok(found)
+    }
+
+    /// The samples that have, as a place of the function, one of the frames of
+    /// each of `groups`: of an instruction, of a line. By group; each sample once.
+    pub fn code_groups(
+        &self,
+        frame: FrameId,
+        groups: &HashMap<FrameId, usize>,
+        cancel: &Cancel,
+    ) -> Result<Vec<u64>, Cancelled> {
+        let function = self.view.function_of(frame);
+        let mut sums = vec![0; groups.values().map(|group| group + 1).max().unwrap_or(0)];
+        let mut seen: Vec<usize> = Vec::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if at.is_multiple_of(STEP) {
+                cancel.check()?;
+            }
+            let mut shape = self.shape(entry.shape).iter();
+            if !shape.any(|step| Step(*step).function() == function) {
+                continue;
+            }
+            seen.clear();
+            for frame in self.view.tables.stacks.frames(entry.stack) {
+                if let Some(group) = groups.get(&FrameId(*frame))
+                    && !seen.contains(group)
+                {
+                    seen.push(*group);
+                    sums[*group] += entry.samples;
+                }
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Where in the chain of a frame, from `start` on, a function is.
+    fn position(&self, frame: FrameId, function: FunctionId, start: usize) -> Option<usize> {
+        let inlined = self.view.tables.sources.inlined_in(frame);
+        let own = [self.view.function_of(frame)];
+        let steps = inlined.iter().map(|link| link.function).chain(own);
+        let mut steps = steps.enumerate().skip(start);
+        steps.find(|(_, step)| *step == function).map(|(at, _)| at)
+    }
+
+    fn code_address(&self, function: FunctionId, id: FrameId, count: Count) -> Option<CodeAddress> {
+        let sources = &self.view.tables.sources;
+        let frame = self.view.frame(id)?;
+        let chain = sources.chain(id);
+        let at = self.position(id, function, 0)?;
+        let place = |link: &Link| {
+            let file = sources.file(*link).cloned();
+            let is_known = file.is_some() || link.line > 0;
+            is_known.then_some(CodePlace {
+                file,
+                line: link.line,
+            })
+        };
+        let inlined = chain.iter().take(at);
+        let mut calls: Vec<(FunctionId, u64)> = count.calls.into_iter().collect();
+        calls.sort_unstable_by_key(|(callee, samples)| (Reverse(*samples), *callee));
+        Some(CodeAddress {
+            frame: id,
+            module: frame.module,
+            address: frame.address,
+            kind: frame.kind,
+            host: self.view.function_of(id),
+            self_samples: count.own,
+            inlined_samples: count.inlined,
+            total_samples: count.total,
+            calls,
+            place: chain.get(at).and_then(place),
+            inlined: inlined.map(|link| (link.function, place(link))).collect(),
+        })
+    }
+
+    fn pids_with(&self, function: FunctionId, cancel: &Cancel) -> Result<Vec<u32>, Cancelled> {
+        cancel.check()?;
+        let table = &self.view.tables.processes;
+        let with_it = self.stacks_with(function);
+        let mut threads = vec![0u64; self.threads.len()];
+        self.visit(self.stamps, |sample| {
+            if with_it[sample.stack.0 as usize] {
+                threads[sample.thread.0 as usize] += sample.weight;
+            }
+        });
+        let mut processes: HashMap<u32, (bool, u64)> = HashMap::new();
+        let threads = (0..).map(crate::store::ThreadSlot).zip(threads);
+        for (slot, samples) in threads.filter(|(_, samples)| *samples > 0) {
+            if let Some(process) = table.get(table.thread(slot).process) {
+                let sum = processes.entry(process.pid).or_insert((true, 0));
+                sum.0 &= process.exited;
+                sum.1 += samples;
+            }
+        }
+        let mut pids: Vec<(bool, Reverse<u64>, u32)> = { processes.into_iter() }
+            .map(|(pid, (exited, samples))| (exited, Reverse(samples), pid))
+            .collect();
+        pids.sort_unstable();
+        Ok(pids
+            .into_iter()
+            .take(PIDS_MAX)
+            .map(|(.., pid)| pid)
+            .collect())
+    }
+}

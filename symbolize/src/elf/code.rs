@@ -1,0 +1,36 @@
+//! The code itself: where a function's begins and ends, and its bytes.
+
+use std::ops::Range;
+
+use super::ElfSymbols;
+use crate::unwind::Extents;
+use crate::{LinkAddr, OpenError};
+
+impl ElfSymbols {
+    /// From where to where the function's code goes that has `addr`: by the
+    /// symbol table, else by what Go tells, else by unwind information.
+    pub fn extent(&self, addr: LinkAddr) -> Option<Range<LinkAddr>> {
+        let symbol = self.find_link(addr).ok().filter(|symbol| symbol.size > 0);
+        let by_symbol = symbol.map(|s| s.start.0..s.start.0.saturating_add(s.size));
+        let by_go = || self.go()?.extent(addr);
+        let by_unwind = || self.extents().find(addr);
+        let found = by_symbol.or_else(by_go).or_else(by_unwind)?;
+        let end = self.segments.executable_end(LinkAddr(found.start))?;
+        let found = LinkAddr(found.start)..LinkAddr(found.end.min(end.0));
+        found.contains(&addr).then_some(found)
+    }
+
+    /// The bytes of the code from `start` on, as the file has them.
+    pub fn read_code(&self, start: LinkAddr, len: u64) -> Result<Vec<u8>, OpenError> {
+        let offset = self.segments.to_file(start);
+        let offset = offset.ok_or(OpenError::Damaged("code"))?;
+        self.object.source().read(offset.0, len, "code")
+    }
+
+    pub(super) fn extents(&self) -> &Extents {
+        // Without them code has no names and no functions, which is no reason
+        // to fail.
+        let read = || Extents::read(&self.object).unwrap_or_default();
+        self.extents.get_or_init(read)
+    }
+}
