@@ -40,7 +40,7 @@ mod traces;
 mod tree;
 mod trend;
 
-pub use code::{CodeAddress, CodePlace, FunctionCode};
+pub use code::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};
 pub use groups::{CpuRow, GroupRow};
 pub use heat::HeatMap;

@@ -503,26 +503,24 @@ fn check_code(selection: &Selection, row: &profile::FunctionRow) {
     for (number, address) in code.addresses.iter().enumerate() {
         assert!(address.total_samples >= address.samples());
         assert!(address.total_samples <= code.total_samples);
-        let called = address.calls.iter().map(|(_, samples)| *samples);
-        assert!(
-            called
-                .clone()
-                .all(|samples| samples <= address.total_samples)
-        );
-        assert!(
-            address
-                .calls
-                .is_sorted_by_key(|(_, samples)| std::cmp::Reverse(*samples))
-        );
-        assert!(address.samples() + called.sum::<u64>() >= address.total_samples);
         one.insert(address.frame, 0);
         each.insert(address.frame, number);
     }
     // All in one group are the function, each in its own are the addresses.
     let groups = |groups| selection.code_groups(row.id, groups, &cancel).unwrap();
-    assert_eq!(groups(&one), [code.total_samples]);
-    let totals: Vec<u64> = code.addresses.iter().map(|a| a.total_samples).collect();
-    assert_eq!(groups(&each), totals);
+    assert_eq!(groups(&one)[0].total_samples, code.total_samples);
+    for (address, group) in code.addresses.iter().zip(groups(&each)) {
+        assert_eq!(address.total_samples, group.total_samples);
+        let called = group.calls.iter().map(|(_, samples)| *samples);
+        let is_part = |samples| samples <= group.total_samples;
+        assert!(called.clone().all(is_part));
+        assert!(
+            group
+                .calls
+                .is_sorted_by_key(|(_, samples)| std::cmp::Reverse(*samples))
+        );
+        assert!(address.samples() + called.sum::<u64>() >= group.total_samples);
+    }
     assert!(!code.pids.is_empty());
 }
 
@@ -601,11 +599,9 @@ fn samples_of_a_function_lie_at_its_addresses() {
     assert_eq!(main, [(0x10, [0, 0, 8]), (0x14, [11, 0, 31])]);
     // Those that run come first, then those with most samples.
     assert_eq!(code_of_main.pids, [71, 72, 70]);
-    let calls = |at: usize| -> Vec<u64> {
-        let calls = code_of_main.addresses[at].calls.iter();
-        calls.map(|(_, samples)| *samples).collect()
-    };
-    assert_eq!((calls(0), calls(1)), (vec![8], vec![13, 7]));
+    assert_eq!(calls_of("main"), [("exit".into(), 13), ("sum".into(), 15)]);
+    // Once a sample, however often it calls itself.
+    assert_eq!(calls_of("sum"), [("sum".into(), 7)]);
 
     // What was inlined is on top, in the code of the other.
     let (sum, code_of_sum) = code("", "sum");
@@ -623,6 +619,22 @@ fn samples_of_a_function_lie_at_its_addresses() {
     assert_eq!(add, [(0x24, [12, 0, 12])]);
     let host = code_of_add.addresses[0].host;
     assert_eq!(&*calls_name(host), "sum");
+}
+
+/// What all of a function's code calls, by name.
+fn calls_of(name: &str) -> Vec<(String, u64)> {
+    let view = calls();
+    let selection = select(&view, &Query::default());
+    let (_, code) = code("", name);
+    let all = code.addresses.iter().map(|address| (address.frame, 0));
+    let frame = code.addresses[0].frame;
+    let groups = selection.code_groups(frame, &all.collect(), &Cancel::new());
+    let calls = groups.unwrap().remove(0).calls;
+    let mut named: Vec<(String, u64)> = { calls.into_iter() }
+        .map(|(id, samples)| (calls_name(id), samples))
+        .collect();
+    named.sort();
+    named
 }
 
 fn calls_name(id: profile::FunctionId) -> String {

@@ -5,7 +5,7 @@
 //! there: as the function itself, or as one that was inlined into it. Both are
 //! counted at each address; the first add up to the function's self samples.
 
-use super::selection::{STEP, Selection};
+use super::selection::{Entry, STEP, Selection};
 use super::shape::Step;
 use super::{Cancel, Cancelled};
 use crate::sources::Link;
@@ -43,12 +43,20 @@ pub struct CodeAddress {
     /// Samples that hit there, or something that is called from there; each
     /// once, however often the function is on its stack.
     pub total_samples: u64,
-    /// What is called from there, by samples, falling.
-    pub calls: Vec<(FunctionId, u64)>,
     /// Where in source text it is, as a place of this function.
     pub place: Option<CodePlace>,
     /// What was inlined there into this function, innermost first.
     pub inlined: Vec<(FunctionId, Option<CodePlace>)>,
+}
+
+/// What a part of a function's code has in all: an instruction, a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CodeGroup {
+    /// Samples that hit there, or something that is called from there; each
+    /// once.
+    pub total_samples: u64,
+    /// What is called from there, by samples, falling.
+    pub calls: Vec<(FunctionId, u64)>,
 }
 
 /// A line of a file.
@@ -72,7 +80,6 @@ struct Count {
     own: u64,
     inlined: u64,
     total: u64,
-    calls: HashMap<FunctionId, u64>,
 }
 
 /// Processes that are named at most.
@@ -84,28 +91,17 @@ impl Selection {
     /// are found all the same.
     pub fn code(&self, frame: FrameId, cancel: &Cancel) -> Result<FunctionCode, Cancelled> {
         let function = self.view.function_of(frame);
-        let frames_of = |entry: &super::selection::Entry| {
-            let frames = self.view.tables.stacks.frames(entry.stack);
-            frames.iter().copied().map(FrameId)
-        };
         let mut found = FunctionCode::default();
         let mut counts: HashMap<FrameId, Count> = HashMap::new();
         let mut seen: Vec<FrameId> = Vec::new();
-        let mut called: Vec<(FrameId, FunctionId)> = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            if at.is_multiple_of(STEP) {
-                cancel.check()?;
-            }
+        for entry in self.entries_with(function, cancel) {
+            let entry = entry?;
             let samples = entry.samples;
-            let mut shape = self.shape(entry.shape).iter();
-            if !shape.any(|step| Step(*step).function() == function) {
-                continue;
-            }
             found.total_samples += samples;
             let leaf = self.leaf(entry.shape);
-            let (mut top_is_found, mut callee) = (false, None);
-            (seen.clear(), called.clear());
-            for frame in frames_of(entry) {
+            let mut top_is_found = false;
+            seen.clear();
+            for frame in self.frames(entry) {
                 if !top_is_found && let Some(at) = self.position(frame, leaf, 0) {
                     top_is_found = true;
                     if self.position(frame, function, at).is_some() {
@@ -117,20 +113,10 @@ impl Selection {
                         count.inlined += if is_own { 0 } else { samples };
                     }
                 }
-                if self.position(frame, function, 0).is_some() {
-                    if !seen.contains(&frame) {
-                        seen.push(frame);
-                        counts.entry(frame).or_default().total += samples;
-                    }
-                    if let Some(callee) = callee
-                        && !called.contains(&(frame, callee))
-                    {
-                        called.push((frame, callee));
-                        let calls = &mut counts.entry(frame).or_default().calls;
-                        *calls.entry(callee).or_default() += samples;
-                    }
+                if self.position(frame, function, 0).is_some() && !seen.contains(&frame) {
+                    seen.push(frame);
+                    counts.entry(frame).or_default().total += samples;
                 }
-                callee = Some(self.view.function_of(frame));
             }
         }
         found.addresses = { counts.into_iter() }
@@ -143,36 +129,78 @@ impl Selection {
         Ok(found)
     }
 
-    /// The samples that have, as a place of the function, one of the frames of
-    /// each of `groups`: of an instruction, of a line. By group; each sample once.
+    /// The same for parts of its code: which frame belongs to which of them, by
+    /// its number. A sample counts once in each part that it has a frame of.
     pub fn code_groups(
         &self,
         frame: FrameId,
-        groups: &HashMap<FrameId, usize>,
+        parts: &HashMap<FrameId, usize>,
         cancel: &Cancel,
-    ) -> Result<Vec<u64>, Cancelled> {
+    ) -> Result<Vec<CodeGroup>, Cancelled> {
         let function = self.view.function_of(frame);
-        let mut sums = vec![0; groups.values().map(|group| group + 1).max().unwrap_or(0)];
+        let count = parts.values().map(|part| part + 1).max().unwrap_or(0);
+        let mut totals = vec![0; count];
+        let mut calls: HashMap<(usize, FunctionId), u64> = HashMap::new();
         let mut seen: Vec<usize> = Vec::new();
-        for (at, entry) in self.entries.iter().enumerate() {
-            if at.is_multiple_of(STEP) {
-                cancel.check()?;
-            }
-            let mut shape = self.shape(entry.shape).iter();
-            if !shape.any(|step| Step(*step).function() == function) {
-                continue;
-            }
+        let mut called: Vec<(usize, FunctionId)> = Vec::new();
+        for entry in self.entries_with(function, cancel) {
+            let entry = entry?;
             seen.clear();
-            for frame in self.view.tables.stacks.frames(entry.stack) {
-                if let Some(group) = groups.get(&FrameId(*frame))
-                    && !seen.contains(group)
+            called.clear();
+            let mut callee = None;
+            for frame in self.frames(entry) {
+                let above = callee.replace(self.view.function_of(frame));
+                let Some(part) = parts.get(&frame).copied() else {
+                    continue;
+                };
+                if !seen.contains(&part) {
+                    seen.push(part);
+                    totals[part] += entry.samples;
+                }
+                if let Some(call) = above.map(|callee| (part, callee))
+                    && !called.contains(&call)
                 {
-                    seen.push(*group);
-                    sums[*group] += entry.samples;
+                    called.push(call);
+                    *calls.entry(call).or_default() += entry.samples;
                 }
             }
         }
-        Ok(sums)
+        let group = |total_samples| CodeGroup {
+            total_samples,
+            calls: Vec::new(),
+        };
+        let mut groups: Vec<CodeGroup> = totals.into_iter().map(group).collect();
+        for ((part, callee), samples) in calls {
+            groups[part].calls.push((callee, samples));
+        }
+        for group in &mut groups {
+            let order = |(callee, samples): &(FunctionId, u64)| (Reverse(*samples), *callee);
+            group.calls.sort_unstable_by_key(order);
+        }
+        Ok(groups)
+    }
+
+    /// The entries that have a function, with a look at the flag now and then.
+    fn entries_with<'a>(
+        &'a self,
+        function: FunctionId,
+        cancel: &'a Cancel,
+    ) -> impl Iterator<Item = Result<&'a Entry, Cancelled>> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(move |(at, entry)| {
+            if at.is_multiple_of(STEP) && cancel.is_cancelled() {
+                return Some(Err(Cancelled));
+            }
+            let mut shape = self.shape(entry.shape).iter();
+            let has_it = shape.any(|step| Step(*step).function() == function);
+            has_it.then_some(Ok(entry))
+        })
+    }
+
+    /// Innermost first, whatever the filter hides of them.
+    fn frames(&self, entry: &Entry) -> impl Iterator<Item = FrameId> {
+        let frames = self.view.tables.stacks.frames(entry.stack);
+        frames.iter().copied().map(FrameId)
     }
 
     /// Where in the chain of a frame, from `start` on, a function is.
@@ -198,8 +226,6 @@ impl Selection {
             })
         };
         let inlined = chain.iter().take(at);
-        let mut calls: Vec<(FunctionId, u64)> = count.calls.into_iter().collect();
-        calls.sort_unstable_by_key(|(callee, samples)| (Reverse(*samples), *callee));
         Some(CodeAddress {
             frame: id,
             module: frame.module,
@@ -209,7 +235,6 @@ impl Selection {
             self_samples: count.own,
             inlined_samples: count.inlined,
             total_samples: count.total,
-            calls,
             place: chain.get(at).and_then(place),
             inlined: inlined.map(|link| (link.function, place(link))).collect(),
         })
