@@ -8,7 +8,6 @@ use profile::formats::Format;
 use profile::{RowName, Selection};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,9 +27,8 @@ fn given() -> Vec<Given> {
 /// What speedscope's own importers make of files, or nothing, and why.
 fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let Some(package) = std::env::var_os("PROFTOP_SPEEDSCOPE").map(PathBuf::from) else {
-        _ = writeln!(
-            std::io::stderr(),
-            "skipped: files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package"
+        common::skipped(
+            "files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package",
         );
         return None;
     };
@@ -55,10 +53,9 @@ fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: files against speedscope's importers: node: {error}"
-            );
+            common::skipped(&format!(
+                "files against speedscope's importers: node: {error}"
+            ));
             return None;
         }
     };

@@ -3,14 +3,12 @@
 
 mod common;
 
-use common::{limits, select};
+use common::{TEXT_OF_PERF, limits, perf, select};
 use profile::formats::{self, FormatError, Opened};
 use profile::{Ending, FrameKind, NameState, Selection};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 const IP_TID_TIME_CHAIN_PERIOD: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8;
 const IDENTIFIER: u64 = 1 << 16;
@@ -433,29 +431,6 @@ proptest! {
     }
 }
 
-const TEXT_OF_PERF: &str = "\
-# ========
-# captured on    : Sat Nov 21 08:22:13 2026
-#
-my [odd] prog 22010/22011 [003] 25934.314797:    1001001 cpu-clock:u: 
-\t           704e4 __sin_fma+0x224 (/usr/lib/x86_64-linux-gnu/libm.so.6)
-\t            1081 in1+0x21 (inlined)
-\t            1081 main+0x21 (/tmp/my prog (deleted))
-  my prog.c:5
-\t           2724a std::f(int)::{lambda()#1}::operator()() const+0x7a (/usr/lib/libc.so.6)
-
-my [odd] prog 22010/22011 [003] 25934.315814:    1001001 cpu-clock:u: 
-\tffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
-\tffffffff81000200 [unknown] ([kernel.kallsyms])
-\t            1081 in1+0x21 (inlined)
-\t            1081 main+0x21 (/tmp/my prog (deleted))
-
-my [odd] prog 22010/22011 [003] 25934.400000: PERF_RECORD_COMM: my
-swapper     0/0     [000] 25935.000000:    1001001 cpu-clock:u: ffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
-node 5/5 [000] 25935.100000: 77 cycles: 7f00 f (/tmp/perf-5.map)
-node 5/5 [000] 25935.200000: 1001001 cpu-clock:u: 7f00 LazyCompile:*\u{1b}[2J f.js:1 (/tmp/perf-5.map)
-";
-
 #[test]
 fn text_of_perf_script_is_read() {
     let after = opened(TEXT_OF_PERF.as_bytes()).unwrap();
@@ -494,24 +469,6 @@ swapper;do_syscall_64_[k] 1
     let info = after.store.view().info().clone();
     assert_eq!((info.rate_hz, &*info.metric.unit), (999, "samples"));
     assert_eq!(after.store.view().begin_ns(), Some(25_934_314_797_000));
-}
-
-/// What the perf of this machine says, or nothing, and why.
-fn perf(arguments: &[&str]) -> Option<String> {
-    let said = Command::new("perf").args(arguments).output();
-    let why = match said {
-        Ok(output) if output.status.success() => {
-            return Some(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Ok(output) => format!("{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => error.to_string(),
-    };
-    let why = why.lines().last().unwrap_or("it crashed").to_string();
-    _ = writeln!(
-        std::io::stderr(),
-        "skipped: perf.data against perf report: perf: {why}"
-    );
-    None
 }
 
 /// What perf prints beside a name. Two symbols of one name (a `@plt` of each library) are two
@@ -553,47 +510,24 @@ fn side_of(module: &str) -> &str {
 
 #[test]
 fn the_real_perf_counts_the_same() {
-    let folder = std::env::temp_dir().join(format!("proftop-perf-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    compare_with_perf(&folder);
-    let _ = std::fs::remove_dir_all(&folder);
+    compare_with_perf(tempfile::tempdir().unwrap().path());
+}
+
+/// Shares of samples as perf adds them up.
+fn report(file: &str, by: &str) -> Option<String> {
+    let flat = ["--stdio", "--no-children", "-g", "none"];
+    perf(&[&["report", "-i", file], &flat[..], &["--sort", by]].concat())
 }
 
 fn compare_with_perf(folder: &Path) {
     let path = folder.join("perf.data");
     let file = path.to_str().unwrap();
     let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; od -c /proc/kallsyms | head -c 9000000 >/dev/null";
-    let recorded = perf(&[
-        "record",
-        "-q",
-        "-B",
-        "-N",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "999",
-        "-g",
-        "-o",
-        file,
-        "--",
-        "sh",
-        "-c",
-        burn,
-    ]);
-    let theirs = recorded.and_then(|_| {
-        perf(&[
-            "report",
-            "-i",
-            file,
-            "--stdio",
-            "--no-children",
-            "-g",
-            "none",
-            "--sort",
-            "dso",
-        ])
-    });
-    let Some(theirs) = theirs else { return };
+    let record = ["record", "-q", "-B", "-N", "-e", "cpu-clock", "-F", "999"];
+    let recorded = perf(&[&record[..], &["-g", "-o", file, "--", "sh", "-c", burn]].concat());
+    let Some(theirs) = recorded.and_then(|_| report(file, "dso")) else {
+        return;
+    };
     let after = opened(&std::fs::read(&path).unwrap()).unwrap();
     let selection = select(&after.store, "");
     assert!(selection.samples() > 50);
@@ -606,17 +540,6 @@ fn compare_with_perf(folder: &Path) {
     let Some(text) = perf(&["script", "-i", file, "-F", "+pid"]) else {
         return;
     };
-    let theirs = perf(&[
-        "report",
-        "-i",
-        file,
-        "--stdio",
-        "--no-children",
-        "-g",
-        "none",
-        "--sort",
-        "sym",
-    ]);
     let after = opened(text.as_bytes()).unwrap();
     let selection = select(&after.store, "");
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
@@ -630,7 +553,7 @@ fn compare_with_perf(folder: &Path) {
             *ours.entry(format!("[{side}] {}", row.name)).or_default() += row.self_samples;
         }
     }
-    let mut theirs = shares(&theirs.unwrap_or_default());
+    let mut theirs = shares(&report(file, "sym").unwrap_or_default());
     // Ours are called by their module; its are bare addresses.
     theirs.retain(|name, _| ours.contains_key(name));
     assert!(theirs.len() > 3, "{ours:?}");

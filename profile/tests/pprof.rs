@@ -144,7 +144,7 @@ fn go_pprof(arguments: &[&str]) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(_) => {
-            _ = writeln!(std::io::stderr(), "skipped: needs `go tool pprof`");
+            common::skipped("needs `go tool pprof`");
             None
         }
     }

@@ -2,7 +2,7 @@
 //! the state of its views. Events go in, effects come out; it draws nothing,
 //! waits for nothing and asks no clock.
 
-use crate::action::{Action, find_action};
+use crate::action::{Action, Keymap};
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
 use crate::screen::history::History;
@@ -88,6 +88,7 @@ pub struct Frozen {
 pub struct App {
     pub size: Size,
     pub now: Duration,
+    pub keymap: Keymap,
     /// What is drawn: what the knobs ask for, of `base` or of one before.
     pub shown: Arc<Snapshot>,
     /// The engine's newest, or the one that is frozen.
@@ -151,6 +152,7 @@ impl App {
         let mut app = App {
             size,
             now: Duration::ZERO,
+            keymap: Keymap::default(),
             shown: Arc::default(),
             base: Arc::default(),
             frozen: None,

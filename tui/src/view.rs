@@ -44,9 +44,9 @@ mod text;
 /// Colors and signs, and what decides on them.
 pub mod theme;
 mod threads;
-/// One line instead of a screen.
 /// When samples were taken.
 mod time;
+/// One line instead of a screen.
 mod tiny;
 mod tree;
 /// The last seconds as blocks.
@@ -163,7 +163,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
             footer::render_filter(prompt, theme, frame, line(y));
         }
         Mode::Write(dialog) => write::render(app, dialog, theme, frame),
-        Mode::Help { scroll } => help::render(app.view, *scroll, theme, frame),
+        Mode::Help { scroll } => help::render(app, *scroll, theme, frame),
         Mode::Output { scroll } => output::render(app, *scroll, theme, frame),
     }
 }

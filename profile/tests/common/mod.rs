@@ -9,8 +9,34 @@ use profile::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Command;
 
 pub const HOSTILE: &str = "<img src=x onerror=\"a()\">\u{2028}&'];";
+
+/// As `perf script` writes it, with everything in it that is hard to read.
+pub const TEXT_OF_PERF: &str = "\
+# ========
+# captured on    : Sat Nov 21 08:22:13 2026
+#
+my [odd] prog 22010/22011 [003] 25934.314797:    1001001 cpu-clock:u: 
+\t           704e4 __sin_fma+0x224 (/usr/lib/x86_64-linux-gnu/libm.so.6)
+\t            1081 in1+0x21 (inlined)
+\t            1081 main+0x21 (/tmp/my prog (deleted))
+  my prog.c:5
+\t           2724a std::f(int)::{lambda()#1}::operator()() const+0x7a (/usr/lib/libc.so.6)
+
+my [odd] prog 22010/22011 [003] 25934.315814:    1001001 cpu-clock:u: 
+\tffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
+\tffffffff81000200 [unknown] ([kernel.kallsyms])
+\t            1081 in1+0x21 (inlined)
+\t            1081 main+0x21 (/tmp/my prog (deleted))
+
+my [odd] prog 22010/22011 [003] 25934.400000: PERF_RECORD_COMM: my
+swapper     0/0     [000] 25935.000000:    1001001 cpu-clock:u: ffffffff81000100 do_syscall_64+0x1 ([kernel.kallsyms])
+node 5/5 [000] 25935.100000: 77 cycles: 7f00 f (/tmp/perf-5.map)
+node 5/5 [000] 25935.200000: 1001001 cpu-clock:u: 7f00 LazyCompile:*\u{1b}[2J f.js:1 (/tmp/perf-5.map)
+";
 
 pub fn limits() -> Limits {
     Limits {
@@ -138,4 +164,24 @@ pub fn unmarked(selection: &Selection) -> BTreeMap<String, u64> {
         *counts.entry(plain).or_insert(0) += count.parse::<u64>().unwrap();
     }
     counts
+}
+
+/// What the perf of this machine says, or nothing, and why.
+pub fn perf(arguments: &[&str]) -> Option<String> {
+    let said = Command::new("perf").args(arguments).output();
+    let why = match said {
+        Ok(output) if output.status.success() => {
+            return Some(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Ok(output) => format!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => error.to_string(),
+    };
+    let why = why.lines().last().unwrap_or("it crashed").to_string();
+    skipped(&format!("what perf says: perf: {why}"));
+    None
+}
+
+/// What a test cannot show here, and why: past the capture of its output.
+pub fn skipped(why: &str) {
+    _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

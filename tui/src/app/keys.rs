@@ -1,7 +1,7 @@
 //! What a key does depends on the mode: the find line takes text, the help and
 //! the output scroll, everything else is an action.
 
-use super::{Action, App, Effect, find_action};
+use super::{Action, App, Effect};
 use crate::screen::find::{Find, Prompt};
 use crate::screen::help;
 use crate::screen::line_edit::LineEdit;
@@ -22,15 +22,19 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             Some(effects) => effects,
             None => leave_anyway(app, key),
         },
-        Mode::Browse => find_action(key, app.view).map_or_else(Vec::new, |a| act(app, a)),
+        Mode::Browse => asked(app, key).map_or_else(Vec::new, |a| act(app, a)),
         Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
             app.mode = Mode::Browse;
             Vec::new()
         }
         Mode::Help { .. } | Mode::Output { .. } => {
-            find_action(key, app.view).map_or_else(Vec::new, |a| act_in_pane(app, a))
+            asked(app, key).map_or_else(Vec::new, |a| act_in_pane(app, a))
         }
     }
+}
+
+fn asked(app: &App, key: KeyEvent) -> Option<Action> {
+    app.keymap.find(key, app.view)
 }
 
 fn act(app: &mut App, action: Action) -> Vec<Effect> {
@@ -236,7 +240,7 @@ fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 
 /// Quitting, suspending and redrawing work while a find is being typed.
 fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    match find_action(key, app.view) {
+    match asked(app, key) {
         Some(action @ (Action::Quit | Action::Suspend | Action::Redraw)) => ask(app, action),
         _ => Vec::new(),
     }
@@ -291,7 +295,7 @@ fn scroll(app: &mut App, motion: Motion) {
     let two_columns = help::has_two_columns(app.size.width);
     let (scroll, max, upwards) = match &mut app.mode {
         Mode::Help { scroll } => {
-            let lines = help::line_count(app.view, two_columns);
+            let lines = help::line_count(&app.keymap, app.view, two_columns);
             // The frame takes two lines.
             let shown = usize::from(app.size.height.saturating_sub(2));
             (scroll, lines.saturating_sub(shown), false)

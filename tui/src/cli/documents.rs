@@ -3,7 +3,7 @@
 
 use super::args::Words;
 use super::help;
-use crate::action::{self, Binding, Scope};
+use crate::action::{Binding, Keymap, Scope};
 use crate::screen::View;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -47,10 +47,11 @@ pub fn manual() -> String {
         }
     }
     text += ".SH KEYS\n";
-    for (title, scope) in groups() {
-        let _ = writeln!(text, ".SS {}", plain(&title));
-        for binding in action::BINDINGS.iter().filter(|each| scope(each)) {
-            entry(&mut text, &action::labels(binding, true), binding.help);
+    let keymap = Keymap::default();
+    for (title, bindings) in groups(&keymap) {
+        let _ = writeln!(text, ".SS {}", plain(title));
+        for binding in bindings.iter().filter(|each| !each.help.is_empty()) {
+            entry(&mut text, &binding.labels(true), binding.help);
         }
     }
     text += ".SH EXIT STATUS\n";
@@ -59,23 +60,18 @@ pub fn manual() -> String {
     text
 }
 
-type Wanted = Box<dyn Fn(&Binding) -> bool>;
-
 /// Keys that work everywhere, then those that a view has beside them.
-fn groups() -> Vec<(String, Wanted)> {
-    let everywhere: Wanted = Box::new(|binding: &Binding| {
-        binding.scope == Scope::Everywhere && !binding.help.is_empty()
-    });
-    let mut groups = vec![("Everywhere".to_owned(), everywhere)];
-    let views = View::ALL.into_iter().chain([View::Page]);
-    for view in views.filter(|view| *view != View::Health) {
-        let here: Wanted = Box::new(move |binding: &Binding| {
-            binding.scope != Scope::Everywhere
-                && !binding.help.is_empty()
-                && action::bindings(view)
-                    .any(|each| (each.action, each.keys) == (binding.action, binding.keys))
-        });
-        groups.push((view.name().to_owned(), here));
+fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
+    let everywhere = |binding: &&Binding| binding.scope == Scope::Everywhere;
+    let mut groups = vec![(
+        "Everywhere",
+        keymap.all().iter().filter(everywhere).collect(),
+    )];
+    for view in View::ALL.into_iter().chain([View::Page]) {
+        let here: Vec<&Binding> = keymap.of(view).filter(|each| !everywhere(each)).collect();
+        if !here.is_empty() {
+            groups.push((view.name(), here));
+        }
     }
     groups
 }
@@ -116,7 +112,7 @@ mod tests {
     #[test]
     fn the_manual_has_every_key_and_every_word() {
         let manual = manual();
-        for binding in action::BINDINGS {
+        for binding in Keymap::default().all() {
             assert!(manual.contains(&plain(binding.help)), "{}", binding.help);
         }
         for sub in Words::command().get_subcommands() {

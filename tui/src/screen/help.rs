@@ -2,7 +2,7 @@
 //! meaning of its words. It is plain text; the view only frames it.
 
 use super::View;
-use crate::action::{self, Scope};
+use crate::action::{Keymap, Scope};
 
 /// One line of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,11 +78,16 @@ const MOUSE: &[(&str, &str)] = &[
 
 /// The help's left and right column; below them the rest, where there is room
 /// for one column only.
-pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
+pub fn columns(keymap: &Keymap, view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
     let mut left = Vec::new();
     if view != View::Health {
         left.push(heading("HERE"));
-        left.extend(keys(view, |scope| scope != Scope::Everywhere, ascii));
+        left.extend(keys(
+            keymap,
+            view,
+            |scope| scope != Scope::Everywhere,
+            ascii,
+        ));
     }
     left.push(heading("WORDS"));
     let words = match view {
@@ -97,13 +102,18 @@ pub fn columns(view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
     left.push(heading("MOUSE"));
     left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
     let mut right = vec![heading("EVERYWHERE")];
-    right.extend(keys(view, |scope| scope == Scope::Everywhere, ascii));
+    right.extend(keys(
+        keymap,
+        view,
+        |scope| scope == Scope::Everywhere,
+        ascii,
+    ));
     [left, right]
 }
 
 /// So many lines there are to scroll through.
-pub fn line_count(view: View, two_columns: bool) -> usize {
-    let [left, right] = columns(view, false);
+pub fn line_count(keymap: &Keymap, view: View, two_columns: bool) -> usize {
+    let [left, right] = columns(keymap, view, false);
     if two_columns {
         left.len().max(right.len())
     } else {
@@ -116,10 +126,17 @@ pub fn has_two_columns(width: u16) -> bool {
     usize::from(width) >= 2 * COLUMN_WIDTH + 4
 }
 
-fn keys(view: View, wanted: impl Fn(Scope) -> bool, ascii: bool) -> impl Iterator<Item = HelpLine> {
-    action::bindings(view)
+fn keys(
+    keymap: &Keymap,
+    view: View,
+    wanted: impl Fn(Scope) -> bool,
+    ascii: bool,
+) -> impl Iterator<Item = HelpLine> {
+    keymap
+        .of(view)
         .filter(move |binding| wanted(binding.scope) && !binding.help.is_empty())
-        .map(move |binding| entry(&action::labels(binding, ascii), binding.help))
+        .filter(|binding| !binding.keys.is_empty())
+        .map(move |binding| entry(&binding.labels(ascii), binding.help))
 }
 
 fn heading(text: &str) -> HelpLine {
@@ -145,7 +162,7 @@ mod tests {
     fn every_line_fits_its_column() {
         for view in View::ALL.into_iter().chain([View::Page]) {
             for ascii in [false, true] {
-                for line in columns(view, ascii).iter().flatten() {
+                for line in columns(&Keymap::default(), view, ascii).iter().flatten() {
                     assert!(line.text.width() <= COLUMN_WIDTH, "{:?}", line.text);
                 }
             }

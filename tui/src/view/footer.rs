@@ -3,7 +3,7 @@
 
 use super::theme::Theme;
 use super::{text, units};
-use crate::action::{self, Action, Binding};
+use crate::action::{Action, Binding};
 use crate::app::App;
 use crate::screen::find::Prompt;
 use crate::screen::tree::FoldAction;
@@ -17,7 +17,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     let mut x = area.x;
     for binding in hints(app, usize::from(area.width), theme.is_ascii()) {
-        let key = key(binding, theme.is_ascii());
+        let key = key(app, binding, theme.is_ascii());
         buffer.set_string(x, area.y, &key, theme.title());
         x += text::width(&key) as u16 + 1;
         buffer.set_string(x, area.y, binding.hint, Style::new());
@@ -26,15 +26,17 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
 }
 
 /// The hints that fit; help and quit always do, whatever has to go.
-fn hints(app: &App, width: usize, ascii: bool) -> Vec<&'static Binding> {
-    let mut hints: Vec<&Binding> = action::bindings(app.view)
-        .filter(|binding| !binding.hint.is_empty())
+fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
+    let mut hints: Vec<&Binding> = app
+        .keymap
+        .of(app.view)
+        .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
         .filter(|binding| app.difference().is_none() || works_in_difference(binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
             .iter()
-            .map(|b| text::width(&key(b, ascii)) + b.hint.len() + 3);
+            .map(|b| text::width(&key(app, b, ascii)) + b.hint.len() + 3);
         widths.sum::<usize>().saturating_sub(2)
     };
     while needed(&hints) > width {
@@ -56,13 +58,18 @@ fn works_in_difference(action: Action) -> bool {
     )
 }
 
-fn key(binding: &Binding, ascii: bool) -> String {
-    match binding.action {
-        Action::LongerWindow => ", .".into(),
-        Action::SortRight => "< >".into(),
-        Action::Fold(FoldAction::OpenAll) => "E C".into(),
-        _ => binding.keys[0].label(ascii),
-    }
+/// Its first key, and that of its opposite where the two are one hint.
+fn key(app: &App, binding: &Binding, ascii: bool) -> String {
+    let other = |action| app.keymap.key_of(action);
+    let (before, after) = match binding.action {
+        Action::LongerWindow => (other(Action::ShorterWindow), None),
+        Action::SortRight => (other(Action::SortLeft), None),
+        Action::Fold(FoldAction::OpenAll) => (None, other(Action::Fold(FoldAction::CloseAll))),
+        _ => (None, None),
+    };
+    let keys = [before, binding.keys.first().copied(), after];
+    let labels = keys.into_iter().flatten().map(|key| key.label(ascii));
+    labels.collect::<Vec<_>>().join(" ")
 }
 
 /// The find line; the hardware cursor is where the next letter goes.

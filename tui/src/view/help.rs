@@ -2,18 +2,18 @@
 //! everywhere.
 
 use super::theme::Theme;
-use crate::screen::View;
+use crate::app::App;
 use crate::screen::help::{COLUMN_WIDTH, HelpLine, columns, has_two_columns, line_count};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
-pub fn render(view: View, scroll: usize, theme: &Theme, frame: &mut Frame) {
+pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     let area = frame.area();
     let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);
     let two = has_two_columns(area.width);
-    let lines = line_count(view, two);
+    let lines = line_count(&app.keymap, app.view, two);
     let height = area.height.min(lines as u16 + 2);
     let frame_area = Rect {
         x: (area.width - width) / 2,
@@ -29,24 +29,24 @@ pub fn render(view: View, scroll: usize, theme: &Theme, frame: &mut Frame) {
         " Esc close ".into()
     };
     let block = Block::bordered()
-        .title(format!(" Help: {} ", view.name()))
+        .title(format!(" Help: {} ", app.view.name()))
         .title_bottom(foot);
     let inner = block.inner(frame_area);
     Clear.render(frame_area, frame.buffer_mut());
     block.render(frame_area, frame.buffer_mut());
-    draw_columns(view, scroll, two, theme, frame, inner);
+    draw_columns(app, scroll, two, theme, frame, inner);
     frame.set_cursor_position(Position::new(inner.x, inner.y));
 }
 
 fn draw_columns(
-    view: View,
+    app: &App,
     scroll: usize,
     two: bool,
     theme: &Theme,
     frame: &mut Frame,
     inner: Rect,
 ) {
-    let [left, right] = columns(view, theme.is_ascii());
+    let [left, right] = columns(&app.keymap, app.view, theme.is_ascii());
     if two {
         let room = Rect {
             width: inner.width / 2,

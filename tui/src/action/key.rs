@@ -1,0 +1,119 @@
+//! One key, in three spellings: as the terminal sends it, as the table of keys
+//! has it, and as the help writes it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Key {
+    Char(char),
+    Ctrl(char),
+    Code(KeyCode),
+}
+
+/// What is written is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoKey;
+
+/// Those that are written as a word.
+const NAMES: &[(&str, Key)] = &[
+    ("space", Key::Char(' ')),
+    ("enter", Key::Code(KeyCode::Enter)),
+    ("esc", Key::Code(KeyCode::Esc)),
+    ("tab", Key::Code(KeyCode::Tab)),
+    ("shift-tab", Key::Code(KeyCode::BackTab)),
+    ("backspace", Key::Code(KeyCode::Backspace)),
+    ("del", Key::Code(KeyCode::Delete)),
+    ("ins", Key::Code(KeyCode::Insert)),
+    ("up", Key::Code(KeyCode::Up)),
+    ("down", Key::Code(KeyCode::Down)),
+    ("left", Key::Code(KeyCode::Left)),
+    ("right", Key::Code(KeyCode::Right)),
+    ("pgup", Key::Code(KeyCode::PageUp)),
+    ("pgdn", Key::Code(KeyCode::PageDown)),
+    ("home", Key::Code(KeyCode::Home)),
+    ("end", Key::Code(KeyCode::End)),
+];
+
+impl FromStr for Key {
+    type Err = NoKey;
+
+    fn from_str(text: &str) -> Result<Self, NoKey> {
+        let mut letters = text.chars();
+        if let (Some(c), None) = (letters.next(), letters.next()) {
+            return match c.is_control() || c.is_whitespace() {
+                true => Err(NoKey),
+                false => Ok(Key::Char(c)),
+            };
+        }
+        let text = text.to_ascii_lowercase();
+        if let Some((_, key)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*key);
+        }
+        if let Some(letter) = text.strip_prefix("ctrl-") {
+            let mut letters = letter.chars();
+            return match (letters.next(), letters.next()) {
+                (Some(c), None) if c.is_ascii_lowercase() => Ok(Key::Ctrl(c)),
+                _ => Err(NoKey),
+            };
+        }
+        match text.strip_prefix('f').map(str::parse) {
+            Some(Ok(number @ 1..=12)) => Ok(Key::Code(KeyCode::F(number))),
+            _ => Err(NoKey),
+        }
+    }
+}
+
+impl Key {
+    pub fn is(self, event: KeyEvent) -> bool {
+        let control = event.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = event.modifiers.contains(KeyModifiers::ALT);
+        match self {
+            Key::Char(c) => event.code == KeyCode::Char(c) && !control && !alt,
+            Key::Ctrl(c) => event.code == KeyCode::Char(c) && control,
+            Key::Code(code) => event.code == code,
+        }
+    }
+
+    /// As the key line and the help write it.
+    pub fn label(self, ascii: bool) -> String {
+        match self {
+            Key::Char(' ') => "Space".into(),
+            Key::Char(c) => c.into(),
+            Key::Ctrl(c) => format!("^{c}"),
+            Key::Code(KeyCode::F(number)) => format!("F{number}"),
+            Key::Code(KeyCode::Up) if !ascii => "↑".into(),
+            Key::Code(KeyCode::Down) if !ascii => "↓".into(),
+            Key::Code(KeyCode::Right) if !ascii => "→".into(),
+            Key::Code(KeyCode::Left) if !ascii => "←".into(),
+            Key::Code(KeyCode::Backspace) if !ascii => "⌫".into(),
+            Key::Code(KeyCode::Backspace) => "Bksp".into(),
+            Key::Code(KeyCode::BackTab) => "Shift-Tab".into(),
+            Key::Code(KeyCode::PageUp) => "PgUp".into(),
+            Key::Code(KeyCode::PageDown) => "PgDn".into(),
+            Key::Code(code) => format!("{code:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Keymap;
+
+    #[test]
+    fn labels_can_be_plain() {
+        for binding in Keymap::default().all() {
+            assert!(binding.labels(true).is_ascii());
+        }
+    }
+
+    #[test]
+    fn keys_are_read() {
+        for wrong in ["", " ", "ctrl-", "ctrl-1", "f13", "f", "hyper-x", "\u{7}"] {
+            assert_eq!(wrong.parse::<Key>(), Err(NoKey), "{wrong:?}");
+        }
+        assert_eq!("SPACE".parse(), Ok(Key::Char(' ')));
+        assert_eq!("é".parse(), Ok(Key::Char('é')));
+    }
+}

@@ -1,0 +1,214 @@
+//! The *keymap*: which keys ask for what.
+
+use super::{Action, Key, Scope};
+use crate::app::FilterAction;
+use crate::screen::View;
+use crate::screen::tree::FoldAction;
+use crossterm::event::KeyEvent;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// What the action is called, in a word.
+    pub name: &'static str,
+    pub scope: Scope,
+    pub action: Action,
+    pub keys: Vec<Key>,
+    /// For the key line; empty: not there.
+    pub hint: &'static str,
+    /// For the help; empty: not there.
+    pub help: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keymap {
+    bindings: Vec<Binding>,
+}
+
+/// One row an action: its name, where it works, what it is, its keys, what the
+/// key line says, what the help says. In the order of those two.
+macro_rules! table {
+    ($($name:literal $scope:ident $action:expr => $keys:literal, $hint:literal, $help:literal;)*) => {
+        vec![$(Binding {
+            name: $name,
+            scope: Scope::$scope,
+            action: $action,
+            keys: keys($keys),
+            hint: $hint,
+            help: $help,
+        }),*]
+    };
+}
+
+#[rustfmt::skip]
+fn defaults() -> Vec<Binding> {
+    // The variant `View` is a glob's; the type is not.
+    use crate::screen::View;
+    use Action::*;
+    table! {
+        "page"           Functions    Page                                => "enter",           "callers",    "its callers and callees";
+        "callers-tree"   Functions    Callers                             => "t",               "",           "its callers, as a tree";
+        "follow"         Page         Follow                              => "enter",           "its page",   "the page of this one";
+        "callers-tree"   Page         Callers                             => "t",               "tree",       "the callers as a tree";
+        "copy-stack"     Page         CopyStack                           => "Y",               "copy stack", "copy the heaviest stack";
+        "open"           Tree         Fold(FoldAction::Open)              => "right l +",       "open",       "open; open: down";
+        "close"          Tree         Fold(FoldAction::Close)             => "left h -",        "close",      "close; closed: row above";
+        "open-or-close"  Tree         Fold(FoldAction::Toggle)            => "enter",           "",           "open or close";
+        "hot-path"       Tree         HotPath                             => "*",               "hot path",   "go down the hot path";
+        "open-all"       Tree         Fold(FoldAction::OpenAll)           => "E",               "all",        "open all that is not small";
+        "close-all"      Tree         Fold(FoldAction::CloseAll)          => "C",               "",           "close all but the way here";
+        "zoom"           Flame        Zoom                                => "enter",           "zoom",       "zoom in; Backspace: out";
+        "mark-time"      Time         MarkTime                            => "v",               "mark",       "mark from here";
+        "use-time"       Time         UseTime                             => "enter",           "use",        "the marked time as window";
+        "left"           Maps         Left                                => "left h",          "",           "to the left";
+        "right"          Maps         Right                               => "right l",         "",           "to the right";
+        "same-name"      Flame        SameName                            => "#",               "same name",  "next one of this function";
+        "invert"         Calls        Invert                              => "I",               "invert",     "callers or callees first";
+        "narrow"         People       Narrow                              => "enter",           "narrow",     "only it, or what is marked";
+        "mark-row"       People       MarkRow                             => "v",               "mark",       "mark, to narrow to several";
+        "focus"          FunctionRows Filter(FilterAction::Focus)         => "f",               "focus",      "only stacks with it";
+        "exclude"        FunctionRows Filter(FilterAction::Exclude)       => "x",               "exclude",    "no stacks with it";
+        "hide"           FunctionRows Filter(FilterAction::Hide)          => "H",               "",           "hide it, charge its caller";
+        "fold-module"    FunctionRows Filter(FilterAction::FoldModule)    => "D",               "",           "hide its whole module";
+        "page"           Calls        Page                                => "p",               "page",       "the function's page";
+        "find"           Rows         Find                                => "/ f3",            "find",       "find by regular expression";
+        "find-next"      Rows         FindNext                            => "n",               "",           "next match";
+        "find-previous"  Rows         FindPrevious                        => "N",               "",           "previous match";
+        "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "by the next column";
+        "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by the column before";
+        "invert"         Tables       Invert                              => "I",               "invert",     "invert the order";
+        "explain"        Everywhere   Explain                             => "i",               "explain",    "explain this number";
+        "copy"           Rows         Copy                                => "y",               "",           "copy the name (OSC 52)";
+        "filter"         Everywhere   EditFilter                          => "\\ f4",           "filter",     "edit the filter";
+        "kernel-frames"  Everywhere   Filter(FilterAction::Kernel)        => "K",               "",           "kernel: hide, alone, show";
+        "user-frames"    Everywhere   Filter(FilterAction::User)          => "U",               "",           "user: hide, alone, show";
+        "fold-recursion" Everywhere   Filter(FilterAction::FoldRecursion) => "R",               "",           "fold recursion";
+        "shorter-window" Everywhere   ShorterWindow                       => ",",               "",           "shorter window";
+        "longer-window"  Everywhere   LongerWindow                        => ".",               "window",     "longer window";
+        "mark"           Everywhere   Mark                                => "m",               "",           "window from now on";
+        "unit"           Everywhere   Unit                                => "%",               "",           "other unit";
+        "baseline"       Everywhere   Baseline                            => "b",               "",           "compare with this, as A";
+        "difference"     Everywhere   Difference                          => "=",               "",           "difference to A, on, off";
+        "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
+        "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, go on";
+        "view-functions" Everywhere   View(View::Functions)               => "1",               "",           "functions";
+        "view-tree"      Everywhere   View(View::Tree)                    => "2",               "",           "call tree";
+        "view-flame"     Everywhere   View(View::Flame)                   => "3",               "",           "flame graph";
+        "view-processes" Everywhere   View(View::Processes)               => "4",               "",           "processes";
+        "view-threads"   Everywhere   View(View::Threads)                 => "5",               "",           "threads";
+        "view-time"      Everywhere   View(View::Time)                    => "6",               "",           "time";
+        "view-health"    Everywhere   View(View::Health)                  => "8",               "",           "what is missing and why";
+        "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
+        "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "view before";
+        "up"             Everywhere   Up                                  => "up k",            "",           "up; from row 1: watch top";
+        "down"           Everywhere   Down                                => "down j",          "",           "down";
+        "page-up"        Everywhere   PageUp                              => "pgup ctrl-b",     "",           "page up";
+        "page-down"      Everywhere   PageDown                            => "pgdn ctrl-f",     "",           "page down";
+        "half-up"        Everywhere   HalfUp                              => "ctrl-u",          "",           "half a page up";
+        "half-down"      Everywhere   HalfDown                            => "ctrl-d",          "",           "half a page down";
+        "top"            Everywhere   Top                                 => "g home",          "",           "watch the top";
+        "bottom"         Everywhere   Bottom                              => "G end",           "",           "last row";
+        "back"           Everywhere   Back                                => "esc backspace [", "",           "close, go back";
+        "forward"        Everywhere   Forward                             => "]",               "",           "forward again";
+        "output"         Everywhere   Output                              => "O",               "",           "the command's output";
+        "mouse"          Everywhere   Mouse                               => "M",               "",           "mouse on, off";
+        "redraw"         Everywhere   Redraw                              => "ctrl-l",          "",           "redraw";
+        "suspend"        Everywhere   Suspend                             => "ctrl-z",          "",           "suspend";
+        "help"           Everywhere   Help                                => "? f1",            "help",       "this help";
+        "quit"           Everywhere   Quit                                => "q f10 ctrl-c",    "quit",       "quit";
+        "kill"           Everywhere   Kill                                => "f9",              "",           "";
+    }
+}
+
+/// Those of the table, by blanks. A test reads them all.
+fn keys(text: &str) -> Vec<Key> {
+    text.split(' ').filter_map(|key| key.parse().ok()).collect()
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        Keymap {
+            bindings: defaults(),
+        }
+    }
+}
+
+impl Keymap {
+    /// What a key asks for in a view.
+    pub fn find(&self, event: KeyEvent, view: View) -> Option<Action> {
+        self.of(view)
+            .find(|binding| binding.keys.iter().any(|key| key.is(event)))
+            .map(|binding| binding.action)
+    }
+
+    /// What works in a view.
+    pub fn of(&self, view: View) -> impl Iterator<Item = &Binding> {
+        self.bindings
+            .iter()
+            .filter(move |binding| binding.scope.holds(view))
+    }
+
+    /// Everything, wherever it works.
+    pub fn all(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The first key of an action, where it has one.
+    pub fn key_of(&self, action: Action) -> Option<Key> {
+        let mut bindings = self.bindings.iter();
+        let found = bindings.find(|binding| binding.action == action)?;
+        found.keys.first().copied()
+    }
+}
+
+impl Binding {
+    /// Its keys, as the help writes them.
+    pub fn labels(&self, ascii: bool) -> String {
+        let labels: Vec<String> = self.keys.iter().map(|key| key.label(ascii)).collect();
+        labels.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossterm::event::{KeyCode, KeyModifiers};
+
+    #[test]
+    fn no_key_means_two_things() {
+        let keymap = Keymap::default();
+        for view in View::ALL.into_iter().chain([View::Page]) {
+            let keys: Vec<Key> = keymap.of(view).flat_map(|b| b.keys.clone()).collect();
+            for (at, key) in keys.iter().enumerate() {
+                assert!(!keys[..at].contains(key), "{key:?} in {view:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_table_has_its_keys() {
+        for binding in Keymap::default().all() {
+            assert!(!binding.keys.is_empty(), "{}", binding.name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_an_action() {
+        let keymap = Keymap::default();
+        for a in keymap.all() {
+            for b in keymap.all() {
+                assert_eq!(a.name == b.name, a.action == b.action, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn control_is_not_the_letter() {
+        let keymap = Keymap::default();
+        let event = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
+        assert_eq!(keymap.find(event, View::Functions), Some(Action::HalfUp));
+        let event = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT);
+        assert_eq!(keymap.find(event, View::Functions), None);
+        let event = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
+        assert_eq!(keymap.find(event, View::Functions), Some(Action::Bottom));
+    }
+}
