@@ -8,7 +8,7 @@ mod key;
 mod keymap;
 
 pub use key::Key;
-pub use keymap::{Binding, Keymap};
+pub use keymap::{Binding, Keymap, Rebound};
 
 use crate::app::FilterAction;
 use crate::screen::View;
@@ -57,6 +57,8 @@ pub enum Action {
     Mark,
     /// Opens the line with the filter.
     EditFilter,
+    /// Everything by its name.
+    Palette,
     /// What is shown is compared with from now on.
     Baseline,
     Difference,

@@ -30,6 +30,8 @@ mod links;
 mod mouse;
 /// Pages of functions.
 mod page;
+/// Everything by its name.
+mod palette;
 /// A stretch of time as the window.
 mod time;
 /// Keys of the call tree and the flame graph.

@@ -7,10 +7,13 @@ mod args;
 mod documents;
 mod help;
 mod meaning;
-mod values;
+pub mod values;
 
+use crate::action::Keymap;
 use crate::calendar;
+use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
+use crate::screen::View;
 use clap::ValueEnum;
 use profile::Filter;
 use regex::Regex;
@@ -30,6 +33,7 @@ pub enum Request {
     Open(OpenConfig),
     Merge(MergeConfig),
     Resolve(ResolveConfig),
+    Configuration(ConfigTask),
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -77,12 +81,16 @@ pub struct ShowConfig {
     pub delay: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     pub color: Color,
     pub ascii: bool,
     pub theme: Theme,
     pub mouse: bool,
+    pub start: View,
+    pub keymap: Keymap,
+    /// What the configuration has wrong.
+    pub complaints: Vec<Complaint>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,6 +223,17 @@ pub struct CommandLine {
     pub args: Vec<OsString>,
 }
 
+/// What to do about the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ConfigTask {
+    /// Print what holds
+    Show,
+    /// Write a file to begin with, in which everything is a comment
+    Init,
+    /// Print which files are read
+    Path,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
     pub pid: Option<u32>,
@@ -306,10 +325,14 @@ pub enum Theme {
 }
 
 /// Reads the words, the program's name first. A failure is bad usage.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
+/// `configuration` is asked for by those requests that have a use for it.
+pub fn parse(
+    words: impl IntoIterator<Item = OsString>,
+    configuration: impl FnOnce() -> (Settings, Vec<Complaint>),
+) -> Result<Request, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
     match args::read(words) {
-        Ok(args) => meaning::request(args),
+        Ok(args) => meaning::request(args, configuration),
         Err(error) => help::or_failure(error).map(Request::Print),
     }
 }

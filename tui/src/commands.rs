@@ -1,6 +1,7 @@
 //! What each subcommand does, and what has to be true before sampling starts.
 
 mod batch;
+mod configuration;
 mod diff;
 pub mod doctor;
 mod export;
@@ -19,6 +20,7 @@ mod symbolize;
 mod top;
 
 use crate::cli::{CommandLine, Config, Mode, Request};
+use crate::config::Complaint;
 use crate::failure::{Exit, Failure};
 use crate::target::Target;
 use probe::child::{HeldCommand, Streams, hold_command};
@@ -34,11 +36,16 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Symbolize(config) => symbolize::run(&config),
         Request::Report(config) => report::run(&config),
         Request::Diff(config) => diff::run(&config),
-        Request::Open(config) => open::run(&config),
+        Request::Open(config) => {
+            complain(&config.look.complaints);
+            open::run(&config)
+        }
         Request::Export(config) => export::run(&config),
         Request::Merge(config) => merge::run(&config),
         Request::Resolve(config) => resolve::run(&config),
+        Request::Configuration(task) => configuration::run(task),
         Request::Top(config) => {
+            complain(&config.look.complaints);
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;
             if config.mode == Mode::Screen {
@@ -50,6 +57,13 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
                 Mode::Record(mode) => record::run(&config, subject, mode),
             }
         }
+    }
+}
+
+/// Before anything is drawn: it can be read again when the screen is left.
+fn complain(complaints: &[Complaint]) {
+    for complaint in complaints {
+        eprintln!("proftop: {complaint}");
     }
 }
 

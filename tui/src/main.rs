@@ -8,6 +8,7 @@ mod batch;
 mod calendar;
 mod cli;
 mod commands;
+mod config;
 mod engine;
 mod failure;
 mod losses;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     trace::process_begins();
     probe::memory::share_arenas();
-    let outcome = cli::parse(std::env::args_os()).and_then(commands::run);
+    let outcome = cli::parse(std::env::args_os(), config::load).and_then(commands::run);
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -3,9 +3,11 @@
 //! thirty times a second: keys that came meanwhile are all taken first, and the
 //! last state is drawn.
 
+use crate::action::Keymap;
 use crate::app::{App, Effect, Event};
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
+use crate::screen::{Detail, Notice, View};
 use crate::snapshot::{Snapshot, Span};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -38,10 +40,15 @@ pub enum Control {
     SetWindow(Span),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct ScreenOptions {
     pub theme: Theme,
     pub mouse: bool,
+    /// The view that opens.
+    pub start: View,
+    pub keymap: Keymap,
+    /// What is wrong with the configuration, if anything.
+    pub complaint: Option<String>,
     /// The window that the engine starts with.
     pub window: Span,
 }
@@ -88,8 +95,14 @@ pub async fn run(
     let guard = TerminalGuard::new(options.mouse)?;
     let size = terminal_size()?;
     let own_pid = std::process::id();
+    let mut app = App::new(size, options.window, own_pid, options.mouse);
+    app.view = options.start;
+    app.keymap = options.keymap;
+    if let Some(what) = options.complaint {
+        app.detail = Detail::Notice(Notice::Configuration(what));
+    }
     let run = Run {
-        app: App::new(size, options.window, own_pid, options.mouse),
+        app,
         painter: Painter::new(size)?,
         writer: Writer::start()?,
         reports: AnswerWorker::start("reports")?,

@@ -28,6 +28,8 @@ pub mod knobs;
 pub mod line_edit;
 /// The page of one function.
 pub mod page;
+/// Everything by its name.
+pub mod palette;
 /// The processes as a table.
 pub mod processes;
 /// What views ask beyond the snapshot, and the answers.
@@ -171,6 +173,8 @@ pub enum Mode {
     Write(write::WriteDialog),
     /// The filter is being edited.
     Filter(FilterPrompt),
+    /// What to do is being chosen by its name.
+    Palette(palette::Palette),
     /// The help is open, scrolled down by so many lines.
     Help { scroll: usize },
     /// The started command's output is open, scrolled up by so many lines.
@@ -243,4 +247,6 @@ pub enum Notice {
     },
     NotWritten(String),
     NothingToWrite,
+    /// Something in it was left out.
+    Configuration(String),
 }

@@ -32,6 +32,8 @@ mod help;
 mod loading;
 mod output;
 mod page;
+/// Everything by its name.
+mod palette;
 mod processes;
 /// What is below the last row, summed up.
 mod rest;
@@ -162,6 +164,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
             let y = geometry.keys.unwrap_or(geometry.detail);
             footer::render_filter(prompt, theme, frame, line(y));
         }
+        Mode::Palette(open) => palette::render(app, open, geometry, theme, frame),
         Mode::Write(dialog) => write::render(app, dialog, theme, frame),
         Mode::Help { scroll } => help::render(app, *scroll, theme, frame),
         Mode::Output { scroll } => output::render(app, *scroll, theme, frame),

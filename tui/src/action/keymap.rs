@@ -1,4 +1,5 @@
-//! The *keymap*: which keys ask for what.
+//! The *keymap*: which keys ask for what. It begins as the table below; a
+//! configuration may give an action other keys.
 
 use super::{Action, Key, Scope};
 use crate::app::FilterAction;
@@ -8,7 +9,7 @@ use crossterm::event::KeyEvent;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// What the action is called, in a word.
+    /// As a configuration calls the action.
     pub name: &'static str,
     pub scope: Scope,
     pub action: Action,
@@ -22,6 +23,16 @@ pub struct Binding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     bindings: Vec<Binding>,
+}
+
+/// What came of giving an action other keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rebound {
+    Done,
+    /// There is no action of that name.
+    Unknown,
+    /// It would be left without a way out of the program.
+    NoWayOut,
 }
 
 /// One row an action: its name, where it works, what it is, its keys, what the
@@ -73,7 +84,7 @@ fn defaults() -> Vec<Binding> {
         "find"           Rows         Find                                => "/ f3",            "find",       "find by regular expression";
         "find-next"      Rows         FindNext                            => "n",               "",           "next match";
         "find-previous"  Rows         FindPrevious                        => "N",               "",           "previous match";
-        "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "by the next column";
+        "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "sort by the next column";
         "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by the column before";
         "invert"         Tables       Invert                              => "I",               "invert",     "invert the order";
         "explain"        Everywhere   Explain                             => "i",               "explain",    "explain this number";
@@ -113,6 +124,7 @@ fn defaults() -> Vec<Binding> {
         "mouse"          Everywhere   Mouse                               => "M",               "",           "mouse on, off";
         "redraw"         Everywhere   Redraw                              => "ctrl-l",          "",           "redraw";
         "suspend"        Everywhere   Suspend                             => "ctrl-z",          "",           "suspend";
+        "palette"        Everywhere   Palette                             => ":",               "",           "everything by its name";
         "help"           Everywhere   Help                                => "? f1",            "help",       "this help";
         "quit"           Everywhere   Quit                                => "q f10 ctrl-c",    "quit",       "quit";
         "kill"           Everywhere   Kill                                => "f9",              "",           "";
@@ -158,6 +170,45 @@ impl Keymap {
         let found = bindings.find(|binding| binding.action == action)?;
         found.keys.first().copied()
     }
+
+    /// Gives the action of that name these keys and no others; whatever had
+    /// them in the same views loses them.
+    pub fn rebind(&mut self, name: &str, keys: &[Key]) -> Rebound {
+        if !self.bindings.iter().any(|binding| binding.name == name) {
+            return Rebound::Unknown;
+        }
+        let mut changed = self.clone();
+        let scopes: Vec<Scope> = changed.give(name, keys);
+        for binding in &mut changed.bindings {
+            if binding.name != name && scopes.iter().any(|scope| scope.meets(binding.scope)) {
+                binding.keys.retain(|key| !keys.contains(key));
+            }
+        }
+        if changed.key_of(Action::Quit).is_none() {
+            return Rebound::NoWayOut;
+        }
+        *self = changed;
+        Rebound::Done
+    }
+
+    fn give(&mut self, name: &str, keys: &[Key]) -> Vec<Scope> {
+        let mut scopes = Vec::new();
+        for binding in &mut self.bindings {
+            if binding.name == name {
+                binding.keys = keys.to_vec();
+                scopes.push(binding.scope);
+            }
+        }
+        scopes
+    }
+}
+
+impl Scope {
+    /// Whether there is a view in which both work.
+    fn meets(self, other: Scope) -> bool {
+        let mut views = View::ALL.into_iter().chain([View::Page]);
+        views.any(|view| self.holds(view) && other.holds(view))
+    }
 }
 
 impl Binding {
@@ -173,15 +224,27 @@ mod tests {
     use super::*;
     use crossterm::event::{KeyCode, KeyModifiers};
 
-    #[test]
-    fn no_key_means_two_things() {
-        let keymap = Keymap::default();
-        for view in View::ALL.into_iter().chain([View::Page]) {
+    fn views() -> impl Iterator<Item = View> {
+        View::ALL.into_iter().chain([View::Page])
+    }
+
+    fn press(c: char) -> KeyEvent {
+        KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)
+    }
+
+    #[track_caller]
+    fn assert_no_key_means_two_things(keymap: &Keymap) {
+        for view in views() {
             let keys: Vec<Key> = keymap.of(view).flat_map(|b| b.keys.clone()).collect();
             for (at, key) in keys.iter().enumerate() {
                 assert!(!keys[..at].contains(key), "{key:?} in {view:?}");
             }
         }
+    }
+
+    #[test]
+    fn no_key_means_two_things() {
+        assert_no_key_means_two_things(&Keymap::default());
     }
 
     #[test]
@@ -210,5 +273,36 @@ mod tests {
         assert_eq!(keymap.find(event, View::Functions), None);
         let event = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
         assert_eq!(keymap.find(event, View::Functions), Some(Action::Bottom));
+    }
+
+    #[test]
+    fn a_user_may_have_other_keys() {
+        let mut keymap = Keymap::default();
+        assert_eq!(keymap.rebind("freeze", &keys("w")), Rebound::Done);
+        assert_eq!(
+            keymap.find(press('w'), View::Functions),
+            Some(Action::Freeze)
+        );
+        // What had the key before has it no more, and the old ones are free.
+        assert_eq!(keymap.key_of(Action::Write), None);
+        assert_eq!(keymap.find(press(' '), View::Functions), None);
+        assert_no_key_means_two_things(&keymap);
+        // In views where the two never meet both keep it.
+        assert_eq!(keymap.rebind("hot-path", &keys("v")), Rebound::Done);
+        assert_eq!(keymap.find(press('v'), View::Time), Some(Action::MarkTime));
+        assert_eq!(keymap.find(press('v'), View::Tree), Some(Action::HotPath));
+        assert_no_key_means_two_things(&keymap);
+    }
+
+    #[test]
+    fn there_is_always_a_way_out() {
+        let mut keymap = Keymap::default();
+        assert_eq!(keymap.rebind("quit", &[]), Rebound::NoWayOut);
+        assert_eq!(
+            keymap.rebind("freeze", &keys("q f10 ctrl-c")),
+            Rebound::NoWayOut
+        );
+        assert_eq!(keymap.find(press('q'), View::Functions), Some(Action::Quit));
+        assert_eq!(keymap.rebind("quti", &keys("q")), Rebound::Unknown);
     }
 }

@@ -18,6 +18,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     match app.mode {
         Mode::Find(_) => type_find(app, key),
         Mode::Filter(_) => type_filter(app, key),
+        Mode::Palette(_) => app.press_in_palette(key),
         Mode::Write(_) => match app.press_in_dialog(key) {
             Some(effects) => effects,
             None => leave_anyway(app, key),
@@ -37,7 +38,7 @@ fn asked(app: &App, key: KeyEvent) -> Option<Action> {
     app.keymap.find(key, app.view)
 }
 
-fn act(app: &mut App, action: Action) -> Vec<Effect> {
+pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     if let Some(motion) = as_motion(action) {
         app.go(motion);
         return Vec::new();
@@ -82,6 +83,7 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Baseline => app.set_baseline(),
         Action::Difference => app.toggle_difference(),
         Action::EditFilter => open_filter(app),
+        Action::Palette => app.open_palette(),
         Action::Filter(action) => app.filter_by(action),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
         _ => return ask(app, action),
@@ -239,7 +241,7 @@ fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 }
 
 /// Quitting, suspending and redrawing work while a find is being typed.
-fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+pub(super) fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     match asked(app, key) {
         Some(action @ (Action::Quit | Action::Suspend | Action::Redraw)) => ask(app, action),
         _ => Vec::new(),
@@ -304,7 +306,9 @@ fn scroll(app: &mut App, motion: Motion) {
             let lines = app.shown.command_output.len();
             (scroll, lines.saturating_sub(1), true)
         }
-        Mode::Browse | Mode::Find(_) | Mode::Filter(_) | Mode::Write(_) => return,
+        Mode::Browse | Mode::Find(_) | Mode::Filter(_) | Mode::Palette(_) | Mode::Write(_) => {
+            return;
+        }
     };
     let (down, lines) = match motion {
         Motion::Up(lines) => (false, lines),

@@ -48,12 +48,20 @@ pub enum Sub {
     Merge(Merge),
     /// Find names for a recording that was made without them
     Resolve(Resolve),
+    /// Show the configuration, or write one to begin with
+    Config(Configuration),
     /// Print what a shell needs to complete these words
     Completions(Completions),
     /// Print the manual: proftop man | man -l -
     Man,
     /// Say which functions and lines addresses are from
     Symbolize(Symbolize),
+}
+
+#[derive(Debug, Args)]
+pub struct Configuration {
+    #[arg(value_name = "TASK", value_enum, default_value_t = super::ConfigTask::Show)]
+    pub task: super::ConfigTask,
 }
 
 #[derive(Debug, Args)]
@@ -124,16 +132,15 @@ pub struct TargetArgs {
 
 #[derive(Debug, Args)]
 pub struct SampleArgs {
-    /// Samples per second and busy CPU, 1 to 10000
-    #[arg(short = 'F', long = "rate", value_name = "HZ", default_value_t = probe::features::RATE_DEFAULT,
-          value_parser = values::rate, help_heading = "Sampling")]
-    pub rate: u32,
-    /// Who takes the samples
-    #[arg(long, value_enum, default_value_t = EngineChoice::Auto, help_heading = "Sampling")]
-    pub engine: EngineChoice,
-    /// Longest user stack that is walked, 1 to 1024 frames
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = values::depth, help_heading = "Sampling")]
-    pub max_depth: u32,
+    /// Samples per second and busy CPU, 1 to 10000 [default: 99]
+    #[arg(short = 'F', long = "rate", value_name = "HZ", value_parser = values::rate, help_heading = "Sampling")]
+    pub rate: Option<u32>,
+    /// Who takes the samples [default: auto]
+    #[arg(long, value_enum, help_heading = "Sampling")]
+    pub engine: Option<EngineChoice>,
+    /// Longest user stack that is walked, 1 to 1024 frames [default: 512]
+    #[arg(long, value_name = "N", value_parser = values::depth, help_heading = "Sampling")]
+    pub max_depth: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -167,17 +174,17 @@ pub struct Open {
 }
 
 /// How the screen looks.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct LookArgs {
-    /// When to use colors
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Output")]
-    pub color: Color,
+    /// When to use colors [default: auto]
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = "Output")]
+    pub color: Option<Color>,
     /// Draw with ASCII characters only
     #[arg(long, help_heading = "Output")]
     pub ascii: bool,
-    /// Colors to draw with
-    #[arg(long, value_enum, default_value_t = Theme::Auto, help_heading = "Output")]
-    pub theme: Theme,
+    /// Colors to draw with [default: auto]
+    #[arg(long, value_enum, help_heading = "Output")]
+    pub theme: Option<Theme>,
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,
@@ -279,22 +286,22 @@ pub struct Top {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sample: SampleArgs,
-    /// How long samples are kept
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = values::keep, help_heading = "Sampling")]
-    pub keep: Duration,
-    /// Memory for samples; when it is full the oldest leave first
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = values::memory, help_heading = "Sampling")]
-    pub mem: u64,
+    /// How long samples are kept [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = values::keep, help_heading = "Sampling")]
+    pub keep: Option<Duration>,
+    /// Memory for samples; when it is full the oldest leave first [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory, help_heading = "Sampling")]
+    pub mem: Option<u64>,
 
     /// The last so many seconds are shown [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
     pub window: Option<Duration>,
-    /// Order of functions
-    #[arg(long, value_enum, default_value_t = Sort::SelfTime, help_heading = "Display")]
-    pub sort: Sort,
-    /// Time between redraws; with --batch, the time that one report covers
-    #[arg(short, long, value_name = "SECS", default_value = "1", value_parser = values::delay, help_heading = "Display")]
-    pub delay: Duration,
+    /// Order of functions [default: self]
+    #[arg(long, value_enum, help_heading = "Display")]
+    pub sort: Option<Sort>,
+    /// Time between redraws; with --batch, the time that one report covers [default: 1]
+    #[arg(short, long, value_name = "SECS", value_parser = values::delay, help_heading = "Display")]
+    pub delay: Option<Duration>,
 
     /// Print reports instead of opening the screen
     #[arg(short, long, help_heading = "Output")]

@@ -9,6 +9,12 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fmt::Write as _;
 
+const CONFIGURATION: &str = "\
+Two files are read, the later one wins: /etc/proftop.toml, and proftop/config.toml below
+$XDG_CONFIG_HOME or ~/.config. Under sudo it is that of the user who called it. PROFTOP_CONFIG
+names another file, which is then the only one. What is wrong in a file is said, with its line
+and column, and left out. This is what can be set:";
+
 /// What a shell reads to complete our words.
 pub fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
@@ -54,7 +60,11 @@ pub fn manual() -> String {
             entry(&mut text, &binding.labels(true), binding.help);
         }
     }
-    text += ".SH EXIT STATUS\n";
+    text += ".SH CONFIGURATION\n";
+    text += &plain(CONFIGURATION);
+    text += "\n.nf\n";
+    text += &plain(&crate::config::template());
+    text += "\n.fi\n.SH EXIT STATUS\n";
     text += &plain(help::EXIT_CODES);
     text.push('\n');
     text

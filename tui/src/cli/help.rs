@@ -28,7 +28,7 @@ SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1)
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono
         --ascii  --no-mouse
-More: proftop --help, record --help, man, completions bash|zsh|fish, --version
+More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
@@ -99,6 +99,7 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 fn meant_instead(word: &str) -> String {
     let subcommands = [
         "doctor",
+        "config",
         "record",
         "open",
         "report",

@@ -5,15 +5,24 @@ use super::args::{
 };
 use super::documents;
 use super::{
-    BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Format, Look,
-    MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
-    SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec, Theme, values::Ids,
+    BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, EngineChoice, ExportConfig,
+    Format, Look, MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request,
+    ResolveConfig, SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec,
+    Theme, values::Ids,
 };
+use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What the files say, and what is wrong in them.
+type Configuration = (Settings, Vec<Complaint>);
+
+const KEEP_DEFAULT: Duration = Duration::from_secs(600);
+const MEMORY_DEFAULT: u64 = 256 << 20;
+const DEPTH_DEFAULT: u32 = 512;
+const DELAY_DEFAULT: Duration = Duration::from_secs(1);
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
 const ROWS_DEFAULT: usize = 20;
 /// What a recording is written in steps of: what `kill -9` costs.
@@ -22,24 +31,30 @@ const RECORD_STEP: Duration = Duration::from_secs(1);
 const RECORD_KEEP: Duration = Duration::from_secs(60);
 const RECORD_MEMORY: u64 = 256 << 20;
 
-pub fn request(words: Words) -> Result<Request, Failure> {
+pub fn request(
+    words: Words,
+    configuration: impl FnOnce() -> Configuration,
+) -> Result<Request, Failure> {
     match words.subcommand {
         Some(Sub::Doctor(doctor)) => Ok(Request::Doctor(DoctorConfig {
             pid: doctor.pid,
             json: doctor.json,
         })),
         Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
-        Some(Sub::Record(words)) => record(*words).map(|config| Request::Top(Box::new(config))),
+        Some(Sub::Record(words)) => {
+            record(*words, configuration()).map(|config| Request::Top(Box::new(config)))
+        }
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
             file: words.file,
             is_demo: false,
-            look: look(&words.look),
+            look: look(&words.look, configuration()),
         })),
         Some(Sub::Demo(words)) => Ok(Request::Open(OpenConfig {
             file: "demo.pft".into(),
             is_demo: true,
-            look: look(&words),
+            look: look(&words, configuration()),
         })),
+        Some(Sub::Config(words)) => Ok(Request::Configuration(words.task)),
         Some(Sub::Completions(words)) => Ok(Request::Print(documents::completions(words.shell))),
         Some(Sub::Man) => Ok(Request::Print(documents::manual())),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
@@ -62,7 +77,7 @@ pub fn request(words: Words) -> Result<Request, Failure> {
             overwrite: words.force,
         })),
         Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
-        None => config(words.top).map(|config| Request::Top(Box::new(config))),
+        None => config(words.top, configuration()).map(|config| Request::Top(Box::new(config))),
     }
 }
 
@@ -97,30 +112,38 @@ fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
     })
 }
 
-fn config(top: Top) -> Result<Config, Failure> {
+fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
+    let settings = &configuration.0;
     let mode = mode(&top)?;
-    let show = show(&top, &mode)?;
+    let mut sample = sample(&top.sample, settings);
+    sample.keep = top.keep.or(settings.keep).unwrap_or(KEEP_DEFAULT);
+    let memory = top.mem.or(settings.memory_bytes_max);
+    sample.memory_bytes_max = memory.unwrap_or(MEMORY_DEFAULT);
+    let show = show(&top, &mode, sample.keep, settings)?;
     let (target, command) = target(top.target, top.command)?;
     Ok(Config {
         target,
-        sample: sample(&top.sample, top.keep, top.mem),
+        sample,
         show,
-        look: look(&top.look),
+        look: look(&top.look, configuration),
         mode,
         command,
     })
 }
 
-fn look(words: &LookArgs) -> Look {
+fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     Look {
-        color: words.color,
-        ascii: words.ascii,
-        theme: words.theme,
-        mouse: !words.no_mouse,
+        color: words.color.or(settings.color).unwrap_or(Color::Auto),
+        ascii: words.ascii || settings.ascii.unwrap_or(false),
+        theme: words.theme.or(settings.theme).unwrap_or(Theme::Auto),
+        mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
+        start: settings.start.unwrap_or_default(),
+        keymap: settings.keymap,
+        complaints,
     }
 }
 
-fn record(words: Record) -> Result<Config, Failure> {
+fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
     let (target, command) = target(words.target, words.command)?;
     let file = match words.output {
         Some(path) if path.as_os_str() == "-" => None,
@@ -129,18 +152,13 @@ fn record(words: Record) -> Result<Config, Failure> {
     };
     Ok(Config {
         target,
-        sample: sample(&words.sample, RECORD_KEEP, RECORD_MEMORY),
+        sample: sample(&words.sample, &configuration.0),
         show: ShowConfig {
             window: RECORD_STEP,
             sort: Sort::SelfTime,
             delay: RECORD_STEP,
         },
-        look: Look {
-            color: Color::Never,
-            ascii: false,
-            theme: Theme::Auto,
-            mouse: false,
-        },
+        look: look(&LookArgs::default(), configuration),
         mode: Mode::Record(RecordConfig {
             duration: words.duration,
             file,
@@ -178,13 +196,17 @@ fn export(words: Export) -> ExportConfig {
     }
 }
 
-fn sample(words: &SampleArgs, keep: Duration, memory_bytes_max: u64) -> SampleConfig {
+/// As for a recording, whose file holds what memory does not.
+fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
+    let engine = words.engine.or(settings.engine);
+    let rate_hz = words.rate.or(settings.rate_hz);
+    let depth_max = words.max_depth.or(settings.depth_max);
     SampleConfig {
-        engine: words.engine,
-        rate_hz: words.rate,
-        depth_max: words.max_depth,
-        keep,
-        memory_bytes_max,
+        engine: engine.unwrap_or(EngineChoice::Auto),
+        rate_hz: rate_hz.unwrap_or(probe::features::RATE_DEFAULT),
+        depth_max: depth_max.unwrap_or(DEPTH_DEFAULT),
+        keep: RECORD_KEEP,
+        memory_bytes_max: RECORD_MEMORY,
     }
 }
 
@@ -247,17 +269,28 @@ fn rows_default(format: Format) -> Option<usize> {
     }
 }
 
-fn show(top: &Top, mode: &Mode) -> Result<ShowConfig, Failure> {
+fn show(
+    top: &Top,
+    mode: &Mode,
+    keep: Duration,
+    settings: &Settings,
+) -> Result<ShowConfig, Failure> {
+    // A report covers one delay: how often a screen is drawn says nothing of it.
+    let refresh = settings.refresh.filter(|_| *mode == Mode::Screen);
+    let delay = top.delay.or(refresh).unwrap_or(DELAY_DEFAULT);
     let window = match (mode, top.window) {
-        (Mode::Batch(_), None) => top.delay,
+        (Mode::Batch(_), None) => delay,
         (Mode::Batch(_), Some(_)) => {
             return Err(Failure::usage(
                 "with --batch a report covers one delay: give its length with -d instead of --window",
             ));
         }
-        (Mode::Screen | Mode::Record(_), given) => given.unwrap_or(WINDOW_DEFAULT.min(top.keep)),
+        (Mode::Screen | Mode::Record(_), Some(given)) => given,
+        (Mode::Screen | Mode::Record(_), None) => {
+            settings.window.unwrap_or(WINDOW_DEFAULT).min(keep)
+        }
     };
-    if window > top.keep {
+    if window > keep {
         let option = if top.window.is_some() {
             "--window"
         } else {
@@ -266,13 +299,13 @@ fn show(top: &Top, mode: &Mode) -> Result<ShowConfig, Failure> {
         return Err(Failure::usage(format!(
             "{option} asks for {} s, but --keep holds only {} s",
             window.as_secs_f64(),
-            top.keep.as_secs()
+            keep.as_secs()
         )));
     }
     Ok(ShowConfig {
         window,
-        sort: top.sort,
-        delay: top.delay,
+        sort: top.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
+        delay,
     })
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 fn parse_line(line: &str) -> Result<Request, Failure> {
     let words = std::iter::once("proftop").chain(line.split_whitespace());
-    parse(words.map(OsString::from))
+    parse(words.map(OsString::from), Default::default)
 }
 
 fn config(line: &str) -> Config {
@@ -216,7 +216,7 @@ fn mistakes_get_one_sentence_that_helps() {
 #[test]
 fn an_error_cannot_write_to_the_terminal() {
     let words = ["proftop", "--x\x1b[2J\n"].map(OsString::from);
-    let text = parse(words).unwrap_err().to_string();
+    let text = parse(words, Default::default).unwrap_err().to_string();
     assert!(text.trim_end().chars().all(|c| !c.is_control()), "{text:?}");
 }
 

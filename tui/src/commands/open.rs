@@ -9,7 +9,7 @@ use super::open_file::{self, Opened, Progress};
 use super::{recorded, top};
 use crate::cli::OpenConfig;
 use crate::failure::{Exit, Failure};
-use crate::run::{self, ScreenOptions};
+use crate::run;
 use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::view::units;
@@ -60,11 +60,7 @@ async fn screen(
     feed: watch::Receiver<Arc<Snapshot>>,
     failed: oneshot::Receiver<Failure>,
 ) -> Result<Exit, Failure> {
-    let options = ScreenOptions {
-        theme: top::theme(&config.look),
-        mouse: config.look.mouse,
-        window: Span::All,
-    };
+    let options = top::screen_options(&config.look, Span::All);
     let last = feed.clone();
     // There is no engine to be asked for anything.
     let (control, _) = mpsc::unbounded_channel();

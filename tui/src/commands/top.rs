@@ -91,11 +91,7 @@ async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     };
     let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
     let (control, controls) = mpsc::unbounded_channel();
-    let options = ScreenOptions {
-        theme: theme(&config.look),
-        mouse: config.look.mouse,
-        window,
-    };
+    let options = screen_options(&config.look, window);
     let (stop, stopped) = oneshot::channel();
     let command = tokio::spawn(look_after(
         sampling.started.take(),
@@ -234,7 +230,24 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     }
 }
 
-pub fn theme(look: &Look) -> Theme {
+/// What is wrong with the configuration stands on the terminal afterwards, and
+/// the first of it on the screen.
+pub fn screen_options(look: &Look, window: Span) -> ScreenOptions {
+    let first = look.complaints.first().map(ToString::to_string);
+    ScreenOptions {
+        theme: theme(look),
+        mouse: look.mouse,
+        start: look.start,
+        keymap: look.keymap.clone(),
+        complaint: first.map(|what| match look.complaints.len() {
+            1 => what,
+            count => format!("{what} (and {} more)", count - 1),
+        }),
+        window,
+    }
+}
+
+fn theme(look: &Look) -> Theme {
     let palette = match (look.theme, look.color) {
         (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
         (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),

@@ -191,6 +191,7 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),
         Notice::Mouse(false) => "mouse off: the terminal selects text again; M: on".into(),
         Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
+        Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),
     }
 }

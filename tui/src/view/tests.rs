@@ -23,6 +23,8 @@ mod flame;
 mod knobs;
 /// The page of a function.
 mod page;
+/// The palette, and keys of one's own.
+mod palette;
 /// Many random events, many frames.
 mod random;
 /// The map of time.

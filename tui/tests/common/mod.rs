@@ -24,6 +24,8 @@ pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
 pub fn proftop(args: &[&str]) -> Command {
     let mut command = Command::new(PROFTOP);
     command.args(args);
+    // What the people of this machine have set is theirs.
+    command.env("PROFTOP_CONFIG", "/nonexistent");
     command
 }
 

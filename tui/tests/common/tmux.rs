@@ -32,7 +32,9 @@ impl Terminal {
             socket: format!("proftop-test-{}-{count}", std::process::id()),
             last: RefCell::default(),
         };
-        let shell = format!("env -u ENV PS1='{PROMPT}' LC_ALL=C.UTF-8 PROFTOP='{PROFTOP}' sh -i");
+        let shell = format!(
+            "env -u ENV PS1='{PROMPT}' LC_ALL=C.UTF-8 PROFTOP_CONFIG=/nonexistent PROFTOP='{PROFTOP}' sh -i"
+        );
         let mut command = Command::new("tmux");
         command.args(["-u", "-L", &terminal.socket, "-f", "/dev/null"]);
         command.args(["new-session", "-d"]);

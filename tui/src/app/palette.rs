@@ -1,0 +1,35 @@
+//! Keys while the palette is open.
+
+use super::{App, Effect, keys};
+use crate::screen::Mode;
+use crate::screen::palette::Palette;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+impl App {
+    pub(super) fn open_palette(&mut self) {
+        self.mode = Mode::Palette(Palette::default());
+    }
+
+    pub(super) fn press_in_palette(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let Mode::Palette(palette) = &mut self.mode else {
+            return Vec::new();
+        };
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => self.mode = Mode::Browse,
+            KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
+            KeyCode::Enter => {
+                let chosen = palette.chosen(&self.keymap, self.view);
+                self.mode = Mode::Browse;
+                return chosen.map_or_else(Vec::new, |action| keys::act(self, action));
+            }
+            KeyCode::Down | KeyCode::Tab => palette.step(true, &self.keymap, self.view),
+            KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, self.view),
+            KeyCode::Char('n') if control => palette.step(true, &self.keymap, self.view),
+            KeyCode::Char('p') if control => palette.step(false, &self.keymap, self.view),
+            _ if palette.line.press(key) => palette.chosen = 0,
+            _ => return keys::leave_anyway(self, key),
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,80 @@
+//! The *configuration*: what a user does not want to type each time. Two files,
+//! the machine's and then the user's; words on the command line win over both.
+//!
+//! A mistake in it never keeps proftop from starting: what is wrong is said,
+//! with its line and column, and left out.
+
+/// The table of what can be set.
+mod options;
+/// Which files, and how they are opened.
+mod places;
+/// TOML into settings.
+mod read;
+/// A file to begin with, and what holds now.
+mod written;
+
+pub use places::{Place, files};
+pub use written::{effective, template};
+
+use crate::action::Keymap;
+use crate::cli::{Color, EngineChoice, Sort, Theme};
+use crate::screen::View;
+use std::fmt;
+use std::time::Duration;
+
+/// What the files say. Nothing where they say nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub rate_hz: Option<u32>,
+    pub engine: Option<EngineChoice>,
+    pub depth_max: Option<u32>,
+    pub keep: Option<Duration>,
+    pub memory_bytes_max: Option<u64>,
+    pub start: Option<View>,
+    pub window: Option<Duration>,
+    pub refresh: Option<Duration>,
+    pub sort: Option<Sort>,
+    pub theme: Option<Theme>,
+    pub color: Option<Color>,
+    pub ascii: Option<bool>,
+    pub mouse: Option<bool>,
+    pub keymap: Keymap,
+}
+
+/// Something in a file that was left out, and why. Displays as
+/// `/etc/proftop.toml:3:8: rate: not a number from 1 to 10000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    file: String,
+    /// From 1; none where it is about the file as a whole.
+    at: Option<(usize, usize)>,
+    what: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some((line, column)) = self.at {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// What the files of this machine and user say.
+pub fn load() -> (Settings, Vec<Complaint>) {
+    let mut settings = Settings::default();
+    let mut complaints = Vec::new();
+    for place in files() {
+        match place.read() {
+            Ok(Some(text)) => complaints.extend(read::read(&text, &place.name(), &mut settings)),
+            Ok(None) => {}
+            Err(what) => complaints.push(Complaint {
+                file: place.name(),
+                at: None,
+                what,
+            }),
+        }
+    }
+    (settings, complaints)
+}

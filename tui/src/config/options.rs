@@ -1,0 +1,175 @@
+//! The *options*: one table of what can be set, what it is when nothing is, and
+//! how its value is read. The values are read as those of the command line are.
+
+use super::Settings;
+use crate::cli::values;
+use crate::screen::View;
+use clap::ValueEnum;
+
+pub struct Choice {
+    pub section: &'static str,
+    pub key: &'static str,
+    /// As TOML.
+    pub default: &'static str,
+    pub help: &'static str,
+    /// A value as text; what is wrong with it otherwise.
+    pub read: fn(&mut Settings, &str) -> Result<(), String>,
+    /// What holds now, as TOML; nothing: the default.
+    pub show: fn(&Settings) -> Option<String>,
+}
+
+/// In the order in which they are written.
+pub const OPTIONS: &[Choice] = &[
+    Choice {
+        section: "sample",
+        key: "rate",
+        default: "99",
+        help: "samples per second and busy CPU, 1 to 10000",
+        read: |settings, text| put(&mut settings.rate_hz, values::rate(text)),
+        show: |settings| settings.rate_hz.map(|rate| rate.to_string()),
+    },
+    Choice {
+        section: "sample",
+        key: "engine",
+        default: "\"auto\"",
+        help: "who takes the samples: auto, bpf, perf",
+        read: |settings, text| put(&mut settings.engine, word(text)),
+        show: |settings| settings.engine.and_then(quoted),
+    },
+    Choice {
+        section: "sample",
+        key: "max-depth",
+        default: "512",
+        help: "longest user stack that is walked, 1 to 1024 frames",
+        read: |settings, text| put(&mut settings.depth_max, values::depth(text)),
+        show: |settings| settings.depth_max.map(|depth| depth.to_string()),
+    },
+    Choice {
+        section: "sample",
+        key: "keep",
+        default: "\"10m\"",
+        help: "how long samples are kept",
+        read: |settings, text| put(&mut settings.keep, values::keep(text)),
+        show: |settings| settings.keep.map(|time| format!("\"{}s\"", time.as_secs())),
+    },
+    Choice {
+        section: "sample",
+        key: "mem",
+        default: "\"256M\"",
+        help: "memory for samples; when it is full the oldest leave first",
+        read: |settings, text| put(&mut settings.memory_bytes_max, values::memory(text)),
+        show: |settings| settings.memory_bytes_max.map(|bytes| bytes.to_string()),
+    },
+    Choice {
+        section: "view",
+        key: "start",
+        default: "\"functions\"",
+        help: "the view that opens: functions, tree, flame, processes, threads, time, health",
+        read: |settings, text| put(&mut settings.start, view(text)),
+        show: |settings| {
+            settings
+                .start
+                .map(|view| format!("\"{}\"", view_word(view)))
+        },
+    },
+    Choice {
+        section: "view",
+        key: "window",
+        default: "\"10s\"",
+        help: "the last so many seconds are shown",
+        read: |settings, text| put(&mut settings.window, values::window(text)),
+        show: |settings| {
+            settings
+                .window
+                .map(|time| format!("\"{}s\"", time.as_secs()))
+        },
+    },
+    Choice {
+        section: "view",
+        key: "refresh",
+        default: "\"1s\"",
+        help: "time between redraws",
+        read: |settings, text| put(&mut settings.refresh, values::delay(text)),
+        show: |settings| {
+            let time = settings.refresh?;
+            Some(format!("\"{}s\"", time.as_secs_f64()))
+        },
+    },
+    Choice {
+        section: "view",
+        key: "sort",
+        default: "\"self\"",
+        help: "order of functions: self, total, name",
+        read: |settings, text| put(&mut settings.sort, word(text)),
+        show: |settings| settings.sort.and_then(quoted),
+    },
+    Choice {
+        section: "view",
+        key: "mouse",
+        default: "true",
+        help: "false leaves the mouse to the terminal",
+        read: |settings, text| put(&mut settings.mouse, switch(text)),
+        show: |settings| settings.mouse.map(|on| on.to_string()),
+    },
+    Choice {
+        section: "theme",
+        key: "name",
+        default: "\"auto\"",
+        help: "colors to draw with: auto, dark, light, 16, mono",
+        read: |settings, text| put(&mut settings.theme, word(text)),
+        show: |settings| settings.theme.and_then(quoted),
+    },
+    Choice {
+        section: "theme",
+        key: "color",
+        default: "\"auto\"",
+        help: "when to use colors: auto, always, never",
+        read: |settings, text| put(&mut settings.color, word(text)),
+        show: |settings| settings.color.and_then(quoted),
+    },
+    Choice {
+        section: "theme",
+        key: "ascii",
+        default: "false",
+        help: "true draws with ASCII characters only",
+        read: |settings, text| put(&mut settings.ascii, switch(text)),
+        show: |settings| settings.ascii.map(|on| on.to_string()),
+    },
+];
+
+fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *place = Some(value?);
+    Ok(())
+}
+
+/// One of the words that the command line has.
+fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, false).map_err(|_| {
+        let known = T::value_variants().iter().filter_map(T::to_possible_value);
+        let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
+        format!("there are {}", known.join(", "))
+    })
+}
+
+fn quoted<T: ValueEnum>(value: T) -> Option<String> {
+    Some(format!("\"{}\"", value.to_possible_value()?.get_name()))
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "true or false".into())
+}
+
+fn view(text: &str) -> Result<View, String> {
+    let found = View::ALL.into_iter().find(|view| view_word(*view) == text);
+    found.ok_or_else(|| format!("there are {}", View::ALL.map(view_word).join(", ")))
+}
+
+/// Its name as one word.
+fn view_word(view: View) -> String {
+    let name = view.name().to_ascii_lowercase();
+    match name.as_str() {
+        "call tree" => "tree".into(),
+        "flame graph" => "flame".into(),
+        _ => name,
+    }
+}

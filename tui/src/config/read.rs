@@ -1,0 +1,260 @@
+//! From TOML to settings. Every key stands for itself: one that is wrong is
+//! complained about, the others hold.
+
+use super::options::OPTIONS;
+use super::{Complaint, Settings};
+use crate::action::{Key, Rebound};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key in a complaint is cut there.
+const SHOWN_BYTES_MAX: usize = 40;
+
+/// Takes over what the text says; what is wrong in it comes back.
+pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
+    let mut reader = Reader {
+        text,
+        file,
+        settings,
+        complaints: Vec::new(),
+    };
+    match DeTable::parse(text) {
+        Ok(table) => reader.sections(table.get_ref()),
+        Err(error) => {
+            let at = error.span().unwrap_or(0..0);
+            reader.complain(at, &format!("not TOML: {}", error.message()));
+        }
+    }
+    reader.complaints
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    file: &'a str,
+    settings: &'a mut Settings,
+    complaints: Vec<Complaint>,
+}
+
+impl Reader<'_> {
+    fn sections(&mut self, table: &DeTable) {
+        for (name, value) in table {
+            let section: &str = name.get_ref();
+            let is_known = section == "keys" || OPTIONS.iter().any(|o| o.section == section);
+            match value.get_ref() {
+                _ if !is_known => self.complain(
+                    name.span(),
+                    &format!("there is no section '{}'", shown(section)),
+                ),
+                DeValue::Table(keys) if section == "keys" => self.keys(keys),
+                DeValue::Table(options) => self.options(section, options),
+                _ => self.complain(name.span(), &format!("{section} is a section: [{section}]")),
+            }
+        }
+    }
+
+    fn options(&mut self, section: &str, table: &DeTable) {
+        for (name, value) in table {
+            let key: &str = name.get_ref();
+            let found = OPTIONS
+                .iter()
+                .find(|o| o.section == section && o.key == key);
+            let Some(option) = found else {
+                let known: Vec<&str> = OPTIONS
+                    .iter()
+                    .filter(|o| o.section == section)
+                    .map(|o| o.key)
+                    .collect();
+                let key = shown(key);
+                let known = known.join(", ");
+                self.complain(
+                    name.span(),
+                    &format!("no '{key}' in [{section}]; there are {known}"),
+                );
+                continue;
+            };
+            let read = scalar(value.get_ref())
+                .ok_or_else(|| "one value is wanted".to_owned())
+                .and_then(|text| (option.read)(self.settings, &text));
+            if let Err(why) = read {
+                self.complain(value.span(), &format!("{key}: {why}"));
+            }
+        }
+    }
+
+    /// `freeze = "space"` or `freeze = ["space", "Z"]`
+    fn keys(&mut self, table: &DeTable) {
+        for (name, value) in table {
+            let action: &str = name.get_ref();
+            let values = match value.get_ref() {
+                DeValue::Array(values) => values.iter().collect::<Vec<_>>(),
+                _ => vec![value],
+            };
+            let mut keys: Vec<Key> = Vec::new();
+            let mut is_whole = true;
+            for value in values {
+                match key(value) {
+                    Some(key) => keys.push(key),
+                    None => {
+                        is_whole = false;
+                        self.complain(
+                            value.span(),
+                            "not a key: a letter, ctrl-x, f1, enter, space, tab, pgup, …",
+                        );
+                    }
+                }
+            }
+            if !is_whole {
+                continue;
+            }
+            match self.settings.keymap.rebind(action, &keys) {
+                Rebound::Done => {}
+                Rebound::Unknown => {
+                    let action = shown(action);
+                    let what =
+                        format!("there is no action '{action}'; proftop config init lists them");
+                    self.complain(name.span(), &what);
+                }
+                Rebound::NoWayOut => {
+                    self.complain(name.span(), "this would leave no key to quit with");
+                }
+            }
+        }
+    }
+
+    fn complain(&mut self, at: Range<usize>, what: &str) {
+        let before = self.text.get(..at.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before[start..].chars().count() + 1;
+        self.complaints.push(Complaint {
+            file: self.file.to_owned(),
+            at: Some((line, column)),
+            what: format!("{what}; left out"),
+        });
+    }
+}
+
+fn scalar(value: &DeValue) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.to_string()),
+        DeValue::Boolean(on) => Some(on.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
+fn key(value: &Spanned<DeValue>) -> Option<Key> {
+    match value.get_ref() {
+        DeValue::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A key of the file, for a message.
+fn shown(key: &str) -> String {
+    let end = key.floor_char_boundary(SHOWN_BYTES_MAX);
+    symbolize::sanitize(&key.as_bytes()[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Action;
+    use crate::screen::View;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn reading(text: &str) -> (Settings, Vec<String>) {
+        let mut settings = Settings::default();
+        let complaints = read(text, "c.toml", &mut settings);
+        (
+            settings,
+            complaints.iter().map(ToString::to_string).collect(),
+        )
+    }
+
+    #[test]
+    fn every_section_is_read() {
+        let (settings, complaints) = reading(
+            "sample = { rate = 499, keep = \"1h\" }\n\
+             [view]\nstart = \"tree\"\nrefresh = 0.5\n\
+             [theme]\nname = \"16\"\nascii = true\n\
+             [keys]\nfreeze = [\"space\", \"f5\"]\nquit = \"Q\"\n",
+        );
+        assert_eq!(complaints, [""; 0]);
+        assert_eq!(settings.rate_hz, Some(499));
+        assert_eq!(settings.keep, Some(Duration::from_secs(3600)));
+        assert_eq!(settings.start, Some(View::Tree));
+        assert_eq!(settings.refresh, Some(Duration::from_millis(500)));
+        assert_eq!(settings.ascii, Some(true));
+        assert_eq!(settings.keymap.key_of(Action::Quit), Some(Key::Char('Q')));
+        assert_eq!(settings.window, None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_left_out_and_the_rest_holds() {
+        let (settings, complaints) = reading(
+            "[sample]\nrate = 0\nkeep = \"1h\"\n  rat = 7\n\
+             [vew]\n[keys]\nfreeze = [\"hyper\"]\nfly = \"f\"\nquit = []\n\
+             [view]\nwindow = [1]\nstart = \"nowhere\"\n",
+        );
+        let mut complaints = complaints.into_iter();
+        let mut next = |line: &str| {
+            let complaint = complaints.find(|each| each.starts_with(line));
+            complaint.unwrap_or_else(|| panic!("nothing about {line}"))
+        };
+        assert_eq!(
+            next("c.toml:7:11"),
+            "c.toml:7:11: not a key: a letter, ctrl-x, f1, enter, space, tab, pgup, …; left out"
+        );
+        drop(complaints);
+        let all = reading("[sample]\nrate = 0\n  rat = 7\n[vew]\n[keys]\nfly = \"f\"\nquit = []\n[view]\nwindow = [1]\nstart = \"x\"").1;
+        let find = |what: &str| {
+            assert!(
+                all.iter().any(|each| each.contains(what)),
+                "{what}: {all:?}"
+            )
+        };
+        find("c.toml:2:8: rate: not a number from 1 to 10000; left out");
+        find("c.toml:3:3: no 'rat' in [sample]; there are rate, engine");
+        find("c.toml:4:2: there is no section 'vew'");
+        find("c.toml:6:1: there is no action 'fly'");
+        find("c.toml:7:1: this would leave no key to quit with");
+        find("c.toml:9:10: window: one value is wanted");
+        find("start: there are functions, tree, flame");
+        assert_eq!(settings.keep, Some(Duration::from_secs(3600)));
+        assert_eq!(settings.rate_hz, None);
+        assert!(settings.keymap.key_of(Action::Quit).is_some());
+    }
+
+    #[test]
+    fn what_is_no_toml_is_one_complaint() {
+        let (settings, complaints) = reading("[view\nwindow = 3");
+        assert_eq!(settings, Settings::default());
+        assert_eq!(complaints.len(), 1);
+        assert!(
+            complaints[0].starts_with("c.toml:1:6: not TOML: "),
+            "{complaints:?}"
+        );
+    }
+
+    #[test]
+    fn names_of_keys_do_no_harm() {
+        let (_, complaints) = reading("\"\\u001b[2J\u{202e}\" = 1");
+        assert!(
+            !complaints[0].contains(['\u{1b}', '\u{202e}']),
+            "{complaints:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(\\[[a-z]{0,6}\\]\n|[a-z]{1,6} = ([0-9.\"\\[\\]{}a-z=, ]{0,12})\n|\\PC{0,8}){0,6}") {
+            for complaint in reading(&text).1 {
+                prop_assert!(!complaint.chars().any(char::is_control));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Configurations that proftop writes: one to begin with, in which everything
+//! is a comment, and one of what holds now.
+
+use super::Settings;
+use super::options::OPTIONS;
+use crate::action::{Binding, Keymap};
+use std::fmt::Write as _;
+
+const ABOUT: &str = "\
+# Configuration of proftop. What is said on the command line wins over it.
+# Take away a # to change something.
+";
+
+/// Every option with its default, as a comment.
+pub fn template() -> String {
+    format!("{ABOUT}{}", write("# ", &Settings::default()))
+}
+
+/// Every option with what holds.
+pub fn effective(settings: &Settings) -> String {
+    write("", settings)
+}
+
+fn write(mark: &str, settings: &Settings) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for option in OPTIONS {
+        if option.section != section {
+            section = option.section;
+            let _ = writeln!(text, "\n[{section}]");
+        }
+        let value = (option.show)(settings).unwrap_or_else(|| option.default.into());
+        let line = format!("{mark}{} = {value}", option.key);
+        let _ = writeln!(text, "{line:<28} # {}", option.help);
+    }
+    let _ = writeln!(text, "\n[keys]");
+    for binding in unique(&settings.keymap) {
+        let keys: Vec<String> = binding
+            .keys
+            .iter()
+            .map(|key| quote(&key.written()))
+            .collect();
+        let line = format!("{mark}{} = [{}]", binding.name, keys.join(", "));
+        let _ = writeln!(text, "{line:<44} # {}", binding.help);
+    }
+    text
+}
+
+/// An action that has its keys from several bindings has the first's: a file
+/// gives all of them the same ones. Those whose keys differ by the view are
+/// left out: to write them down would change them.
+fn unique(keymap: &Keymap) -> Vec<&Binding> {
+    let all = keymap.all();
+    all.iter()
+        .enumerate()
+        .filter(|(at, binding)| {
+            let mut others = all.iter().filter(|other| other.name == binding.name);
+            let is_first = all[..*at].iter().all(|before| before.name != binding.name);
+            !binding.help.is_empty() && is_first && others.all(|other| other.keys == binding.keys)
+        })
+        .map(|(_, binding)| binding)
+        .collect()
+}
+
+fn quote(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::read::read;
+
+    #[test]
+    fn what_is_written_is_read_without_a_complaint() {
+        let mut settings = Settings::default();
+        assert_eq!(read(&template(), "c", &mut settings), []);
+        assert_eq!(settings, Settings::default());
+        assert_eq!(read(&effective(&settings.clone()), "c", &mut settings), []);
+        assert_eq!(settings.rate_hz, Some(99));
+        assert_eq!(settings.keymap, Keymap::default());
+        // And what holds says all of it again.
+        let again = effective(&settings);
+        let mut other = Settings::default();
+        assert_eq!(read(&again, "c", &mut other), []);
+        assert_eq!(other, settings);
+    }
+
+    #[test]
+    fn the_template_names_every_action() {
+        let template = template();
+        let keymap = Keymap::default();
+        let told = keymap.all().iter().filter(|each| !each.help.is_empty());
+        for binding in told {
+            let line = format!("# {} = [", binding.name);
+            assert!(template.contains(&line) || binding.name == "page", "{line}");
+        }
+    }
+}

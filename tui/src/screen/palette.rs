@@ -1,0 +1,88 @@
+//! The *palette*: everything that keys can do here, by its name, for whoever
+//! does not know the key.
+
+use super::View;
+use super::line_edit::LineEdit;
+use crate::action::{Action, Binding, Keymap};
+
+/// While it is open.
+#[derive(Debug, Default)]
+pub struct Palette {
+    pub line: LineEdit,
+    /// Which of the matches.
+    pub chosen: usize,
+}
+
+impl Palette {
+    /// What has every word that was typed, in its name or in what it does.
+    pub fn matches<'a>(&self, keymap: &'a Keymap, view: View) -> Vec<&'a Binding> {
+        let typed = self.line.text().to_lowercase();
+        let words: Vec<&str> = typed.split_whitespace().collect();
+        let has = |binding: &Binding, word: &str| {
+            binding.name.contains(word) || binding.help.to_lowercase().contains(word)
+        };
+        let mut found: Vec<&Binding> = keymap
+            .of(view)
+            .filter(|binding| !binding.help.is_empty() && binding.action != Action::Palette)
+            .filter(|binding| words.iter().all(|word| has(binding, word)))
+            .collect();
+        // Who types a name means that one.
+        found.sort_by_key(|binding| !binding.name.starts_with(&typed));
+        found
+    }
+
+    /// The one that Enter would do.
+    pub fn chosen(&self, keymap: &Keymap, view: View) -> Option<Action> {
+        let matches = self.matches(keymap, view);
+        Some(matches.get(self.chosen)?.action)
+    }
+
+    /// Round and round.
+    pub fn step(&mut self, down: bool, keymap: &Keymap, view: View) {
+        let count = self.matches(keymap, view).len();
+        self.chosen = match (self.chosen, down) {
+            (_, _) if count == 0 => 0,
+            (at, true) => (at + 1) % count,
+            (at, false) => (at + count - 1) % count,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn palette(typed: &str) -> Palette {
+        Palette {
+            line: LineEdit::new(typed),
+            chosen: 0,
+        }
+    }
+
+    #[test]
+    fn words_find_what_they_are_about() {
+        let keymap = Keymap::default();
+        let first = |typed: &str, view| palette(typed).chosen(&keymap, view);
+        assert_eq!(first("freeze", View::Functions), Some(Action::Freeze));
+        assert_eq!(first("hot path", View::Tree), Some(Action::HotPath));
+        assert_eq!(first("hot path", View::Functions), None);
+        assert_eq!(first("top", View::Functions), Some(Action::Top));
+        assert_eq!(first("FILE", View::Functions), Some(Action::Write));
+        assert!(palette("").matches(&keymap, View::Time).len() > 20);
+    }
+
+    #[test]
+    fn steps_go_round() {
+        let keymap = Keymap::default();
+        let mut palette = palette("window");
+        let count = palette.matches(&keymap, View::Functions).len();
+        assert!(count > 1);
+        palette.step(false, &keymap, View::Functions);
+        assert_eq!(palette.chosen, count - 1);
+        palette.step(true, &keymap, View::Functions);
+        assert_eq!(palette.chosen, 0);
+        palette.line = LineEdit::new("no such thing");
+        palette.step(true, &keymap, View::Functions);
+        assert_eq!(palette.chosen(&keymap, View::Functions), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! The palette: a few lines at the foot of the screen, above the one that is
+//! typed.
+
+use super::theme::Theme;
+use super::{footer, text};
+use crate::app::App;
+use crate::screen::geometry::Geometry;
+use crate::screen::palette::Palette;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+const LINES_MAX: usize = 10;
+const NAME_WIDTH: u16 = 18;
+
+pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let matches = palette.matches(&app.keymap, app.view);
+    let typed = geometry.keys.unwrap_or(geometry.detail);
+    let room = usize::from(typed.saturating_sub(geometry.body));
+    let shown = matches.len().min(LINES_MAX).min(room);
+    // The chosen one is always among them.
+    let first = (palette.chosen + 1).saturating_sub(shown);
+    let top = typed - shown as u16;
+    for (y, at) in (top..typed).zip(first..) {
+        let area = Rect::new(0, y, geometry.width, 1);
+        let binding = matches[at];
+        let line = [
+            binding.name,
+            binding.help,
+            &binding.labels(theme.is_ascii()),
+        ];
+        draw_line(line, at == palette.chosen, theme, frame.buffer_mut(), area);
+    }
+    let count = matches.len();
+    let result = match palette.chosen.min(count.saturating_sub(1)) {
+        _ if count == 0 => "nothing is called so".into(),
+        at => format!("{} of {count}   Enter: do it, Esc: leave it", at + 1),
+    };
+    let before = palette.line.before();
+    let after = &palette.line.text()[before.len()..];
+    let line = Rect::new(0, typed, geometry.width, 1);
+    footer::render_prompt(":", (before, after), &result, theme, frame, line);
+}
+
+/// What it is called, what it does, and the key for the next time.
+fn draw_line(
+    [name, help, keys]: [&str; 3],
+    is_chosen: bool,
+    theme: &Theme,
+    buffer: &mut Buffer,
+    area: Rect,
+) {
+    let width = usize::from(area.width);
+    buffer.set_stringn(area.x, area.y, " ".repeat(width), width, Style::new());
+    let sign = if is_chosen { ">" } else { " " };
+    buffer.set_string(area.x, area.y, sign, theme.title());
+    buffer.set_stringn(area.x + 2, area.y, name, width - 2, theme.title());
+    let x = area.x + 2 + NAME_WIDTH;
+    let keys_x = area.right().saturating_sub(text::width(keys) as u16 + 1);
+    let room = usize::from(keys_x.saturating_sub(x + 1));
+    buffer.set_stringn(x, area.y, text::cut_end(help, room), room, Style::new());
+    buffer.set_string(keys_x, area.y, keys, theme.dim());
+    if is_chosen {
+        buffer.set_style(area, theme.selected());
+    }
+}

@@ -1,0 +1,82 @@
+//! The screen on the recording that is built in: what anybody sees, without any
+//! rights, and what they may change.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{proftop, run, text};
+use std::fs;
+
+#[test]
+fn a_configuration_gives_other_keys_and_another_start() {
+    let Some(terminal) = Terminal::open(120, 24) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.toml");
+    fs::write(
+        &file,
+        "[view]\nstart = \"flame\"\n[keys]\nwrite = \"ctrl-s\"\nwrte = \"x\"\n",
+    )
+    .expect("a file");
+    terminal.type_line(&format!("export PROFTOP_CONFIG={}", file.display()));
+    terminal.start("demo");
+    let screen = terminal.wait_for("configuration: ");
+    assert!(screen.contains("[3 Flame]"), "{screen}");
+    assert!(
+        screen.contains("a.toml:5:1: there is no action 'wrte'"),
+        "{screen}"
+    );
+    terminal.keys(&["C-s"]);
+    terminal.wait_for("Format");
+    terminal.keys(&["Escape"]);
+    terminal.wait("the dialog is gone", |screen| !screen.contains("Format"));
+    terminal.keys(&["q"]);
+    // What is wrong can be read again.
+    let screen = terminal.wait_for_shell();
+    assert!(screen.contains("there is no action 'wrte'"), "{screen}");
+}
+
+#[test]
+fn whatever_keys_do_has_a_name() {
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    terminal.start("demo");
+    terminal.wait_for("FILE demo.pft");
+    terminal.keys(&[":"]);
+    terminal.wait_for("Enter: do it");
+    terminal.keys(&["call tree", "Enter"]);
+    terminal.wait_for("[2 Tree]");
+    terminal.keys(&[":", "quit", "Enter"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn a_configuration_to_begin_with_is_written_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("deep/config.toml");
+    let config = |task: &str| {
+        let mut command = proftop(&["config", task]);
+        run(command.env("PROFTOP_CONFIG", &path).env_remove("SUDO_UID"))
+    };
+    assert!(text(&config("path").stdout).contains("is not there"));
+    assert_eq!(config("init").status.code(), Some(0));
+    let written = fs::read_to_string(&path).expect("written");
+    assert!(
+        written.contains("# freeze = [\"space\", \"Z\"]"),
+        "{written}"
+    );
+    let again = config("init");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("File exists"));
+    assert!(text(&config("path").stdout).contains("is read"));
+    fs::write(&path, "sample.rate = 499\nsample.keep = 3\n[theme\n").expect("written");
+    let shown = config("show");
+    assert!(text(&shown.stderr).contains("config.toml:3:"), "{shown:?}");
+    fs::write(&path, "sample.rate = 499\n").expect("written");
+    assert!(text(&config("show").stdout).contains("rate = 499"));
+    fs::write(&path, "sample.rate = 49999999\n").expect("written");
+    let output = run(proftop(&["-b", "-n", "1", "-p", "1"]).env("PROFTOP_CONFIG", &path));
+    assert!(text(&output.stderr).contains(":1:15: rate: not a number"));
+}
