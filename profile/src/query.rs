@@ -16,6 +16,7 @@
 //! - [`selection`]: one pass over the samples and one over the stacks
 //! - [`functions`]: self, total, names
 //! - [`threads`]: processes and threads, each with its top function
+//! - [`runs`]: samples in the order of groups of threads
 //! - [`groups`]: by CPU, control group, user
 //! - [`trend`]: the last ten seconds, second by second
 //! - [`tree`], [`sort`]: call trees as ranges of sorted stacks
@@ -31,6 +32,7 @@ mod functions;
 mod groups;
 mod heat;
 mod page;
+mod runs;
 mod scope;
 mod selection;
 mod shape;

@@ -115,10 +115,10 @@ fn row(
 }
 
 impl Functions {
-    /// How the function is called that a stack's innermost frame is in.
-    pub(super) fn name(&self, function: FunctionId) -> Option<Arc<str>> {
-        let row = *self.row_of.get(function.0 as usize)?;
-        Some(Arc::clone(&self.rows.get(row as usize)?.name))
+    /// How a function is called that has samples.
+    pub(super) fn name(&self, function: FunctionId) -> Arc<str> {
+        let row = self.row_of[function.0 as usize];
+        Arc::clone(&self.rows[row as usize].name)
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Selection {
     pub(super) stamps: Stamps,
     pub(super) admission: Admission,
     pub(super) samples: u64,
+    /// Whether some sample stands for more than one, or for none.
+    pub(super) is_weighted: bool,
     offered: u64,
     pub(super) entries: Vec<Entry>,
     pub(super) shapes: Vec<u32>,
@@ -69,12 +71,15 @@ impl ShapeAt {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
+    /// Those that are stored, whatever they weigh.
+    pub(super) stored: u32,
     pub(super) in_kernel: u64,
 }
 
 impl Tally {
     pub(super) fn add(&mut self, sample: &Sample) {
         self.samples += sample.weight;
+        self.stored += 1;
         self.in_kernel += if sample.in_kernel { sample.weight } else { 0 };
     }
 }
@@ -88,6 +93,7 @@ impl Selection {
             stamps: query.window.stamps(),
             admission: Admission::new(view, &query.scope, &query.filter),
             samples: 0,
+            is_weighted: false,
             offered: 0,
             entries: Vec::new(),
             shapes: Vec::new(),
@@ -174,9 +180,8 @@ impl Selection {
 
     /// Processes and threads, by samples, falling.
     pub fn processes_and_threads(&self) -> (Vec<ProcessRow>, Vec<ThreadRow>) {
-        let trends = Trends::collect(self);
-        let functions = functions::rows(self, &trends);
-        let people = threads::rows(self, &functions, &trends);
+        let name = |function| self.view.function(function).name;
+        let people = threads::rows(self, name, &Trends::collect(self));
         (people.processes, people.threads)
     }
 
@@ -184,7 +189,8 @@ impl Selection {
     pub fn report(&self) -> Report {
         let trends = Trends::collect(self);
         let functions = functions::rows(self, &trends);
-        let People { processes, threads } = threads::rows(self, &functions, &trends);
+        let name = |function| functions.name(function);
+        let People { processes, threads } = threads::rows(self, name, &trends);
         Report {
             generation: 0,
             window: self.window(),
@@ -220,6 +226,13 @@ impl Selection {
     #[inline]
     pub(super) fn leaf(&self, at: ShapeAt) -> FrameId {
         Step(self.shapes[at.start as usize]).function()
+    }
+
+    /// The same by stack, where all of them are asked for: shapes are too many
+    /// for a cache. Of stacks that do not count it is 0.
+    pub(super) fn leaves(&self) -> Vec<u32> {
+        let leaf = |at: &ShapeAt| if at.is_kept() { self.leaf(*at).0 } else { 0 };
+        self.shape_of.iter().map(leaf).collect()
     }
 
     fn count_stacks(&mut self, cancel: &Cancel) -> Result<Vec<u64>, Cancelled> {
@@ -275,10 +288,12 @@ impl Selection {
         let mut others: HashMap<(StackId, Ending), u64> = HashMap::new();
         let mut threads = std::mem::take(&mut self.threads);
         let mut endings = self.endings;
+        let mut is_weighted = false;
         let mut cpus: Vec<Tally> = Vec::new();
         cancel.check()?;
         self.visit(self.stamps, |sample| {
             threads[sample.thread.0 as usize].add(&sample);
+            is_weighted |= sample.weight != 1;
             endings[sample.ending as usize] += sample.weight;
             let cpu = usize::from(sample.cpu);
             if cpu >= cpus.len() {
@@ -294,6 +309,7 @@ impl Selection {
         });
         self.threads = threads;
         self.endings = endings;
+        self.is_weighted = is_weighted;
         let seen = (0..=u16::MAX)
             .zip(cpus)
             .filter(|(_, tally)| tally.samples > 0);

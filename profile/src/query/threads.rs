@@ -1,16 +1,15 @@
 //! Processes and threads in a window, each with the function that burned most.
 //!
 //! A count per thread and function could need as many counters as there are
-//! samples. So the samples are first brought into the order of their threads,
-//! and the threads into that of their processes; then one row of counters, used
-//! again and again, does for all.
+//! samples. So the samples are taken thread after thread, and the threads in the
+//! order of their processes; then one row of counters, used again and again,
+//! does for all.
 
-use super::functions::Functions;
+use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
-use crate::intern::NO_STACK;
-use crate::store::ThreadSlot;
-use crate::{FunctionId, ProcessId, ProcessRow, ThreadRow};
+use crate::store::{Sample, ThreadSlot};
+use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -20,9 +19,16 @@ pub(super) struct People {
     pub(super) threads: Vec<ThreadRow>,
 }
 
-pub(super) fn rows(selection: &Selection, functions: &Functions, trends: &Trends) -> People {
+/// `name` says how a function is called.
+pub(super) fn rows(
+    selection: &Selection,
+    mut name: impl FnMut(FunctionId) -> Arc<str>,
+    trends: &Trends,
+) -> People {
     let order = threads_by_process(selection);
-    let leaves = Leaves::collect(selection);
+    let leaves = selection.leaves();
+    let leaf_of = |sample: &Sample| leaves[sample.stack.0 as usize];
+    let runs = Runs::collect(selection, selection.threads.len(), |slot| slot.0, leaf_of);
     let owners = selection.view.tables.names.owners();
     let mut of_thread = Top::new(owners.len());
     let mut of_process = Top::new(owners.len());
@@ -34,13 +40,13 @@ pub(super) fn rows(selection: &Selection, functions: &Functions, trends: &Trends
             let counts = selection.threads[slot.0 as usize];
             sum.samples += counts.samples;
             sum.in_kernel += counts.in_kernel;
-            for leaf in leaves.of(*slot) {
-                of_thread.add(*leaf);
-                of_process.add(*leaf);
+            for (leaf, samples) in runs.of(slot.0) {
+                of_thread.add(FrameId(leaf), samples);
             }
+            let top = of_thread.take(|function, samples| of_process.add(function, samples));
             people.threads.push(ThreadRow {
                 trend: trends.thread(*slot),
-                top_function: of_thread.take(functions),
+                top_function: top.map(&mut name),
                 ..thread_row(selection, *slot, counts)
             });
         }
@@ -48,7 +54,7 @@ pub(super) fn rows(selection: &Selection, functions: &Functions, trends: &Trends
         people.processes.push(ProcessRow {
             threads: group.len() as u32,
             trend: trends.process(id),
-            top_function: of_process.take(functions),
+            top_function: of_process.take(|_, _| {}).map(&mut name),
             ..process_row(selection, id, sum)
         });
     }
@@ -105,47 +111,6 @@ fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRo
     }
 }
 
-/// The function on top of each sample, thread after thread.
-struct Leaves {
-    /// With how many samples it stands for.
-    functions: Vec<(FunctionId, u64)>,
-    /// By thread: where its part begins and ends.
-    starts: Vec<u32>,
-    ends: Vec<u32>,
-}
-
-impl Leaves {
-    /// A counting sort by thread.
-    fn collect(selection: &Selection) -> Self {
-        let mut starts = vec![0u32; selection.threads.len()];
-        selection.visit(selection.stamps, |sample| {
-            starts[sample.thread.0 as usize] += 1;
-        });
-        let mut next = 0;
-        for start in &mut starts {
-            next += std::mem::replace(start, next);
-        }
-        let mut functions = vec![(NO_STACK, 0); next as usize];
-        let mut ends = starts.clone();
-        selection.visit(selection.stamps, |sample| {
-            let end = &mut ends[sample.thread.0 as usize];
-            let leaf = selection.leaf(selection.shape_of[sample.stack.0 as usize]);
-            functions[*end as usize] = (leaf, sample.weight);
-            *end += 1;
-        });
-        Self {
-            functions,
-            starts,
-            ends,
-        }
-    }
-
-    fn of(&self, slot: ThreadSlot) -> &[(FunctionId, u64)] {
-        let at = slot.0 as usize;
-        &self.functions[self.starts[at] as usize..self.ends[at] as usize]
-    }
-}
-
 /// Finds the most frequent function of a run, then of the next one.
 struct Top {
     counts: Vec<u64>,
@@ -161,7 +126,7 @@ impl Top {
     }
 
     #[inline]
-    fn add(&mut self, (function, samples): (FunctionId, u64)) {
+    fn add(&mut self, function: FunctionId, samples: u64) {
         let count = &mut self.counts[function.0 as usize];
         if *count == 0 {
             self.seen.push(function);
@@ -169,14 +134,14 @@ impl Top {
         *count += samples;
     }
 
-    /// The most frequent one; all counts are zero again afterwards.
-    fn take(&mut self, functions: &Functions) -> Option<Arc<str>> {
+    /// The most frequent one; all counts are told, and zero again afterwards.
+    fn take(&mut self, mut tell: impl FnMut(FunctionId, u64)) -> Option<FunctionId> {
         let counts = &mut self.counts;
         let count_of = |f: &FunctionId| (counts[f.0 as usize], Reverse(*f));
         let top = self.seen.iter().copied().max_by_key(count_of);
         for function in self.seen.drain(..) {
-            counts[function.0 as usize] = 0;
+            tell(function, std::mem::take(&mut counts[function.0 as usize]));
         }
-        functions.name(top?)
+        top
     }
 }

@@ -1,12 +1,13 @@
-//! Samples by group and stack, in the order of both: a table of counters where
-//! that is not too large, else by sorting.
+//! Samples by group and stack, in the order of both.
 
+use super::super::runs::Runs;
 use super::super::selection::Selection;
 use super::super::{Cancel, Cancelled};
 use std::collections::HashMap;
 
-/// Counters of the table: 32 MB.
-const CELLS_MAX: usize = 4 << 20;
+/// A group of fewer samples than that part of all stacks is sorted; of others
+/// all stacks are looked at.
+const SPARSE: usize = 8;
 
 /// Tells group, rank of the entry and samples of those that have some. `ranked`
 /// are the entries of the selection in their order.
@@ -18,7 +19,8 @@ pub(super) fn count(
     cancel: &Cancel,
     tell: impl FnMut(u32, u32, u64),
 ) -> Result<(), Cancelled> {
-    count_in(selection, ranked, group_of, groups, CELLS_MAX, cancel, tell)
+    let sparse = ranked.len() / SPARSE;
+    count_in(selection, ranked, group_of, groups, sparse, cancel, tell)
 }
 
 fn count_in(
@@ -26,47 +28,39 @@ fn count_in(
     ranked: &[u32],
     group_of: &[u32],
     groups: usize,
-    cells_max: usize,
+    sparse: usize,
     cancel: &Cancel,
     mut tell: impl FnMut(u32, u32, u64),
 ) -> Result<(), Cancelled> {
     cancel.check()?;
     let ranks = Ranks::new(selection, ranked);
-    if groups.saturating_mul(ranked.len()) > cells_max {
-        return sort(selection, &ranks, group_of, cancel, tell);
-    }
-    let mut cells = vec![0u64; groups * ranked.len()];
-    selection.visit(selection.stamps, |sample| {
-        let group = group_of[sample.thread.0 as usize] as usize;
-        let rank = ranks.of(sample.stack.0, sample.ending as u8) as usize;
-        cells[group * ranked.len() + rank] += sample.weight;
-    });
-    cancel.check()?;
-    for (group, row) in (0..).zip(cells.chunks(ranked.len().max(1))) {
-        let used = (0..).zip(row).filter(|(_, samples)| **samples > 0);
-        used.for_each(|(rank, samples)| tell(group, rank, *samples));
-    }
-    Ok(())
-}
-
-fn sort(
-    selection: &Selection,
-    ranks: &Ranks,
-    group_of: &[u32],
-    cancel: &Cancel,
-    mut tell: impl FnMut(u32, u32, u64),
-) -> Result<(), Cancelled> {
-    let mut keys: Vec<(u64, u64)> = Vec::new();
-    selection.visit(selection.stamps, |sample| {
-        let group = u64::from(group_of[sample.thread.0 as usize]);
-        let rank = u64::from(ranks.of(sample.stack.0, sample.ending as u8));
-        keys.push((group << 32 | rank, sample.weight));
-    });
-    cancel.check()?;
-    keys.sort_unstable();
-    for run in keys.chunk_by(|a, b| a.0 == b.0) {
-        let samples = run.iter().map(|(_, weight)| weight).sum();
-        tell((run[0].0 >> 32) as u32, run[0].0 as u32, samples);
+    let runs = Runs::collect(
+        selection,
+        groups,
+        |thread| group_of[thread.0 as usize],
+        |sample| ranks.of(sample.stack.0, sample.ending as u8),
+    );
+    let mut cells = vec![0u64; ranked.len()];
+    let mut few: Vec<(u32, u64)> = Vec::new();
+    for group in 0..groups as u32 {
+        cancel.check()?;
+        let run = runs.of(group);
+        if run.len() < sparse {
+            few.clear();
+            few.extend(run);
+            few.sort_unstable();
+            for same in few.chunk_by(|a, b| a.0 == b.0) {
+                let samples = same.iter().map(|(_, weight)| weight).sum();
+                if samples > 0 {
+                    tell(group, same[0].0, samples);
+                }
+            }
+            continue;
+        }
+        run.for_each(|(rank, weight)| cells[rank as usize] += weight);
+        for (rank, samples) in (0..).zip(&mut cells).filter(|(_, samples)| **samples > 0) {
+            tell(group, rank, std::mem::take(samples));
+        }
     }
     Ok(())
 }
@@ -113,7 +107,7 @@ mod tests {
     use crate::{Ending, NewSample, Query};
 
     #[test]
-    fn a_table_and_sorting_count_the_same() {
+    fn counting_and_sorting_give_the_same() {
         let mut store = store();
         for n in 0..500u64 {
             let frames = [frame(n % 7), frame(10 + n % 3)];
@@ -130,19 +124,19 @@ mod tests {
         let group_of: Vec<u32> = (0..selection.threads.len() as u32)
             .map(|at| at % 2)
             .collect();
-        let count = |cells_max| {
+        let count = |sparse| {
             let mut all = Vec::new();
             let tell = |group, rank, samples| all.push((group, rank, samples));
-            count_in(&selection, &ranked, &group_of, 2, cells_max, &cancel, tell).map(|()| all)
+            count_in(&selection, &ranked, &group_of, 2, sparse, &cancel, tell).map(|()| all)
         };
-        let counted = count(CELLS_MAX).unwrap();
-        assert_eq!(counted, count(0).unwrap());
+        let counted = count(0).unwrap();
+        assert_eq!(counted, count(usize::MAX).unwrap());
         assert_eq!(
             counted.iter().map(|(.., n)| *n).sum::<u64>(),
             selection.samples()
         );
         assert!(counted.len() > 40);
         cancel.cancel();
-        assert!(count(CELLS_MAX).is_err() && count(0).is_err());
+        assert!(count(usize::MAX).is_err() && count(0).is_err());
     }
 }
