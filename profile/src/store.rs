@@ -78,6 +78,17 @@ pub(crate) struct KnownStack {
     serial: u32,
 }
 
+/// What came of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// What to know its stack as, the next time.
+    Kept(KnownStack),
+    /// [`Store::stats`] counts why.
+    Refused,
+    /// The stack that was known has left: its frames have to be told again.
+    Forgotten,
+}
+
 /// What the store holds, and what it had to refuse.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreStats {
@@ -202,16 +213,16 @@ impl Store {
 
     /// Keeps a sample; `false` if it was refused, which [`Store::stats`] counts.
     pub fn add_sample(&mut self, sample: NewSample<'_>) -> bool {
-        self.add_sample_with(sample, None).is_some()
+        matches!(self.add_sample_with(sample, None), Added::Kept(_))
     }
 
-    /// As [`Store::add_sample`], for who has told the same frames before: then
-    /// they need not be looked up again. Gives what to tell the next time.
+    /// As [`Store::add_sample`]. Who has told the same frames before, and knows
+    /// as what, may leave them out: they are not looked at then.
     pub(crate) fn add_sample_with(
         &mut self,
         sample: NewSample<'_>,
         known: Option<KnownStack>,
-    ) -> Option<KnownStack> {
+    ) -> Added {
         let stamp = sample.time_ns / STAMP_NS;
         let second = stamp / STAMPS_PER_SECOND;
         if second > self.newest_second {
@@ -219,22 +230,24 @@ impl Store {
         }
         if second < self.oldest_wanted() {
             self.refused_late += 1;
-            return None;
+            return Added::Refused;
         }
         if self.is_full {
             self.refused_memory += 1;
-            return None;
+            return Added::Refused;
         }
 
         let depth = sample.frames.len().min(STACK_DEPTH_MAX);
-        let known = known.filter(|known| self.stacks.is_still(known.stack, known.serial));
         let stack = match known {
+            Some(known) if !self.stacks.is_still(known.stack, known.serial) => {
+                return Added::Forgotten;
+            }
             Some(known) => Some(known.stack),
             None => self.intern_stack(&sample.frames[..depth]),
         };
         let Some(stack) = stack else {
             self.refused_memory += 1;
-            return None;
+            return Added::Refused;
         };
         self.stacks.add_use(stack);
         let thread = self
@@ -257,7 +270,7 @@ impl Store {
         *begin = (*begin).min(sample.time_ns);
         let serial = self.stacks.serial(stack);
         self.check_memory_sometimes();
-        Some(KnownStack { stack, serial })
+        Added::Kept(KnownStack { stack, serial })
     }
 
     /// What burned the CPUs in the last `window` before `now_ns`.

@@ -7,7 +7,7 @@ use super::{MAGIC, VERSION};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
 use crate::reason;
-use crate::store::{KnownStack, STAMP_NS, STAMPS_PER_SECOND};
+use crate::store::{Added, KnownStack, STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
     Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
     SourceFrame, Store,
@@ -231,7 +231,7 @@ impl<R: Read> Reader<R> {
             if count != hows.0.len() as u64 || second > u64::MAX / 1_000_000_000 - 1 {
                 return Err(damaged("a second has more samples than there is room for"));
             }
-            let (mut centi, mut stack, mut shown) = (0i64, 0i64, None);
+            let (mut centi, mut stack) = (0i64, 0i64);
             for _ in 0..count {
                 centi = centi.wrapping_add(centis.signed()?);
                 stack = stack.wrapping_add(stacks.signed()?);
@@ -253,29 +253,28 @@ impl<R: Read> Reader<R> {
                 let (Some(ending), Ok(number), 0..100) = (ending, number, centi) else {
                     return Err(damaged("a sample that cannot be"));
                 };
-                if shown != Some(number) {
-                    self.tables.stack(number, &mut frames)?;
-                    shown = Some(number);
-                }
-                let known = self.known.get(number as usize).copied().flatten();
                 let stamp = second * STAMPS_PER_SECOND + centi as u64;
-                let added = store.add_sample_with(
-                    NewSample {
-                        time_ns: stamp * STAMP_NS,
-                        cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
-                        process: thread.process,
-                        tid: thread.tid,
-                        comm: &thread.comm,
-                        frames: &frames,
-                        kernel_frames: usize::from(how & 1),
-                        ending: *ending,
-                        weight,
-                    },
-                    known,
-                );
-                if added.is_some() && added != known {
+                let sample = NewSample {
+                    time_ns: stamp * STAMP_NS,
+                    cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
+                    process: thread.process,
+                    tid: thread.tid,
+                    comm: &thread.comm,
+                    frames: &[],
+                    kernel_frames: usize::from(how & 1),
+                    ending: *ending,
+                    weight,
+                };
+                let known = self.known.get(number as usize).copied().flatten();
+                if known.is_some() && store.add_sample_with(sample, known) != Added::Forgotten {
+                    continue;
+                }
+                self.tables.stack(number, &mut frames)?;
+                let frames = &frames;
+                let added = store.add_sample_with(NewSample { frames, ..sample }, None);
+                if let Added::Kept(known) = added {
                     self.known.resize(self.tables.stacks(), None);
-                    self.known[number as usize] = added;
+                    self.known[number as usize] = Some(known);
                 }
             }
         }
