@@ -3,183 +3,13 @@
 
 mod common;
 
+use common::perf_file::{File, USER_MARK, pairs, two_processes, words};
 use common::{TEXT_OF_PERF, limits, perf, select};
 use profile::formats::{self, FormatError, Opened};
 use profile::{Ending, FrameKind, NameState, Selection};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-const IP_TID_TIME_CHAIN_PERIOD: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8;
-const IDENTIFIER: u64 = 1 << 16;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const FREQUENCY: u64 = 1 << 10;
-
-const KERNEL_MARK: u64 = -128i64 as u64;
-const USER_MARK: u64 = -512i64 as u64;
-const TEXT: u64 = 0xffff_ffff_8100_0000;
-
-/// A file as perf writes it.
-struct File {
-    /// Type and config of each event; their ids are 1, 2 and so on.
-    events: Vec<(u32, u64)>,
-    records: Vec<u8>,
-    build_ids: Vec<u8>,
-}
-
-impl File {
-    fn new(events: &[(u32, u64)]) -> Self {
-        Self {
-            events: events.to_vec(),
-            records: Vec::new(),
-            build_ids: Vec::new(),
-        }
-    }
-
-    fn sample_type(&self) -> u64 {
-        match self.events.len() {
-            1 => IP_TID_TIME_CHAIN_PERIOD,
-            _ => IP_TID_TIME_CHAIN_PERIOD | IDENTIFIER,
-        }
-    }
-
-    fn record(out: &mut Vec<u8>, kind: u32, misc: u16, body: &[u8]) {
-        out.extend(kind.to_le_bytes());
-        out.extend(misc.to_le_bytes());
-        out.extend((8 + body.len() as u16).to_le_bytes());
-        out.extend(body);
-    }
-
-    /// With the trailer that says whose it is and when.
-    fn told(&mut self, kind: u32, misc: u16, time: u64, body: &[u8]) {
-        let mut body = body.to_vec();
-        body.resize(body.len().next_multiple_of(8), 0);
-        body.extend(words(&[7 << 32 | 7, time]));
-        if self.events.len() > 1 {
-            body.extend(words(&[1]));
-        }
-        Self::record(&mut self.records, kind, misc, &body);
-    }
-
-    fn comm(&mut self, pid: u32, tid: u32, time: u64, is_exec: bool, name: &str) {
-        let mut body = pairs(&[(pid, tid)]);
-        body.extend(name.as_bytes());
-        body.push(0);
-        self.told(3, u16::from(is_exec) << 13, time, &body);
-    }
-
-    fn mmap2(
-        &mut self,
-        pid: u32,
-        time: u64,
-        [start, len, offset]: [u64; 3],
-        file: &[u8; 24],
-        path: &str,
-    ) {
-        let mut body = pairs(&[(pid, pid)]);
-        body.extend(words(&[start, len, offset]));
-        body.extend(file);
-        body.extend(pairs(&[(5, 2)]));
-        body.extend(path.as_bytes());
-        body.push(0);
-        let misc = 2 | u16::from(file[0] > 0) << 14;
-        self.told(10, misc, time, &body);
-    }
-
-    fn kernel_map(&mut self, [start, len, offset]: [u64; 3], path: &str) {
-        let mut body = pairs(&[(u32::MAX, 0)]);
-        body.extend(words(&[start, len, offset]));
-        body.extend(path.as_bytes());
-        body.push(0);
-        self.told(1, 1, 0, &body);
-    }
-
-    fn sample(&mut self, id: u64, pid: u32, tid: u32, time: u64, period: u64, chain: &[u64]) {
-        let mut body = Vec::new();
-        if self.events.len() > 1 {
-            body.extend(words(&[id]));
-        }
-        let ip = chain.iter().find(|at| **at < -4095i64 as u64);
-        body.extend(words(&[ip.copied().unwrap_or(0)]));
-        body.extend(pairs(&[(pid, tid)]));
-        body.extend(words(&[time, period, chain.len() as u64]));
-        body.extend(words(chain));
-        Self::record(&mut self.records, 9, 2, &body);
-    }
-
-    fn round(&mut self) {
-        Self::record(&mut self.records, 68, 0, &[]);
-    }
-
-    fn build_id(&mut self, misc: u16, id: &[u8], path: &str) {
-        let mut body = pairs(&[(u32::MAX, 0)]);
-        body.truncate(4);
-        let mut padded = id.to_vec();
-        padded.resize(24, 0);
-        body.extend(padded);
-        body.extend(path.as_bytes());
-        body.resize(body.len() + 8 - body.len() % 8, 0);
-        Self::record(&mut self.build_ids, 67, misc, &body);
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let ids_at = 104;
-        let attributes_at = ids_at + 8 * self.events.len() as u64;
-        let attribute = 128 + 16u64;
-        let data_at = attributes_at + attribute * self.events.len() as u64;
-        let mut out = b"PERFILE2".to_vec();
-        out.extend(words(&[
-            104,
-            attribute,
-            attributes_at,
-            attribute * self.events.len() as u64,
-        ]));
-        out.extend(words(&[
-            data_at,
-            self.records.len() as u64,
-            0,
-            0,
-            1 << 2 | 1 << 3,
-            0,
-            0,
-            0,
-        ]));
-        (1..=self.events.len() as u64).for_each(|id| out.extend(words(&[id])));
-        for (number, (kind, config)) in (0..).zip(&self.events) {
-            let mut event = pairs(&[(*kind, 128)]);
-            event.extend(words(&[
-                *config,
-                997,
-                self.sample_type(),
-                0,
-                SAMPLE_ID_ALL | FREQUENCY,
-            ]));
-            event.resize(128, 0);
-            event.extend(words(&[ids_at + 8 * number, 8]));
-            out.extend(event);
-        }
-        out.extend(&self.records);
-        let features_at = out.len() as u64 + 32;
-        let host = [&8u32.to_le_bytes()[..], b"db-01\0\0\0"].concat();
-        out.extend(words(&[features_at, self.build_ids.len() as u64]));
-        out.extend(words(&[
-            features_at + self.build_ids.len() as u64,
-            host.len() as u64,
-        ]));
-        out.extend(&self.build_ids);
-        out.extend(host);
-        out
-    }
-}
-
-fn words(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn pairs(pairs: &[(u32, u32)]) -> Vec<u8> {
-    let halves = pairs.iter().flat_map(|(a, b)| [*a, *b]);
-    halves.flat_map(|half| half.to_le_bytes()).collect()
-}
 
 fn opened(bytes: &[u8]) -> Result<Opened, FormatError> {
     formats::read(bytes, limits())
@@ -196,57 +26,6 @@ fn places(selection: &Selection) -> BTreeMap<String, u64> {
         )
     })
     .collect()
-}
-
-fn with_id(id: &[u8]) -> [u8; 24] {
-    let mut file = [0; 24];
-    file[0] = id.len() as u8;
-    file[4..][..id.len()].copy_from_slice(id);
-    file
-}
-
-/// Two processes, one of which becomes another program; the records of one CPU
-/// come after newer ones of the other.
-fn two_processes() -> File {
-    let mut file = File::new(&[(1, 0)]);
-    file.kernel_map([TEXT, 0x100_0000, TEXT], "[kernel.kallsyms]_text");
-    file.kernel_map([0xffff_ffff_c000_0000, 0x1000, 0], "[xfs]");
-    file.comm(7, 7, 1, false, "sh (old)");
-    file.mmap2(7, 2, [0x40_0000, 0x10000, 0x1000], &[0; 24], "/bin/sh");
-    // Newer than what comes after it.
-    file.sample(1, 8, 8, 50_000_000, 1, &[USER_MARK, 0x50_0010]);
-    let fork = [pairs(&[(8, 7), (8, 7)]), words(&[10])].concat();
-    file.told(7, 0, 10, &fork);
-    file.sample(1, 8, 8, 11, 1, &[USER_MARK, 0x40_0010, 0x40_0021]);
-    file.round();
-    file.comm(8, 8, 20, true, "tool");
-    file.mmap2(
-        8,
-        21,
-        [0x50_0000, 0x1000, 0],
-        &with_id(&[0xcd; 20]),
-        "/usr/bin/tool",
-    );
-    file.sample(
-        1,
-        7,
-        7,
-        30,
-        1,
-        &[
-            KERNEL_MARK,
-            TEXT + 0x100,
-            TEXT + 0x201,
-            USER_MARK,
-            0x40_0010,
-        ],
-    );
-    file.sample(1, 7, 9, 31, 1, &[KERNEL_MARK, 0xffff_ffff_c000_0010]);
-    file.sample(1, 0, 0, 32, 1, &[KERNEL_MARK, TEXT + 0x100]);
-    file.round();
-    file.build_id(1, &[0xab; 20], "[kernel.kallsyms]");
-    file.build_id(2, &[0xef; 16], "/bin/sh");
-    file
 }
 
 #[test]
@@ -383,10 +162,6 @@ fn damaged_files_say_where() {
             Ok(after) => assert_eq!(why, "perf", "{:?}", after.notes),
         }
     }
-    let mut packed = File::new(&[(1, 0)]);
-    File::record(&mut packed.records, 81, 0, &[0; 16]);
-    let error = opened(&packed.bytes()).unwrap_err().to_string();
-    assert!(error.contains("compressed"), "{error}");
     let mut vast = File::new(&[(1, 0)]);
     vast.sample(1, 7, 7, 1, 1, &[1, 2]);
     let at = vast.records.len() - 24;
@@ -510,7 +285,12 @@ fn side_of(module: &str) -> &str {
 
 #[test]
 fn the_real_perf_counts_the_same() {
-    compare_with_perf(tempfile::tempdir().unwrap().path());
+    compare_with_perf(&[]);
+}
+
+#[test]
+fn the_real_perf_counts_the_same_in_what_it_packed() {
+    compare_with_perf(&["-z"]);
 }
 
 /// Shares of samples as perf adds them up.
@@ -519,12 +299,26 @@ fn report(file: &str, by: &str) -> Option<String> {
     perf(&[&["report", "-i", file], &flat[..], &["--sort", by]].concat())
 }
 
-fn compare_with_perf(folder: &Path) {
-    let path = folder.join("perf.data");
+fn compare_with_perf(options: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("perf.data");
     let file = path.to_str().unwrap();
     let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; od -c /proc/kallsyms | head -c 9000000 >/dev/null";
     let record = ["record", "-q", "-B", "-N", "-e", "cpu-clock", "-F", "999"];
-    let recorded = perf(&[&record[..], &["-g", "-o", file, "--", "sh", "-c", burn]].concat());
+    let recorded = perf(
+        &[
+            &record[..],
+            options,
+            &["-g", "-o", file, "--", "sh", "-c", burn],
+        ]
+        .concat(),
+    );
+    if !options.is_empty() && recorded.is_some() {
+        let header = perf(&["report", "-i", file, "--header-only"]);
+        if !header.is_some_and(|header| header.contains("compressed :")) {
+            return common::skipped("perf.data with -z: the perf here does not pack");
+        }
+    }
     let Some(theirs) = recorded.and_then(|_| report(file, "dso")) else {
         return;
     };

@@ -6,18 +6,20 @@
 //! the file has none; user addresses become file offsets by the mappings as
 //! they were, addresses of the kernel differences to its `_text`.
 //!
-//! Not read are records that perf packed (`-z`), and stacks that it only
-//! copied (`--call-graph dwarf`) are not walked: those keep one frame.
+//! Stacks that it only copied (`--call-graph dwarf`) are not walked: those keep
+//! one frame.
 //!
 //! - [`header`]: where things are, and features
 //! - [`attributes`]: what was sampled, and how records are laid out
 //! - [`record`]: records, one by one
+//! - [`packed`]: records that perf packed
 //! - [`machine`]: processes and what they had mapped
 //! - [`reader`]: records in the order of time, into a store
 
 mod attributes;
 mod header;
 mod machine;
+mod packed;
 mod reader;
 mod record;
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
+pub mod perf_file;
+
 use profile::formats::folded;
 use profile::{
     Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId,

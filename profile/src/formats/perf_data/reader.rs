@@ -6,6 +6,7 @@
 use super::attributes::Attributes;
 use super::header::{self, Features};
 use super::machine::Machine;
+use super::packed::Packed;
 use super::record::{self, Cursor, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
 use crate::formats::FormatError;
 use crate::formats::import::{Import, plain_ending};
@@ -43,6 +44,7 @@ struct Reader {
     /// Time, order in the file, head, body.
     waiting: Vec<(u64, Head, Vec<u8>)>,
     waiting_bytes: usize,
+    packed: Packed,
     /// The latest time of the rounds before this one, and with it.
     round_before: u64,
     round: u64,
@@ -60,6 +62,7 @@ impl Reader {
             features: Features::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
+            packed: Packed::default(),
             round_before: 0,
             round: 0,
             lost: 0,
@@ -102,8 +105,7 @@ impl Reader {
             raw.clear();
             input.take(8).read_to_end(&mut raw)?;
             if raw.len() < 8 {
-                self.flush(u64::MAX)?;
-                return Ok(raw.is_empty());
+                return Ok(self.end_records()? && raw.is_empty());
             }
             let len = u64::from(u16::from_le_bytes([raw[6], raw[7]]));
             let Some(body) = len.checked_sub(8) else {
@@ -113,7 +115,7 @@ impl Reader {
             };
             let there = input.take(body).read_to_end(&mut raw)? as u64;
             if there < body {
-                self.flush(u64::MAX)?;
+                self.end_records()?;
                 return Ok(false);
             }
             let (head, body) = Cursor(&raw).record()?;
@@ -149,11 +151,20 @@ impl Reader {
                 let len = Cursor(body).u64()?;
                 std::io::copy(&mut input.take(len), &mut std::io::sink())?;
             }
-            record::COMPRESSED | record::COMPRESSED2 => {
-                return Err(FormatError::Unsupported(
-                    "its records are compressed, which is not read: record without -z, or give the output of perf script",
-                ));
+            record::COMPRESSED => {
+                self.packed.push(body)?;
+                self.take_unpacked()?;
             }
+            record::COMPRESSED2 => {
+                // Padded, so it says how much of it counts.
+                let mut cursor = Cursor(body);
+                let len = usize::try_from(cursor.u64()?).unwrap_or(usize::MAX);
+                self.packed.push(cursor.take(len)?)?;
+                self.take_unpacked()?;
+            }
+            // What was packed before it comes after it: then the rounds say
+            // nothing of what may still come.
+            record::FINISHED_ROUND if self.packed.is_used() => {}
             record::FINISHED_ROUND => {
                 self.flush(self.round_before)?;
                 self.round_before = self.round;
@@ -162,6 +173,27 @@ impl Reader {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Only records of the kernel are packed.
+    fn take_unpacked(&mut self) -> Result<(), FormatError> {
+        let records = self.packed.take_records();
+        let mut records = Cursor(&records);
+        while !records.0.is_empty() {
+            let (head, body) = records.record()?;
+            if head.kind < record::HEADER_ATTR {
+                self.wait(head, body)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of the records; false if the last one is cut.
+    fn end_records(&mut self) -> Result<bool, FormatError> {
+        let is_whole = self.packed.end()?;
+        self.take_unpacked()?;
+        self.flush(u64::MAX)?;
+        Ok(is_whole && !self.packed.is_cut())
     }
 
     fn wait(&mut self, head: Head, body: &[u8]) -> Result<(), FormatError> {
