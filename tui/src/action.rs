@@ -35,8 +35,18 @@ pub enum Action {
     Invert,
     /// From a function to its page.
     Page,
-    /// From a page to the one of the selected row.
+    /// From a page to the one of the selected row; from code to what it calls.
     Follow,
+    /// From a function to its source text and instructions.
+    Code,
+    /// Source text, instructions, or both.
+    Layout,
+    /// How instructions are written.
+    Syntax,
+    HotNext,
+    HotPrevious,
+    /// The source text in an editor.
+    Edit,
     /// From a function to its place in the tree.
     Callers,
     CopyStack,
@@ -93,6 +103,8 @@ pub enum Scope {
     /// On the page of a function.
     Page,
     Time,
+    /// In the code of a function.
+    Code,
     /// In the flame graph and the map of time.
     Maps,
     /// In the tree and the flame graph.
@@ -119,12 +131,13 @@ impl Scope {
             Scope::People => matches!(view, View::Processes | View::Threads),
             Scope::FunctionRows => matches!(
                 view,
-                View::Functions | View::Tree | View::Flame | View::Page
+                View::Functions | View::Tree | View::Flame | View::Page | View::Code
             ),
             Scope::Tree => view == View::Tree,
             Scope::Flame => view == View::Flame,
             Scope::Page => view == View::Page,
             Scope::Time => view == View::Time,
+            Scope::Code => view == View::Code,
             Scope::Maps => matches!(view, View::Flame | View::Time),
             Scope::Calls => matches!(view, View::Tree | View::Flame),
         }

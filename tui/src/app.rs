@@ -15,11 +15,14 @@ use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use profile::FunctionId;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What views ask for, and when the answers are shown.
 mod answers;
+/// The code of functions.
+mod code;
 /// Keys, one mode at a time.
 mod keys;
 /// What is counted, and how far back one can go.
@@ -55,6 +58,8 @@ pub enum Event {
     Answer(Answer),
     /// What became of a [`Effect::Write`].
     Written(Written),
+    /// An editor was closed, or why none was opened.
+    Edited(Result<(), String>),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -77,6 +82,9 @@ pub enum Effect {
     CaptureMouse(bool),
     /// To be answered with [`Event::Written`].
     Write(WriteJob),
+    /// A file in the user's editor, at a line; to be answered with
+    /// [`Event::Edited`].
+    Edit(PathBuf, u32),
 }
 
 /// The view stands still; sampling goes on.
@@ -210,6 +218,10 @@ impl App {
                 self.hear_written(written);
                 Vec::new()
             }
+            Event::Edited(result) => {
+                self.hear_edited(result);
+                Vec::new()
+            }
             Event::Answer(answer) => {
                 self.hear(answer);
                 Vec::new()
@@ -259,6 +271,11 @@ impl App {
                 let page = &self.views.page;
                 let (found, rows) = page.found();
                 Some((page.find()?, (found, 0), rows))
+            }
+            View::Code => {
+                let code = &self.views.code;
+                let (found, rows) = code.found();
+                Some((code.find()?, (found, 0), rows))
             }
             View::Processes => of(&self.views.processes),
             View::Threads => of(&self.views.threads),
@@ -310,7 +327,7 @@ impl App {
                 }
             }
             // They come by themselves.
-            View::Tree | View::Flame | View::Page | View::Time => return,
+            View::Tree | View::Flame | View::Page | View::Time | View::Code => return,
             View::Processes => self.views.processes.update(report, sort),
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
@@ -332,6 +349,7 @@ impl App {
             }
             View::Tree => self.views.tree.resize(height),
             View::Page => self.views.page.resize(self.size.width, height),
+            View::Code => self.views.code.resize(self.size.width, height),
             View::Time => {
                 let rate_hz = self.shown.rate_hz;
                 self.views.time.resize(self.size.width, height, rate_hz);
@@ -348,11 +366,15 @@ impl App {
         if view == self.view {
             return self.refresh(true);
         }
+        let here = self.function_here();
         self.leave_view();
         self.release();
         self.view = view;
         self.refresh(true);
         self.enter_view();
+        if view == View::Code && self.linked.is_none() {
+            self.open_code_of(here);
+        }
     }
 
     fn go(&mut self, motion: Motion) {
@@ -365,6 +387,7 @@ impl App {
             View::Tree => self.views.tree.go(motion),
             View::Flame => self.views.flame.go(motion),
             View::Page => self.views.page.go(motion),
+            View::Code => self.views.code.go(motion),
             View::Time => self.views.time.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads.go(motion, report),
@@ -382,6 +405,7 @@ impl App {
             View::Tree => self.views.tree.select_line(line),
             View::Flame => self.views.flame.select_cell(column, line),
             View::Page => self.views.page.select_line(line),
+            View::Code => self.views.code.select_line(line),
             View::Time => self.views.time.select_cell(column, line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads.select_line(line, report),
@@ -412,6 +436,7 @@ impl App {
             View::Tree => self.views.tree.set_find(find),
             View::Flame => self.views.flame.set_find(find),
             View::Page => self.views.page.set_find(find),
+            View::Code => self.views.code.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads.set_find(find, report),
             View::Time | View::Health => {}
@@ -425,6 +450,7 @@ impl App {
             View::Tree => self.views.tree.select_found(down, including),
             View::Flame => self.views.flame.select_found(down, including),
             View::Page => self.views.page.select_found(down, including),
+            View::Code => self.views.code.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self.views.threads.select_found(down, including, report),
             View::Time | View::Health => None,
@@ -454,6 +480,7 @@ impl App {
             }
             View::Flame => Some(self.views.flame.selected()?.name.to_string()),
             View::Page => Some(self.views.page.selected_function()?.name.to_string()),
+            View::Code => self.views.code.text_here(),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads.selected(report)),
             View::Time | View::Health => None,
@@ -469,7 +496,7 @@ impl App {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
             View::Threads => self.views.threads.shift_column(by, report),
-            View::Tree | View::Flame | View::Page | View::Time | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
         }
     }
 
@@ -482,7 +509,7 @@ impl App {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
             View::Threads => self.views.threads.sort_by(column, report),
-            View::Tree | View::Flame | View::Page | View::Time | View::Health => {}
+            View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
         }
     }
 
@@ -495,7 +522,7 @@ impl App {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
             View::Flame => self.views.flame.invert(),
-            View::Page => {}
+            View::Page | View::Code => {}
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads.invert(report),
             View::Time | View::Health => {}

@@ -11,6 +11,7 @@ pub mod values;
 
 use crate::action::Keymap;
 use crate::calendar;
+use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use crate::screen::View;
@@ -91,6 +92,8 @@ pub struct Look {
     pub keymap: Keymap,
     /// What the configuration has wrong.
     pub complaints: Vec<Complaint>,
+    /// Where source text lies.
+    pub sources: SourceMap,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod app;
 mod batch;
 mod calendar;
 mod cli;
+mod code;
 mod commands;
 mod config;
 mod engine;

@@ -5,6 +5,7 @@
 
 use crate::action::Keymap;
 use crate::app::{App, Effect, Event};
+use crate::code::{FileLibrary, SourceMap};
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
 use crate::screen::{Detail, Notice, View};
@@ -25,12 +26,14 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The thread that answers the questions of views.
 mod answers;
+/// The user's editor, for a while.
+mod editor;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
 /// Files.
 mod writing;
 
-use answers::AnswerWorker;
+use answers::{AnswerWorker, NoLibrary};
 use signals::{Caught, Signals};
 use writing::Writing;
 
@@ -51,6 +54,8 @@ pub struct ScreenOptions {
     pub complaint: Option<String>,
     /// The window that the engine starts with.
     pub window: Span,
+    /// Where source text lies.
+    pub sources: SourceMap,
 }
 
 /// Why the screen was left.
@@ -105,11 +110,12 @@ pub async fn run(
         app,
         painter: Painter::new(size)?,
         writer: Writer::start()?,
-        reports: AnswerWorker::start("reports")?,
-        answers: AnswerWorker::start("answers")?,
+        reports: AnswerWorker::start("reports", NoLibrary)?,
+        answers: AnswerWorker::start("answers", NoLibrary)?,
+        codes: AnswerWorker::start("code", FileLibrary::new(options.sources))?,
         writing: Writing::new(),
         beside: Vec::new(),
-        input: EventStream::new(),
+        input: Some(EventStream::new()),
         signals,
         feed: Some(feed),
         control,
@@ -131,10 +137,13 @@ struct Run {
     /// For what the knobs ask for; views ask for more of it.
     reports: AnswerWorker,
     answers: AnswerWorker,
+    /// Reads files, which may take its time.
+    codes: AnswerWorker,
     writing: Writing,
     /// To be written before the next frame.
     beside: Vec<u8>,
-    input: EventStream,
+    /// Nothing while somebody else has the terminal.
+    input: Option<EventStream>,
     signals: Signals,
     /// Nothing any more once the engine has ended; its last snapshot stays.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
@@ -187,10 +196,11 @@ impl Run {
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
-                input = self.input.next() => Woken::Input(input),
+                input = next_input(&mut self.input) => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 answer = self.reports.answered() => Woken::Answer(answer),
                 answer = self.answers.answered() => Woken::Answer(answer),
+                answer = self.codes.answered() => Woken::Answer(answer),
                 written = self.writing.written() => Woken::Saved(written),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
@@ -262,7 +272,8 @@ impl Run {
     /// of this task: the stream keeps the first waker that it could not serve,
     /// and one that wakes nobody would cost the next key a tick.
     async fn waiting_input(&mut self) -> Option<Option<io::Result<Input>>> {
-        poll_fn(|context| match self.input.poll_next_unpin(context) {
+        let input = self.input.as_mut()?;
+        poll_fn(|context| match input.poll_next_unpin(context) {
             Poll::Ready(input) => Poll::Ready(Some(input)),
             Poll::Pending => Poll::Ready(None),
         })
@@ -293,6 +304,7 @@ impl Run {
                 Effect::Redraw => self.repaint()?,
                 Effect::Ask(question) => self.ask(question),
                 Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
+                Effect::Edit(path, line) => self.edit(&path, line).await?,
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);
@@ -307,6 +319,7 @@ impl Run {
     fn ask(&mut self, question: Question) {
         match question {
             Question::Report(_) => self.reports.ask(question),
+            Question::Code(_) => self.codes.ask(question),
             _ => self.answers.ask(question),
         }
     }
@@ -419,6 +432,13 @@ impl Milestones {
         if shown.report.completeness.named > 0 {
             self.first_names.get_or_insert(now);
         }
+    }
+}
+
+async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>> {
+    match input {
+        Some(input) => input.next().await,
+        None => pending().await,
     }
 }
 

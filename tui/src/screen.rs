@@ -4,6 +4,8 @@
 
 /// What is asked of the profile when a knob was turned.
 pub mod asking;
+/// Source text and instructions of one function.
+pub mod code;
 /// Which row is selected, and on which line of the screen it stays.
 pub mod cursor;
 /// The functions against a baseline.
@@ -64,17 +66,20 @@ pub enum View {
     Processes,
     Threads,
     Time,
+    /// Of one function.
+    Code,
     Health,
 }
 
 impl View {
-    pub const ALL: [View; 7] = [
+    pub const ALL: [View; 8] = [
         View::Functions,
         View::Tree,
         View::Flame,
         View::Processes,
         View::Threads,
         View::Time,
+        View::Code,
         View::Health,
     ];
 
@@ -86,6 +91,7 @@ impl View {
             View::Processes => '4',
             View::Threads => '5',
             View::Time => '6',
+            View::Code => '7',
             View::Health => '8',
         }
     }
@@ -99,6 +105,7 @@ impl View {
             View::Processes => "Proc",
             View::Threads => "Thread",
             View::Time => "Time",
+            View::Code => "Code",
             View::Health => "Health",
         }
     }
@@ -112,6 +119,7 @@ impl View {
             View::Processes => "Processes",
             View::Threads => "Threads",
             View::Time => "Time",
+            View::Code => "Code",
             View::Health => "Health",
         }
     }
@@ -157,6 +165,7 @@ pub struct Views {
     pub flame: flame::Flame,
     pub page: page::Page,
     pub time: time::Time,
+    pub code: code::Code,
     pub processes: table::Table<ProcessRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
@@ -249,4 +258,14 @@ pub enum Notice {
     NothingToWrite,
     /// Something in it was left out.
     Configuration(String),
+    /// There is no source text to edit.
+    NoSource,
+    NotEdited(String),
+    /// What is called is known, but no sample was in it.
+    Unsampled(String),
+    NothingCalled,
+    /// Which of the lines with many samples is selected; nothing: none has.
+    HotLine(Option<(usize, usize)>),
+    /// How instructions are written from now on.
+    Syntax(&'static str),
 }

@@ -111,6 +111,9 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
+/// Threads that parse strangers' files, and catch their own panics.
+const CAUGHT: [&str; 3] = ["naming", "lines", "code"];
+
 /// The message has to be readable, and the shell usable, after a panic.
 fn restore_on_panic() {
     static HOOK: Once = Once::new();
@@ -121,7 +124,7 @@ fn restore_on_panic() {
             // and costs one name.
             if thread::current()
                 .name()
-                .is_some_and(|name| !name.starts_with("naming"))
+                .is_some_and(|name| !CAUGHT.iter().any(|caught| name.starts_with(caught)))
             {
                 restore();
                 before(info);

@@ -14,6 +14,8 @@
 
 /// Every character as a plain one.
 mod ascii;
+/// The code of one function.
+mod code;
 /// The line on the selected row.
 mod detail;
 /// The functions against a baseline.
@@ -103,7 +105,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         View::Functions => functions::head_at(geometry.width, theme, x),
         View::Processes => processes::head_at(geometry.width, x),
         View::Threads => threads::head_at(geometry.width, x),
-        View::Tree | View::Flame | View::Page | View::Time | View::Health => None,
+        View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => None,
     }
 }
 
@@ -185,6 +187,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         View::Tree => tree::render(app, theme, frame, heads, body),
         View::Flame => flame::render(app, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),
+        View::Code => code::render(app, theme, frame, heads, body),
         View::Time => time::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),

@@ -61,6 +61,13 @@ fn defaults() -> Vec<Binding> {
         "follow"         Page         Follow                              => "enter",           "its page",   "the page of this one";
         "callers-tree"   Page         Callers                             => "t",               "tree",       "the callers as a tree";
         "copy-stack"     Page         CopyStack                           => "Y",               "copy stack", "copy the heaviest stack";
+        "follow"         Code         Follow                              => "enter",           "follow",     "the code that it calls";
+        "hot-next"       Code         HotNext                             => "}",               "hot",        "next hot line";
+        "hot-previous"   Code         HotPrevious                         => "{",               "",           "hot line before";
+        "layout"         Code         Layout                              => "o",               "layout",     "source, assembly, both";
+        "edit"           Code         Edit                                => "e",               "edit",       "the line in $EDITOR";
+        "page"           Code         Page                                => "p",               "page",       "the function's page";
+        "syntax"         Code         Syntax                              => "A",               "",           "AT&T or Intel syntax";
         "open"           Tree         Fold(FoldAction::Open)              => "right l +",       "open",       "open; open: down";
         "close"          Tree         Fold(FoldAction::Close)             => "left h -",        "close",      "close; closed: row above";
         "open-or-close"  Tree         Fold(FoldAction::Toggle)            => "enter",           "",           "open or close";
@@ -76,6 +83,7 @@ fn defaults() -> Vec<Binding> {
         "invert"         Calls        Invert                              => "I",               "invert",     "callers or callees first";
         "narrow"         People       Narrow                              => "enter",           "narrow",     "only it, or what is marked";
         "mark-row"       People       MarkRow                             => "v",               "mark",       "mark, to narrow to several";
+        "code"           FunctionRows Code                                => "a",               "code",       "its source and assembly";
         "focus"          FunctionRows Filter(FilterAction::Focus)         => "f",               "focus",      "only stacks with it";
         "exclude"        FunctionRows Filter(FilterAction::Exclude)       => "x",               "exclude",    "no stacks with it";
         "hide"           FunctionRows Filter(FilterAction::Hide)          => "H",               "",           "hide it, charge its caller";
@@ -107,6 +115,7 @@ fn defaults() -> Vec<Binding> {
         "view-processes" Everywhere   View(View::Processes)               => "4",               "",           "processes";
         "view-threads"   Everywhere   View(View::Threads)                 => "5",               "",           "threads";
         "view-time"      Everywhere   View(View::Time)                    => "6",               "",           "time";
+        "view-code"      Everywhere   View(View::Code)                    => "7",               "",           "source and assembly";
         "view-health"    Everywhere   View(View::Health)                  => "8",               "",           "what is missing and why";
         "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
         "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "view before";

@@ -13,6 +13,7 @@ impl App {
             View::Flame => Question::Flame(self.views.flame.question(&self.shown)?),
             View::Page => Question::Page(self.views.page.question(&self.shown)?),
             View::Time => Question::Time(self.views.time.question(&self.shown)?),
+            View::Code => Question::Code(self.views.code.question(&self.shown)?),
             View::Functions | View::Processes | View::Threads | View::Health => return None,
         };
         Some(Effect::Ask(question))
@@ -26,6 +27,7 @@ impl App {
             Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
             Answer::Page(answer) => self.views.page.receive(answer, is_calm),
             Answer::Time(answer) => self.views.time.receive(answer, is_calm),
+            Answer::Code(answer) => self.views.code.receive(answer, is_calm),
         };
         if is_shown {
             self.calm.sorted(self.now);
@@ -41,6 +43,7 @@ impl App {
                 View::Flame => self.views.flame.take_waiting(),
                 View::Page => self.views.page.take_waiting(),
                 View::Time => self.views.time.take_waiting(),
+                View::Code => self.views.code.take_waiting(),
                 View::Functions | View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
@@ -55,6 +58,7 @@ impl App {
             View::Flame => self.views.flame.release(),
             View::Page => self.views.page.release(),
             View::Time => self.views.time.release(),
+            View::Code => self.views.code.release(),
             View::Functions | View::Processes | View::Threads | View::Health => {}
         }
     }

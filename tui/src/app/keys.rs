@@ -47,7 +47,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::View(view) => app.open(view),
         Action::NextView => app.open(app.view.next()),
         Action::PreviousView => app.open(app.view.previous()),
-        Action::Find | Action::Callers | Action::Page if app.difference().is_some() => {
+        Action::Find | Action::Callers | Action::Page | Action::Code
+            if app.difference().is_some() =>
+        {
             app.detail = Detail::Notice(Notice::NotInDifference);
         }
         Action::Find => open_find(app),
@@ -59,6 +61,11 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Freeze => app.freeze_or_go_on(),
         Action::Explain => app.detail = Detail::Explain,
         Action::Page => app.open_page(),
+        Action::Code => app.open_code(),
+        Action::Layout => app.views.code.next_layout(),
+        Action::Syntax => app.next_syntax(),
+        Action::HotNext => app.go_hot(true),
+        Action::HotPrevious => app.go_hot(false),
         Action::Follow => app.follow(),
         Action::Callers => app.open_callers(),
         Action::Fold(action) => app.fold(action),
@@ -98,6 +105,7 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Suspend => vec![Effect::Suspend],
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(app, App::selected_name),
+        Action::Edit => app.edit(),
         Action::CopyStack => copy(app, |app| app.views.page.stack()),
         Action::Mouse => {
             app.mouse = !app.mouse;

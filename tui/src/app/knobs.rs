@@ -73,6 +73,7 @@ impl App {
             knobs: self.knobs.clone(),
             functions: self.views.functions.place(),
             page: self.views.page.place(),
+            code: self.views.code.place(),
             processes: self.views.processes.place(),
             threads: self.views.threads.place(),
         }
@@ -99,6 +100,9 @@ impl App {
         self.views.threads.return_to(place.threads);
         if let Some(page) = place.page {
             self.views.page.open(page);
+        }
+        if let Some(code) = place.code {
+            self.views.code.return_to(code);
         }
         // Nothing is carried along: it was left like that.
         if place.view != self.view {
@@ -359,6 +363,11 @@ impl App {
             }
             View::Page => {
                 let function = self.views.page.selected_function()?;
+                (function.role == Role::Function)
+                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
+            }
+            View::Code => {
+                let function = &self.views.code.answer()?.function;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }

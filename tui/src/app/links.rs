@@ -13,6 +13,7 @@ impl App {
             View::Tree => self.linked = self.views.tree.side().held_function(),
             View::Flame => self.linked = self.views.flame.held_function(),
             View::Page => self.linked = self.views.page.function(),
+            View::Code => self.linked = self.views.code.function().or(self.linked),
             // Functions are not selected there, and none is forgotten.
             View::Processes | View::Threads | View::Time | View::Health => {}
         }
@@ -39,12 +40,15 @@ impl App {
             View::Flame if is_other(self.views.flame.held_function()) => {
                 self.views.flame.look_for(function);
             }
+            View::Code if is_other(self.views.code.function()) => {
+                self.views.code.open(function);
+            }
             _ => {}
         }
     }
 
     /// The name that an older function goes by now.
-    fn current(&self, id: FunctionId) -> FunctionId {
+    pub(super) fn current(&self, id: FunctionId) -> FunctionId {
         let owner = self.shown.report.owners.get(id.0 as usize);
         owner.copied().unwrap_or(id)
     }

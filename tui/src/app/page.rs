@@ -16,6 +16,7 @@ impl App {
             View::Tree => self.views.tree.selected()?.function_id(),
             View::Flame => Some(self.views.flame.selected()?.function.as_ref()?.id),
             View::Page => self.views.page.function(),
+            View::Code => self.views.code.function(),
             View::Processes | View::Threads | View::Time | View::Health => None,
         }
     }
@@ -29,6 +30,9 @@ impl App {
     }
 
     pub(super) fn follow(&mut self) {
+        if self.view == View::Code {
+            return self.follow_call();
+        }
         let before = self.place();
         if let Follow::Page(function) = self.views.page.follow() {
             self.history.leave(before);

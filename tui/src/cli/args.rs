@@ -1,6 +1,8 @@
 //! The words as clap sees them. Every option's text for `--help` is its doc
 //! comment.
 
+use crate::code::source_map::Mapping;
+
 use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -188,6 +190,9 @@ pub struct LookArgs {
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,
+    /// Source text that was compiled below FROM lies below TO; may be given more than once
+    #[arg(long = "source-map", value_name = "FROM=TO", help_heading = "Output")]
+    pub source_maps: Vec<Mapping>,
 }
 
 #[derive(Debug, Args)]

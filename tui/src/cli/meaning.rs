@@ -10,6 +10,7 @@ use super::{
     ResolveConfig, SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec,
     Theme, values::Ids,
 };
+use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -140,6 +141,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         start: settings.start.unwrap_or_default(),
         keymap: settings.keymap,
         complaints,
+        sources: SourceMap::new(words.source_maps.iter().cloned()),
     }
 }
 

@@ -244,6 +244,7 @@ pub fn screen_options(look: &Look, window: Span) -> ScreenOptions {
             count => format!("{what} (and {} more)", count - 1),
         }),
         window,
+        sources: look.sources.clone(),
     }
 }
 

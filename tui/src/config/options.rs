@@ -64,7 +64,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "view",
         key: "start",
         default: "\"functions\"",
-        help: "the view that opens: functions, tree, flame, processes, threads, time, health",
+        help: "the view that opens: functions, tree, flame, processes, threads, time, code, health",
         read: |settings, text| put(&mut settings.start, view(text)),
         show: |settings| {
             settings

@@ -1,10 +1,13 @@
 //! The thread that answers questions, so that the screen never waits for one.
 
+use crate::code::{Body, Library, Wanted};
 use crate::screen::question::{Answer, Question};
 use profile::Cancel;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Answers one question at a time; a new one gives up the one before.
@@ -17,12 +20,12 @@ pub struct AnswerWorker {
 
 impl AnswerWorker {
     /// The thread ends with the worker's owner.
-    pub fn start(name: &str) -> io::Result<Self> {
+    pub fn start(name: &str, library: impl Library + Send + 'static) -> io::Result<Self> {
         let (questions, asked) = channel();
         let (answer, answers) = mpsc::unbounded_channel();
         Builder::new()
             .name(name.into())
-            .spawn(move || work(&asked, &answer))?;
+            .spawn(move || work(&asked, &answer, library))?;
         Ok(AnswerWorker {
             questions,
             answers,
@@ -52,12 +55,44 @@ impl Drop for AnswerWorker {
     }
 }
 
-fn work(questions: &Receiver<(Question, Cancel)>, answers: &mpsc::UnboundedSender<Answer>) {
-    while let Ok((question, cancel)) = questions.recv() {
-        if let Some(answer) = question.answer(&cancel)
-            && answers.send(answer).is_err()
-        {
-            return;
+/// For those who are asked for no code.
+#[derive(Debug)]
+pub struct NoLibrary;
+
+impl Library for NoLibrary {
+    fn body(&mut self, _: &Wanted) -> Arc<Body> {
+        Arc::default()
+    }
+}
+
+/// After that long without a question, what was only kept for the next one goes.
+const REST_AFTER: Duration = Duration::from_secs(20);
+
+fn work(
+    questions: &Receiver<(Question, Cancel)>,
+    answers: &mpsc::UnboundedSender<Answer>,
+    mut library: impl Library,
+) {
+    let mut is_rested = true;
+    loop {
+        let next = match is_rested {
+            true => questions.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => questions.recv_timeout(REST_AFTER),
+        };
+        match next {
+            Ok((question, cancel)) => {
+                is_rested = false;
+                if let Some(answer) = question.answer(&mut library, &cancel)
+                    && answers.send(answer).is_err()
+                {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                library.rest();
+                is_rested = true;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use rustix::process::Signal as Number;
 use std::io;
+use std::task::{Context, Poll, Waker};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub struct Signals {
@@ -39,6 +40,15 @@ impl Signals {
             _ = self.interrupt.recv() => Caught::End(SignalKind::interrupt().as_raw_value()),
             _ = self.stop.recv() => Caught::Stop,
             _ = self.go_on.recv() => Caught::Continue,
+        }
+    }
+
+    /// Those that were meant for somebody else who had the terminal: ^C there is
+    /// not ^C here.
+    pub fn forget(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        for signal in [&mut self.interrupt, &mut self.stop, &mut self.go_on] {
+            while matches!(signal.poll_recv(&mut context), Poll::Ready(Some(()))) {}
         }
     }
 

@@ -61,6 +61,17 @@ const PAGE_WORDS: &[(&str, &str)] = &[
     ("", "side adds up to all of it"),
 ];
 
+const CODE_WORDS: &[(&str, &str)] = &[
+    ("SELF%", "of samples in its code, or"),
+    ("", "in what was inlined there"),
+    ("LINE", "of its file; +0x: from the"),
+    ("", "function's start"),
+    ("skid", "a sample may belong to the"),
+    ("", "instruction before"),
+    ("->", "called from there; with"),
+    ("", "what that called itself"),
+];
+
 const TIME_WORDS: &[(&str, &str)] = &[
     ("column", "one second"),
     ("row", "a part of the second: what"),
@@ -95,6 +106,7 @@ pub fn columns(keymap: &Keymap, view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
         View::Flame => FLAME_WORDS,
         View::Page => PAGE_WORDS,
         View::Time => TIME_WORDS,
+        View::Code => CODE_WORDS,
         _ => &[],
     };
     left.extend(words.iter().map(|(word, text)| entry(word, text)));

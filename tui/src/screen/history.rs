@@ -2,6 +2,7 @@
 //! something can go back, and forth again, and finds it as it was left.
 
 use super::View;
+use super::code::Place as CodePlace;
 use super::knobs::Knobs;
 use super::page::Place as PagePlace;
 use super::table::Place as TablePlace;
@@ -17,6 +18,7 @@ pub struct Place {
     pub knobs: Knobs,
     pub functions: TablePlace<FunctionRow>,
     pub page: Option<PagePlace>,
+    pub code: Option<CodePlace>,
     pub processes: TablePlace<ProcessRow>,
     pub threads: TablePlace<ThreadRow>,
 }

@@ -3,9 +3,11 @@
 //! sample of the window, and only while somebody looks at the view.
 
 use super::asking::{ReportAnswer, ReportQuestion};
+use super::code::{CodeAnswer, CodeWanted};
 use super::page::PageAnswer;
 use super::time::{TimeAnswer, TimeWanted};
 use super::tree::{TreeAnswer, TreeWanted};
+use crate::code::Library;
 use crate::snapshot::Snapshot;
 use profile::{Cancel, FunctionId, Query, Selection, View};
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub enum Question {
     Flame(Ask<TreeWanted>),
     Page(Ask<FunctionId>),
     Time(Ask<TimeWanted>),
+    Code(Ask<CodeWanted>),
 }
 
 /// What was found, with the key that it was asked by.
@@ -29,17 +32,19 @@ pub enum Answer {
     Flame(Arc<TreeAnswer>),
     Page(Arc<PageAnswer>),
     Time(Arc<TimeAnswer>),
+    Code(Arc<CodeAnswer>),
 }
 
 impl Question {
-    /// Nothing if it was cancelled.
-    pub fn answer(self, cancel: &Cancel) -> Option<Answer> {
+    /// Nothing if it was cancelled. Code comes from the library.
+    pub fn answer(self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
         Some(match self {
             Question::Report(question) => Answer::Report(Arc::new(question.answer(cancel)?)),
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Page(ask) => Answer::Page(Arc::new(PageAnswer::new(ask, cancel)?)),
             Question::Time(ask) => Answer::Time(Arc::new(TimeAnswer::new(ask, cancel)?)),
+            Question::Code(ask) => Answer::Code(Arc::new(CodeAnswer::new(ask, library, cancel)?)),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::theme::Theme;
 use super::{
-    difference, explain, flame, footer, functions, page, processes, text, time, tree, units,
+    code, difference, explain, flame, footer, functions, page, processes, text, time, tree, units,
 };
 use crate::app::App;
 use crate::screen::geometry::Geometry;
@@ -60,6 +60,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
         View::Tree => tree::detail(app, width, theme),
         View::Flame => flame::words::detail(app, width),
         View::Page => page::words::detail(app, width),
+        View::Code => code::words::detail(app, width),
         View::Time => time::words::detail(app, width),
         View::Processes => app
             .views
@@ -190,6 +191,16 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
         Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),
         Notice::Mouse(false) => "mouse off: the terminal selects text again; M: on".into(),
+        Notice::NoSource => "there is no source text here that could be edited".into(),
+        Notice::NotEdited(why) => format!("not edited: {why}"),
+        Notice::Unsampled(name) => format!("no sample in this window was in {name}"),
+        Notice::NothingCalled => "nothing is called from this row".into(),
+        Notice::HotLine(None) => "no sample hit here".into(),
+        Notice::HotLine(Some((position, count))) => {
+            let count = units::counted(*count as u64, "hot row");
+            format!("{position} of {count}: those with 5% of it or more   {{ }}: others")
+        }
+        Notice::Syntax(name) => format!("instructions in {name} syntax   A: the other"),
         Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
         Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),

@@ -1,6 +1,6 @@
 //! A number *explained*: what was counted, and out of what.
 
-use super::{flame, page, time, tree, units};
+use super::{code, flame, page, time, tree, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
@@ -16,6 +16,7 @@ pub fn sentence(app: &App) -> String {
         View::Tree => tree::explain(app),
         View::Flame => flame::words::explain(app),
         View::Page => page::words::explain(app),
+        View::Code => code::words::explain(app),
         View::Time => time::words::explain(app),
         View::Processes => process(app),
         View::Threads => thread(app),

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 /// Many stacks.
 mod bush;
+/// Source text and instructions.
+mod code;
 /// A profile with stacks.
 mod tree;
 
 pub use bush::bush;
+pub use code::MadeUp;
 pub use tree::tree_step;
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[

@@ -149,7 +149,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Threads => "thread",
         View::Tree => "open row",
         View::Flame => "frame here",
-        View::Page => "row here",
+        View::Page | View::Code => "row here",
         View::Time => "second",
         View::Health => "line",
     };
@@ -158,7 +158,7 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         _ => units::counted(rows as u64, noun),
     };
     // Rows of the tree hold one another: their samples do not add up.
-    if matches!(app.view, View::Tree | View::Page) {
+    if matches!(app.view, View::Tree | View::Page | View::Code) {
         return format!("in {rows}");
     }
     format!(

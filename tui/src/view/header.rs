@@ -3,7 +3,7 @@
 
 use super::fit::{Segment, fit};
 use super::theme::Theme;
-use super::{text, units};
+use super::{code, text, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::knobs::{Unit, Window};
@@ -193,6 +193,11 @@ fn scope(app: &App) -> [String; 2] {
     }
     let narrowed = app.knobs.scope.iter();
     crumbs.extend(narrowed.map(|part| text::clean(&part.words).into_owned()));
+    if app.view == View::Code
+        && let Some(answer) = app.views.code.answer()
+    {
+        crumbs.push(text::cut_middle(&answer.function.name, 40).into_owned());
+    }
     let inside = match &crumbs[..] {
         [only] | [_, only] => only.clone(),
         [.., last] => format!("… › {last}"),
@@ -286,6 +291,12 @@ fn trust(app: &App) -> Vec<Segment> {
             ],
         ),
         lost(report.samples, health.lost),
+    ];
+    if app.view == View::Code && app.views.code.answer().is_some() {
+        segments.extend(code::words::trust(app));
+        return segments;
+    }
+    segments.extend([
         Segment::new(
             5,
             [
@@ -306,7 +317,7 @@ fn trust(app: &App) -> Vec<Segment> {
                 format!("sym {named}"),
             ],
         ),
-    ];
+    ]);
     if app.shown.recording.is_none() {
         segments.push(own_cost(&app.shown));
     }

@@ -1,7 +1,7 @@
 //! Pictures of the screen, compared with the ones in `snapshots/`; to accept
 //! new ones, run the tests with `PROFTOP_UPDATE_SNAPSHOTS=1`.
 
-use super::fixture::{first_samples, postgres, step};
+use super::fixture::{MadeUp, first_samples, postgres, step};
 use super::rules;
 use super::theme::{Charset, Palette, Theme};
 use crate::app::{App, Effect, Event};
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// What goes to the terminal.
 mod bytes;
+/// The code of a function.
+mod code;
 /// The flame graph.
 mod flame;
 /// What is counted, and recordings.
@@ -70,7 +72,8 @@ impl Hand {
             let Effect::Ask(question) = self.effects.remove(at) else {
                 unreachable!("it is one");
             };
-            let answer = question.answer(&Cancel::new()).expect("nobody cancels it");
+            let answer = question.answer(&mut MadeUp, &Cancel::new());
+            let answer = answer.expect("nobody cancels it");
             let more = self.app.update(Event::Answer(answer), self.now);
             self.effects.extend(more);
         }

@@ -1,0 +1,179 @@
+//! Machine code as *instructions*. Only x86-64 is known here; of other machines
+//! there is source text alone.
+
+use super::Place;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, IntelFormatter};
+use std::sync::Arc;
+
+/// What is decoded of one function. The longest that people write are a tenth
+/// of it.
+pub const BYTES_MAX: u64 = 256 << 10;
+
+/// How instructions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    #[default]
+    Att,
+    Intel,
+}
+
+impl Syntax {
+    pub fn other(self) -> Self {
+        match self {
+            Syntax::Att => Syntax::Intel,
+            Syntax::Intel => Syntax::Att,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Syntax::Att => "AT&T",
+            Syntax::Intel => "Intel",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Instruction {
+    /// Where it is in the file.
+    pub offset: u64,
+    decoded: iced_x86::Instruction,
+    /// Its line as one of the function.
+    pub place: Option<Place>,
+    /// What was inlined there, innermost first: `add (math.h:12)`.
+    pub inlined: Option<Arc<str>>,
+    /// Where it goes to, if that has a name.
+    pub target: Option<Arc<str>>,
+}
+
+impl Instruction {
+    pub fn contains(&self, offset: u64) -> bool {
+        offset
+            .checked_sub(self.offset)
+            .is_some_and(|within| within < self.decoded.len().max(1) as u64)
+    }
+
+    pub fn is_call(&self) -> bool {
+        let flow = self.decoded.flow_control();
+        matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+    }
+
+    /// The link address that it calls or jumps to, if that is written in it.
+    pub fn branch(&self) -> Option<u64> {
+        let flow = self.decoded.flow_control();
+        let is_near = matches!(
+            flow,
+            FlowControl::Call | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+        );
+        let target = self.decoded.near_branch_target();
+        (is_near && target != 0).then_some(target)
+    }
+
+    /// As the assembler would read it; where it goes to by name.
+    pub fn text(&self, syntax: Syntax) -> String {
+        let mut text = String::new();
+        match syntax {
+            Syntax::Att => self.write(&mut GasFormatter::new(), &mut text),
+            Syntax::Intel => self.write(&mut IntelFormatter::new(), &mut text),
+        }
+        text
+    }
+
+    fn write(&self, formatter: &mut dyn Formatter, text: &mut String) {
+        let options = formatter.options_mut();
+        options.set_uppercase_hex(false);
+        options.set_hex_prefix("0x");
+        options.set_hex_suffix("");
+        options.set_small_hex_numbers_in_decimal(false);
+        options.set_first_operand_char_index(7);
+        options.set_space_after_operand_separator(false);
+        options.set_branch_leading_zeros(false);
+        options.set_rip_relative_addresses(true);
+        match &self.target {
+            Some(target) if self.branch().is_some() => {
+                formatter.format_mnemonic(&self.decoded, text);
+                let padding = 7usize.saturating_sub(text.len()).max(1);
+                text.push_str(&" ".repeat(padding));
+                text.push_str(target);
+            }
+            _ => formatter.format(&self.decoded, text),
+        }
+    }
+}
+
+/// The instructions of code that lies at `offset` in its file, and is linked to
+/// `address`. Bytes that are none are one byte each.
+pub fn decode(bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut instructions = Vec::new();
+    while decoder.can_decode() {
+        let position = decoder.position();
+        let mut decoded = decoder.decode();
+        if decoded.is_invalid() {
+            // The next byte may begin a good one.
+            decoded.set_len(1);
+            if decoder.set_position(position + 1).is_err() {
+                break;
+            }
+            decoder.set_ip(address.wrapping_add(position as u64 + 1));
+        }
+        instructions.push(Instruction {
+            offset: offset.wrapping_add(position as u64),
+            decoded,
+            place: None,
+            inlined: None,
+            target: None,
+        });
+    }
+    instructions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn both_ways_of_writing() {
+        // mov 0x18(%rbx,%rax,4),%ecx; test; jne back; call.
+        let bytes = [
+            0x8b, 0x4c, 0x83, 0x18, 0xf7, 0xc1, 0x00, 0x80, 0x01, 0x00, 0x75, 0xf4, 0xe8, 0, 0, 0,
+            0,
+        ];
+        let mut code = decode(&bytes, 0x40, 0x1040);
+        code[3].target = Some("PinBuffer".into());
+        let text = |syntax| code.iter().map(|i| i.text(syntax)).collect::<Vec<_>>();
+        assert_eq!(
+            text(Syntax::Att),
+            [
+                "mov    0x18(%rbx,%rax,4),%ecx",
+                "test   $0x18000,%ecx",
+                "jne    0x1040",
+                "call   PinBuffer"
+            ]
+        );
+        assert_eq!(text(Syntax::Intel)[0], "mov    ecx,[rbx+rax*4+0x18]");
+        assert_eq!(text(Syntax::Intel)[3], "call   PinBuffer");
+        assert_eq!(code[2].branch(), Some(0x1040));
+        assert!(code[3].is_call() && !code[2].is_call());
+        assert!(code[1].contains(0x49) && !code[1].contains(0x4a));
+    }
+
+    proptest! {
+        /// Whatever the bytes are, every one of them is in one instruction.
+        #[test]
+        fn any_bytes_are_decoded(bytes in prop::collection::vec(any::<u8>(), 0..300), offset in any::<u32>()) {
+            let code = decode(&bytes, offset.into(), u64::MAX - 20);
+            let mut next = u64::from(offset);
+            for instruction in &code {
+                prop_assert_eq!(instruction.offset, next);
+                prop_assert!(instruction.contains(next));
+                for syntax in [Syntax::Att, Syntax::Intel] {
+                    prop_assert!(!instruction.text(syntax).is_empty());
+                }
+                next += instruction.decoded.len() as u64;
+            }
+            prop_assert_eq!(next, u64::from(offset) + bytes.len() as u64);
+        }
+    }
+}

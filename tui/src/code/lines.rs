@@ -1,0 +1,72 @@
+//! Which functions an address stands for, by debug information or by what a Go
+//! program tells of itself.
+
+use crate::engine::shown;
+use std::sync::Arc;
+use symbolize::{ElfSymbols, FileOffset, FileSource, Lines, Symbolizer, sanitize};
+
+/// A function at an address, and its line; safe to print.
+#[derive(Debug)]
+pub struct Frame {
+    pub function: String,
+    /// Empty if it is not known.
+    pub file: String,
+    /// 0 if it is not known.
+    pub line: u32,
+}
+
+/// Where the lines of one file come from.
+#[derive(Debug)]
+pub enum LineSource {
+    Debug(Arc<Lines>),
+    /// The file's own symbols have them.
+    Go,
+    /// There are none, for that reason.
+    None(String),
+}
+
+impl LineSource {
+    pub fn new(symbolizer: &Symbolizer, symbols: &ElfSymbols, source: FileSource<'_>) -> Self {
+        if symbols.go().is_some() {
+            return LineSource::Go;
+        }
+        match symbolizer.lines(source) {
+            Ok(Some(lines)) => LineSource::Debug(lines),
+            Ok(None) => LineSource::None("it has no debug information (gcc, clang: -g)".into()),
+            Err(symbolize::Reason::Refused) => {
+                LineSource::None("its debug information is too large to be read here".into())
+            }
+            Err(reason) => {
+                let why = reason.explain().trim_end_matches('.');
+                LineSource::None(format!("its debug information cannot be read: {why}"))
+            }
+        }
+    }
+
+    /// Innermost first; the last is the function whose code it is.
+    pub fn find(&self, symbols: &ElfSymbols, offset: FileOffset) -> Vec<Frame> {
+        match self {
+            LineSource::Debug(lines) => {
+                lines.find(offset).map_or_else(Vec::new, |(table, addr)| {
+                    let frame = |frame: symbolize::table::SourceFrame<'_>| Frame {
+                        function: frame.function.map_or_else(String::new, shown),
+                        file: sanitize(&frame.path()).into_owned(),
+                        line: frame.line,
+                    };
+                    table.find(addr).map(frame).collect()
+                })
+            }
+            LineSource::Go => {
+                let addr = symbols.segments().to_link(offset);
+                let found = symbols.go().zip(addr).map(|(go, addr)| go.find(addr));
+                let frame = |frame: symbolize::GoFrame| Frame {
+                    function: sanitize(&frame.short_name()).into_owned(),
+                    file: sanitize(&frame.file).into_owned(),
+                    line: frame.line,
+                };
+                found.into_iter().flatten().map(frame).collect()
+            }
+            LineSource::None(_) => Vec::new(),
+        }
+    }
+}

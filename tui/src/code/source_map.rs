@@ -1,0 +1,80 @@
+//! Where source text lies, if not where the compiler found it: `FROM=TO` puts
+//! one folder in the place of another.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Folders in the place of others; of several that fit the longest counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceMap(Arc<[Mapping]>);
+
+/// One folder in the place of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text
+            .split_once('=')
+            .ok_or("FROM=TO is wanted, as in /build/app=/home/ann/app")?;
+        let to = std::path::absolute(to).map_err(|_| "there is nothing behind the =")?;
+        let from = from.into();
+        Ok(Mapping { from, to })
+    }
+}
+
+impl SourceMap {
+    pub fn new(mappings: impl IntoIterator<Item = Mapping>) -> Self {
+        let mut mappings: Vec<Mapping> = mappings.into_iter().collect();
+        mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.from.as_os_str().len()));
+        SourceMap(mappings.into())
+    }
+
+    /// Where a file is by the first that fits.
+    pub fn apply(&self, path: &Path) -> Option<PathBuf> {
+        self.0.iter().find_map(|mapping| {
+            let rest = path.strip_prefix(&mapping.from).ok()?;
+            Some(match rest.as_os_str().is_empty() {
+                true => mapping.to.clone(),
+                false => mapping.to.join(rest),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_folder_that_fits() {
+        let mapping = |text: &str| text.parse::<Mapping>().expect(text);
+        let map = SourceMap::new([
+            mapping("/build=/src"),
+            mapping("/build/lib=/lib src"),
+            mapping("runtime=/usr/go/src/runtime"),
+        ]);
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(
+                map.apply(Path::new(path)).as_deref(),
+                expected.map(Path::new)
+            );
+        };
+        check("/build/a.c", Some("/src/a.c"));
+        check("/build/lib/a.c", Some("/lib src/a.c"));
+        check("/builder/a.c", None);
+        check("runtime/proc.go", Some("/usr/go/src/runtime/proc.go"));
+        check("a.c", None);
+        check("/build/lib", Some("/lib src"));
+        assert!("nothing".parse::<Mapping>().is_err());
+        assert!("/a=".parse::<Mapping>().is_err());
+        // What is relative lies below the folder that we are in.
+        assert!(mapping("/a=b").to.is_absolute());
+    }
+}

@@ -1,0 +1,236 @@
+//! Source text. Where it is said to be comes from a stranger's debug
+//! information: it is opened below a root, and only if it is a regular file; what
+//! is in it is made safe to print.
+
+use super::SourceMap;
+use rustix::fs::{Mode, OFlags, open, stat};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use symbolize::opener::open_beneath;
+use symbolize::{Reason, RemoteFiles, sanitize};
+
+/// Larger ones are not read by people.
+const BYTES_MAX: u64 = 8 << 20;
+
+const TAB: usize = 4;
+
+/// The lines of a file.
+#[derive(Debug, Clone, Default)]
+pub struct SourceText {
+    lines: Vec<Box<str>>,
+    /// Where it was found, for an editor.
+    pub path: PathBuf,
+    /// In words: `disk`, `source map`, `root of 4121`.
+    pub origin: String,
+    pub modified: Option<SystemTime>,
+}
+
+impl SourceText {
+    pub fn new(text: &str, path: PathBuf, origin: String) -> Self {
+        SourceText {
+            lines: text.lines().map(clean).collect(),
+            path,
+            origin,
+            modified: None,
+        }
+    }
+
+    /// From 1.
+    pub fn line(&self, number: u32) -> Option<&str> {
+        let at = (number as usize).checked_sub(1)?;
+        self.lines.get(at).map(|line| &**line)
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+}
+
+fn clean(line: &str) -> Box<str> {
+    let mut wide = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '\t' => {
+                let column = wide.chars().count();
+                wide.push_str(&" ".repeat(TAB - column % TAB));
+            }
+            '\r' => {}
+            c => wide.push(c),
+        }
+    }
+    sanitize(wide.as_bytes()).into()
+}
+
+/// Looks for a file where the map puts it, below the roots of the processes that
+/// run it, and below ours; or says where it looked.
+pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, String> {
+    let wanted = Path::new(path);
+    let mut failed: Vec<String> = Vec::new();
+    let mut note = |path: &Path, why: &str| {
+        failed.push(format!("{}: {why}", path.display()));
+    };
+    if let Some(mapped) = map.apply(wanted) {
+        match read_below(&Root::Ours, &mapped) {
+            Ok(text) => {
+                let origin = "source map".into();
+                return Ok(SourceText { origin, ..text });
+            }
+            Err(why) => note(&mapped, why),
+        }
+    }
+    if !wanted.is_absolute() {
+        note(wanted, "the compiler did not tell its folder");
+    } else {
+        let roots = pids.iter().map(|pid| Root::Process(*pid));
+        // One is as good as the others, if it can be used.
+        let other = roots.into_iter().find(Root::is_another);
+        for root in other.into_iter().chain([Root::Ours]) {
+            match read_below(&root, wanted) {
+                Ok(text) => return Ok(text),
+                Err(why) => note(&root.place(wanted), why),
+            }
+        }
+    }
+    failed.dedup();
+    Err(failed.join("; "))
+}
+
+enum Root {
+    Ours,
+    Process(u32),
+}
+
+impl Root {
+    fn path(&self) -> PathBuf {
+        match self {
+            Root::Ours => "/".into(),
+            Root::Process(pid) => format!("/proc/{pid}/root").into(),
+        }
+    }
+
+    /// Whether it can be used, and is not ours.
+    fn is_another(&self) -> bool {
+        let of = |path: &Path| stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        let root = self.path();
+        let slash = root.join(".");
+        of(&slash).is_some_and(|found| Some(found) != of(Path::new("/")))
+    }
+
+    fn open(&self) -> Result<OwnedFd, &'static str> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        open(self.path(), flags, Mode::empty()).map_err(|_| "the root cannot be opened")
+    }
+
+    fn place(&self, path: &Path) -> PathBuf {
+        let root = self.path();
+        match path.strip_prefix("/") {
+            Ok(rest) => root.join(rest),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Root::Ours => "disk".into(),
+            Root::Process(pid) => format!("root of {pid}"),
+        }
+    }
+}
+
+fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
+    let file = open_beneath(root.open()?, path, RemoteFiles::Skip).map_err(why)?;
+    let modified = file.metadata().ok().and_then(|m| m.modified().ok());
+    let text = read(file)?;
+    Ok(SourceText {
+        modified,
+        ..SourceText::new(&text, root.place(path), root.words())
+    })
+}
+
+fn read(file: File) -> Result<String, &'static str> {
+    let mut bytes = Vec::new();
+    let mut limited = file.take(BYTES_MAX + 1);
+    let read = limited.read_to_end(&mut bytes);
+    read.map_err(|_| "it cannot be read")?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err("it is too large");
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::FileGone => "not there",
+        Reason::NoPermission => "no right to read it",
+        Reason::Remote => "on a network filesystem",
+        _ => "not a regular file",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn look(path: &Path) -> Result<SourceText, String> {
+        find(path.to_str().expect("UTF-8"), &SourceMap::default(), &[])
+    }
+
+    #[test]
+    fn lines_are_safe_to_print() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.c");
+        std::fs::write(&path, b"int a;\r\n\tint\tb;\x1b[2J\xff\n").expect("written");
+        let text = look(&path).expect("it is there");
+        assert_eq!(text.line(1), Some("int a;"));
+        assert_eq!(text.line(2), Some("    int b;\\u{1b}[2J\u{fffd}"));
+        assert_eq!((text.line(0), text.line(3), text.len()), (None, None, 2));
+        assert_eq!(
+            (text.path.as_path(), text.origin.as_str()),
+            (&*path, "disk")
+        );
+    }
+
+    #[test]
+    fn only_regular_files_of_some_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let why = |name: &str| look(&path(name)).expect_err(name);
+        assert!(why("b.c").ends_with("b.c: not there"));
+        std::fs::create_dir(path("d.c")).expect("made");
+        assert!(why("d.c").ends_with("not a regular file"));
+        symlink("e.c", path("e.c")).expect("linked");
+        assert!(look(&path("e.c")).is_err());
+        let large = File::create(path("f.c")).expect("made");
+        large.set_len(BYTES_MAX + 1).expect("grown");
+        assert!(why("f.c").ends_with("it is too large"));
+        let error = look(Path::new("a.c")).expect_err("relative");
+        assert!(error.contains("did not tell its folder"), "{error}");
+        assert!(look(Path::new("/dev/zero")).is_err());
+    }
+
+    #[test]
+    fn the_map_comes_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.c"), "mapped\n").expect("written");
+        let mapping = format!("/nowhere/src={}", folder.path().display());
+        let map = SourceMap::new([mapping.parse().expect("a mapping")]);
+        let text = find("/nowhere/src/a.c", &map, &[]).expect("it is there");
+        assert_eq!(
+            (text.line(1), text.origin.as_str()),
+            (Some("mapped"), "source map")
+        );
+        // Both places are named.
+        let error = find("/nowhere/src/b.c", &map, &[]).expect_err("it is not there");
+        assert_eq!(error.matches("not there").count(), 2, "{error}");
+    }
+
+    #[test]
+    fn a_root_like_ours_is_not_another() {
+        assert!(!Root::Process(std::process::id()).is_another());
+        assert!(!Root::Process(u32::MAX).is_another());
+    }
+}

@@ -1,0 +1,118 @@
+//! The user's *editor*, which gets the terminal for as long as it runs. No shell
+//! is between: a path is an argument and nothing else.
+
+use super::{Event, Run};
+use crossterm::event::EventStream;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command};
+
+impl Run {
+    /// Suspends the screen, waits for the editor, and comes back. Samples come in
+    /// meanwhile.
+    pub(super) async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let wanted = variable("VISUAL").or_else(|| variable("EDITOR"));
+        let Some(wanted) = wanted.and_then(|wanted| wanted.into_string().ok()) else {
+            let why = "set EDITOR to the editor that you want".to_owned();
+            self.tell_quietly(Event::Edited(Err(why)));
+            return Ok(());
+        };
+        let Some((program, arguments)) = command(&wanted, path, line) else {
+            self.tell_quietly(Event::Edited(Err("EDITOR is blank".into())));
+            return Ok(());
+        };
+        self.leave().await;
+        // A reader of our own would take the editor's keys away.
+        self.input = None;
+        let edited = match Command::new(&program).args(arguments).spawn() {
+            Ok(child) => wait(child).await,
+            Err(error) => Err(format!("{program} does not start: {error}")),
+        };
+        self.signals.forget();
+        self.input = Some(EventStream::new());
+        self.guard.enter()?;
+        self.tell_quietly(Event::Edited(edited));
+        self.repaint()
+    }
+}
+
+/// Whoever stops the editor wants the shell back: so we stop as well, and
+/// continue it when we are continued.
+async fn wait(child: Child) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("the editor is lost: {error}");
+    let pid = Pid::from_child(&child);
+    let waiting = move || -> rustix::io::Result<Option<i32>> {
+        loop {
+            let status = match waitpid(Some(pid), WaitOptions::UNTRACED) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other?,
+            };
+            match status {
+                Some((_, status)) if status.stopped() => {
+                    kill_process(getpid(), Signal::STOP)?;
+                    // Continued: the shell continues the whole job.
+                    kill_process(pid, Signal::CONT)?;
+                }
+                Some((_, status)) => return Ok(status.exit_status()),
+                None => return Ok(None),
+            }
+        }
+    };
+    match tokio::task::spawn_blocking(waiting).await {
+        Ok(Ok(Some(0))) => Ok(()),
+        Ok(Ok(Some(status))) => Err(format!("the editor ended with status {status}")),
+        Ok(Ok(None)) => Err("the editor was killed".into()),
+        Ok(Err(error)) => Err(failed(&error)),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// The program and its arguments. How a line is told differs.
+fn command(wanted: &str, path: &Path, line: u32) -> Option<(String, Vec<OsString>)> {
+    let mut words = wanted.split_whitespace();
+    let program = words.next()?.to_owned();
+    let mut arguments: Vec<OsString> = words.map(OsString::from).collect();
+    let name = program.rsplit('/').next().unwrap_or(&program);
+    let with_line = || {
+        let mut place = path.as_os_str().to_owned();
+        place.push(format!(":{line}"));
+        place
+    };
+    match name {
+        "code" | "codium" | "code-insiders" => arguments.extend(["-g".into(), with_line()]),
+        "hx" | "helix" | "subl" | "zed" => arguments.push(with_line()),
+        // vi, vim, nvim, nano, emacs, micro, kak, less and many more.
+        _ => arguments.extend([format!("+{line}").into(), path.into()]),
+    }
+    Some((program, arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_argument() {
+        let path = Path::new("/src/a b; rm -rf $HOME.c");
+        let of = |wanted| {
+            let (program, arguments) = command(wanted, path, 7)?;
+            let text = |word: OsString| word.into_string().expect("UTF-8");
+            let arguments: Vec<String> = arguments.into_iter().map(text).collect();
+            Some((program, arguments))
+        };
+        let path = "/src/a b; rm -rf $HOME.c";
+        let expected = |program: &str, arguments: &[&str]| {
+            let arguments = arguments.iter().map(|word| (*word).to_owned());
+            Some((program.to_owned(), arguments.collect()))
+        };
+        assert_eq!(of("vi"), expected("vi", &["+7", path]));
+        assert_eq!(of("/bin/vim -R"), expected("/bin/vim", &["-R", "+7", path]));
+        let with_line = format!("{path}:7");
+        assert_eq!(of("code -w"), expected("code", &["-w", "-g", &with_line]));
+        assert_eq!(of("hx"), expected("hx", &[&with_line]));
+        assert_eq!(of("  "), None);
+    }
+}

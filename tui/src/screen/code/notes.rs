@@ -1,0 +1,79 @@
+//! The notes above code: what is missing of it, and why.
+
+use super::{CodeAnswer, Layout};
+use crate::code::Body;
+use unicode_width::UnicodeWidthStr;
+
+/// What is missing, and why: so many lines of that width at most.
+pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> Vec<String> {
+    if answer.code.addresses.is_empty() {
+        return Vec::new();
+    }
+    let room = usize::from(width).saturating_sub(2).max(1);
+    let notes = sentences(&answer.body, layout);
+    let mut notes: Vec<String> = notes.iter().flat_map(|note| wrap(note, room)).collect();
+    if notes.len() > lines {
+        notes.truncate(lines);
+        if let Some(last) = notes.last_mut() {
+            last.truncate(last.floor_char_boundary(room.saturating_sub(1)));
+            last.push('…');
+        }
+    }
+    notes
+}
+
+fn sentences(body: &Body, layout: Layout) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = &body.no_text
+        && body.no_assembly.as_ref() == Some(why)
+    {
+        return vec![format!("neither source text nor instructions: {why}")];
+    }
+    if layout != Layout::Assembly
+        && body.text.is_none()
+        && let Some(why) = &body.no_text
+    {
+        let hint = match body.file {
+            Some(_) => "; --source-map FROM=TO tells where it is",
+            None => "",
+        };
+        notes.push(format!("no source text: {why}{hint}"));
+    }
+    if layout != Layout::Source
+        && let Some(why) = &body.no_assembly
+    {
+        notes.push(format!("no instructions: {why}"));
+    }
+    let cut: u64 = body.pieces.iter().map(|piece| piece.cut).sum();
+    if layout != Layout::Source && cut > 0 {
+        notes.push(format!("the last {cut} bytes of it are not written out"));
+    }
+    notes.extend(body.notes.iter().cloned());
+    notes
+}
+
+/// At spaces, and inside of a word that is longer than a line: paths are.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a last line");
+        let gap = usize::from(!last.is_empty());
+        if last.width() + gap + word.width() <= width {
+            last.push_str(&" ".repeat(gap));
+            last.push_str(word);
+            continue;
+        }
+        if !last.is_empty() {
+            lines.push(String::new());
+        }
+        for c in word.chars() {
+            let last = lines.last_mut().expect("there is always a last line");
+            let letter = c.to_string();
+            match last.width() + letter.width() <= width {
+                true => last.push(c),
+                false => lines.push(letter),
+            }
+        }
+    }
+    lines
+}

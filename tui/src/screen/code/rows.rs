@@ -1,0 +1,348 @@
+//! The rows of code. What does not fit into a window of the file, or is of no
+//! known line, is summed up: the rows of a layout add up to all samples.
+
+use super::{CodeAnswer, Layout, Spot};
+use crate::code::{Body, Place, Syntax};
+use profile::FunctionId;
+use std::collections::BTreeMap;
+
+/// One line of the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeRow {
+    /// A line of the file that is shown.
+    Line { place: Place, samples: u64 },
+    Instruction {
+        /// Piece and number.
+        at: (usize, usize),
+        /// Where it is in the file.
+        offset: u64,
+        samples: u64,
+        /// Its line stands above it.
+        below_line: bool,
+    },
+    /// So many instructions of the line above that nothing hit.
+    Gap(usize),
+    /// What the line above calls.
+    Call {
+        line: u32,
+        callee: FunctionId,
+        samples: u64,
+    },
+    /// The head of a piece: whose code follows.
+    Piece(usize),
+    /// An address without an instruction.
+    Address { address: u64, samples: u64 },
+    /// Lines of the file that are not shown.
+    OtherLines { lines: usize, samples: u64 },
+    /// Lines of another file.
+    OtherFile {
+        file: u32,
+        lines: usize,
+        samples: u64,
+    },
+    /// What is of no known line.
+    Unplaced { samples: u64 },
+}
+
+/// What a row is known by from one answer to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKey {
+    Line(Place),
+    Instruction(u64),
+    Call(u32, FunctionId),
+    Address(u64),
+    OtherLines,
+    OtherFile(u32),
+    Unplaced,
+}
+
+/// Lines that are shown of a file at most: what is longer is a parser that was
+/// written by a program.
+const LINES_MAX: u32 = 2_000;
+
+/// What is shown of a file before the function's first line, and after its last.
+const LINES_BEFORE: u32 = 3;
+const LINES_AFTER: u32 = 2;
+
+/// Below a line that many instructions are shown, hit or not.
+const QUIET_MAX: usize = 6;
+
+/// Callees that are named below a line.
+const CALLS_MAX: usize = 3;
+
+/// A line is hot from one in so many samples on.
+const HOT_PART: u64 = 20;
+
+impl CodeRow {
+    /// Nothing for rows that cannot be selected.
+    pub fn key(&self) -> Option<RowKey> {
+        Some(match self {
+            CodeRow::Line { place, .. } => RowKey::Line(*place),
+            CodeRow::Instruction { offset, .. } => RowKey::Instruction(*offset),
+            CodeRow::Call { line, callee, .. } => RowKey::Call(*line, *callee),
+            CodeRow::Address { address, .. } => RowKey::Address(*address),
+            CodeRow::OtherLines { .. } => RowKey::OtherLines,
+            CodeRow::OtherFile { file, .. } => RowKey::OtherFile(*file),
+            CodeRow::Unplaced { .. } => RowKey::Unplaced,
+            CodeRow::Gap(_) | CodeRow::Piece(_) => return None,
+        })
+    }
+
+    /// That hit there; of an instruction below its line they are a part of the
+    /// line's.
+    pub fn samples(&self) -> u64 {
+        match self {
+            CodeRow::Line { samples, .. }
+            | CodeRow::Instruction { samples, .. }
+            | CodeRow::Address { samples, .. }
+            | CodeRow::OtherLines { samples, .. }
+            | CodeRow::OtherFile { samples, .. }
+            | CodeRow::Unplaced { samples } => *samples,
+            CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => 0,
+        }
+    }
+
+    /// Whether its samples are also those of a row above.
+    pub fn is_part(&self) -> bool {
+        matches!(
+            self,
+            CodeRow::Instruction {
+                below_line: true,
+                ..
+            }
+        )
+    }
+}
+
+/// What can be drawn of what was chosen.
+pub fn possible(layout: Layout, body: &Body) -> Layout {
+    let has_code = body.instructions() > 0;
+    let has_lines = body.main_file().is_some();
+    match (layout, has_lines, has_code) {
+        (Layout::Both | Layout::Source, false, _) => Layout::Assembly,
+        (Layout::Both, true, false) => Layout::Source,
+        (layout, ..) => layout,
+    }
+}
+
+pub fn rows(answer: &CodeAnswer, layout: Layout) -> Vec<CodeRow> {
+    if answer.code.addresses.is_empty() {
+        return Vec::new();
+    }
+    let body = &*answer.body;
+    let mut rows = Vec::new();
+    match (possible(layout, body), body.main_file()) {
+        (Layout::Both, Some(file)) => add_lines(answer, file, &by_line(body, file), &mut rows),
+        (Layout::Source, Some(file)) => add_lines(answer, file, &BTreeMap::new(), &mut rows),
+        _ => add_code(answer, &mut rows),
+    }
+    rows
+}
+
+/// From the first to the last line of the function, in this file.
+fn window(answer: &CodeAnswer, file: u32) -> Option<(u32, u32)> {
+    let instructions = answer
+        .body
+        .pieces
+        .iter()
+        .flat_map(|piece| &piece.instructions);
+    let places = instructions.filter_map(|instruction| instruction.place);
+    let hit = answer.lines.iter().filter(|(place, _)| place.file == file);
+    let hit_lines = hit.clone().map(|(place, _)| place.line);
+    let lines = { places.filter(|place| place.file == file) }
+        .map(|place| place.line)
+        .chain(hit_lines);
+    let (first, last) = lines.fold((u32::MAX, 0), |(a, b), line| (a.min(line), b.max(line)));
+    if first > last {
+        return None;
+    }
+    if last - first <= LINES_MAX {
+        return Some((first, last));
+    }
+    let (hottest, _) = hit.max_by_key(|(_, spot)| spot.samples)?;
+    let start = hottest.line.saturating_sub(LINES_MAX / 2).max(first);
+    Some((start, start.saturating_add(LINES_MAX).min(last)))
+}
+
+type CodeByLine = BTreeMap<u32, Vec<(usize, usize)>>;
+
+fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<CodeRow>) {
+    let body = &*answer.body;
+    let (first, last) = window(answer, file).unwrap_or((1, 0));
+    let text_end = body.text.as_ref().map_or(0, |text| text.len() as u32);
+    let start = match text_end {
+        0 => first,
+        _ => first.saturating_sub(LINES_BEFORE).max(1),
+    };
+    let end = last.max(last.saturating_add(LINES_AFTER).min(text_end));
+    for line in start..=end {
+        let place = Place { file, line };
+        let spot = answer.lines.get(&place);
+        if line > text_end && spot.is_none() {
+            continue;
+        }
+        let samples = spot.map_or(0, |spot| spot.samples);
+        rows.push(CodeRow::Line { place, samples });
+        if let Some(spot) = spot {
+            match code.get(&line) {
+                Some(code) => add_code_of_line(answer, code, rows),
+                None => add_calls(line, spot, rows),
+            }
+        }
+    }
+    let is_shown = |place: &Place| place.file == file && (start..=end).contains(&place.line);
+    add_others(answer, file, is_shown, rows);
+}
+
+/// The instructions of each line of a file.
+fn by_line(body: &Body, file: u32) -> CodeByLine {
+    let mut lines = CodeByLine::new();
+    for (number, piece) in body.pieces.iter().enumerate() {
+        for (at, instruction) in piece.instructions.iter().enumerate() {
+            if let Some(place) = instruction.place.filter(|place| place.file == file) {
+                lines.entry(place.line).or_default().push((number, at));
+            }
+        }
+    }
+    lines
+}
+
+fn add_code_of_line(answer: &CodeAnswer, code: &[(usize, usize)], rows: &mut Vec<CodeRow>) {
+    let is_hit = |number: Option<usize>| {
+        let at = number.and_then(|number| code.get(number));
+        at.is_some_and(|at| answer.instructions.contains_key(at))
+    };
+    let mut gap = 0;
+    for (number, at) in code.iter().enumerate() {
+        let near = [Some(number), number.checked_sub(1), Some(number + 1)];
+        if code.len() > QUIET_MAX && !near.into_iter().any(is_hit) {
+            gap += 1;
+            continue;
+        }
+        if gap > 0 {
+            rows.push(CodeRow::Gap(std::mem::take(&mut gap)));
+        }
+        rows.extend(instruction(answer, *at, true));
+    }
+    if gap > 0 {
+        rows.push(CodeRow::Gap(gap));
+    }
+}
+
+fn instruction(answer: &CodeAnswer, at: (usize, usize), below_line: bool) -> Option<CodeRow> {
+    let spot = answer.instructions.get(&at);
+    Some(CodeRow::Instruction {
+        at,
+        offset: answer.body.instruction(at)?.offset,
+        samples: spot.map_or(0, |spot| spot.samples),
+        below_line,
+    })
+}
+
+fn add_calls(line: u32, spot: &Spot, rows: &mut Vec<CodeRow>) {
+    for (callee, samples) in spot.calls.iter().take(CALLS_MAX) {
+        rows.push(CodeRow::Call {
+            line,
+            callee: *callee,
+            samples: *samples,
+        });
+    }
+}
+
+fn add_others(
+    answer: &CodeAnswer,
+    main: u32,
+    is_shown: impl Fn(&Place) -> bool,
+    rows: &mut Vec<CodeRow>,
+) {
+    let mut others: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    for (place, spot) in answer.lines.iter().filter(|(place, _)| !is_shown(place)) {
+        let other = others.entry(place.file).or_default();
+        other.0 += 1;
+        other.1 += spot.samples;
+    }
+    if let Some((lines, samples)) = others.remove(&main) {
+        rows.push(CodeRow::OtherLines { lines, samples });
+    }
+    for (file, (lines, samples)) in others {
+        rows.push(CodeRow::OtherFile {
+            file,
+            lines,
+            samples,
+        });
+    }
+    if answer.unplaced.total > 0 {
+        let samples = answer.unplaced.samples;
+        rows.push(CodeRow::Unplaced { samples });
+    }
+}
+
+fn add_code(answer: &CodeAnswer, rows: &mut Vec<CodeRow>) {
+    let pieces = &answer.body.pieces;
+    for (number, piece) in pieces.iter().enumerate() {
+        if pieces.len() > 1 || piece.host.is_some() {
+            rows.push(CodeRow::Piece(number));
+        }
+        let all = 0..piece.instructions.len();
+        rows.extend(all.filter_map(|at| instruction(answer, (number, at), false)));
+    }
+    for (address, spot) in &answer.addresses {
+        rows.push(CodeRow::Address {
+            address: *address,
+            samples: spot.samples,
+        });
+    }
+}
+
+/// The rows with many samples: lines, or instructions where there are none.
+pub fn hot(rows: &[CodeRow]) -> Vec<usize> {
+    let whole = || rows.iter().enumerate().filter(|(_, row)| !row.is_part());
+    let all: u64 = whole().map(|(_, row)| row.samples()).sum();
+    let most = whole().map(|(_, row)| row.samples()).max().unwrap_or(0);
+    let least = (all / HOT_PART).min(most).max(1);
+    let hot = whole().filter(|(_, row)| row.samples() >= least && row.key().is_some());
+    hot.map(|(at, _)| at).collect()
+}
+
+/// The line of the shown file that a row belongs to.
+pub fn line_of(row: &CodeRow, answer: &CodeAnswer) -> Option<u32> {
+    let file = answer.body.main_file()?;
+    let place = match row {
+        CodeRow::Line { place, .. } => Some(*place),
+        CodeRow::Call { line, .. } => return Some(*line),
+        CodeRow::Instruction { at, .. } => answer.body.instruction(*at)?.place,
+        _ => None,
+    };
+    place.filter(|place| place.file == file).map(|p| p.line)
+}
+
+/// The row that shows the same in another layout.
+pub fn same_place(row: &CodeRow, answer: &CodeAnswer, rows: &[CodeRow]) -> Option<usize> {
+    let same = rows.iter().position(|other| other.key() == row.key());
+    same.or_else(|| {
+        let line = line_of(row, answer)?;
+        let is_there = |other: &CodeRow| line_of(other, answer) == Some(line);
+        // Of its instructions the one that was hit most, or else the line.
+        let found = rows.iter().enumerate().filter(|(_, row)| is_there(row));
+        let (at, _) = found.rev().max_by_key(|(_, row)| row.samples())?;
+        Some(at)
+    })
+}
+
+/// What a row says, without its numbers.
+pub fn text(row: &CodeRow, answer: &CodeAnswer, syntax: Syntax) -> Option<String> {
+    let body = &*answer.body;
+    match row {
+        CodeRow::Line { place, .. } => {
+            let line = body.text.as_ref()?.line(place.line)?;
+            Some(line.to_owned())
+        }
+        CodeRow::Instruction { at, .. } => Some(body.instruction(*at)?.text(syntax)),
+        CodeRow::Call { callee, .. } => Some(answer.functions.get(callee)?.name.to_string()),
+        CodeRow::Address { address, .. } => {
+            Some(format!("{}+{address:#x}", answer.function.module))
+        }
+        CodeRow::OtherFile { file, .. } => Some(body.files.get(*file as usize)?.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! The code of one function: its lines and instructions, with the samples of
+//! each.
+
+use super::table::{self, Column, Row};
+use super::theme::Theme;
+use super::{text, units};
+use crate::app::App;
+use crate::screen::code::{CodeAnswer, CodeRow, Spot};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// The selected row and the header in words.
+pub mod words;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(heads.width);
+    table::render_heads(&columns, ((), false), theme, frame, heads);
+    render_title(app, theme, frame, heads);
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    let answer = app.views.code.answer();
+    let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
+        let room = usize::from(body.width - 2);
+        let text = text::cut_end(&words::why_empty(app), room).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+        return;
+    };
+    let painter = Painter {
+        app,
+        theme,
+        answer,
+        columns,
+    };
+    let mut line = Rect { height: 1, ..body };
+    for note in app.views.code.notes() {
+        let room = usize::from(line.width) - 2;
+        let note = text::cut_end(note, room);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(line.x + 2, line.y, note, room, theme.warning());
+        line.y += 1;
+    }
+    for (row, is_selected) in app.views.code.shown() {
+        painter.row(row, is_selected, frame, line);
+        line.y += 1;
+    }
+}
+
+const SHARE: u16 = 6;
+const COUNT: u16 = 7;
+/// A line's number, or an offset in the function.
+const PLACE: u16 = 7;
+const BAR: u16 = 4;
+/// Which column is the code.
+const CODE: usize = 4;
+/// On what is wider there is room for more than the code.
+const WIDE: u16 = 72;
+
+fn columns(width: u16) -> Vec<Column<()>> {
+    let bar = if width < WIDE { 1 } else { BAR };
+    let mut columns = vec![
+        Column::right("SELF%", SHARE, None),
+        Column::right("SMP", COUNT, None),
+        Column::right("LINE", PLACE, None),
+        Column::left("", bar, None),
+    ];
+    let rest = table::rest(&columns, width).saturating_sub(1);
+    columns.push(Column::left("", rest, None));
+    columns
+}
+
+/// The file's name, and the layout.
+fn render_title(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect) {
+    let columns = columns(heads.width);
+    let end = format!("o: {} ", app.views.code.layout().name());
+    let start = heads.right() - columns[CODE].width;
+    let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
+    let title = text::cut_middle(&words::title(app), room).into_owned();
+    let buffer = frame.buffer_mut();
+    buffer.set_string(start, heads.y, title, theme.heads());
+    let x = heads.right() - end.len() as u16;
+    buffer.set_string(x, heads.y, end, theme.heads());
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    theme: &'a Theme,
+    answer: &'a CodeAnswer,
+    columns: Vec<Column<()>>,
+}
+
+impl Painter<'_> {
+    fn row(&self, row: &CodeRow, is_selected: bool, frame: &mut Frame, line: Rect) {
+        let samples = row.samples();
+        let all = self.answer.samples();
+        let plain = Style::new();
+        let (share, count) = match samples {
+            0 => (String::new(), String::new()),
+            _ => (units::percent(samples, all), units::count(samples)),
+        };
+        let quiet = if row.is_part() {
+            self.theme.dim()
+        } else {
+            plain
+        };
+        let bar = match row.is_part() {
+            true => String::new(),
+            false => bar(samples, all, self.columns[3].width.into()),
+        };
+        let room = usize::from(self.columns[CODE].width);
+        let (code, style) = self.code(row, room);
+        let style = match self.app.views.code.is_found(row) {
+            true => self.theme.found(),
+            false => style,
+        };
+        let row = Row {
+            cells: vec![
+                (share, quiet),
+                (count, quiet),
+                (self.place(row), quiet),
+                (bar, self.theme.trend()),
+                (text::cut_end(&code, room).into_owned(), style),
+            ],
+            selected: is_selected,
+            gone: false,
+        };
+        table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
+    }
+
+    fn place(&self, row: &CodeRow) -> String {
+        match row {
+            CodeRow::Line { place, .. } => place.line.to_string(),
+            CodeRow::Instruction {
+                at,
+                offset,
+                below_line: false,
+                ..
+            } => offset_text(self.answer, *at, *offset),
+            _ => String::new(),
+        }
+    }
+
+    /// What stands in the widest column.
+    fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
+        let (answer, dim) = (self.answer, self.theme.dim());
+        let syntax = self.app.views.code.syntax();
+        match row {
+            CodeRow::Line { place, .. } => {
+                let text = answer.body.text.as_ref();
+                match text.and_then(|text| text.line(place.line)) {
+                    Some(line) => (line.to_owned(), Style::new()),
+                    None if text.is_some() => ("(the file ends before this line)".into(), dim),
+                    None => (String::new(), dim),
+                }
+            }
+            CodeRow::Instruction {
+                at,
+                offset,
+                below_line,
+                ..
+            } => {
+                let Some(instruction) = answer.body.instruction(*at) else {
+                    return (String::new(), dim);
+                };
+                let mut code = instruction.text(syntax);
+                code.push_str(&self.called(row));
+                if *below_line {
+                    let place = offset_text(answer, *at, *offset);
+                    let room = room.saturating_sub(place.len() + 3);
+                    let code = text::cut_end(&code, room);
+                    let gap = room.saturating_sub(text::width(&code));
+                    return (format!("│ {code}{} {place}", " ".repeat(gap)), dim);
+                }
+                (code, Style::new())
+            }
+            CodeRow::Gap(count) => {
+                let count = units::counted(*count as u64, "more instruction");
+                (format!("│ … {count}"), dim)
+            }
+            CodeRow::Call {
+                callee, samples, ..
+            } => {
+                let name = words::name(answer, *callee);
+                let samples = units::count(*samples);
+                (format!("    → calls {name}, {samples} smp inclusive"), dim)
+            }
+            CodeRow::Piece(piece) => (words::piece(answer, *piece), self.theme.title()),
+            CodeRow::Address { address, .. } => (
+                format!(
+                    "{}+{address:#x}{}",
+                    answer.function.module,
+                    self.called(row)
+                ),
+                dim,
+            ),
+            CodeRow::OtherLines { lines, .. } => {
+                let lines = units::counted(*lines as u64, "other line");
+                (format!("{lines} of this file"), dim)
+            }
+            CodeRow::OtherFile { file, lines, .. } => {
+                let lines = units::counted(*lines as u64, "line");
+                let file = answer.body.files.get(*file as usize);
+                let file = file.map_or("", |file| file.rsplit('/').next().unwrap_or(file));
+                (format!("{lines} of {file}"), dim)
+            }
+            CodeRow::Unplaced { .. } => (
+                "of no line: the debug information has none there".into(),
+                dim,
+            ),
+        }
+    }
+
+    /// `  → 489 smp inclusive`, after a call. Other instructions only lead into
+    /// the kernel, by an interrupt or a fault; the detail line has those.
+    fn called(&self, row: &CodeRow) -> String {
+        let spot = self.answer.spot(row);
+        let is_call = match row {
+            CodeRow::Instruction { at, .. } => {
+                let instruction = self.answer.body.instruction(*at);
+                instruction.is_some_and(|instruction| instruction.is_call())
+            }
+            _ => true,
+        };
+        let calls = spot.filter(|spot| is_call && !spot.calls.is_empty());
+        calls.map_or_else(String::new, |spot: &Spot| {
+            format!("  → {} smp inclusive", units::count(spot.total))
+        })
+    }
+}
+
+/// `+0x8f`, from the start of the function.
+fn offset_text(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
+    let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
+    format!("+{:#x}", offset.wrapping_sub(start))
+}
+
+fn bar(samples: u64, all: u64, width: usize) -> String {
+    let halves = samples * 2 * width as u64 / all.max(1);
+    let full = "█".repeat((halves / 2) as usize);
+    match halves {
+        0 => String::new(),
+        _ if halves % 2 == 1 => full + "▌",
+        _ => full,
+    }
+}

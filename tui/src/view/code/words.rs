@@ -1,0 +1,205 @@
+//! What the code view says in words.
+
+use crate::app::App;
+use crate::screen::code::{CodeAnswer, CodeRow};
+use crate::view::fit::Segment;
+use crate::view::{text, units};
+use profile::{FunctionId, Role};
+
+pub fn why_empty(app: &App) -> String {
+    let code = &app.views.code;
+    match code.answer() {
+        _ if app.shown.view.is_none() => "no samples".into(),
+        None if code.function().is_none() => {
+            "whose code? select a function in 1, 2 or 3, and press a there".into()
+        }
+        None => "reading the code…".into(),
+        Some(answer) if answer.function.role != Role::Function => {
+            format!(
+                "{} is no code: it stands for what is missing",
+                answer.function.name
+            )
+        }
+        Some(answer) => format!(
+            "{} has no samples in this window; Backspace: back",
+            answer.function.name
+        ),
+    }
+}
+
+pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
+    match answer.functions.get(&id) {
+        Some(function) => function.name.to_string(),
+        None => "(no longer known)".into(),
+    }
+}
+
+/// The file, or the function where there is none.
+pub fn title(app: &App) -> String {
+    let Some(answer) = app.views.code.answer() else {
+        return String::new();
+    };
+    match &answer.body.file {
+        Some(file) => file.rsplit('/').next().unwrap_or(file).to_owned(),
+        None => answer.function.module.to_string(),
+    }
+}
+
+/// The head of a stretch of code.
+pub fn piece(answer: &CodeAnswer, number: usize) -> String {
+    let Some(piece) = answer.body.pieces.get(number) else {
+        return String::new();
+    };
+    let module = &answer.function.module;
+    let place = format!("{module}+{:#x}", piece.start);
+    match &piece.host {
+        Some(host) => format!("inlined in {host}, {place}"),
+        None => format!(
+            "{} of it at {place}",
+            part(number, answer.body.pieces.len())
+        ),
+    }
+}
+
+fn part(number: usize, count: usize) -> String {
+    format!("part {} of {count}", number + 1)
+}
+
+/// For the header: what the code's numbers are made of.
+pub fn trust(app: &App) -> Vec<Segment> {
+    let Some(answer) = app.views.code.answer() else {
+        return Vec::new();
+    };
+    let own = units::count(answer.code.self_samples);
+    let inlined = answer.code.inlined_samples;
+    let own = match inlined {
+        0 => format!("{own} self"),
+        _ => format!("{own} self + {} inlined", units::count(inlined)),
+    };
+    let count = answer.body.instructions() as u64;
+    let source = match &answer.body.text {
+        Some(text) => format!("source: {}", text::clean(&text.origin)),
+        None => "no source".into(),
+    };
+    let optional = |rank, text: String| Segment::new(rank, [text, String::new()]);
+    vec![
+        Segment::new(7, [own]),
+        Segment::new(
+            1,
+            [
+                units::counted(count, "instruction"),
+                format!("{} instr", units::count(count)),
+            ],
+        ),
+        optional(4, source),
+        Segment::new(2, ["skid ±1 possible", "skid ±1", ""].map(String::from)),
+    ]
+}
+
+/// `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from add`
+pub fn detail(app: &App, width: usize) -> String {
+    let found = app.views.code.answer().zip(app.views.code.selected());
+    let Some((answer, row)) = found else {
+        return String::new();
+    };
+    let mut parts = vec![number(answer, row)];
+    parts.extend(inlined(answer, row));
+    if let Some(spot) = answer.spot(row).filter(|spot| !spot.calls.is_empty()) {
+        let (callee, samples) = &spot.calls[0];
+        let more = match spot.calls.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let callee = text::cut_middle(&name(answer, *callee), 30).into_owned();
+        let samples = units::count(*samples);
+        parts.push(format!("calls {callee} ({samples} smp){more}"));
+    }
+    if let CodeRow::Instruction { at, offset, .. } = row {
+        let line = answer.body.instruction(*at).and_then(|i| i.place);
+        let line = line.map(|place| format!("line {}", place.line));
+        parts.extend(line);
+        let place = format!("{}+{offset:#x}", answer.function.module);
+        parts.push(text::clean(&place).into_owned());
+    }
+    while parts.len() > 1 && text::width(&parts.join("   ")) > width {
+        parts.pop();
+    }
+    parts.join("   ")
+}
+
+fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
+    let all = answer.samples();
+    let samples = match row {
+        CodeRow::Call { samples, .. } => *samples,
+        row => row.samples(),
+    };
+    let smp = units::counted(samples, "sample");
+    let share = units::percent(samples, all);
+    let band = units::band_text(samples, all);
+    let share = format!("{share}% of its code {band} pp");
+    match row {
+        CodeRow::Line { place, .. } => format!("{smp} on line {}, {share}", place.line),
+        CodeRow::Call { callee, .. } => {
+            format!("{smp} in {}, called from this line", name(answer, *callee))
+        }
+        _ => format!("{smp}, {share}"),
+    }
+}
+
+/// `inlined from add (math.h:12)`
+fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
+    if let CodeRow::Instruction { at, .. } = row {
+        let inlined = answer.body.instruction(*at)?.inlined.as_ref()?;
+        return Some(format!("inlined from {}", text::clean(inlined)));
+    }
+    let spot = answer.spot(row).filter(|spot| spot.inlined > 0)?;
+    let (id, place, _) = spot.heaviest.as_ref()?;
+    let place = place.as_ref().and_then(|place| {
+        let file = place.file.as_ref()?;
+        let file = file.rsplit('/').next().unwrap_or(file);
+        Some(format!(" ({}:{})", text::clean(file), place.line))
+    });
+    let inlined = units::count(spot.inlined);
+    let name = name(answer, *id);
+    Some(format!(
+        "{inlined} inlined from {name}{}",
+        place.unwrap_or_default()
+    ))
+}
+
+/// One sentence on the selected row.
+pub fn explain(app: &App) -> Option<String> {
+    let code = &app.views.code;
+    let (answer, row) = (code.answer()?, code.selected()?);
+    let function = &answer.function.name;
+    let all = units::counted(answer.samples(), "sample");
+    let base = match answer.code.inlined_samples {
+        0 => format!("{all} with {function} on top of the stack"),
+        inlined => format!(
+            "{all} that hit in the code of {function}, {} of them in what was inlined into it",
+            units::count(inlined)
+        ),
+    };
+    if let CodeRow::Call {
+        callee, samples, ..
+    } = row
+    {
+        return Some(format!(
+            "{} that had {} on the stack, called from this line of {function}; each counts once",
+            units::counted(*samples, "sample"),
+            name(answer, *callee)
+        ));
+    }
+    let samples = row.samples();
+    let share = units::percent(samples, answer.samples());
+    let what = match row {
+        CodeRow::Line { place, .. } => format!("on line {}", place.line),
+        CodeRow::Instruction { .. } | CodeRow::Address { .. } => "at this instruction".into(),
+        CodeRow::Unplaced { .. } => "at addresses without a line".into(),
+        _ => "on lines that are not shown".into(),
+    };
+    let samples = units::count(samples);
+    Some(format!(
+        "{share}% = {samples} {what} / {base}; what is slow may be the instruction before"
+    ))
+}

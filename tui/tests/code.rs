@@ -1,0 +1,233 @@
+//! The code of a function, of programs that are compiled for it.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{Machine, machine, proftop, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Nearly all of its time goes to one line.
+const SOURCE: &str = r#"
+#include <stdlib.h>
+#include <time.h>
+
+__attribute__((noinline)) unsigned divide(const unsigned *table, unsigned count)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < count; i++)
+        sum += table[i & 1023] / (i | 1); /* the hot line */
+    return sum;
+}
+
+int main(int count, char **words)
+{
+    static unsigned table[1024];
+    time_t end = time(0) + (count > 1 ? atoi(words[1]) : 60);
+    unsigned sum = 0;
+    while (time(0) < end)
+        sum += divide(table, 1 << 24);
+    return sum == 1;
+}
+"#;
+const HOT: &str = "/* the hot line */";
+
+struct Program {
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Nothing where there is no compiler, and then says so.
+    fn compile(flags: &[&str]) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("hot.c"), SOURCE).expect("written");
+        let program = Program { folder };
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-o"]).arg(program.path("hot"));
+        let output = compiler.arg(program.path("hot.c")).args(flags).output();
+        if output.is_ok_and(|output| output.status.success()) {
+            return Some(program);
+        }
+        use std::io::Write as _;
+        // Not `eprintln`: the test harness would keep it to itself.
+        _ = writeln!(std::io::stderr(), "skipped: needs a C compiler");
+        None
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
+    }
+}
+
+fn parts(flags: &[&str]) -> Option<(Machine, Terminal, Program)> {
+    let program = Program::compile(flags)?;
+    Some((machine()?, Terminal::open(100, 30)?, program))
+}
+
+fn selected(screen: &str) -> &str {
+    let row = screen.lines().find(|line| line.starts_with('>'));
+    row.unwrap_or_default()
+}
+
+/// Starts it, and opens the code of the function that burns.
+fn open_code(terminal: &Terminal, arguments: &str) {
+    terminal.start(arguments);
+    terminal.wait("samples", |screen| {
+        let header = screen.lines().nth(2).unwrap_or_default();
+        let count = header
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .replace(',', "");
+        count.parse::<u64>().is_ok_and(|count| count > 300) && !header.contains('⟳')
+    });
+    terminal.keys(&["a"]);
+    terminal.wait_for("[7 Code]");
+}
+
+#[test]
+fn the_hot_line_is_selected_and_has_its_instructions() {
+    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+        return;
+    };
+    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    let share = selected(&screen)[1..].split_whitespace().next();
+    let share: f64 = share.and_then(|share| share.parse().ok()).expect("a share");
+    assert!(share > 60.0, "{screen}");
+    assert!(screen.contains("│ div "), "{screen}");
+    assert!(screen.contains("source: disk"), "{screen}");
+    assert!(screen.contains("› divide"), "the way here: {screen}");
+    // The hardware cursor is on it, for those who read with it.
+    let line = screen.lines().position(|line| line.starts_with('>'));
+    let cursor = terminal.property("#{cursor_y}").parse().ok();
+    assert_eq!(cursor, line);
+
+    terminal.keys(&["o", "o", "A"]);
+    terminal.wait("Intel", |screen| {
+        screen.contains("o: asm") && screen.contains("div    r") && !screen.contains(HOT)
+    });
+    terminal.keys(&["BSpace"]);
+    terminal.wait("the functions", |screen| {
+        screen.contains("[1 Func]") && selected(screen).contains("divide")
+    });
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let Some((machine, terminal, program)) = parts(&["-g"]) else {
+        return;
+    };
+    let moved = program.path("moved");
+    fs::create_dir(&moved).expect("made");
+    fs::rename(program.path("hot.c"), moved.join("hot.c")).expect("moved");
+    let start = format!("-F 499 -- {} 60", program.text("hot"));
+    open_code(&terminal, &start);
+    let screen = terminal.wait_for("no source text");
+    let words: String = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("not there; --source-map FROM=TO"),
+        "{screen}"
+    );
+    assert!(screen.contains("│ div "), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+
+    let map = format!("{}={}", program.folder.path().display(), moved.display());
+    open_code(&terminal, &format!("--source-map {map} {start}"));
+    let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    assert!(screen.contains("source: source map"), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+    drop((machine, terminal));
+
+    // Without debug information, and without symbols.
+    let Some((_machine, terminal, program)) = parts(&["-s"]) else {
+        return;
+    };
+    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    let screen = terminal.wait_for("no debug information");
+    assert!(
+        screen.contains(" div ") && screen.contains("o: asm"),
+        "{screen}"
+    );
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn an_editor_opens_the_line_and_the_screen_comes_back() {
+    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+        return;
+    };
+    // It reads a line from the terminal, which we must not do meanwhile.
+    let editor = program.path("an editor");
+    let told = program.path("told");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" > '{0}'\necho editing\nread answer\necho \"$answer\" >> '{0}'\n",
+        told.display()
+    );
+    let link = program.path("editor");
+    fs::write(&editor, script).expect("written");
+    let mut mode = fs::metadata(&editor).expect("there").permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    fs::set_permissions(&editor, mode).expect("set");
+    std::os::unix::fs::symlink(&editor, &link).expect("linked");
+    let hot = program.text("hot");
+    terminal.type_line(&format!("export VISUAL= EDITOR={}", link.display()));
+    open_code(&terminal, &format!("-F 499 -- {hot} 60"));
+    terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    terminal.keys(&["e"]);
+    terminal.wait_for("editing");
+    terminal.keys(&["q", "u", "i", "t", "Enter"]);
+    terminal.wait("the screen", |screen| selected(screen).contains(HOT));
+    let line = SOURCE.lines().position(|line| line.contains(HOT));
+    let line = line.expect("it has one") + 1;
+    let expected = format!("+{line} {}\nquit\n", program.text("hot.c"));
+    assert_eq!(fs::read_to_string(told).expect("it was told"), expected);
+
+    // Keys are ours again.
+    terminal.keys(&["8"]);
+    terminal.wait_for("[8 Health]");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn a_recording_shows_the_same_build_alone() {
+    let Some((_machine, terminal, program)) = parts(&["-g", "-Wl,--build-id"]) else {
+        return;
+    };
+    let (hot, file) = (program.text("hot"), program.text("a.pft"));
+    let mut record = proftop(&["record", "-F", "499", "-o", &file, "--", &hot, "3"]);
+    assert!(run(&mut record).status.success());
+    open_code(&terminal, &format!("open {file}"));
+    let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    assert!(screen.contains("│ div "), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+
+    rebuild(&program.path("hot.c"), &program.path("hot"));
+    open_code(&terminal, &format!("open {file}"));
+    let screen = terminal.wait_for("another build than the one that was recorded");
+    assert!(!screen.contains("│ div "), "{screen}");
+    // The recording has the lines itself.
+    assert!(selected(&screen).contains(HOT), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+/// The same source as another program.
+fn rebuild(source: &Path, program: &Path) {
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-g", "-Wl,--build-id", "-o"]);
+    let status = compiler.arg(program).arg(source).status();
+    assert!(status.expect("it compiled before").success());
+}
