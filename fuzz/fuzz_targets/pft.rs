@@ -6,21 +6,31 @@ use profile::formats::pft;
 use profile::{Cancel, Limits, Query};
 use std::time::Duration;
 
+/// How blocks are packed: as they are, and as a piece of the file's stream.
+const STORED: u32 = 0;
+const STREAMED: u32 = 2;
+
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    let mut file = pft::MAGIC.to_vec();
-    file.extend_from_slice(&[1, 0, 0, 0]);
-    let len = (bytes.len() as u32).to_le_bytes();
-    let mut crc = flate2::Crc::new();
-    crc.update(&[0; 4]);
-    crc.update(&len);
-    crc.update(bytes);
-    for word in [len, len, crc.sum().to_le_bytes(), [0; 4]] {
-        file.extend_from_slice(&word);
+    read(&file(STORED, bytes.len() as u32, bytes));
+    if let Some((len, packed)) = bytes.split_first_chunk() {
+        read(&file(STREAMED, u16::from_le_bytes(*len).into(), packed));
     }
-    file.extend_from_slice(bytes);
-    read(&file);
 });
+
+fn file(codec: u32, raw_len: u32, contents: &[u8]) -> Vec<u8> {
+    let mut file = pft::MAGIC.to_vec();
+    file.extend_from_slice(&[2, 0, 0, 0]);
+    let mut crc = flate2::Crc::new();
+    crc.update(&codec.to_le_bytes());
+    crc.update(&raw_len.to_le_bytes());
+    crc.update(contents);
+    for word in [contents.len() as u32, raw_len, crc.sum(), codec] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(contents);
+    file
+}
 
 fn read(file: &[u8]) {
     let limits = Limits {

@@ -163,7 +163,7 @@ proptest! {
         every in 1..20usize,
     ) {
         let mut store = empty();
-        let mut clock = 0;
+        let mut clock = 100_000;
         let mut file = Vec::new();
         let mut writer = pft::Writer::new(&mut file).unwrap();
         for (at, sample) in samples.iter().enumerate() {
@@ -174,6 +174,7 @@ proptest! {
             }
         }
         name_some(&mut store, usize::MAX);
+        store.process_exited(ProcessId(1));
         writer.append(&store.view(), None).unwrap();
         writer.finish(&store.view()).unwrap();
         prop_assert_eq!(writer.samples(), samples.len() as u64);
@@ -243,7 +244,8 @@ fn stored_block(raw: &[u8]) -> Vec<u8> {
 
 fn file(samples: &[Given]) -> Vec<u8> {
     let mut store = empty();
-    let mut clock = 0;
+    // Long after the store's first second, as the clock of any machine.
+    let mut clock = 100_000;
     samples
         .iter()
         .for_each(|sample| feed(&mut store, &mut clock, sample));
@@ -259,7 +261,66 @@ fn what_is_no_pft_is_refused_and_newer_ones_say_so() {
     assert!(matches!(read(&[0; 100]), Err(FormatError::Unknown)));
     let mut file = file(&[]);
     file[8] = 9;
-    assert!(matches!(read(&file), Err(FormatError::Newer(9, 1))));
+    assert!(matches!(read(&file), Err(FormatError::Newer(9, 2))));
+}
+
+/// Recorded and counted by a proftop that wrote version 1.
+#[test]
+fn files_of_version_1_are_read() {
+    let file = include_bytes!("files/version-1.pft");
+    assert_eq!(file[8], 1);
+    let (store, notes) = read(file).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let before = store.view();
+    let selection = before.select(&Query::default(), &Cancel::new()).unwrap();
+    let mut stacks = Vec::new();
+    folded::write(&selection, &mut stacks).unwrap();
+    let wanted = include_str!("files/version-1.folded");
+    assert_eq!(String::from_utf8(stacks).unwrap(), wanted);
+
+    let mut again = Vec::new();
+    pft::write(&before, &mut again).unwrap();
+    assert_eq!(again[8], 2);
+    let (after, _) = read(&again).unwrap();
+    for (a, b) in text(&before).iter().zip(text(&after.view())) {
+        assert_eq!(*a, b);
+    }
+    assert!(again.len() < file.len() * 3 / 4, "{}", again.len());
+}
+
+/// Small blocks are one stream, also where a large one comes between them.
+#[test]
+fn large_blocks_may_come_between_small_ones() {
+    let mut store = empty();
+    let mut file = Vec::new();
+    let mut writer = pft::Writer::new(&mut file).unwrap();
+    let mut sizes = Vec::new();
+    for (second, samples) in (0..).zip([30, 40_000, 30, 20, 50_000, 10]) {
+        for n in 0..samples as u64 {
+            let frames = [n, n / 7, second].map(|n| frame(n * 2654435761 % 60_000));
+            assert!(store.add_sample(NewSample {
+                time_ns: second * 1_000_000_000,
+                cpu: 0,
+                process: ProcessId(0),
+                tid: 1,
+                comm: "worker",
+                frames: &frames,
+                kernel_frames: 0,
+                ending: Ending::Root,
+                weight: 1,
+            }));
+        }
+        let before = writer.bytes();
+        writer.append(&store.view(), None).unwrap();
+        sizes.push(writer.bytes() - before);
+    }
+    writer.finish(&store.view()).unwrap();
+    assert!(sizes[1] > 90_000 && sizes[2] < 1000, "{sizes:?}");
+    let (again, notes) = read(&file).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    for (a, b) in text(&store.view()).iter().zip(text(&again.view())) {
+        assert_eq!(*a, b);
+    }
 }
 
 #[test]
@@ -278,8 +339,22 @@ fn numbers_that_cannot_be_are_refused() {
         &[7, 2, 5, 0],
         // Samples of which only the number is there.
         &[10, 10, 0, 200, 1, 0, 0, 0, 0, 0, 0, 0],
+        // A sample of a stack that is not there.
+        &[5, 0, 16, 14, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 9, 0],
         // 2^60 strings.
         &[2, 200, 200, 200, 200, 200, 200, 200, 200, 1],
+        // A run of frames in no module.
+        &[12, 5, 3, 0, 0, 1, 9],
+        // A stack that shares with none, and one of frames that are not there.
+        &[13, 4, 1, 2, 5, 0],
+        &[13, 5, 1, 2, 0, 1, 7],
+        // Numbers of nine bytes.
+        &[13, 4, 9, 2, 0, 0],
+        // A name of a frame and one of a string that are not there.
+        &[14, 6, 1, 5, 1, 0, 1, 0],
+        &[14, 6, 1, 0, 1, 0, 1, 9],
+        // A source of more links than can be.
+        &[15, 7, 1, 0, 2, 200, 200, 0, 0],
     ] {
         let (_, notes) = read(&stored_block(raw)).unwrap();
         assert!(notes[0].contains("damaged"), "{raw:?}: {notes:?}");

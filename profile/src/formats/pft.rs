@@ -2,12 +2,16 @@
 //! readable up to the last whole block whatever happened to the writer.
 //! `docs/pft.md` describes the bytes.
 //!
-//! - [`block`]: blocks that are compressed and checked each by itself
+//! - [`block`]: blocks, packed and checked
+//! - [`columns`]: what is in them and comes once
 //! - [`writer`]: what a view has that the file has not yet
 //! - [`reader`]: block by block into a store
 //! - [`tables`]: what a file has defined so far, for the reader
+//! - [`naming`]: names and sources, for the reader
 
 mod block;
+mod columns;
+mod naming;
 mod reader;
 mod tables;
 mod writer;
@@ -24,7 +28,7 @@ use std::io::{Read, Write};
 pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 
 /// Files of a higher one cannot be read.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
 pub(super) const VERSION_MINOR: u16 = 0;
 
@@ -41,6 +45,12 @@ pub(super) mod section {
     pub(crate) const SOURCES: u64 = 9;
     pub(crate) const SAMPLES: u64 = 10;
     pub(crate) const END: u64 = 11;
+    /// These in the place of those of version 1.
+    pub(crate) const FRAME_RUNS: u64 = 12;
+    pub(crate) const STACK_COLUMNS: u64 = 13;
+    pub(crate) const NAME_COLUMNS: u64 = 14;
+    pub(crate) const SOURCE_COLUMNS: u64 = 15;
+    pub(crate) const SAMPLE_COLUMNS: u64 = 16;
 }
 
 /// Writes all of a view as one finished file.

@@ -1,16 +1,15 @@
 //! Block by block from a file, or a pipe that still grows, into a store.
 
-use super::block::{self, Next};
-use super::section;
+use super::block::{self, Next, Unpacker};
+use super::naming::Reasons;
 use super::tables::Tables;
 use super::{MAGIC, VERSION};
+use super::{naming, section};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
-use crate::reason;
 use crate::store::{Added, KnownStack, STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
-    SourceFrame, Store,
+    Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId, Store,
 };
 use std::io::Read;
 use std::sync::Arc;
@@ -22,13 +21,11 @@ const RAW_BYTES_MAX: u64 = 32 << 30;
 /// All samples together weigh at most that: sums stay exact everywhere.
 const WEIGHT_MAX: u64 = 1 << 53;
 
-/// Links of one frame's chain that are read.
-const CHAIN_MAX: usize = 256;
-
 /// Reads a file from its beginning.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
+    unpacker: Unpacker,
     tables: Tables,
     blocks: u64,
     raw_bytes: u64,
@@ -36,10 +33,21 @@ pub struct Reader<R> {
     is_finished: bool,
     problem: Option<String>,
     unknown_sections: u64,
+    /// One above the highest stack that a sample had.
+    next_stack: u32,
     /// By stack: what the store knows it as.
     known: Vec<Option<KnownStack>>,
     /// Why frames have no names, if that is not to be told to the store.
-    reasons: Option<Vec<(Frame, NameState)>>,
+    reasons: Reasons,
+}
+
+/// How samples tell their stacks.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    /// Each less the one before.
+    Step,
+    /// Each plus one; 0 is the first that no sample had.
+    Number,
 }
 
 fn damaged(what: &str) -> FormatError {
@@ -64,6 +72,7 @@ impl<R: Read> Reader<R> {
         }
         Ok(Self {
             input,
+            unpacker: Unpacker::new(),
             tables: Tables::new(),
             blocks: 0,
             raw_bytes: 0,
@@ -71,6 +80,7 @@ impl<R: Read> Reader<R> {
             is_finished: false,
             problem: None,
             unknown_sections: 0,
+            next_stack: 0,
             known: Vec::new(),
             reasons: None,
         })
@@ -94,7 +104,7 @@ impl<R: Read> Reader<R> {
         if self.is_finished || self.problem.is_some() {
             return Ok(false);
         }
-        let read = block::read(&mut self.input).and_then(|next| match next {
+        let read = block::read(&mut self.input, &mut self.unpacker).and_then(|next| match next {
             Next::Block(raw) => {
                 self.blocks += 1;
                 self.raw_bytes += raw.len() as u64;
@@ -145,6 +155,7 @@ impl<R: Read> Reader<R> {
 
     fn absorb(&mut self, raw: &[u8], store: &mut Store) -> Result<(), FormatError> {
         let mut bytes = Bytes(raw);
+        let mut exited = Vec::new();
         while !bytes.is_empty() {
             let tag = bytes.number()?;
             let part = Bytes(bytes.bytes()?);
@@ -152,17 +163,30 @@ impl<R: Read> Reader<R> {
                 section::INFO => add_info(part, store)?,
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
-                section::PROCESSES => self.add_processes(part, store)?,
+                section::PROCESSES => self.add_processes(part, store, &mut exited)?,
                 section::THREADS => self.tables.add_threads(part)?,
                 section::FRAMES => self.tables.add_frames(part)?,
                 section::STACKS => self.tables.add_stacks(part)?,
-                section::SAMPLES => self.add_samples(part, store)?,
-                section::NAMES => self.add_names(part, store)?,
-                section::SOURCES => self.add_sources(part, store)?,
+                section::SAMPLES => self.add_samples(part, By::Step, store)?,
+                section::SAMPLE_COLUMNS => self.add_samples(part, By::Number, store)?,
+                section::NAMES => {
+                    naming::add_names(part, &self.tables, &mut self.reasons, store)?;
+                }
+                section::SOURCES => naming::add_sources(part, &self.tables, store)?,
+                section::NAME_COLUMNS => {
+                    naming::add_name_columns(part, &self.tables, &mut self.reasons, store)?;
+                }
+                section::SOURCE_COLUMNS => {
+                    naming::add_source_columns(part, &self.tables, store)?;
+                }
+                section::FRAME_RUNS => self.tables.add_frame_runs(part)?,
+                section::STACK_COLUMNS => self.tables.add_stack_columns(part)?,
                 section::END => self.is_finished = true,
                 _ => self.unknown_sections += 1,
             }
         }
+        // The store forgets who has ended and has no sample yet.
+        exited.into_iter().for_each(|id| store.process_exited(id));
         Ok(())
     }
 
@@ -184,6 +208,7 @@ impl<R: Read> Reader<R> {
         &mut self,
         mut bytes: Bytes<'_>,
         store: &mut Store,
+        exited: &mut Vec<ProcessId>,
     ) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let number = bytes.u32()?;
@@ -194,7 +219,7 @@ impl<R: Read> Reader<R> {
             self.tables.processes = self.tables.processes.max(number + 1);
             let pid = bytes.u32()?;
             let comm = Arc::clone(self.tables.string(&mut bytes)?);
-            let exited = bytes.number()? != 0;
+            let has_exited = bytes.number()? != 0;
             let text = |text: &Arc<str>| (!text.is_empty()).then(|| Arc::clone(text));
             let details = ProcessDetails {
                 cgroup: text(self.tables.string(&mut bytes)?),
@@ -203,14 +228,19 @@ impl<R: Read> Reader<R> {
             let id = ProcessId(number);
             store.add_process(id, pid, &comm);
             store.set_process_details(id, details);
-            if exited {
-                store.process_exited(id);
+            if has_exited {
+                exited.push(id);
             }
         }
         Ok(())
     }
 
-    fn add_samples(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+    fn add_samples(
+        &mut self,
+        mut bytes: Bytes<'_>,
+        by: By,
+        store: &mut Store,
+    ) -> Result<(), FormatError> {
         let mut frames: Vec<Frame> = Vec::new();
         while !bytes.is_empty() {
             let second = bytes.number()?;
@@ -232,9 +262,17 @@ impl<R: Read> Reader<R> {
                 return Err(damaged("a second has more samples than there is room for"));
             }
             let (mut centi, mut stack) = (0i64, 0i64);
+            let mut next = i64::from(self.next_stack);
             for _ in 0..count {
                 centi = centi.wrapping_add(centis.signed()?);
-                stack = stack.wrapping_add(stacks.signed()?);
+                stack = match by {
+                    By::Step => stack.wrapping_add(stacks.signed()?),
+                    By::Number => match i64::from(stacks.u32()?) {
+                        0 => next,
+                        number => number - 1,
+                    },
+                };
+                next = next.max(stack.saturating_add(1));
                 let how = hows.byte()?;
                 let cpu = cpus.u32()?;
                 let thread = threads.u32()? as usize;
@@ -277,59 +315,7 @@ impl<R: Read> Reader<R> {
                     self.known[number as usize] = Some(known);
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn add_names(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
-        while !bytes.is_empty() {
-            let frame = self.tables.frame(bytes.u32()?)?;
-            let is_unnamed = bytes.byte()? != 0;
-            let text = self.tables.string(&mut bytes)?;
-            let state = match is_unnamed {
-                false => NameState::Named(Arc::clone(text)),
-                true => {
-                    let reason = reason::known(text);
-                    match bytes.number()?.checked_sub(1) {
-                        Some(start) => NameState::UnnamedIn { reason, start },
-                        None => NameState::Unnamed(reason),
-                    }
-                }
-            };
-            let Some(frame) = frame else { continue };
-            match &mut self.reasons {
-                Some(reasons) if is_unnamed => reasons.push((frame, state)),
-                _ => {
-                    if let Some(id) = store.find_frame(&frame) {
-                        store.set_name(id, state);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn add_sources(&self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
-        while !bytes.is_empty() {
-            let frame = self.tables.frame(bytes.u32()?)?;
-            let links = bytes.count()?;
-            if links > CHAIN_MAX {
-                return Err(damaged("more functions at one place than can be"));
-            }
-            let mut chain = Vec::with_capacity(links);
-            for _ in 0..links {
-                let function: &str = self.tables.string(&mut bytes)?;
-                let file: &str = self.tables.string(&mut bytes)?;
-                let line = bytes.u32()?;
-                chain.push(SourceFrame {
-                    function,
-                    file,
-                    line,
-                });
-            }
-            if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
-                store.set_source(id, &chain);
-            }
+            self.next_stack = u32::try_from(next).unwrap_or(u32::MAX);
         }
         Ok(())
     }

@@ -65,8 +65,11 @@ impl Tables {
     }
 
     pub(super) fn string(&self, bytes: &mut Bytes<'_>) -> Result<&Arc<str>, FormatError> {
-        let number = bytes.u32()? as usize;
-        let found = self.strings.get(number);
+        self.string_of(bytes.u32()?)
+    }
+
+    pub(super) fn string_of(&self, number: u32) -> Result<&Arc<str>, FormatError> {
+        let found = self.strings.get(number as usize);
         found.ok_or_else(|| damaged("a name is used that it does not have"))
     }
 
@@ -91,24 +94,54 @@ impl Tables {
     pub(super) fn add_frames(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut last = 0u64;
         while !bytes.is_empty() {
-            let module = bytes.u32()?;
-            if module >= self.modules {
-                return Err(damaged("a module is used that it does not have"));
-            }
-            let kind = match bytes.byte()? {
-                0 => FrameKind::User,
-                1 => FrameKind::Kernel,
-                2 => FrameKind::Jit,
-                _ => return Err(damaged("a kind of frame that is not known")),
-            };
+            let (module, kind) = self.frame_place(&mut bytes)?;
             last = last.wrapping_add(bytes.signed()?.cast_unsigned());
-            check_room(self.frames.len(), FRAMES_MAX, "the frames in it")?;
-            self.frames.push(Frame {
-                module: ModuleId(module),
-                address: last,
-                kind,
-            });
+            self.add_frame(module, kind, last)?;
         }
+        Ok(())
+    }
+
+    /// Those of one module and kind one after the other, by rising addresses.
+    pub(super) fn add_frame_runs(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        let mut runs = Bytes(bytes.bytes()?);
+        while !runs.is_empty() {
+            let (module, kind) = self.frame_place(&mut runs)?;
+            let mut address = 0u64;
+            // Each takes a byte at least: what is not there is not waited for.
+            for _ in 0..runs.number()? {
+                address = address.wrapping_add(bytes.number()?);
+                self.add_frame(module, kind, address)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn frame_place(&self, bytes: &mut Bytes<'_>) -> Result<(ModuleId, FrameKind), FormatError> {
+        let module = bytes.u32()?;
+        if module >= self.modules {
+            return Err(damaged("a module is used that it does not have"));
+        }
+        let kind = match bytes.byte()? {
+            0 => FrameKind::User,
+            1 => FrameKind::Kernel,
+            2 => FrameKind::Jit,
+            _ => return Err(damaged("a kind of frame that is not known")),
+        };
+        Ok((ModuleId(module), kind))
+    }
+
+    fn add_frame(
+        &mut self,
+        module: ModuleId,
+        kind: FrameKind,
+        address: u64,
+    ) -> Result<(), FormatError> {
+        check_room(self.frames.len(), FRAMES_MAX, "the frames in it")?;
+        self.frames.push(Frame {
+            module,
+            address,
+            kind,
+        });
         Ok(())
     }
 
@@ -140,6 +173,40 @@ impl Tables {
                 last = last.wrapping_add(bytes.signed()?);
                 let number = u32::try_from(last);
                 let number = number.map_err(|_| damaged("a frame of no number"))?;
+                self.frame(number)?;
+                self.words.push(number);
+            }
+            self.words
+                .extend_from_within(before.end - shared..before.end);
+            before = start..self.words.len();
+            self.starts.push(self.words.len() as u32);
+        }
+        Ok(())
+    }
+
+    /// As [`columns::Stacks`](super::columns::Stacks) writes them.
+    pub(super) fn add_stack_columns(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        let width = usize::from(bytes.byte()?);
+        if !(1..=4).contains(&width) {
+            return Err(damaged("frames of no width"));
+        }
+        let mut lens = Bytes(bytes.bytes()?);
+        let mut before = self.words.len()..self.words.len();
+        while !lens.is_empty() {
+            let shared = lens.number()?;
+            let own = lens.number()?;
+            if shared > before.len() as u64 || shared.saturating_add(own) > STACK_DEPTH_MAX as u64 {
+                return Err(damaged("a stack is longer than stacks are"));
+            }
+            let (shared, own) = (shared as usize, own as usize);
+            let start = self.words.len();
+            if start + shared + own > STACK_WORDS_MAX {
+                return Err(FormatError::TooLarge("the stacks in it"));
+            }
+            for word in bytes.take(own * width)?.chunks_exact(width).rev() {
+                let mut number = [0; 4];
+                number[..width].copy_from_slice(word);
+                let number = u32::from_le_bytes(number);
                 self.frame(number)?;
                 self.words.push(number);
             }

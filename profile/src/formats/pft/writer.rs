@@ -4,8 +4,10 @@
 //! it has in the file. Numbers of the store may come to mean something else;
 //! so each is kept with what it meant, and looked at again.
 
+use super::block::Packer;
+use super::columns::{self, kind};
 use super::section;
-use super::{MAGIC, VERSION, VERSION_MINOR, block};
+use super::{MAGIC, VERSION, VERSION_MINOR};
 use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
@@ -22,6 +24,7 @@ const RAW_TARGET: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
+    packer: Packer,
     bytes: u64,
     samples: u64,
     info: Option<Arc<Info>>,
@@ -66,36 +69,41 @@ struct Block {
     modules: Vec<u8>,
     processes: Vec<u8>,
     threads: Vec<u8>,
+    /// With the module's number in the file. Until they are sorted and numbered
+    /// anew, their numbers go on from those of the frames before.
+    new_frames: Vec<(u32, Frame)>,
     frames: Vec<u8>,
+    new_stacks: columns::Stacks,
     stacks: Vec<u8>,
-    names: Vec<u8>,
-    sources: Vec<u8>,
+    names: columns::Names,
+    sources: columns::Sources,
     samples: Vec<u8>,
     end: Vec<u8>,
-    /// The last stack that was added, in numbers of the file.
-    last_stack: Vec<u32>,
-    last_address: u64,
 }
 
 impl Block {
+    /// Bytes that it will be, roughly.
     fn len(&self) -> usize {
-        self.sections().iter().map(|(_, bytes)| bytes.len()).sum()
+        let rows = [&self.strings, &self.processes, &self.threads, &self.frames];
+        let rows: usize = rows.into_iter().map(Vec::len).sum();
+        let new = self.new_frames.len() * 3 + self.new_stacks.len();
+        rows + new + self.stacks.len() + self.names.len() + self.sources.len() + self.samples.len()
     }
 
     /// In the order in which a reader needs them.
-    fn sections(&self) -> [(u64, &Vec<u8>); 11] {
+    fn sections(self) -> [(u64, Vec<u8>); 11] {
         [
-            (section::INFO, &self.info),
-            (section::STRINGS, &self.strings),
-            (section::MODULES, &self.modules),
-            (section::PROCESSES, &self.processes),
-            (section::THREADS, &self.threads),
-            (section::FRAMES, &self.frames),
-            (section::STACKS, &self.stacks),
-            (section::SAMPLES, &self.samples),
-            (section::NAMES, &self.names),
-            (section::SOURCES, &self.sources),
-            (section::END, &self.end),
+            (section::INFO, self.info),
+            (section::STRINGS, self.strings),
+            (section::MODULES, self.modules),
+            (section::PROCESSES, self.processes),
+            (section::THREADS, self.threads),
+            (section::FRAME_RUNS, self.frames),
+            (section::STACK_COLUMNS, self.stacks),
+            (section::SAMPLE_COLUMNS, self.samples),
+            (section::NAME_COLUMNS, self.names.write()),
+            (section::SOURCE_COLUMNS, self.sources.write()),
+            (section::END, self.end),
         ]
     }
 }
@@ -108,6 +116,7 @@ impl<W: Write> Writer<W> {
         out.write_all(&VERSION_MINOR.to_le_bytes())?;
         Ok(Self {
             out,
+            packer: Packer::new(),
             bytes: MAGIC.len() as u64 + 4,
             samples: 0,
             info: None,
@@ -176,19 +185,27 @@ impl<W: Write> Writer<W> {
     ) -> Result<(), FormatError> {
         let mut columns: [Vec<u8>; 6] = Default::default();
         let [centis, hows, cpus, threads, stacks, weights] = &mut columns;
-        let mut last = (0i64, 0i64);
+        let mut last = 0i64;
         let is_weighted = samples.iter().any(|sample| sample.weight != 1);
         for sample in samples {
             let centi = (sample.stamp % 100) as i64;
-            put_signed(centis, centi - last.0);
+            put_signed(centis, centi - last);
             let how = (sample.ending as u8) << 1 | u8::from(sample.in_kernel);
             hows.push(how);
             put(cpus, sample.cpu.into());
             put(threads, self.thread(view, sample.thread).into());
-            // Stacks that are new come with rising numbers.
-            let stack = i64::from(self.stack(view, sample.stack));
-            put_signed(stacks, stack - last.1);
-            last = (centi, stack);
+            let before = self.stacks_written;
+            let stack = self.stack(view, sample.stack);
+            // One that is new has the next number.
+            put(
+                stacks,
+                if stack == before {
+                    0
+                } else {
+                    u64::from(stack) + 1
+                },
+            );
+            last = centi;
             if is_weighted {
                 put(weights, sample.weight);
             }
@@ -208,16 +225,17 @@ impl<W: Write> Writer<W> {
     }
 
     fn flush(&mut self) -> Result<(), FormatError> {
+        self.number_frames();
         let block = std::mem::take(&mut self.block);
         let mut raw = Vec::with_capacity(block.len() + 32);
         for (tag, bytes) in block.sections() {
             if !bytes.is_empty() {
                 put(&mut raw, tag);
-                put_bytes(&mut raw, bytes);
+                put_bytes(&mut raw, &bytes);
             }
         }
         if !raw.is_empty() {
-            self.bytes += block::write(&mut self.out, &raw)? as u64;
+            self.bytes += self.packer.write(&mut self.out, &raw)? as u64;
         }
         Ok(())
     }
@@ -370,19 +388,7 @@ impl<W: Write> Writer<W> {
         for frame in frames {
             numbers.push(self.frame(view, FrameId(*frame)));
         }
-        let before = &self.block.last_stack;
-        let pairs = before.iter().rev().zip(numbers.iter().rev());
-        let shared = pairs.take_while(|(a, b)| a == b).count();
-        let own = &numbers[..numbers.len() - shared];
-        let out = &mut self.block.stacks;
-        put(out, shared as u64);
-        put(out, own.len() as u64);
-        let mut last = 0i64;
-        for frame in own {
-            put_signed(out, i64::from(*frame) - last);
-            last = i64::from(*frame);
-        }
-        self.block.last_stack = numbers;
+        self.block.new_stacks.push(numbers);
         let number = self.stacks_written;
         self.stacks_written += 1;
         self.stacks[at] = Some((serial, number));
@@ -402,12 +408,7 @@ impl<W: Write> Writer<W> {
         }
         let number = self.frames.len() as u32 + 1;
         let module = self.module(view, frame.module);
-        let out = &mut self.block.frames;
-        put(out, module.into());
-        out.push(frame.kind as u8);
-        let delta = frame.address.wrapping_sub(self.block.last_address);
-        put_signed(out, delta.cast_signed());
-        self.block.last_address = frame.address;
+        self.block.new_frames.push((module, frame));
         self.frames.insert(frame, number);
         self.named.push(Named {
             frame: id,
@@ -417,59 +418,94 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// Sorts the new frames of the block and gives them the numbers of that
+    /// order: what lies side by side packs well, and its names even better.
+    fn number_frames(&mut self) {
+        let new = std::mem::take(&mut self.block.new_frames);
+        let first = (self.frames.len() - new.len()) as u32 + 1;
+        let mut numbers = vec![0; new.len()];
+        if !new.is_empty() {
+            let key = |(module, frame): (u32, Frame)| (module, frame.kind as u8, frame.address);
+            let mut order: Vec<usize> = (0..new.len()).collect();
+            order.sort_unstable_by_key(|at| key(new[*at]));
+            let named = self.named.split_off(first as usize - 1);
+            for (number, at) in (first..).zip(&order) {
+                self.frames.insert(new[*at].1, number);
+                self.named.push(named[*at]);
+                numbers[*at] = number;
+            }
+            let sorted: Vec<_> = order.iter().map(|at| key(new[*at])).collect();
+            self.block.frames = columns::frames(&sorted);
+        }
+        let mut stacks = std::mem::take(&mut self.block.new_stacks);
+        if !stacks.is_empty() {
+            stacks.renumber(|number| match number.checked_sub(first) {
+                Some(at) => numbers[at as usize],
+                None => number,
+            });
+            self.block.stacks = stacks.write();
+        }
+    }
+
     /// Names and sources that have come.
     fn add_names(&mut self, view: &View) -> Result<(), FormatError> {
+        self.number_frames();
         let mut named = std::mem::take(&mut self.named);
-        for (number, known) in (1u32..).zip(&mut named) {
-            if known.state == State::Final && known.has_source {
-                continue;
-            }
-            // The number may belong to another frame by now.
-            let frame = view.frame(known.frame);
-            if frame.is_none_or(|frame| self.frames.get(&frame) != Some(&number)) {
-                continue;
-            }
-            if known.state != State::Final {
-                self.add_name(view, number, known);
-            }
-            if !known.has_source {
-                known.has_source = self.add_source(view, number, known.frame);
-            }
-            if self.block.len() > RAW_TARGET {
-                self.flush()?;
+        // Names first: their strings come one after the other then.
+        for add in [Self::add_name, Self::add_source] {
+            for (number, known) in (1u32..).zip(&mut named) {
+                if known.state == State::Final && known.has_source {
+                    continue;
+                }
+                // The number may belong to another frame by now.
+                let frame = view.frame(known.frame);
+                let Some(frame) = frame.filter(|frame| self.frames.get(frame) == Some(&number))
+                else {
+                    continue;
+                };
+                add(self, view, (number, frame), known);
+                if self.block.len() > RAW_TARGET {
+                    self.flush()?;
+                }
             }
         }
         self.named = named;
         Ok(())
     }
 
-    fn add_name(&mut self, view: &View, number: u32, known: &mut Named) {
-        let (state, text, place) = match view.name_told(known.frame) {
-            NameState::Named(name) => (State::Final, name, 0),
+    fn add_name(&mut self, view: &View, (number, frame): (u32, Frame), known: &mut Named) {
+        if known.state == State::Final {
+            return;
+        }
+        let (state, text, start) = match view.name_told(known.frame) {
+            NameState::Named(name) => (State::Final, name, None),
             NameState::Unnamed(reason) if known.state == State::Pending => {
-                (State::Unnamed, reason.into(), 0)
+                (State::Unnamed, reason.into(), None)
             }
             NameState::UnnamedIn { reason, start } if known.state == State::Pending => {
-                (State::Unnamed, reason.into(), start.saturating_add(1))
+                let start = start.wrapping_sub(frame.address).cast_signed();
+                (State::Unnamed, reason.into(), Some(start))
             }
             _ => return,
         };
+        let kind = match (state, start) {
+            (State::Final, _) => kind::NAMED,
+            (_, None) => kind::UNNAMED,
+            (_, Some(_)) => kind::UNNAMED_IN,
+        };
         let text = self.string(&text);
-        let out = &mut self.block.names;
-        put(out, number.into());
-        out.push(u8::from(state == State::Unnamed));
-        put(out, text.into());
-        if state == State::Unnamed {
-            put(out, place);
-        }
+        self.block.names.push(number, kind, text, start);
         known.state = state;
     }
 
-    fn add_source(&mut self, view: &View, number: u32, frame: FrameId) -> bool {
+    fn add_source(&mut self, view: &View, (number, _): (u32, Frame), known: &mut Named) {
+        if known.has_source {
+            return;
+        }
         let tables = &*view.tables;
-        let chain = tables.sources.chain(frame);
+        let chain = tables.sources.chain(known.frame);
         let Some((_, inlined)) = chain.split_last() else {
-            return false;
+            return;
         };
         let mut links = Vec::new();
         for (at, link) in chain.iter().enumerate() {
@@ -482,14 +518,7 @@ impl<W: Write> Writer<W> {
             let file = file.map_or(0, |file| self.string(&file));
             links.push((name, file, link.line));
         }
-        let out = &mut self.block.sources;
-        put(out, number.into());
-        put(out, links.len() as u64);
-        for (name, file, line) in links {
-            put(out, name.into());
-            put(out, file.into());
-            put(out, line.into());
-        }
-        true
+        self.block.sources.push(number, &links);
+        known.has_source = true;
     }
 }

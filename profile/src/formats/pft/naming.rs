@@ -1,0 +1,154 @@
+//! Names and sources from a file into a store, of both versions.
+
+use super::columns::{Strings, kind};
+use super::tables::Tables;
+use crate::formats::FormatError;
+use crate::formats::wire::Bytes;
+use crate::{Frame, NameState, SourceFrame, Store, reason};
+use std::sync::Arc;
+
+/// Links of one frame's chain that are read.
+const CHAIN_MAX: usize = 256;
+
+/// Why frames have no names, where that is kept from the store.
+pub(super) type Reasons = Option<Vec<(Frame, NameState)>>;
+
+fn damaged(what: &str) -> FormatError {
+    FormatError::Damaged(what.into())
+}
+
+/// Rows.
+pub(super) fn add_names(
+    mut bytes: Bytes<'_>,
+    tables: &Tables,
+    reasons: &mut Reasons,
+    store: &mut Store,
+) -> Result<(), FormatError> {
+    while !bytes.is_empty() {
+        let frame = tables.frame(bytes.u32()?)?;
+        let is_unnamed = bytes.byte()? != 0;
+        let text = tables.string(&mut bytes)?;
+        let state = match is_unnamed {
+            false => NameState::Named(Arc::clone(text)),
+            true => unnamed(text, bytes.number()?.checked_sub(1)),
+        };
+        tell(frame, state, reasons, store);
+    }
+    Ok(())
+}
+
+/// Columns.
+pub(super) fn add_name_columns(
+    mut bytes: Bytes<'_>,
+    tables: &Tables,
+    reasons: &mut Reasons,
+    store: &mut Store,
+) -> Result<(), FormatError> {
+    let mut frames = Bytes(bytes.bytes()?);
+    let mut kinds = Bytes(bytes.bytes()?);
+    let mut texts = Strings::new(bytes.bytes()?);
+    let mut starts = bytes;
+    let mut number = 0u32;
+    while !frames.is_empty() {
+        number = number.saturating_add(frames.u32()?);
+        let frame = tables.frame(number)?;
+        let text = tables.string_of(texts.next()?)?;
+        let state = match kinds.byte()? {
+            kind::NAMED => NameState::Named(Arc::clone(text)),
+            kind::UNNAMED => unnamed(text, None),
+            kind::UNNAMED_IN => {
+                let address = frame.map_or(0, |frame| frame.address);
+                unnamed(text, Some(address.wrapping_add_signed(starts.signed()?)))
+            }
+            _ => return Err(damaged("a name of a kind that is not known")),
+        };
+        tell(frame, state, reasons, store);
+    }
+    Ok(())
+}
+
+fn unnamed(text: &str, start: Option<u64>) -> NameState {
+    let reason = reason::known(text);
+    match start {
+        Some(start) => NameState::UnnamedIn { reason, start },
+        None => NameState::Unnamed(reason),
+    }
+}
+
+/// The last word on a frame counts.
+fn tell(frame: Option<Frame>, state: NameState, reasons: &mut Reasons, store: &mut Store) {
+    let Some(frame) = frame else { return };
+    match reasons {
+        Some(reasons) if !matches!(state, NameState::Named(_)) => reasons.push((frame, state)),
+        _ => {
+            if let Some(id) = store.find_frame(&frame) {
+                store.set_name(id, state);
+            }
+        }
+    }
+}
+
+/// Rows.
+pub(super) fn add_sources(
+    mut bytes: Bytes<'_>,
+    tables: &Tables,
+    store: &mut Store,
+) -> Result<(), FormatError> {
+    while !bytes.is_empty() {
+        let frame = tables.frame(bytes.u32()?)?;
+        let mut chain = Vec::new();
+        for _ in 0..checked_links(bytes.number()?)? {
+            chain.push(SourceFrame {
+                function: tables.string(&mut bytes)?,
+                file: tables.string(&mut bytes)?,
+                line: bytes.u32()?,
+            });
+        }
+        set_source(frame, &chain, store);
+    }
+    Ok(())
+}
+
+/// Columns.
+pub(super) fn add_source_columns(
+    mut bytes: Bytes<'_>,
+    tables: &Tables,
+    store: &mut Store,
+) -> Result<(), FormatError> {
+    let mut frames = Bytes(bytes.bytes()?);
+    let mut counts = Bytes(bytes.bytes()?);
+    let mut functions = Strings::new(bytes.bytes()?);
+    let mut files = Strings::new(bytes.bytes()?);
+    let mut lines = bytes;
+    let (mut number, mut line) = (0u32, 0u32);
+    while !frames.is_empty() {
+        number = number.saturating_add(frames.u32()?);
+        let frame = tables.frame(number)?;
+        let mut chain = Vec::new();
+        for _ in 0..checked_links(counts.number()?)? {
+            let next = i64::from(line).checked_add(lines.signed()?);
+            let next = next.and_then(|line| u32::try_from(line).ok());
+            line = next.ok_or_else(|| damaged("a line of no number"))?;
+            chain.push(SourceFrame {
+                function: tables.string_of(functions.next()?)?,
+                file: tables.string_of(files.next()?)?,
+                line,
+            });
+        }
+        set_source(frame, &chain, store);
+    }
+    Ok(())
+}
+
+fn checked_links(links: u64) -> Result<usize, FormatError> {
+    match usize::try_from(links) {
+        Ok(links) if links <= CHAIN_MAX => Ok(links),
+        _ => Err(damaged("more functions at one place than can be")),
+    }
+}
+
+fn set_source(frame: Option<Frame>, chain: &[SourceFrame<'_>], store: &mut Store) {
+    if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
+        store.set_source(id, chain);
+    }
+}
