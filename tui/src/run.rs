@@ -10,10 +10,13 @@ use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
 use crate::screen::{Detail, Notice, View};
 use crate::snapshot::{Snapshot, Span};
+use crate::terminal::ground::{self, GroundReply, Heard};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
 use crate::view::theme::Theme;
-use crossterm::event::{Event as Input, EventStream, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{
+    Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
+};
 use futures_util::StreamExt;
 use rustix::process::Signal;
 use std::future::{pending, poll_fn};
@@ -106,6 +109,14 @@ pub async fn run(
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));
     }
+    // `screen` passes no answers on.
+    let is_screen = std::env::var("TERM").is_ok_and(|term| term.starts_with("screen"));
+    let now = Instant::now();
+    let (ground, beside) = if options.theme.wants_ground() && !is_screen {
+        (GroundReply::asked(now), ground::QUESTION.to_vec())
+    } else {
+        (GroundReply::none(now), Vec::new())
+    };
     let run = Run {
         app,
         painter: Painter::new(size)?,
@@ -114,14 +125,15 @@ pub async fn run(
         answers: AnswerWorker::start("answers", NoLibrary)?,
         codes: AnswerWorker::start("code", FileLibrary::new(options.sources))?,
         writing: Writing::new(),
-        beside: Vec::new(),
+        beside,
+        ground,
         input: Some(EventStream::new()),
         signals,
         feed: Some(feed),
         control,
         guard,
         theme: options.theme,
-        started: Instant::now(),
+        started: now,
         drawn_at: None,
         frame_every: FRAME_EVERY,
         dirty: true,
@@ -142,6 +154,7 @@ struct Run {
     writing: Writing,
     /// To be written before the next frame.
     beside: Vec<u8>,
+    ground: GroundReply,
     /// Nothing while somebody else has the terminal.
     input: Option<EventStream>,
     signals: Signals,
@@ -255,7 +268,7 @@ impl Run {
                 return Ok(Some(Exit::TerminalLost));
             };
             let exit = match input {
-                Input::Key(key) => self.tell(Event::Key(key)).await?,
+                Input::Key(key) => self.take_key(key).await?,
                 Input::Mouse(mouse) => self.tell(self.pointed(mouse)).await?,
                 Input::Resize(width, height) => self.resize(Size { width, height }).await?,
                 _ => None,
@@ -266,6 +279,18 @@ impl Run {
             next = self.waiting_input().await;
         }
         Ok(None)
+    }
+
+    async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
+        match self.ground.hear(key, Instant::now()) {
+            Heard::Key => self.tell(Event::Key(key)).await,
+            Heard::Part => Ok(None),
+            Heard::Ground(ground) => {
+                self.theme.ground = ground;
+                self.dirty = true;
+                Ok(None)
+            }
+        }
     }
 
     /// What can be had without waiting. It has to be asked for with the waker
@@ -414,7 +439,9 @@ impl Run {
         let frame = self.painter.frame(|frame| view::draw(app, theme, frame))?;
         let mut bytes = std::mem::take(&mut self.beside);
         bytes.extend(frame);
-        self.writer.write(bytes)?;
+        if !bytes.is_empty() {
+            self.writer.write(bytes)?;
+        }
         let now = Instant::now();
         self.drawn_at = Some(now);
         self.dirty = false;

@@ -2,6 +2,8 @@
 //! taken on entering, and given back by `Drop`, before a stop, and when
 //! anything panics.
 
+/// What it draws on.
+pub mod ground;
 /// One frame as bytes, written at once.
 mod painter;
 /// Writes frames where nobody waits for it.

@@ -3,8 +3,9 @@
 
 mod common;
 
+use common::pty::Pty;
 use common::tmux::Terminal;
-use common::{proftop, run, text};
+use common::{Process, proftop, run, text};
 use std::fs;
 
 #[test]
@@ -79,4 +80,25 @@ fn a_configuration_to_begin_with_is_written_once() {
     fs::write(&path, "sample.rate = 49999999\n").expect("written");
     let output = run(proftop(&["-b", "-n", "1", "-p", "1"]).env("PROFTOP_CONFIG", &path));
     assert!(text(&output.stderr).contains(":1:15: rate: not a number"));
+}
+
+#[test]
+fn what_a_terminal_says_of_itself_is_no_key() {
+    let mut terminal = Pty::open(80, 24);
+    let mut command = proftop(&["demo", "--no-mouse"]);
+    for told in ["COLORFGBG", "NO_COLOR", "LC_ALL"] {
+        command.env_remove(told);
+    }
+    command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+    terminal.attach(&mut command);
+    let mut proftop = Process::start(&mut command);
+    terminal.read_until(b"\x1b]11;?\x1b\\");
+    terminal.read_until(b"FILE");
+    // A light ground, late; `b` and `]` would be keys.
+    terminal.press(b"\x1b]11;rgb:fbfb/fbfb/fbfb\x1b\\");
+    let bytes = terminal.read_until(b"38;5;25");
+    assert!(!String::from_utf8_lossy(&bytes).contains("are A now"));
+    terminal.press(b"q");
+    terminal.read_until(b"4,473 samples in demo.pft");
+    assert!(proftop.0.wait().expect("ours").success());
 }

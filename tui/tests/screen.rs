@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::pty::Pty;
 use common::tmux::Terminal;
 use common::{
     BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, Process, band, burn_str, machine,
@@ -367,40 +368,17 @@ fn waits_of_writer(pid: u32) -> Option<u64> {
 
 #[test]
 fn a_terminal_that_takes_nothing_holds_nobody_up() {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    use std::io::Write as _;
     let Some(_machine) = machine() else { return };
-    // A terminal of our own, from which we never read.
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&terminal)
-        .and_then(|()| unlockpt(&terminal))
-        .expect("ours");
-    let size = rustix::termios::Winsize {
-        ws_row: 24,
-        ws_col: 80,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    rustix::termios::tcsetwinsize(&terminal, size).expect("its size");
-    let path = ptsname(&terminal, Vec::new()).expect("its name");
-    let path = path.to_str().expect("UTF-8").to_owned();
-    let open = || {
-        let mut options = fs::OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .open(&path)
-            .expect("the other end")
-    };
+    // We never read from it.
+    let mut terminal = Pty::open(80, 24);
     let mut command = proftop(&["--no-mouse"]);
-    command.env("TERM", "xterm").stdin(open()).stdout(open());
+    terminal.attach(command.env("TERM", "xterm"));
     let mut proftop = Process::start(&mut command);
     wait_until("it draws", || waits_of_writer(proftop.pid()).is_some());
-    let mut keys = fs::File::from(terminal);
     // The help and back is a whole screen each time.
     let (mut last, mut same) = (None, 0);
     wait_until("the terminal is full", || {
-        keys.write_all(b"?").expect("keys are taken");
+        terminal.press(b"?");
         let now = waits_of_writer(proftop.pid());
         same = if now == last { same + 1 } else { 0 };
         last = now;

@@ -9,7 +9,7 @@ use crate::run::{self, Control, Ended, ScreenOptions};
 use crate::snapshot::{Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::trace::StartTrace;
-use crate::view::theme::{Palette, Theme, ThemeChoice};
+use crate::view::theme::{Ground, Palette, Theme, ThemeChoice};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
@@ -252,7 +252,6 @@ fn theme(look: &Look) -> Theme {
     let palette = match (look.theme, look.color) {
         (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
         (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),
-        // One palette that is legible on both.
         (cli::Theme::Dark | cli::Theme::Light, _) | (_, cli::Color::Always) => {
             Some(Palette::Indexed)
         }
@@ -261,6 +260,11 @@ fn theme(look: &Look) -> Theme {
     let choice = ThemeChoice {
         palette,
         ascii: look.ascii,
+        ground: match look.theme {
+            cli::Theme::Dark => Ground::Dark,
+            cli::Theme::Light => Ground::Light,
+            cli::Theme::Auto | cli::Theme::Sixteen | cli::Theme::Mono => Ground::Unknown,
+        },
     };
     Theme::detect(choice, |name| std::env::var(name).ok())
 }

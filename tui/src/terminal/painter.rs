@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct Painter {
     terminal: Terminal<CrosstermBackend<Sink>>,
     sink: Sink,
+    /// The bytes of the last frame.
+    last: Vec<u8>,
 }
 
 /// What the terminal library writes to. Its own flushes come several times per
@@ -36,17 +38,28 @@ impl Painter {
         };
         let terminal = Terminal::with_options(CrosstermBackend::new(sink.clone()), options)?;
         queue!(sink.clone(), Clear(ClearType::All))?;
-        Ok(Painter { terminal, sink })
+        Ok(Painter {
+            terminal,
+            sink,
+            last: Vec::new(),
+        })
     }
 
-    /// The bytes of a frame.
+    /// The bytes of a frame; none if the terminal shows it already.
     pub fn frame(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<Vec<u8>> {
         let before = std::mem::take(&mut *self.sink.0.borrow_mut());
         queue!(self.sink, BeginSynchronizedUpdate)?;
         self.sink.write_all(&before)?;
         self.terminal.draw(draw)?;
         queue!(self.sink, EndSynchronizedUpdate)?;
-        Ok(std::mem::take(&mut *self.sink.0.borrow_mut()))
+        let bytes = std::mem::take(&mut *self.sink.0.borrow_mut());
+        // Only cells that differ from the last frame are written: the same bytes
+        // twice mean that none did, and that the cursor stayed.
+        if bytes == self.last {
+            return Ok(Vec::new());
+        }
+        self.last.clone_from(&bytes);
+        Ok(bytes)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::fixture::{MadeUp, first_samples, postgres, step};
 use super::rules;
-use super::theme::{Charset, Palette, Theme};
+use super::theme::{Charset, Ground, Palette, Theme};
 use crate::app::{App, Effect, Event};
 use crate::screen::View;
 use crate::screen::geometry::Size;
@@ -39,10 +39,12 @@ mod write;
 const UTF8: Theme = Theme {
     palette: Palette::Indexed,
     charset: Charset::Utf8,
+    ground: Ground::Unknown,
 };
 const ASCII: Theme = Theme {
     palette: Palette::Mono,
     charset: Charset::Ascii,
+    ground: Ground::Unknown,
 };
 
 /// An app with a hand on its keys and a clock that only it advances.
@@ -411,6 +413,7 @@ fn a_click_on_a_head_sorts() {
     let theme = Theme {
         palette: Palette::Mono,
         charset: Charset::Utf8,
+        ground: Ground::Unknown,
     };
     let frame = hand.frame();
     let (y, heads) = frame

@@ -23,17 +23,39 @@ pub enum Charset {
     Ascii,
 }
 
+/// What the terminal draws on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ground {
+    /// The colors are legible on both, if not as well.
+    #[default]
+    Unknown,
+    Dark,
+    Light,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
     pub palette: Palette,
     pub charset: Charset,
+    pub ground: Ground,
 }
+
+/// A color of the user's own, and the fixed ones in its place: for any ground,
+/// for a dark one, for a light one.
+type Shades = (Color, [u8; 3]);
+
+const ORANGE: Shades = (Color::Yellow, [166, 214, 94]);
+const BLUE: Shades = (Color::Blue, [67, 111, 25]);
+const CYAN: Shades = (Color::Cyan, [31, 80, 23]);
+const MAGENTA: Shades = (Color::Magenta, [133, 176, 90]);
+const GREEN: Shades = (Color::Green, [65, 114, 22]);
 
 /// What the command line says; the rest is found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThemeChoice {
     pub palette: Option<Palette>,
     pub ascii: bool,
+    pub ground: Ground,
 }
 
 impl Theme {
@@ -45,7 +67,16 @@ impl Theme {
         Theme {
             palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
             charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
+            ground: match choice.ground {
+                Ground::Unknown => told_ground(set),
+                chosen => chosen,
+            },
         }
+    }
+
+    /// Whether asking the terminal what it draws on would help.
+    pub fn wants_ground(self) -> bool {
+        self.palette == Palette::Indexed && self.ground == Ground::Unknown
     }
 
     pub fn is_ascii(self) -> bool {
@@ -82,30 +113,29 @@ impl Theme {
 
     /// Beside a word that says the same.
     pub fn warning(self) -> Style {
-        self.colored(Color::Yellow, 172)
-            .add_modifier(Modifier::BOLD)
+        self.colored(ORANGE).add_modifier(Modifier::BOLD)
     }
 
     /// Takes more time than before; beside a sign that says so. Told apart by
     /// everybody: orange and blue.
     pub fn rising(self) -> Style {
-        self.colored(Color::Yellow, 172)
+        self.colored(ORANGE)
     }
 
     pub fn falling(self) -> Style {
-        self.colored(Color::Blue, 67)
+        self.colored(BLUE)
     }
 
     pub fn trend(self) -> Style {
-        self.colored(Color::Cyan, 31)
+        self.colored(CYAN)
     }
 
     /// The module column says which side of the border it is.
     pub fn module(self, kind: FrameKind) -> Style {
         match kind {
-            FrameKind::User => self.colored(Color::Blue, 67),
-            FrameKind::Kernel => self.colored(Color::Magenta, 133),
-            FrameKind::Jit => self.colored(Color::Green, 65),
+            FrameKind::User => self.colored(BLUE),
+            FrameKind::Kernel => self.colored(MAGENTA),
+            FrameKind::Jit => self.colored(GREEN),
         }
     }
 
@@ -130,12 +160,24 @@ impl Theme {
         }
     }
 
-    fn colored(self, sixteen: Color, indexed: u8) -> Style {
-        match self.palette {
-            Palette::Mono => Style::new(),
-            Palette::Sixteen => Style::new().fg(sixteen),
-            Palette::Indexed => Style::new().fg(Color::Indexed(indexed)),
+    fn colored(self, (sixteen, [any, dark, light]): Shades) -> Style {
+        match (self.palette, self.ground) {
+            (Palette::Mono, _) => Style::new(),
+            (Palette::Sixteen, _) => Style::new().fg(sixteen),
+            (Palette::Indexed, Ground::Unknown) => Style::new().fg(Color::Indexed(any)),
+            (Palette::Indexed, Ground::Dark) => Style::new().fg(Color::Indexed(dark)),
+            (Palette::Indexed, Ground::Light) => Style::new().fg(Color::Indexed(light)),
         }
+    }
+}
+
+/// `COLORFGBG=15;0`, as rxvt and Konsole say it: the last is the background.
+fn told_ground(set: impl Fn(&str) -> Option<String>) -> Ground {
+    let colors = set("COLORFGBG").unwrap_or_default();
+    match colors.rsplit(';').next().map(str::parse::<u8>) {
+        Some(Ok(7 | 15)) => Ground::Light,
+        Some(Ok(0..=6 | 8..=14)) => Ground::Dark,
+        _ => Ground::Unknown,
     }
 }
 
@@ -170,7 +212,15 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         let theme = Theme::detect(ThemeChoice::default(), lookup);
-        assert_eq!(theme, Theme { palette, charset });
+        let ground = Ground::Unknown;
+        assert_eq!(
+            theme,
+            Theme {
+                palette,
+                charset,
+                ground
+            }
+        );
     }
 
     #[test]
@@ -203,11 +253,66 @@ mod tests {
         let choice = ThemeChoice {
             palette: Some(Palette::Sixteen),
             ascii: true,
+            ground: Ground::Light,
         };
         let theme = Theme::detect(choice, |_| Some("en_US.UTF-8".into()));
         assert_eq!(
-            (theme.palette, theme.charset),
-            (Palette::Sixteen, Charset::Ascii)
+            (theme.palette, theme.charset, theme.ground),
+            (Palette::Sixteen, Charset::Ascii, Ground::Light)
         );
+    }
+
+    #[test]
+    fn some_terminals_say_what_they_draw_on() {
+        for (value, ground) in [
+            ("15;0", Ground::Dark),
+            ("0;15", Ground::Light),
+            ("0;default;15", Ground::Light),
+            ("0;default", Ground::Unknown),
+            ("", Ground::Unknown),
+        ] {
+            let lookup = |name: &str| (name == "COLORFGBG").then(|| value.to_owned());
+            let theme = Theme::detect(ThemeChoice::default(), lookup);
+            assert_eq!(theme.ground, ground, "{value}");
+        }
+    }
+
+    /// A color of the 256, after the table of xterm.
+    fn rgb(index: u8) -> [f64; 3] {
+        const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+        let at = usize::from(index - 16);
+        [at / 36, at / 6 % 6, at % 6].map(|level| f64::from(LEVELS[level]))
+    }
+
+    /// As WCAG 2.1 defines it.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let luminance = |color: [f64; 3]| {
+            let [red, green, blue] = color.map(|value| match value / 255.0 {
+                low if low <= 0.03928 => low / 12.92,
+                high => ((high + 0.055) / 1.055).powf(2.4),
+            });
+            0.2126 * red + 0.7152 * green + 0.0722 * blue
+        };
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn colors_are_legible() {
+        let dark = [[0.0; 3], [40.0; 3], [0.0, 43.0, 54.0]];
+        let light = [[255.0; 3], [253.0, 246.0, 227.0]];
+        for (_, [any, on_dark, on_light]) in [ORANGE, BLUE, CYAN, MAGENTA, GREEN] {
+            for ground in dark {
+                assert!(contrast(rgb(on_dark), ground) >= 4.5, "{on_dark} on dark");
+                assert!(contrast(rgb(any), ground) >= 3.0, "{any} on dark");
+            }
+            for ground in light {
+                assert!(
+                    contrast(rgb(on_light), ground) >= 4.5,
+                    "{on_light} on light"
+                );
+                assert!(contrast(rgb(any), ground) >= 3.0, "{any} on light");
+            }
+        }
     }
 }
