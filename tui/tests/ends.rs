@@ -4,7 +4,7 @@ mod common;
 
 use common::{
     BURN_FUNCTIONS, BURN_SHARES, PROFTOP, Process, band, burn, burn_str, list, machine, number,
-    proftop, reports, run, self_samples, sum, text,
+    proftop, reports, run, self_samples, skip, sum, text,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -111,12 +111,7 @@ impl Public {
     fn new() -> Option<Self> {
         let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
         if !rustix::process::geteuid().is_root() || !has_setpriv {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs root and setpriv to give rights away"
-            );
+            skip("needs root and setpriv to give rights away");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -162,12 +157,7 @@ fn without_rights_it_says_what_is_enough() {
 fn without_rights_a_command_is_sampled_all_the_same() {
     let Some(public) = Public::new() else { return };
     if probe::features::perf_event_paranoid().is_none_or(|level| level > 2) {
-        use std::io::Write as _;
-        // Not `eprintln`: the test harness would keep it to itself.
-        _ = writeln!(
-            std::io::stderr(),
-            "skipped: kernel.perf_event_paranoid above 2 allows it to nobody"
-        );
+        skip("kernel.perf_event_paranoid above 2 allows it to nobody");
         return;
     }
     let output = run(public
@@ -276,14 +266,7 @@ impl Drop for TinyDisk {
 fn a_full_disk_is_one_sentence() {
     let Some(_machine) = machine() else { return };
     let Some(disk) = TinyDisk::mount() else {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs root to mount a small file system"
-            );
-        }
+        skip("needs root to mount a small file system");
         return;
     };
     let _burn = Process::burn(30, 1);
@@ -347,11 +330,7 @@ fn loaded_programs() -> Option<usize> {
 fn killed_it_leaves_nothing_attached() {
     let Some(_machine) = machine() else { return };
     let Some(before) = loaded_programs() else {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(std::io::stderr(), "skipped: needs bpftool");
-        }
+        skip("needs bpftool");
         return;
     };
     let mut child = proftop(&["-b", "-d", "60", "--", burn_str(), "20"])

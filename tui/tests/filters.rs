@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BURN_THREADS, Machine, Process, list, machine, number, proftop, reports, run};
+use common::{BURN_THREADS, Machine, Process, list, machine, number, proftop, reports, run, skip};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -142,14 +142,7 @@ impl Drop for Group {
 fn a_control_group() {
     let Some(_machine) = machine() else { return };
     let Some(group) = Group::make("proftop-test") else {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs a writable cgroup2 hierarchy"
-            );
-        }
+        skip("needs a writable cgroup2 hierarchy");
         return;
     };
     let (burn, _other) = (Process::burn(30, 1), Process::burn(30, 1));

@@ -2,13 +2,12 @@
 
 mod common;
 
-use common::{proftop, run, text};
+use common::{proftop, run, skip, text};
 use profile::formats::pft;
 use profile::{
     Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store,
 };
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use symbolize::{ElfSymbols, FileOffset};
 
@@ -67,10 +66,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     let program = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
     let Some(build_id) = symbols.object().build_id() else {
-        _ = writeln!(
-            std::io::stderr(),
-            "skipped: names by build-id: the linker here writes none"
-        );
+        skip("names by build-id: the linker here writes none");
         return;
     };
     let (place, name) = function(&symbols);

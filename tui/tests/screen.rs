@@ -5,7 +5,7 @@ mod common;
 use common::pty::Pty;
 use common::tmux::Terminal;
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, Process, band, burn_str, machine,
+    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, Process, band, burn_str, machine, skip,
 };
 use common::{PROFTOP, proftop, run, text, wait_until};
 use std::fs;
@@ -397,14 +397,7 @@ fn a_terminal_that_takes_nothing_holds_nobody_up() {
 fn a_command_without_rights_gets_no_screen() {
     let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
     if !rustix::process::geteuid().is_root() || !has_setpriv {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs root and setpriv to give rights away"
-            );
-        }
+        skip("needs root and setpriv to give rights away");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{proftop, run, text};
+use common::{proftop, run, skip, text};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Fixture {
             .args([&program, &source])
             .output();
         if !output.is_ok_and(|output| output.status.success()) {
-            skipped("no C compiler");
+            skip("no C compiler");
             return None;
         }
         Some(Fixture { directory, program })
@@ -55,7 +55,7 @@ impl Fixture {
     fn addresses(&self, function: &str) -> Option<Vec<u64>> {
         let output = Command::new("nm").arg("-S").arg(&self.program).output();
         let Ok(output) = output else {
-            skipped("no nm");
+            skip("no nm");
             return None;
         };
         let listed = text(&output.stdout);
@@ -66,11 +66,6 @@ impl Fixture {
         let (start, size) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
         Some((start..start + size).collect())
     }
-}
-
-fn skipped(why: &str) {
-    // Not `eprintln`: the test harness would keep it to itself.
-    _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 fn output(args: &[&str]) -> String {
@@ -153,7 +148,7 @@ fn as_llvm_symbolizer_prints_it() {
             .args(addresses.iter().map(|a| format!("{a:#x}")))
             .output();
         let Ok(llvm) = llvm else {
-            return skipped("no llvm-symbolizer");
+            return skip("no llvm-symbolizer");
         };
         let args = ["symbolize", "--format", "llvm", fixture.program()];
         assert_eq!(piped(&args, input.as_bytes()), text(&llvm.stdout));
@@ -290,13 +285,13 @@ fn what_debuginfod_has_fetched() {
     let done = |command: &mut Command| command.status().is_ok_and(|status| status.success());
     let kept = done(Command::new("objcopy").args(["--only-keep-debug", &program, &debug]));
     if !kept || !done(Command::new("strip").arg(&program)) {
-        return skipped("needs binutils");
+        return skip("needs binutils");
     }
     let notes = Command::new("readelf").args(["-n", &program]).output();
     let notes = notes.unwrap().stdout;
     let notes = text(&notes);
     let Some((_, id)) = notes.split_once("Build ID: ") else {
-        return skipped("needs a linker that writes build-ids");
+        return skip("needs a linker that writes build-ids");
     };
     let id = id.split_whitespace().next().unwrap();
     let cached = directory.path().join("cache").join(id);
@@ -329,7 +324,7 @@ fn a_program_of_another_system() {
     let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
     let made = compiler.arg("-o").arg(&program).arg(&source).status();
     if !made.is_ok_and(|status| status.success()) {
-        return skipped("needs gcc-mingw-w64-x86-64");
+        return skip("needs gcc-mingw-w64-x86-64");
     }
     let symbols = Command::new("nm").arg(&program).output().unwrap();
     let symbols = text(&symbols.stdout);

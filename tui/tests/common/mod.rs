@@ -13,6 +13,7 @@ pub mod tmux;
 
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::sync::OnceLock;
@@ -22,6 +23,12 @@ use std::time::{Duration, Instant};
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
+
+/// Says what is not tested here.
+pub fn skip(why: &str) {
+    // Not `eprintln`: the test harness would keep it to itself.
+    _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
 
 pub fn proftop(args: &[&str]) -> Command {
     let mut command = Command::new(PROFTOP);
@@ -55,14 +62,7 @@ pub fn machine() -> Option<Machine> {
         doctor.status.success()
     });
     if !possible {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs root, or CAP_BPF and CAP_PERFMON: see `proftop doctor`"
-            );
-        }
+        skip("needs root, or CAP_BPF and CAP_PERFMON: see `proftop doctor`");
         return None;
     }
     let path = std::env::temp_dir().join("proftop-tests.lock");

@@ -20,11 +20,7 @@ impl Terminal {
     pub fn open(width: u16, height: u16) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if Command::new("tmux").arg("-V").output().is_err() {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: needs tmux");
-            }
+            super::skip("needs tmux");
             return None;
         }
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
