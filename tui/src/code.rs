@@ -4,10 +4,14 @@
 
 /// Machine code as instructions.
 pub mod assembly;
+/// The files that code is in.
+mod files;
 /// Finds both for a function.
 pub mod library;
 /// Which functions an address stands for.
 mod lines;
+/// The stretches of code that are a function's.
+mod pieces;
 /// Where source text is looked for instead.
 pub mod source_map;
 /// Source text from disk.

@@ -13,6 +13,7 @@ mod config;
 mod engine;
 mod failure;
 mod losses;
+mod mapped;
 mod run;
 mod screen;
 mod snapshot;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::tmux::Terminal;
-use common::{Machine, machine, proftop, run};
+use common::{Machine, Process, machine, proftop, run, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,9 +49,7 @@ impl Program {
         if output.is_ok_and(|output| output.status.success()) {
             return Some(program);
         }
-        use std::io::Write as _;
-        // Not `eprintln`: the test harness would keep it to itself.
-        _ = writeln!(std::io::stderr(), "skipped: needs a C compiler");
+        skip("needs a C compiler");
         None
     }
 
@@ -220,6 +218,24 @@ fn a_recording_shows_the_same_build_alone() {
     assert!(!screen.contains("│ div "), "{screen}");
     // The recording has the lines itself.
     assert!(selected(&screen).contains(HOT), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn what_runs_is_shown_not_what_lies_at_its_path() {
+    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+        return;
+    };
+    let hot = program.path("hot");
+    let mut command = Command::new(&hot);
+    let process = Process::start(command.arg("60"));
+    std::fs::remove_file(&hot).expect("removed");
+    rebuild(&program.path("hot.c"), &hot);
+    open_code(&terminal, &format!("-F 499 -p {}", process.pid()));
+    let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    assert!(screen.contains("│ div "), "{screen}");
+    assert!(!screen.contains("no instructions"), "{screen}");
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
 }

@@ -1,21 +1,12 @@
 //! The *library* finds the code of functions, and keeps what it found last. It
 //! belongs to a thread that may wait for disks.
 
-use super::assembly::{self, BYTES_MAX};
-use super::lines::{Frame, LineSource};
-use super::{Body, Hit, Piece, Place, SourceMap, Wanted, text};
-use crate::engine::shown;
-use profile::FrameKind;
+use super::files::disassemble;
+use super::{Body, Hit, SourceMap, Wanted, text};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
-use symbolize::source::Source;
-use symbolize::{
-    ElfSymbols, FileOffset, FileSource, LinkAddr, Reason, Symbolizer, TableCache, Vdso, table_cache,
-};
+use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// Finds code; in tests, makes it up.
 pub trait Library {
@@ -31,9 +22,6 @@ const DEBUG_BYTES_MAX: u64 = 256 << 20;
 
 /// Functions whose code is kept.
 const KEPT_MAX: usize = 8;
-
-/// `EM_X86_64`.
-const X86_64: u16 = 62;
 
 /// From files.
 #[derive(Debug, Default)]
@@ -167,225 +155,6 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, map: &SourceMap) -> Body {
     body
 }
 
-/// What of a file is no part of the body.
-struct Found {
-    /// When the file was written.
-    built: Option<SystemTime>,
-    no_lines: Option<String>,
-}
-
-fn disassemble(wanted: &Wanted, symbolizer: &Symbolizer, body: &mut Body) -> Result<Found, String> {
-    let no_file = |why: &str| Err(why.to_owned());
-    match (&*wanted.module, wanted.kind) {
-        (_, FrameKind::Kernel) => no_file("the kernel's code is in no file that could be read"),
-        (_, FrameKind::Jit) => no_file("this code was made at run time: it is in no file"),
-        ("[vdso]", _) if !wanted.is_recorded => {
-            let vdso = Vdso::load().map_err(|error| error.to_string())?;
-            add_pieces(
-                wanted,
-                vdso.symbols(),
-                &LineSource::None(String::new()),
-                body,
-            )?;
-            let no_lines = Some("the kernel does not tell the lines of its vDSO".into());
-            Ok(Found {
-                built: None,
-                no_lines,
-            })
-        }
-        _ if !wanted.module_path.starts_with('/') => {
-            no_file("it is not known which file this code is from")
-        }
-        _ => disassemble_file(wanted, symbolizer, body),
-    }
-}
-
-fn disassemble_file(
-    wanted: &Wanted,
-    symbolizer: &Symbolizer,
-    body: &mut Body,
-) -> Result<Found, String> {
-    let path = Path::new(&*wanted.module_path);
-    let build_id = (!wanted.build_id.is_empty()).then_some(&*wanted.build_id);
-    let module = &wanted.module;
-    if build_id.is_none() {
-        if wanted.is_recorded {
-            return Err(format!(
-                "{module} has no build-id: whether {} is what was recorded cannot be known",
-                wanted.module_path
-            ));
-        }
-        let note = format!("{module} has no build-id: it may have been replaced since it started");
-        body.notes.push(note);
-    }
-    let source = |pid| FileSource {
-        pid,
-        build_id,
-        ..FileSource::new(path)
-    };
-    let pids = wanted.pids.iter().filter(|_| !wanted.is_recorded);
-    let places = pids.map(|pid| Some(*pid)).chain([None]);
-    let mut failed = None;
-    for source in places.map(source) {
-        let symbols = match symbolizer.open(source) {
-            Ok(symbols) => symbols,
-            Err(reason) => {
-                failed.get_or_insert(reason);
-                continue;
-            }
-        };
-        let lines = LineSource::new(symbolizer, &symbols, source);
-        let added = add_pieces(wanted, &symbols, &lines, body);
-        let no_lines = match lines {
-            LineSource::None(why) => Some(format!("{}: {why}", wanted.module)),
-            LineSource::Debug(_) | LineSource::Go => None,
-        };
-        body.no_assembly = added.err();
-        let built = written_at(&symbols);
-        return Ok(Found { built, no_lines });
-    }
-    Err(why_not(failed.unwrap_or(Reason::FileGone), wanted))
-}
-
-fn why_not(reason: Reason, wanted: &Wanted) -> String {
-    let path = &wanted.module_path;
-    match reason {
-        Reason::FileGone => format!("{path} is not there"),
-        Reason::ChangedOnDisk if wanted.is_recorded => {
-            format!("{path} is another build than the one that was recorded")
-        }
-        Reason::ChangedOnDisk => format!("{path} is no longer the file that runs"),
-        Reason::NoPermission => format!("no right to read {path}"),
-        _ => format!("{path}: {}", reason.explain().trim_end_matches('.')),
-    }
-}
-
-fn written_at(symbols: &ElfSymbols) -> Option<SystemTime> {
-    match symbols.object().source() {
-        Source::File { file, .. } => file.metadata().ok()?.modified().ok(),
-        Source::Memory(_) => None,
-    }
-}
-
-/// Adds the functions that were hit to the body, the hottest first, as far as
-/// the bound allows.
-fn add_pieces(
-    wanted: &Wanted,
-    symbols: &ElfSymbols,
-    lines: &LineSource,
-    body: &mut Body,
-) -> Result<(), String> {
-    let machine = symbols.object().machine();
-    if machine != X86_64 {
-        return Err(format!(
-            "code of this machine (ELF number {machine}) is not written out: only x86-64 is"
-        ));
-    }
-    let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
-    // Its own code first, so that no other's covers it.
-    hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
-    let mut left = BYTES_MAX;
-    for hit in hits {
-        if body.covers(hit.address) {
-            continue;
-        }
-        let piece = piece(wanted, hit, symbols, lines, left, body);
-        match piece.filter(|piece| piece.range.contains(&hit.address)) {
-            Some(piece) => {
-                left -= piece.range.end - piece.range.start;
-                body.pieces.push(piece);
-            }
-            None => body.unknown.push(hit.address),
-        }
-    }
-    body.pieces.sort_by_key(|piece| piece.range.start);
-    match body.pieces.is_empty() && !body.unknown.is_empty() {
-        true => Err(format!(
-            "{} does not tell where the function is",
-            wanted.module
-        )),
-        false => Ok(()),
-    }
-}
-
-fn piece(
-    wanted: &Wanted,
-    hit: &Hit,
-    symbols: &ElfSymbols,
-    lines: &LineSource,
-    bytes_max: u64,
-    body: &mut Body,
-) -> Option<Piece> {
-    let segments = symbols.segments();
-    let addr = segments.to_link(FileOffset(hit.address))?;
-    let Range { start, end } = symbols.extent(addr)?;
-    let FileOffset(offset) = segments.to_file(start)?;
-    let len = (end.0 - start.0).min(bytes_max);
-    let bytes = symbols.read_code(start, len).ok()?;
-    let mut instructions = assembly::decode(&bytes, offset, start.0);
-    instructions.retain_mut(|instruction| {
-        let mut chain = lines.find(symbols, FileOffset(instruction.offset));
-        let at = match hit.host {
-            Some(_) => chain.iter().position(|f| f.function == *wanted.function),
-            None => chain.len().checked_sub(1),
-        };
-        let Some(at) = at else {
-            // Of another function's code only what was inlined there is its own.
-            return hit.host.is_none();
-        };
-        let own = &chain[at];
-        instruction.place = (own.line > 0).then(|| Place {
-            file: body.file_number(&own.file),
-            line: own.line,
-        });
-        chain.truncate(at);
-        instruction.inlined = (!chain.is_empty()).then(|| inlined(&chain).into());
-        true
-    });
-    for instruction in &mut instructions {
-        let target = instruction.branch().map(LinkAddr);
-        instruction.target = target.and_then(|target| {
-            let is_inside = (start.0..end.0).contains(&target.0);
-            match is_inside && !instruction.is_call() {
-                true => Some(format!("+{:#x}", target.0 - start.0).into()),
-                false => name_at(wanted, symbols, target),
-            }
-        });
-    }
-    Some(Piece {
-        host: hit.host.clone(),
-        range: offset..offset + len,
-        start: offset,
-        instructions,
-        cut: end.0 - start.0 - len,
-    })
-}
-
-/// `add (math.h:12), in sum (math.h:30)`
-fn inlined(chain: &[Frame]) -> String {
-    let frame = |frame: &Frame| {
-        let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
-        match frame.line {
-            0 => frame.function.clone(),
-            line => format!("{} ({file}:{line})", frame.function),
-        }
-    };
-    chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
-}
-
-/// As the profile calls it.
-fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
-    let Ok(symbol) = symbols.find_link(addr) else {
-        let FileOffset(offset) = symbols.segments().to_file(addr)?;
-        return Some(format!("{}+{offset:#x}", wanted.module).into());
-    };
-    let name = shown(symbol.name);
-    Some(match addr.0 - symbol.start.0 {
-        0 => name.into(),
-        within => format!("{name}+{within:#x}").into(),
-    })
-}
-
 /// The file that most instructions are from, or else most samples.
 fn main_file(body: &Body, hits: &[Hit]) -> Option<Arc<str>> {
     let mut counts: HashMap<u32, u64> = HashMap::new();
@@ -410,3 +179,6 @@ fn main_file(body: &Body, hits: &[Hit]) -> Option<Arc<str>> {
         .cloned()
         .filter(|file| !file.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

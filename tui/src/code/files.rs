@@ -1,0 +1,134 @@
+//! The *files* that code is in: which one, and what is missing if it cannot be had.
+
+use super::lines::LineSource;
+use super::pieces::add_pieces;
+use super::{Body, Wanted};
+use crate::mapped::{self, CodeMapping};
+use profile::FrameKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+use symbolize::source::Source;
+use symbolize::{ElfSymbols, FileSource, Reason, Symbolizer, Vdso, sanitize};
+
+/// What of a file is no part of the body.
+pub struct Found {
+    /// When the file was written.
+    pub built: Option<SystemTime>,
+    pub no_lines: Option<String>,
+}
+
+/// The instructions of a function into its body, or why there are none.
+pub fn disassemble(
+    wanted: &Wanted,
+    symbolizer: &Symbolizer,
+    body: &mut Body,
+) -> Result<Found, String> {
+    let no_file = |why: &str| Err(why.to_owned());
+    match (&*wanted.module, wanted.kind) {
+        (_, FrameKind::Kernel) => no_file("the kernel's code is in no file that could be read"),
+        (_, FrameKind::Jit) => no_file("this code was made at run time: it is in no file"),
+        ("[vdso]", _) if !wanted.is_recorded => {
+            let vdso = Vdso::load().map_err(|error| error.to_string())?;
+            add_pieces(
+                wanted,
+                vdso.symbols(),
+                &LineSource::None(String::new()),
+                body,
+            )?;
+            let no_lines = Some("the kernel does not tell the lines of its vDSO".into());
+            Ok(Found {
+                built: None,
+                no_lines,
+            })
+        }
+        _ if !wanted.module_path.starts_with('/') => {
+            no_file("it is not known which file this code is from")
+        }
+        _ => disassemble_file(wanted, symbolizer, body),
+    }
+}
+
+fn disassemble_file(
+    wanted: &Wanted,
+    symbolizer: &Symbolizer,
+    body: &mut Body,
+) -> Result<Found, String> {
+    let path = Path::new(&*wanted.module_path);
+    let build_id = (!wanted.build_id.is_empty()).then_some(&*wanted.build_id);
+    let module = &wanted.module;
+    if build_id.is_none() && wanted.is_recorded {
+        return Err(format!(
+            "{module} has no build-id: whether {} is what was recorded cannot be known",
+            wanted.module_path
+        ));
+    }
+    let pids = wanted.pids.iter().filter(|_| !wanted.is_recorded);
+    let mut failed = None;
+    for pid in pids.map(|pid| Some(*pid)).chain([None]) {
+        // What a process has mapped is what runs, whatever lies at its path now.
+        let mapping = pid.and_then(|pid| mapping(pid, &wanted.module_path));
+        let source = FileSource {
+            pid,
+            build_id,
+            range: { mapping.as_ref() }.map(|m| (m.mapping.start.0, m.mapping.end.0)),
+            device: mapping.as_ref().map_or((0, 0), |m| m.device),
+            inode: mapping.as_ref().map_or(0, |m| m.inode),
+            ..FileSource::new(path)
+        };
+        let symbols = match symbolizer.open(source) {
+            Ok(symbols) => symbols,
+            Err(reason) => {
+                failed.get_or_insert(reason);
+                continue;
+            }
+        };
+        if build_id.is_none() && mapping.is_none() {
+            let note = format!("{module} has no build-id: it may be another one by now");
+            body.notes.push(note);
+        }
+        let lines = LineSource::new(symbolizer, &symbols, source);
+        let added = add_pieces(wanted, &symbols, &lines, body);
+        let no_lines = match lines {
+            LineSource::None(why) => Some(format!("{module}: {why}")),
+            LineSource::Debug(_) | LineSource::Go => None,
+        };
+        body.no_assembly = added.err();
+        let built = written_at(&symbols);
+        return Ok(Found { built, no_lines });
+    }
+    Err(why_not(failed.unwrap_or(Reason::FileGone), wanted))
+}
+
+/// Where a process has the file's code.
+fn mapping(pid: u32, path: &str) -> Option<CodeMapping> {
+    // It may have been unlinked before it was sampled, or since.
+    fn unmarked(path: &str) -> &str {
+        path.strip_suffix(" (deleted)").unwrap_or(path)
+    }
+    let mappings = mapped::read(pid).ok()?;
+    mappings.into_iter().find(|mapping| {
+        let shown = sanitize(mapping.path.as_os_str().as_bytes());
+        unmarked(&shown) == unmarked(path)
+    })
+}
+
+fn why_not(reason: Reason, wanted: &Wanted) -> String {
+    let path = &wanted.module_path;
+    match reason {
+        Reason::FileGone => format!("{path} is not there"),
+        Reason::ChangedOnDisk if wanted.is_recorded => {
+            format!("{path} is another build than the one that was recorded")
+        }
+        Reason::ChangedOnDisk => format!("{path} is no longer the file that runs"),
+        Reason::NoPermission => format!("no right to read {path}"),
+        _ => format!("{path}: {}", reason.explain().trim_end_matches('.')),
+    }
+}
+
+fn written_at(symbols: &ElfSymbols) -> Option<SystemTime> {
+    match symbols.object().source() {
+        Source::File { file, .. } => file.metadata().ok()?.modified().ok(),
+        Source::Memory(_) => None,
+    }
+}

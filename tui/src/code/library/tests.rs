@@ -1,0 +1,276 @@
+//! The code of programs that are compiled here.
+
+use super::*;
+use crate::code::{Piece, Syntax};
+use profile::FrameKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = "\
+static inline int add(int a, int b)
+{
+    return a * 3 + b;
+}
+
+__attribute__((noinline)) int sum(const int *numbers, int count)
+{
+    int all = 0;
+    for (int i = 0; i < count; i++)
+        all += add(numbers[i], i);
+    return all;
+}
+
+int main(int count, char **words)
+{
+    return sum(&count, count) + (words == 0);
+}
+";
+
+struct Program {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+/// Nothing where there is no compiler, and then says so.
+fn compile(flags: &[&str]) -> Option<Program> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("sum.c");
+    fs::write(&source, SOURCE).expect("written");
+    let path = folder.path().join("sum");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-fno-tree-vectorize"]).args(flags);
+    let output = compiler.arg("-o").arg(&path).arg(&source).output();
+    if output.is_ok_and(|output| output.status.success()) {
+        return Some(Program { folder, path });
+    }
+    use std::io::Write as _;
+    // Not `eprintln`: the test harness would keep it to itself.
+    _ = writeln!(std::io::stderr(), "skipped: needs a C compiler");
+    None
+}
+
+/// Where in the file the code of a function is.
+fn start_of(path: &Path, function: &str) -> u64 {
+    let file = fs::File::open(path).expect("it is there");
+    let symbols = symbolize::ElfSymbols::read(&file).expect("an ELF file");
+    let mut functions = symbols.functions();
+    let found = functions.find(|symbol| symbol.name == function.as_bytes());
+    let found = found.unwrap_or_else(|| panic!("no {function}"));
+    symbols.segments().to_file(found.start).expect("code").0
+}
+
+fn build_id(path: &Path) -> Arc<[u8]> {
+    let file = fs::File::open(path).expect("it is there");
+    let object = symbolize::object::Object::read(&file).expect("an ELF file");
+    object.build_id().unwrap_or_default().into()
+}
+
+fn wanted(path: &Path, function: &str, address: u64, host: Option<&str>) -> Wanted {
+    Wanted {
+        function: function.into(),
+        module: "sum".into(),
+        module_path: path.to_str().expect("UTF-8").into(),
+        build_id: build_id(path),
+        kind: FrameKind::User,
+        is_recorded: true,
+        pids: Vec::new(),
+        hits: vec![Hit {
+            address,
+            samples: 1,
+            host: host.map(Into::into),
+            file: None,
+            line: 0,
+        }],
+        visit: 0,
+    }
+}
+
+fn body(wanted: &Wanted) -> Arc<Body> {
+    FileLibrary::default().body(wanted)
+}
+
+fn text(piece: &Piece) -> Vec<String> {
+    let instructions = piece.instructions.iter();
+    instructions.map(|i| i.text(Syntax::Att)).collect()
+}
+
+const WITH_ID: &str = "-Wl,--build-id";
+
+#[test]
+fn a_function_with_its_lines_and_its_text() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let start = start_of(&program.path, "sum");
+    let body = body(&wanted(&program.path, "sum", start + 1, None));
+    assert_eq!(
+        (&body.no_assembly, &body.no_text, &body.notes),
+        (&None, &None, &vec![])
+    );
+    let [piece] = &body.pieces[..] else {
+        panic!("{:?}", body.pieces);
+    };
+    assert_eq!(
+        (piece.start, piece.range.start, piece.cut),
+        (start, start, 0)
+    );
+    assert!(text(piece).contains(&"ret".to_owned()), "{:?}", text(piece));
+    let file = body.main_file().expect("a file");
+    assert!(body.files[file as usize].ends_with("/sum.c"));
+    let source = body.text.as_ref().expect("a text");
+    assert_eq!(source.line(10), Some("        all += add(numbers[i], i);"));
+    // Every instruction is of one of its lines, what was inlined as well.
+    let lines = piece.instructions.iter().filter_map(|i| i.place);
+    assert!(
+        lines
+            .clone()
+            .all(|place| place.file == file && (6..=12).contains(&place.line))
+    );
+    assert!(lines.clone().any(|place| place.line == 10));
+    let mut inlined = piece
+        .instructions
+        .iter()
+        .filter_map(|i| i.inlined.as_deref());
+    assert_eq!(inlined.next(), Some("add (sum.c:3)"));
+    // Jumps inside of it count from its start.
+    assert!(
+        text(piece)
+            .iter()
+            .any(|text| text.starts_with('j') && text.contains(" +0x"))
+    );
+
+    // Of what was inlined, only its own instructions.
+    let own = piece.instructions.iter().filter(|i| i.inlined.is_some());
+    let own: Vec<u64> = own.map(|i| i.offset).collect();
+    let body = self::body(&wanted(&program.path, "add", own[0], Some("sum")));
+    let [piece] = &body.pieces[..] else {
+        panic!("{:?}", body.pieces);
+    };
+    assert_eq!(piece.host.as_deref(), Some("sum"));
+    let offsets: Vec<u64> = piece.instructions.iter().map(|i| i.offset).collect();
+    assert_eq!(offsets, own);
+    let mut lines = piece.instructions.iter().filter_map(|i| i.place);
+    assert!(lines.all(|place| place.line == 3));
+}
+
+#[test]
+fn calls_have_names() {
+    let Some(program) = compile(&[WITH_ID]) else {
+        return;
+    };
+    let start = start_of(&program.path, "main");
+    let body = body(&wanted(&program.path, "main", start, None));
+    let text = text(&body.pieces[0]);
+    assert!(text.contains(&"call   sum".to_owned()), "{text:?}");
+    let why = body.no_text.as_deref().expect("no debug information");
+    assert!(why.contains("no debug information"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_had_says_why() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let path = &program.path;
+    let start = start_of(path, "sum");
+    let good = wanted(path, "sum", start, None);
+    #[track_caller]
+    fn check(wanted: &Wanted, expected: &str) {
+        let body = body(wanted);
+        let why = body.no_assembly.as_deref().unwrap_or_default();
+        assert!(why.contains(expected), "{why}");
+        assert!(wanted.hits.iter().all(|hit| body.covers(hit.address)));
+        assert_eq!(body.instructions(), 0);
+    }
+    let other = Wanted {
+        build_id: [7; 20].into(),
+        ..good.clone()
+    };
+    check(&other, "is another build than the one that was recorded");
+    let unknown = Wanted {
+        build_id: [].into(),
+        ..good.clone()
+    };
+    check(&unknown, "has no build-id");
+    for (kind, expected) in [
+        (FrameKind::Kernel, "the kernel's code is in no file"),
+        (FrameKind::Jit, "made at run time"),
+    ] {
+        check(
+            &Wanted {
+                kind,
+                ..good.clone()
+            },
+            expected,
+        );
+    }
+    let nowhere = Wanted {
+        module_path: "[unknown]".into(),
+        ..good.clone()
+    };
+    check(&nowhere, "not known which file");
+    // For another machine: aarch64 is 183.
+    let mut bytes = fs::read(path).expect("read");
+    bytes[18] = 183;
+    fs::write(path, &bytes).expect("written");
+    check(&good, "code of aarch64 is not written out");
+    fs::remove_file(path).expect("removed");
+    check(&good, "is not there");
+    drop(program.folder);
+}
+
+/// Files of which anything may be wrong.
+#[test]
+fn damaged_files_are_no_harm() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let start = start_of(&program.path, "sum");
+    let good = wanted(&program.path, "sum", start, None);
+    let bytes = fs::read(&program.path).expect("read");
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for visit in 0..300 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + visit % 40 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let at = random as usize % damaged.len();
+            damaged[at] = (random >> 40) as u8;
+        }
+        fs::write(&program.path, &damaged).expect("written");
+        let body = body(&Wanted {
+            visit,
+            ..good.clone()
+        });
+        for piece in &body.pieces {
+            text(piece);
+        }
+    }
+}
+
+#[test]
+fn what_was_found_is_kept_until_the_next_visit() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let start = start_of(&program.path, "sum");
+    let mut library = FileLibrary::default();
+    let wanted = wanted(&program.path, "sum", start, None);
+    let first = library.body(&wanted);
+    assert!(Arc::ptr_eq(&first, &library.body(&wanted)));
+    // An address that is not in it is looked for once.
+    let mut more = wanted.clone();
+    more.hits.push(Hit {
+        address: 1,
+        ..wanted.hits[0].clone()
+    });
+    let second = library.body(&more);
+    assert!(!Arc::ptr_eq(&first, &second));
+    assert!(Arc::ptr_eq(&second, &library.body(&more)));
+    let again = Wanted { visit: 1, ..wanted };
+    assert!(!Arc::ptr_eq(&second, &library.body(&again)));
+    library.rest();
+    assert!(library.symbolizer.is_none());
+}

@@ -1,0 +1,137 @@
+//! The *pieces* of a function's code: its own, or those of others into which it
+//! was inlined.
+
+use super::assembly::{self, BYTES_MAX};
+use super::lines::{Frame, LineSource};
+use super::{Body, Hit, Piece, Place, Wanted};
+use crate::engine::shown;
+use std::ops::Range;
+use std::sync::Arc;
+use symbolize::{ElfSymbols, FileOffset, LinkAddr};
+
+/// `EM_X86_64`.
+const X86_64: u16 = 62;
+
+/// Adds the functions that were hit to the body, the hottest first, as far as
+/// the bound allows.
+pub fn add_pieces(
+    wanted: &Wanted,
+    symbols: &ElfSymbols,
+    lines: &LineSource,
+    body: &mut Body,
+) -> Result<(), String> {
+    let machine = symbols.object().machine();
+    if machine != X86_64 {
+        let name = match machine {
+            183 => "aarch64".to_owned(),
+            243 => "RISC-V".to_owned(),
+            number => format!("the machine with ELF number {number}"),
+        };
+        return Err(format!(
+            "code of {name} is not written out, only that of x86-64"
+        ));
+    }
+    let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
+    // Its own code first, so that no other's covers it.
+    hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
+    let mut left = BYTES_MAX;
+    for hit in hits {
+        if body.covers(hit.address) {
+            continue;
+        }
+        let piece = piece(wanted, hit, symbols, lines, left, body);
+        match piece.filter(|piece| piece.range.contains(&hit.address)) {
+            Some(piece) => {
+                left -= piece.range.end - piece.range.start;
+                body.pieces.push(piece);
+            }
+            None => body.unknown.push(hit.address),
+        }
+    }
+    body.pieces.sort_by_key(|piece| piece.range.start);
+    match body.pieces.is_empty() && !body.unknown.is_empty() {
+        true => Err(format!(
+            "{} does not tell where the function is",
+            wanted.module
+        )),
+        false => Ok(()),
+    }
+}
+
+fn piece(
+    wanted: &Wanted,
+    hit: &Hit,
+    symbols: &ElfSymbols,
+    lines: &LineSource,
+    bytes_max: u64,
+    body: &mut Body,
+) -> Option<Piece> {
+    let segments = symbols.segments();
+    let addr = segments.to_link(FileOffset(hit.address))?;
+    let Range { start, end } = symbols.extent(addr)?;
+    let FileOffset(offset) = segments.to_file(start)?;
+    let len = (end.0 - start.0).min(bytes_max);
+    let bytes = symbols.read_code(start, len).ok()?;
+    let mut instructions = assembly::decode(&bytes, offset, start.0);
+    instructions.retain_mut(|instruction| {
+        let mut chain = lines.find(symbols, FileOffset(instruction.offset));
+        let at = match hit.host {
+            Some(_) => chain.iter().position(|f| f.function == *wanted.function),
+            None => chain.len().checked_sub(1),
+        };
+        let Some(at) = at else {
+            // Of another function's code only what was inlined there is its own.
+            return hit.host.is_none();
+        };
+        let own = &chain[at];
+        instruction.place = (own.line > 0).then(|| Place {
+            file: body.file_number(&own.file),
+            line: own.line,
+        });
+        chain.truncate(at);
+        instruction.inlined = (!chain.is_empty()).then(|| inlined(&chain).into());
+        true
+    });
+    for instruction in &mut instructions {
+        let target = instruction.branch().map(LinkAddr);
+        instruction.target = target.and_then(|target| {
+            let is_inside = (start.0..end.0).contains(&target.0);
+            match is_inside && !instruction.is_call() {
+                true => Some(format!("+{:#x}", target.0 - start.0).into()),
+                false => name_at(wanted, symbols, target),
+            }
+        });
+    }
+    Some(Piece {
+        host: hit.host.clone(),
+        range: offset..offset + len,
+        start: offset,
+        instructions,
+        cut: end.0 - start.0 - len,
+    })
+}
+
+/// `add (math.h:12), in sum (math.h:30)`
+fn inlined(chain: &[Frame]) -> String {
+    let frame = |frame: &Frame| {
+        let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
+        match frame.line {
+            0 => frame.function.clone(),
+            line => format!("{} ({file}:{line})", frame.function),
+        }
+    };
+    chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
+}
+
+/// As the profile calls it.
+fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
+    let Ok(symbol) = symbols.find_link(addr) else {
+        let FileOffset(offset) = symbols.segments().to_file(addr)?;
+        return Some(format!("{}+{offset:#x}", wanted.module).into());
+    };
+    let name = shown(symbol.name);
+    Some(match addr.0 - symbol.start.0 {
+        0 => name.into(),
+        within => format!("{name}+{within:#x}").into(),
+    })
+}
