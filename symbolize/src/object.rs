@@ -6,6 +6,7 @@
 mod build_id;
 mod headers;
 mod inflated;
+mod layout;
 
 use std::fs::File;
 
@@ -64,6 +65,25 @@ impl Object {
     pub fn belonging_to(self, main: &Object) -> Object {
         Object {
             segments: main.segments.clone(),
+            program_headers: Vec::new(),
+            ..self
+        }
+    }
+
+    /// Whether it has debug information alone: of its code not a byte.
+    pub fn is_debug_only(&self) -> bool {
+        let mut code = self
+            .program_headers
+            .iter()
+            .filter(|header| header.is_load());
+        code.any(|header| header.is_executable() && header.filesz == 0 && header.memsz > 0)
+    }
+
+    /// A file of debug information whose program is not here: where code was in
+    /// that one is told from its addresses.
+    pub fn laid_out(self) -> Object {
+        Object {
+            segments: Segments::new(layout::segments(&self.program_headers)),
             program_headers: Vec::new(),
             ..self
         }

@@ -9,6 +9,7 @@ use profile::{
 };
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use symbolize::{ElfSymbols, FileOffset};
 
 /// A recording of one process with one frame in a file that is only known by
@@ -66,8 +67,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     let program = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
     let Some(build_id) = symbols.object().build_id() else {
-        skip("names by build-id: the linker here writes none");
-        return;
+        return skip("names by build-id: the linker here writes none");
     };
     let (place, name) = function(&symbols);
     let file = folder.path().join("a.pft");
@@ -134,6 +134,38 @@ fn names_are_found_by_build_id_where_the_file_is() {
         other,
     ]));
     assert!(text(&again.stderr).contains("exists already"), "{again:?}");
+}
+
+/// Only debug information is left of the program; its build-id is the same.
+#[test]
+fn names_are_found_where_only_the_debug_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = std::env::current_exe().unwrap();
+    let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
+    let Some(build_id) = symbols.object().build_id() else {
+        return skip("names by build-id: the linker here writes none");
+    };
+    let (place, name) = function(&symbols);
+    let debug = folder.path().join("debug");
+    fs::create_dir(&debug).unwrap();
+    let mut objcopy = Command::new("objcopy");
+    objcopy.arg("--only-keep-debug").arg(&program);
+    match objcopy.arg(debug.join("app.debug")).status() {
+        Ok(status) if status.success() => {}
+        _ => return skip("names from a debug file: needs objcopy of binutils"),
+    }
+    let file = folder.path().join("a.pft");
+    recording(&file, &build_id, place, NameState::Unnamed("stripped"));
+    let file = file.to_str().unwrap();
+    let debug = debug.to_str().unwrap();
+    let output = run(&mut proftop(&["resolve", file, "--debug-dir", debug]));
+    let said = text(&output.stderr);
+    assert!(said.contains("found names for 1 of 2 frames"), "{said}");
+    let report = text(&run(&mut proftop(&["report", file, "--tree"])).stdout);
+    assert!(report.contains(&name), "{name} is not in {report}");
+    // With the line of that place, too.
+    let json = text(&run(&mut proftop(&["report", file, "--format", "json"])).stdout);
+    assert!(json.contains("recordings.rs"), "{json}");
 }
 
 #[test]

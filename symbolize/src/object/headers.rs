@@ -92,9 +92,24 @@ pub struct ProgramHeader {
     pub offset: u64,
     pub vaddr: u64,
     pub filesz: u64,
+    pub memsz: u64,
+    pub align: u64,
 }
 
 impl ProgramHeader {
+    #[cfg(test)]
+    pub(super) fn load(vaddr: u64, memsz: u64, flags: u32, align: u64) -> ProgramHeader {
+        ProgramHeader {
+            kind: elf::PT_LOAD.0,
+            flags,
+            offset: 0,
+            vaddr,
+            filesz: 0,
+            memsz,
+            align,
+        }
+    }
+
     fn decode(bytes: &[u8; PROGRAM_HEADER_BYTES]) -> ProgramHeader {
         ProgramHeader {
             kind: u32_at(bytes, 0),
@@ -102,6 +117,8 @@ impl ProgramHeader {
             offset: u64_at(bytes, 8),
             vaddr: u64_at(bytes, 16),
             filesz: u64_at(bytes, 32),
+            memsz: u64_at(bytes, 40),
+            align: u64_at(bytes, 48),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Where the files of a recording may be: at their paths on this machine, and
-//! anywhere below directories that the user names.
+//! anywhere below directories that the user names; there their debug files do, too.
 
 use crate::commands::open_file;
 use crate::failure::Failure;
@@ -22,6 +22,8 @@ const DEPTH_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub struct Places {
     below: HashMap<Vec<u8>, PathBuf>,
+    /// Files of debug information alone.
+    debug_below: HashMap<Vec<u8>, PathBuf>,
 }
 
 impl Places {
@@ -75,29 +77,43 @@ impl Places {
         let Some(build_id) = object.build_id() else {
             return;
         };
-        // Debug files have the same one, and no code whose places they tell.
-        let has_code = { object.program_headers().iter() }
-            .any(|segment| segment.offset > 0 && segment.filesz > 0 && segment.vaddr > 0);
-        if has_code {
-            self.below.entry(build_id).or_insert(path);
+        let files = match object.is_debug_only() {
+            true => &mut self.debug_below,
+            false => &mut self.below,
+        };
+        files.entry(build_id).or_insert(path);
+    }
+
+    /// The file that is the recorded one, or the debug file of it; without a
+    /// build-id, what is at its path on this machine.
+    pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
+        let main = self.main(Path::new(path), build_id);
+        let debug = self.debug_below.get(build_id);
+        let debug = debug.and_then(|found| Some((read(found)?, found.clone())));
+        match (main, debug) {
+            (Some((main, path)), None) => resolver(main, &path),
+            (Some((main, _)), Some((debug, path))) => resolver(debug.belonging_to(&main), &path),
+            (None, Some((debug, path))) => resolver(debug.laid_out(), &path),
+            (None, None) => None,
         }
     }
 
-    /// The file that is the recorded one; without a build-id, what is at its
-    /// path on this machine.
-    pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
+    /// The file that ran, and where it is.
+    fn main(&self, path: &Path, build_id: &[u8]) -> Option<(Object, PathBuf)> {
         if let Some(found) = self.below.get(build_id) {
-            let object = Object::read(&File::open(found).ok()?).ok()?;
-            return resolver(object, found);
+            return Some((read(found)?, found.clone()));
         }
         // The recording is a stranger's: only regular files on disks of ours.
-        let path = Path::new(path);
         let root = opener::roots(None).into_iter().next()?;
         let file = opener::open_beneath(root, path, RemoteFiles::Skip).ok()?;
         let object = Object::read(&file).ok()?;
         let is_it = build_id.is_empty() || object.build_id().as_deref() == Some(build_id);
-        is_it.then(|| resolver(object, path)).flatten()
+        is_it.then(|| (object, path.to_path_buf()))
     }
+}
+
+fn read(path: &Path) -> Option<Object> {
+    Object::read(&File::open(path).ok()?).ok()
 }
 
 fn resolver(object: Object, path: &Path) -> Option<Resolver> {
