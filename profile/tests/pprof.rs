@@ -12,7 +12,7 @@ use profile::{Selection, Store};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn written(selection: &Selection) -> Vec<u8> {
     let mut file = Vec::new();
@@ -202,5 +202,106 @@ fn the_real_pprof_counts_the_same() {
     }
     for tag in ["worker", "pid", "101", "tid", "comm"] {
         assert!(tags.contains(tag), "{tag}: {tags}");
+    }
+}
+
+/// Where Debian's golang-github-google-pprof-dev has the schema.
+const SCHEMA: &str = "/usr/share/gocode/src/github.com/google/pprof/proto";
+
+/// What protoc makes of a message by pprof's own schema, as text.
+fn decoded(message: &[u8]) -> Option<String> {
+    if !std::path::Path::new(SCHEMA).join("profile.proto").exists() {
+        common::skipped("pprof by its schema: needs Debian's golang-github-google-pprof-dev");
+        return None;
+    }
+    let mut protoc = Command::new("protoc");
+    protoc.args([
+        "--decode=perftools.profiles.Profile",
+        "-I",
+        SCHEMA,
+        "profile.proto",
+    ]);
+    protoc.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut protoc) = protoc.spawn() else {
+        common::skipped("pprof by its schema: needs protoc of Debian's protobuf-compiler");
+        return None;
+    };
+    let mut stdin = protoc.stdin.take().unwrap();
+    let message = message.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&message));
+    let output = protoc.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// The messages of one name, at the outermost level: their lines.
+fn messages<'a>(text: &'a str, name: &str) -> Vec<Vec<&'a str>> {
+    let head = format!("{name} {{");
+    let mut lines = text.lines();
+    let mut found = Vec::new();
+    while lines.by_ref().any(|line| line == head) {
+        found.push(lines.by_ref().take_while(|line| *line != "}").collect());
+    }
+    found
+}
+
+/// The numbers of a field, in the order of the file.
+fn numbers(lines: &[&str], field: &str) -> Vec<u64> {
+    let fields = lines.iter().filter_map(|line| line.trim().split_once(": "));
+    let fields = fields.filter(|(name, _)| *name == field);
+    fields.map(|(_, number)| number.parse().unwrap()).collect()
+}
+
+#[test]
+fn the_schema_of_pprof_decodes_what_we_write() {
+    let samples: Vec<Given> = (0..200u64)
+        .map(|n| (vec![n % 17, 20 + n % 9, 33], n as u32 % 5, 0, n + 1))
+        .collect();
+    let store = store(&samples);
+    let selection = select(&store, "");
+    let mut message = Vec::new();
+    let file = written(&selection);
+    GzDecoder::new(&file[..]).read_to_end(&mut message).unwrap();
+    let Some(text) = decoded(&message) else {
+        return;
+    };
+    // A field that the schema does not have is shown by its number.
+    let is_unknown = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    assert_eq!(text.lines().find(is_unknown), None);
+    let strings: Vec<&str> = { text.lines() }
+        .filter_map(|line| line.strip_prefix("string_table: \""))
+        .map(|text| text.strip_suffix('"').unwrap())
+        .collect();
+    assert_eq!(strings[0], "");
+
+    // Samples of the innermost function, by its name.
+    let field = |lines: &[&str], name: &str| numbers(lines, name).first().copied().unwrap_or(0);
+    let functions: BTreeMap<u64, &str> = { messages(&text, "function").into_iter() }
+        .map(|f| (field(&f, "id"), strings[field(&f, "name") as usize]))
+        .collect();
+    let locations: BTreeMap<u64, u64> = { messages(&text, "location").into_iter() }
+        .map(|l| (field(&l, "id"), field(&l, "function_id")))
+        .collect();
+    let mut theirs: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut sum = 0;
+    for sample in messages(&text, "sample") {
+        let (place, value) = (field(&sample, "location_id"), field(&sample, "value"));
+        sum += value;
+        if let Some(name) = functions.get(&locations[&place]) {
+            *theirs.entry(name).or_default() += value;
+        }
+    }
+    assert_eq!(sum, selection.samples());
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for row in selection.functions() {
+        let is_plain = row.name_state == profile::RowName::Named && row.name.is_ascii();
+        if is_plain && row.self_samples > 0 && !row.name.contains(['"', '\'', '\\']) {
+            *ours.entry(row.name.to_string()).or_default() += row.self_samples;
+        }
+    }
+    assert!(ours.len() > 5, "{ours:?}");
+    for (name, samples) in ours {
+        assert_eq!(theirs.get(&*name), Some(&samples), "{name}");
     }
 }
