@@ -1,7 +1,11 @@
 //! Several recordings as one: of several machines, or of one at several times.
 //!
 //! Modules are the same if path and build-id are, functions if they have one
-//! name in one module; a process that is in two recordings is two. Times are put
+//! name in one module. A process that is in two recordings is two: a pid comes
+//! again with other programs, a recording does not say when a process started,
+//! and what was put together no longer which host each one is of. Joining by pid
+//! and name would add up strangers, and the answer would depend on the steps.
+//! (Call trees below each name, and filters, take them together.) Times are put
 //! on one clock where it is known when a recording began. In whatever order and
 //! by however many steps recordings are put together, every question gets the
 //! same answer.

@@ -238,7 +238,7 @@ pub struct Diff {
 
 #[derive(Debug, Args)]
 pub struct Merge {
-    /// Recordings
+    /// Recordings. A process that is in several of them stays several
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// The .pft to write, or - for standard output
