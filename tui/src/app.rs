@@ -122,6 +122,8 @@ pub struct App {
     /// What the engine was asked for last.
     engine_window: Span,
     pub mouse: bool,
+    /// Whoever looks at it does so from another machine.
+    pub is_remote: bool,
     /// Marked as ours among the processes.
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.
@@ -179,6 +181,7 @@ impl App {
             own_reports: knobs::OwnReports::default(),
             engine_window: window,
             mouse,
+            is_remote: false,
             own_pid,
             behind: None,
             cut_shown: false,

@@ -106,6 +106,7 @@ pub async fn run(
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     app.view = options.start;
     app.keymap = options.keymap;
+    app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));
     }

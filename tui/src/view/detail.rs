@@ -164,7 +164,16 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NothingSelected => "nothing is selected that this could be about".into(),
         Notice::Marked => "marked: the window is from now on; m: mark anew, Backspace: undo".into(),
         Notice::Writing => "writing…".into(),
-        Notice::Written { path, bytes } => format!("wrote {path}, {}", units::bytes(*bytes)),
+        Notice::Written { path, bytes } => {
+            let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
+            match app.is_remote {
+                true => format!(
+                    "{wrote}   scp {}:{path} .",
+                    text::clean(&app.shown.host.name)
+                ),
+                false => wrote,
+            }
+        }
         Notice::NotWritten(why) => format!("not written: {why}"),
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),

@@ -56,7 +56,12 @@ fn enter_writes_and_escape_does_not() {
         path: "/tmp/a.pft".into(),
         bytes: 1 << 20,
     }));
-    assert!(hand.frame().contains("wrote /tmp/a.pft, 1 MB"));
+    assert!(hand.frame().contains("wrote /tmp/a.pft, 1 MB\n"));
+    hand.app.is_remote = true;
+    assert!(
+        hand.frame()
+            .contains("wrote /tmp/a.pft, 1 MB   scp db-01:/tmp/a.pft .")
+    );
 }
 
 #[test]

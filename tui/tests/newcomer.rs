@@ -1,0 +1,172 @@
+//! What somebody wants to know who has never seen proftop but knows htop, each
+//! with the keys that the key line and the help offer: on PostgreSQL under
+//! pgbench, where it is installed, through a line that delays every key.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{Machine, Process, machine, skip, wait_until};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long a key takes to get there, and what it changes to get back.
+const LINE_DELAY: Duration = Duration::from_millis(150);
+
+/// A database server with two clients, of its own and of no rights.
+struct Postgres {
+    _clients: Process,
+    _server: Process,
+    /// Goes last.
+    _folder: tempfile::TempDir,
+}
+
+impl Postgres {
+    /// Nothing where it is not installed, or no rights can be given away.
+    fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            skip("the five tasks on PostgreSQL: it is not installed");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_str().expect("UTF-8").to_owned();
+        rustix::fs::chown(folder.path(), Some(rustix::fs::Uid::from_raw(65534)), None).ok()?;
+        let run = |name: &str, args: &[&str]| {
+            // It refuses to run as root.
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.arg(programs.join(name)).args(args);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.env("PGHOST", &path).current_dir(&path);
+            command
+        };
+        let data = format!("{path}/data");
+        let made = run("initdb", &["-D", &data, "-A", "trust", "-U", "test"]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            skip("the five tasks on PostgreSQL: initdb cannot be run as nobody");
+            return None;
+        }
+        let settings = ["-k", &path, "-c", "listen_addresses=", "-c", "fsync=off"];
+        let server = Process::start(run("postgres", &["-D", &data]).args(settings));
+        let database = ["-U", "test", "postgres"];
+        wait_until("it takes clients", || {
+            let ready = run("pg_isready", &["-q", "-U", "test"]).status();
+            ready.is_ok_and(|status| status.success())
+        });
+        let filled = run("pgbench", &["-i", "-q", "-s", "2"])
+            .args(database)
+            .status();
+        assert!(filled.expect("pgbench starts").success());
+        let load = ["-n", "-S", "-c", "2", "-j", "2", "-T", "300"];
+        let clients = Process::start(run("pgbench", &load).args(database));
+        Some(Self {
+            _clients: clients,
+            _server: server,
+            _folder: folder,
+        })
+    }
+}
+
+/// The newest of them.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let folders = versions.map(|version| version.path().join("bin"));
+    folders.filter(|bin| bin.join("pgbench").exists()).max()
+}
+
+struct Newcomer {
+    terminal: Terminal,
+    _postgres: Postgres,
+    /// Where files are written to.
+    _folder: tempfile::TempDir,
+    _machine: Machine,
+}
+
+impl Newcomer {
+    fn new() -> Option<Self> {
+        let machine = machine()?;
+        let terminal = Terminal::open(80, 24)?;
+        let postgres = Postgres::start()?;
+        let folder = tempfile::tempdir().expect("a folder");
+        terminal.type_line(&format!("cd {}", folder.path().display()));
+        terminal.start("");
+        terminal.wait("samples of it", |screen| {
+            screen.contains("postgres") && screen.lines().any(|line| line.starts_with('>'))
+        });
+        Some(Self {
+            terminal,
+            _postgres: postgres,
+            _folder: folder,
+            _machine: machine,
+        })
+    }
+
+    /// Presses at most so many keys, and waits for what they show.
+    fn press(&self, keys: &[&str], most: usize, shows: impl Fn(&str) -> bool) -> String {
+        assert!(keys.len() <= most);
+        for key in keys {
+            std::thread::sleep(LINE_DELAY);
+            self.terminal.keys(&[key]);
+        }
+        std::thread::sleep(LINE_DELAY);
+        self.terminal.wait("the answer", shows)
+    }
+
+    fn back_to_functions(&self) {
+        self.terminal.keys(&["1"]);
+        self.terminal.wait_for("[1 Func]");
+    }
+}
+
+#[test]
+fn five_tasks_take_few_keys() {
+    let Some(newcomer) = Newcomer::new() else {
+        return;
+    };
+    // Which function burns the most, and who calls it? The first row; Enter.
+    let page = newcomer.press(&["Enter"], 6, |screen| {
+        screen.contains("CALLERS") && screen.contains("CALLEES")
+    });
+    let callers = page.lines().skip_while(|line| !line.contains("CALLERS"));
+    let first = callers
+        .skip(1)
+        .find(|line| line.contains('%') || line.contains('.'));
+    assert!(first.is_some(), "{page}");
+    newcomer.back_to_functions();
+
+    // Which thread?
+    let threads = newcomer.press(&["5"], 4, |screen| {
+        screen.contains("[5 Thread]")
+            && screen
+                .lines()
+                .any(|line| line.starts_with('>') && line.contains("p"))
+    });
+    let selected = threads.lines().find(|line| line.starts_with('>'));
+    let tid = selected.and_then(|row| row[1..].split_whitespace().next()?.parse::<u32>().ok());
+    assert!(tid.is_some(), "{threads}");
+
+    // What was different a moment ago? Time, a mark there, use it; then A is
+    // what was before, and the difference is what came since.
+    let keys = [
+        "6", "Left", "Left", "v", "Right", "Enter", "b", "1", ".", "=",
+    ];
+    let difference = newcomer.press(&keys, 12, |screen| {
+        screen.contains("A ") && screen.contains("\u{394}")
+    });
+    assert!(difference.contains("[1 Func]"), "{difference}");
+    newcomer.press(&["="], 1, |screen| !screen.contains("\u{394}"));
+
+    // A file for the laptop.
+    newcomer.press(&["w", "Enter"], 6, |screen| screen.contains("wrote "));
+
+    // Whether the numbers can be trusted, and why.
+    let health = newcomer.press(&["8"], 2, |screen| screen.contains("[8 Health]"));
+    assert!(
+        health.contains("lost 0") && health.contains("whole"),
+        "{health}"
+    );
+
+    newcomer.terminal.keys(&["q"]);
+    newcomer.terminal.wait_for_shell();
+}
