@@ -111,8 +111,8 @@ def percentile(values, part):
 
 
 VIEWS = [
-    ("functions", b"1", b"jk"),
     ("tree", b"2", b"jl"),
+    ("functions", b"1", b"jk"),
     ("flame graph", b"3", b"jlhk"),
     ("function page", b"1\r", b"jk"),
     ("processes", b"4", b"jk"),
