@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::tmux::Terminal;
+use common::tmux::{PROMPT, Terminal};
 use common::{Machine, Process, machine, proftop, run, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,8 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     let editor = program.path("an editor");
     let told = program.path("told");
     let script = format!(
-        "#!/bin/sh\necho \"$@\" > '{0}'\necho editing\nread answer\necho \"$answer\" >> '{0}'\n",
+        "#!/bin/sh\necho \"$@\" > '{0}'\necho editing\nread stop\nkill -TSTP 0\necho again\n\
+         read answer\necho \"$answer\" >> '{0}'\n",
         told.display()
     );
     let link = program.path("editor");
@@ -184,6 +185,13 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     terminal.keys(&["e"]);
     terminal.wait_for("editing");
+    // As ^Z does in an editor: the shell is back, and fg goes on.
+    terminal.keys(&["z", "Enter"]);
+    terminal.wait("the shell", |screen| {
+        screen.trim_end().ends_with(PROMPT.trim_end())
+    });
+    terminal.type_line("fg");
+    terminal.wait_for("again");
     terminal.keys(&["q", "u", "i", "t", "Enter"]);
     terminal.wait("the screen", |screen| selected(screen).contains(HOT));
     let line = SOURCE.lines().position(|line| line.contains(HOT));

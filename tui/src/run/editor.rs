@@ -39,8 +39,8 @@ impl Run {
     }
 }
 
-/// Whoever stops the editor wants the shell back: so we stop as well, and
-/// continue it when we are continued.
+/// Whoever stops the editor wants the shell back: so we stop as well. The shell
+/// continues the whole job.
 async fn wait(child: Child) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("the editor is lost: {error}");
     let pid = Pid::from_child(&child);
@@ -52,9 +52,9 @@ async fn wait(child: Child) -> Result<(), String> {
             };
             match status {
                 Some((_, status)) if status.stopped() => {
+                    // The stop may come a moment late: that we are here does not
+                    // mean that we were continued.
                     kill_process(getpid(), Signal::STOP)?;
-                    // Continued: the shell continues the whole job.
-                    kill_process(pid, Signal::CONT)?;
                 }
                 Some((_, status)) => return Ok(status.exit_status()),
                 None => return Ok(None),
