@@ -139,6 +139,9 @@ fn queries(store: &Store) {
     print("diff of two halves", || {
         drop(Diff::new(&before, &selection))
     });
+    print("code of a function", || {
+        drop(selection.code(function, &cancel))
+    });
     print("heat map", || drop(selection.heat(16, Some(function))));
 }
 

@@ -23,6 +23,7 @@ pub use source_map::SourceMap;
 pub use text::SourceText;
 
 use profile::FrameKind;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ pub struct Body {
     /// All files that lines are of, by number.
     pub files: Vec<Arc<str>>,
     /// Addresses of which no code was found, so as not to look again.
-    pub unknown: Vec<u64>,
+    pub unknown: BTreeSet<u64>,
 }
 
 /// A stretch of code.

@@ -54,7 +54,7 @@ pub mod write;
 use crate::snapshot::Snapshot;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
-/// The views there are. Their digits leave room for the ones to come.
+/// The views there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum View {
     #[default]

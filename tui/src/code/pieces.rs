@@ -45,7 +45,9 @@ pub fn add_pieces(
                 left -= piece.range.end - piece.range.start;
                 body.pieces.push(piece);
             }
-            None => body.unknown.push(hit.address),
+            None => {
+                body.unknown.insert(hit.address);
+            }
         }
     }
     body.pieces.sort_by_key(|piece| piece.range.start);

@@ -85,6 +85,8 @@ pub struct Code {
     body: usize,
     height: usize,
     find: Option<Find>,
+    /// The rows that it finds.
+    found: Vec<usize>,
     visits: u64,
 }
 
@@ -190,6 +192,7 @@ impl Code {
 
     pub fn next_syntax(&mut self) {
         self.syntax = self.syntax.other();
+        self.find_rows();
     }
 
     #[cfg(test)]
@@ -256,6 +259,7 @@ impl Code {
             None => Default::default(),
         };
         self.height = self.body - self.notes.len();
+        self.find_rows();
     }
 
     fn select_hottest(&mut self) {

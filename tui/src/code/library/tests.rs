@@ -21,6 +21,11 @@ __attribute__((noinline)) int sum(const int *numbers, int count)
     return all;
 }
 
+void large(void)
+{
+    __asm__ volatile(\".fill 300000, 1, 0x90\");
+}
+
 int main(int count, char **words)
 {
     return sum(&count, count) + (words == 0);
@@ -152,6 +157,28 @@ fn a_function_with_its_lines_and_its_text() {
     assert_eq!(offsets, own);
     let mut lines = piece.instructions.iter().filter_map(|i| i.place);
     assert!(lines.all(|place| place.line == 3));
+}
+
+#[test]
+fn what_is_too_long_is_cut() {
+    let Some(program) = compile(&["-g", WITH_ID]) else {
+        return;
+    };
+    let start = start_of(&program.path, "large");
+    let mut wanted = wanted(&program.path, "large", start, None);
+    wanted.hits.push(Hit {
+        address: start + 299_000,
+        ..wanted.hits[0].clone()
+    });
+    let body = body(&wanted);
+    let [piece] = &body.pieces[..] else {
+        panic!("{:?}", body.pieces.len());
+    };
+    assert_eq!(piece.range, start..start + (256 << 10));
+    assert!(piece.cut > 300_000 - (256 << 10));
+    // What was hit behind it is counted by its address.
+    assert!(body.find(start + 100).is_some() && body.find(start + 299_000).is_none());
+    assert!(body.covers(start + 299_000));
 }
 
 #[test]

@@ -53,6 +53,7 @@ impl Code {
 
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
+        self.find_rows();
     }
 
     pub fn is_found(&self, row: &CodeRow) -> bool {
@@ -62,21 +63,24 @@ impl Code {
             .is_some_and(|find| text().is_some_and(|text| find.matches(&text)))
     }
 
-    fn found_rows(&self) -> Vec<usize> {
-        let selectable = self.selectable();
-        selectable
-            .filter(|at| self.is_found(&self.rows[*at]))
-            .collect()
+    /// Once for many frames: a long function has many rows.
+    pub(super) fn find_rows(&mut self) {
+        self.found = match self.find {
+            Some(_) => { self.selectable() }
+                .filter(|at| self.is_found(&self.rows[*at]))
+                .collect(),
+            None => Vec::new(),
+        };
     }
 
     /// Rows that match, and all that could.
     pub fn found(&self) -> (usize, usize) {
-        (self.found_rows().len(), self.selectable().count())
+        (self.found.len(), self.selectable().count())
     }
 
     /// As in the tables.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
-        let found = self.found_rows();
+        let found = &self.found;
         let here = self.selected_index()?;
         let place = if down {
             found
