@@ -28,6 +28,8 @@ pub mod history;
 pub mod knobs;
 /// A line of text while it is typed.
 pub mod line_edit;
+/// Where the selection is to go.
+pub mod motion;
 /// The page of one function.
 pub mod page;
 /// Everything by its name.

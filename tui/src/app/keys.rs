@@ -5,7 +5,7 @@ use super::{Action, App, Effect};
 use crate::screen::find::{Find, Prompt};
 use crate::screen::help;
 use crate::screen::line_edit::LineEdit;
-use crate::screen::table::Motion;
+use crate::screen::motion::Motion;
 use crate::screen::{Detail, FilterPrompt, Mode, Notice, View};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;

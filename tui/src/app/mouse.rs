@@ -4,7 +4,7 @@
 //! [`Event::Head`]: super::Event::Head
 
 use super::App;
-use crate::screen::table::Motion;
+use crate::screen::motion::Motion;
 use crate::screen::tabs::{Tab, tabs};
 use crate::screen::{Detail, Mode, View};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};

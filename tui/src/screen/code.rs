@@ -12,8 +12,8 @@ pub use answer::{CodeAnswer, CodeWanted, Spot};
 pub use rows::{CodeRow, RowKey};
 
 use super::find::Find;
+use super::motion::Motion;
 use super::question::{Ask, Desk};
-use super::table::Motion;
 use crate::code::Syntax;
 use crate::snapshot::Snapshot;
 use profile::FunctionId;

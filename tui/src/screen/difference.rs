@@ -2,7 +2,7 @@
 //! comes first. A selection belongs to the function, whichever row it is on.
 
 use super::cursor::{Cursor, visible};
-use super::table::Motion;
+use super::motion::Motion;
 use profile::diff::{Diff, DiffRow};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,25 +60,12 @@ impl Difference {
     }
 
     pub fn go(&mut self, motion: Motion) {
-        let page = self.visible();
         let at = self.cursor.index();
-        let last = self.keys.len().saturating_sub(1);
-        let target = match motion {
-            Motion::Up(_) if at == 0 => return self.cursor.watch_top(),
-            Motion::Top => return self.cursor.watch_top(),
-            Motion::Up(lines) => at.saturating_sub(lines),
-            Motion::Down(lines) => at + lines,
-            Motion::Page { down, half } => {
-                let lines = (if half { page / 2 } else { page }).max(1);
-                match down {
-                    true => at + lines,
-                    false => at.saturating_sub(lines),
-                }
-            }
-            Motion::Bottom => last,
-        };
-        self.cursor
-            .select(target.min(last), &self.keys, self.height);
+        if motion.watches_top(at) {
+            return self.cursor.watch_top();
+        }
+        let target = motion.target(at, self.visible(), self.keys.len());
+        self.cursor.select(target, &self.keys, self.height);
     }
 
     pub fn select_line(&mut self, line: usize) {

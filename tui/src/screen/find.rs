@@ -31,6 +31,18 @@ pub struct Prompt {
 /// a pasted one can be anything.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
+/// Which of the found rows is the next one from `here`, down or up, round and
+/// round.
+pub fn next(found: &[usize], here: usize, down: bool, including: bool) -> Option<usize> {
+    let last = found.len().checked_sub(1)?;
+    Some(if down {
+        let below = |at: &usize| *at > here || (including && *at == here);
+        found.iter().position(below).unwrap_or(0)
+    } else {
+        found.iter().rposition(|at| *at < here).unwrap_or(last)
+    })
+}
+
 impl Find {
     pub fn new(text: &str) -> Result<Self, BadPattern> {
         let regex = RegexBuilder::new(text)

@@ -13,8 +13,8 @@ pub use colors::Tint;
 pub use layout::{Bar, Spot};
 
 use super::find::Find;
-use super::question::{Ask, Desk};
-use super::tree::{TreeAnswer, TreeWanted};
+use super::question::Ask;
+use super::tree::{TreeAnswer, TreeDesk, TreeWanted};
 use crate::snapshot::Snapshot;
 use colors::Colors;
 use layout::{Layout, Way};
@@ -24,11 +24,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Flame {
-    /// What is wanted; the shown graph may not be there yet.
-    direction: Direction,
-    desk: Desk<TreeWanted, TreeAnswer>,
-    /// To be found and selected in the next tree.
-    look_for: Option<FunctionId>,
+    desk: TreeDesk,
     zoom: Way,
     /// Where one zoomed in from, and how far it was scrolled.
     outside: Vec<(Way, usize)>,
@@ -50,11 +46,11 @@ pub struct Flame {
 
 impl Flame {
     pub fn tree(&self) -> Option<&CallTree> {
-        self.desk.shown().map(|shown| &shown.tree)
+        self.desk.tree()
     }
 
     pub fn direction(&self) -> Direction {
-        self.tree().map_or(self.direction, CallTree::direction)
+        self.desk.direction()
     }
 
     /// The rows on the screen.
@@ -133,27 +129,12 @@ impl Flame {
     }
 
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
-        let wanted = TreeWanted {
-            direction: self.direction,
-            look_for: self.look_for,
-        };
-        self.desk.ask(snapshot, wanted)
+        self.desk.question(snapshot)
     }
 
     /// As for the call tree.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
-        let (key, wanted) = (answer.key, answer.key.what);
-        let without_search = TreeWanted {
-            look_for: None,
-            ..wanted
-        };
-        if !self.desk.receive(&key, without_search, answer) {
-            return false;
-        }
-        self.look_for = None;
-        let is_awaited = wanted.look_for.is_some()
-            || self.tree().map(CallTree::direction) != Some(self.direction);
-        (is_awaited || is_calm) && self.take_waiting()
+        self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {
@@ -290,8 +271,8 @@ impl Flame {
 
     /// The other way round; what was selected is looked for there.
     pub fn invert(&mut self) {
-        self.look_for = self.held_function();
-        self.direction = match self.direction {
+        self.desk.look_for = self.held_function();
+        self.desk.wanted = match self.desk.wanted {
             Direction::TopDown => Direction::BottomUp,
             Direction::BottomUp => Direction::TopDown,
         };
@@ -305,7 +286,7 @@ impl Flame {
 
     /// Finds a function in the next tree.
     pub fn look_for(&mut self, function: FunctionId) {
-        self.look_for = Some(function);
+        self.desk.look_for = Some(function);
     }
 
     pub fn find(&self) -> Option<&Find> {

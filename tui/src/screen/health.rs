@@ -3,7 +3,7 @@
 //! line has a sentence that explains it.
 
 use super::cursor::Cursor;
-use super::table::Motion;
+use super::motion::Motion;
 use crate::snapshot::Snapshot;
 use profile::Ending;
 use symbolize::Reason;

@@ -8,9 +8,9 @@ mod rows;
 pub use answer::{PageAnswer, SECONDS};
 pub use rows::{PageRow, RowKey};
 
-use super::find::Find;
+use super::find::{self, Find};
+use super::motion::Motion;
 use super::question::{Ask, Desk};
-use super::table::Motion;
 use crate::snapshot::Snapshot;
 use profile::query::NeighbourKind;
 use profile::{Function, FunctionId};
@@ -224,16 +224,7 @@ impl Page {
         };
         let all: Vec<usize> = self.selectable().collect();
         let at = all.iter().position(|at| *at == here).unwrap_or(0);
-        let page = |half| if half { self.height / 2 } else { self.height }.max(1);
-        let target = match motion {
-            Motion::Top => 0,
-            Motion::Bottom => usize::MAX,
-            Motion::Up(rows) => at.saturating_sub(rows),
-            Motion::Down(rows) => at + rows,
-            Motion::Page { down: false, half } => at.saturating_sub(page(half)),
-            Motion::Page { down: true, half } => at + page(half),
-        };
-        let target = target.min(all.len().saturating_sub(1));
+        let target = motion.target(at, self.height, all.len());
         if let Some(at) = all.get(target) {
             self.select(*at);
         }
@@ -319,17 +310,7 @@ impl Page {
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.selected_index()?;
-        let place = if down {
-            found
-                .iter()
-                .position(|at| *at > here || (including && *at == here))
-                .or(Some(0))
-        } else {
-            found
-                .iter()
-                .rposition(|at| *at < here)
-                .or(found.len().checked_sub(1))
-        }?;
+        let place = find::next(&found, here, down, including)?;
         self.select(*found.get(place)?);
         Some(place + 1)
     }

@@ -3,7 +3,8 @@
 //! screen's, and they survive every new report.
 
 use super::cursor::{Cursor, visible};
-use super::find::Find;
+use super::find::{self, Find};
+use super::motion::Motion;
 use profile::Report;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -49,16 +50,6 @@ pub struct Place<I: Item> {
     inverted: bool,
     cursor: Cursor<I::Key>,
     last_seen: Option<I>,
-}
-
-/// Where the selection is to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Motion {
-    Up(usize),
-    Down(usize),
-    Page { down: bool, half: bool },
-    Top,
-    Bottom,
 }
 
 /// One line of a table.
@@ -269,25 +260,13 @@ impl<I: Item> Table<I> {
     }
 
     pub fn go(&mut self, motion: Motion, report: &Report) {
-        let page = visible(self.len(), self.height);
         let at = self.cursor.index();
-        let last = self.len().saturating_sub(1);
-        let target = match motion {
-            Motion::Up(_) if at == 0 => return self.watch_top(report),
-            Motion::Top => return self.watch_top(report),
-            Motion::Up(lines) => at.saturating_sub(lines),
-            Motion::Down(lines) => at + lines,
-            Motion::Page { down, half } => {
-                let lines = (if half { page / 2 } else { page }).max(1);
-                if down {
-                    at + lines
-                } else {
-                    at.saturating_sub(lines)
-                }
-            }
-            Motion::Bottom => last,
-        };
-        self.select(target.min(last), report);
+        if motion.watches_top(at) {
+            return self.watch_top(report);
+        }
+        let rows = self.len();
+        let page = visible(rows, self.height);
+        self.select(motion.target(at, page, rows), report);
     }
 
     /// Selects the row on a line of the screen.
@@ -434,17 +413,7 @@ impl<I: Item> Table<I> {
             .filter(|at| self.line(*at, report).is_some_and(|line| line.found))
             .collect();
         let here = self.cursor.index();
-        let place = if down {
-            found
-                .iter()
-                .position(|at| *at > here || (including && *at == here))
-                .or(Some(0))
-        } else {
-            found
-                .iter()
-                .rposition(|at| *at < here)
-                .or(found.len().checked_sub(1))
-        }?;
+        let place = find::next(&found, here, down, including)?;
         self.select(*found.get(place)?, report);
         Some(place + 1)
     }

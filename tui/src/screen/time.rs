@@ -6,8 +6,8 @@ mod answer;
 
 pub use answer::{TimeAnswer, TimeWanted};
 
+use super::motion::Motion;
 use super::question::{Ask, Desk};
-use super::table::Motion;
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
 use std::sync::Arc;

@@ -2,32 +2,30 @@
 //! from a thread of their own and answer questions that are asked here; what is
 //! open and selected belongs to the screen.
 
+mod asking;
 mod paths;
 mod question;
 mod rows;
 mod side;
 
+pub use asking::TreeDesk;
 pub use question::{TreeAnswer, TreeWanted};
 pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
-use super::find::Find;
-use super::question::{Ask, Desk};
-use super::table::Motion;
+use super::find::{self, Find};
+use super::motion::Motion;
+use super::question::Ask;
 use crate::snapshot::Snapshot;
 use profile::query::{CallTree, Direction};
-use profile::{FrameId, Function, FunctionId};
+use profile::{FrameId, Function};
 use side::Side;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// What is wanted; the shown tree may not be there yet.
-    direction: Direction,
     top_down: Side,
     bottom_up: Side,
-    desk: Desk<TreeWanted, TreeAnswer>,
-    /// To be found and selected in the next tree.
-    look_for: Option<FunctionId>,
+    desk: TreeDesk,
     find: Option<Find>,
     found: usize,
     height: usize,
@@ -46,11 +44,11 @@ pub enum FoldAction {
 impl Tree {
     /// The tree on the screen.
     pub fn tree(&self) -> Option<&CallTree> {
-        self.desk.shown().map(|shown| &shown.tree)
+        self.desk.tree()
     }
 
     pub fn direction(&self) -> Direction {
-        self.tree().map_or(self.direction, CallTree::direction)
+        self.desk.direction()
     }
 
     pub fn side(&self) -> &Side {
@@ -90,28 +88,12 @@ impl Tree {
 
     /// What has to be asked now.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
-        let wanted = TreeWanted {
-            direction: self.direction,
-            look_for: self.look_for,
-        };
-        self.desk.ask(snapshot, wanted)
+        self.desk.question(snapshot)
     }
 
-    /// Takes an answer, at once if the screen waits for it or nobody is
-    /// looking. True if another tree is on the screen.
+    /// Takes an answer. True if another tree is on the screen.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
-        let (key, wanted) = (answer.key, answer.key.what);
-        let without_search = TreeWanted {
-            look_for: None,
-            ..wanted
-        };
-        if !self.desk.receive(&key, without_search, answer) {
-            return false;
-        }
-        self.look_for = None;
-        let is_awaited = wanted.look_for.is_some()
-            || self.tree().map(CallTree::direction) != Some(self.direction);
-        (is_awaited || is_calm) && self.take_waiting()
+        self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {
@@ -143,28 +125,28 @@ impl Tree {
 
     /// The other way round; what was selected is looked for there.
     pub fn invert(&mut self) {
-        let (other, there) = match self.direction {
+        let (other, there) = match self.desk.wanted {
             Direction::TopDown => (Direction::BottomUp, &self.bottom_up),
             Direction::BottomUp => (Direction::TopDown, &self.top_down),
         };
         let held = self.side().held_function();
-        self.look_for = held.filter(|_| there.held_function() != held);
-        self.direction = other;
+        self.desk.look_for = held.filter(|_| there.held_function() != held);
+        self.desk.wanted = other;
     }
 
     /// Finds a function in the next tree. What never was on top of a stack is
     /// not among the first rows of a bottom-up tree.
     pub fn look_for(&mut self, function: FrameId, was_on_top: bool) {
-        self.direction = match was_on_top {
+        self.desk.wanted = match was_on_top {
             true => Direction::BottomUp,
             false => Direction::TopDown,
         };
-        self.look_for = Some(function);
+        self.desk.look_for = Some(function);
     }
 
     /// Finds a function in the next tree, whichever way round that is.
     pub fn link(&mut self, function: FrameId) {
-        self.look_for = Some(function);
+        self.desk.look_for = Some(function);
     }
 
     pub fn go(&mut self, motion: Motion) {
@@ -239,17 +221,7 @@ impl Tree {
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.side().index();
-        let place = if down {
-            found
-                .iter()
-                .position(|at| *at > here || (including && *at == here))
-                .or(Some(0))
-        } else {
-            found
-                .iter()
-                .rposition(|at| *at < here)
-                .or(found.len().checked_sub(1))
-        }?;
+        let place = find::next(&found, here, down, including)?;
         let at = *found.get(place)?;
         self.with_tree(|side, tree| side.select(at, tree));
         Some(place + 1)

@@ -2,7 +2,7 @@
 
 use super::layout::{Bar, Spot};
 use super::{Find, Flame, FunctionId};
-use crate::screen::table::Motion;
+use crate::screen::motion::Motion;
 
 impl Flame {
     pub fn go(&mut self, motion: Motion) {

@@ -4,7 +4,7 @@
 use super::paths::{PathId, Paths, Step};
 use super::rows::{self, Fold, Joint, TreeRow, What, is_tiny};
 use crate::screen::cursor::{Cursor, visible};
-use crate::screen::table::Motion;
+use crate::screen::motion::Motion;
 use profile::FunctionId;
 use profile::query::{CallTree, Direction, Node, NodeKind};
 use std::collections::{HashSet, VecDeque};
@@ -184,29 +184,13 @@ impl Side {
     }
 
     pub fn go(&mut self, motion: Motion, tree: &CallTree) {
-        let page = visible(self.rows.len(), self.height);
         let at = self.index();
-        let last = self.rows.len().saturating_sub(1);
-        let target = match motion {
-            Motion::Top => 0,
-            Motion::Up(lines) => at.saturating_sub(lines),
-            Motion::Down(lines) => at + lines,
-            Motion::Page { down, half } => {
-                let lines = (if half { page / 2 } else { page }).max(1);
-                if down {
-                    at + lines
-                } else {
-                    at.saturating_sub(lines)
-                }
-            }
-            Motion::Bottom => last,
-        };
-        let watches = matches!(motion, Motion::Top) || matches!(motion, Motion::Up(_) if at == 0);
-        if watches {
+        if motion.watches_top(at) {
             self.cursor.watch_top();
             self.rebuild(tree);
         } else {
-            self.select(target.min(last), tree);
+            let page = visible(self.rows.len(), self.height);
+            self.select(motion.target(at, page, self.rows.len()), tree);
         }
     }
 

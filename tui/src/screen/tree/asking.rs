@@ -1,0 +1,68 @@
+//! Which tree is wanted and which there is: the same for the tree view and for
+//! the flame graph.
+
+use super::{TreeAnswer, TreeWanted};
+use crate::screen::question::{Ask, Desk};
+use crate::snapshot::Snapshot;
+use profile::FunctionId;
+use profile::query::{CallTree, Direction};
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub struct TreeDesk {
+    /// What is wanted; the shown tree may not be there yet.
+    pub wanted: Direction,
+    /// To be found and selected in the next tree.
+    pub look_for: Option<FunctionId>,
+    desk: Desk<TreeWanted, TreeAnswer>,
+}
+
+impl TreeDesk {
+    /// What is on the screen.
+    pub fn shown(&self) -> Option<&Arc<TreeAnswer>> {
+        self.desk.shown()
+    }
+
+    pub fn tree(&self) -> Option<&CallTree> {
+        self.shown().map(|shown| &shown.tree)
+    }
+
+    /// Of the tree on the screen.
+    pub fn direction(&self) -> Direction {
+        self.tree().map_or(self.wanted, CallTree::direction)
+    }
+
+    /// What has to be asked now.
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+        let wanted = TreeWanted {
+            direction: self.wanted,
+            look_for: self.look_for,
+        };
+        self.desk.ask(snapshot, wanted)
+    }
+
+    /// Takes an answer. True if it may be put on the screen now: the screen
+    /// waits for it, or nobody is looking.
+    pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
+        let (key, wanted) = (answer.key, answer.key.what);
+        let without_search = TreeWanted {
+            look_for: None,
+            ..wanted
+        };
+        if !self.desk.receive(&key, without_search, answer) {
+            return false;
+        }
+        self.look_for = None;
+        let is_awaited =
+            wanted.look_for.is_some() || self.tree().map(CallTree::direction) != Some(self.wanted);
+        is_awaited || is_calm
+    }
+
+    pub fn take_waiting(&mut self) -> Option<Arc<TreeAnswer>> {
+        self.desk.take_waiting()
+    }
+
+    pub fn clear(&mut self) {
+        self.desk.clear();
+    }
+}
