@@ -46,7 +46,10 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let snapshot = batch.snapshot;
     let (report, health) = (&snapshot.report, &snapshot.health);
     write!(out, "# proftop {}", plain(batch.version))?;
-    write!(out, " host {}", plain(&snapshot.host.name))?;
+    // A file need not say where it is from and how it was taken.
+    if !snapshot.host.name.is_empty() {
+        write!(out, " host {}", plain(&snapshot.host.name))?;
+    }
     if let [first, more @ ..] = batch.pids {
         write!(out, " pid {first}")?;
         more.iter().try_for_each(|pid| write!(out, ",{pid}"))?;
@@ -54,8 +57,11 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         write!(out, " scope {}", plain(&snapshot.scope))?;
     }
     write!(out, " window {:.1}s", report.window.seconds())?;
-    write!(out, " rate {} Hz", snapshot.rate_hz)?;
-    if snapshot.engine != "bpf" {
+    if snapshot.rate_hz > 0 {
+        write!(out, " rate {} Hz", snapshot.rate_hz)?;
+    }
+    let is_live = snapshot.recording.is_none();
+    if is_live && snapshot.engine != "bpf" {
         write!(out, " engine {}", snapshot.engine)?;
     }
     writeln!(out)?;
@@ -64,8 +70,11 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     write!(out, "# samples {} lost {}", report.samples, health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
     write!(out, " symbols {}", part(lacks.named, lacks.frames))?;
-    write!(out, " own {:.1}% of 1 CPU", health.own_cpu_percent)?;
-    writeln!(out, " rss {} MB", health.own_rss_bytes.div_ceil(1 << 20))?;
+    if is_live {
+        write!(out, " own {:.1}% of 1 CPU", health.own_cpu_percent)?;
+        write!(out, " rss {} MB", health.own_rss_bytes.div_ceil(1 << 20))?;
+    }
+    writeln!(out)?;
     let mut notes = batch.notes();
     notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
 }
