@@ -82,13 +82,14 @@ pub struct ShowConfig {
     pub delay: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Look {
     pub color: Color,
     pub ascii: bool,
     pub theme: Theme,
     pub mouse: bool,
     pub start: View,
+    pub filter: Filter,
     pub keymap: Keymap,
     /// What the configuration has wrong.
     pub complaints: Vec<Complaint>,

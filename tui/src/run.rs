@@ -18,6 +18,7 @@ use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
 };
 use futures_util::StreamExt;
+use profile::Filter;
 use rustix::process::Signal;
 use std::future::{pending, poll_fn};
 use std::io;
@@ -52,6 +53,7 @@ pub struct ScreenOptions {
     pub mouse: bool,
     /// The view that opens.
     pub start: View,
+    pub filter: Filter,
     pub keymap: Keymap,
     /// What is wrong with the configuration, if anything.
     pub complaint: Option<String>,
@@ -105,6 +107,7 @@ pub async fn run(
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     app.view = options.start;
+    app.begin_with(options.filter);
     app.keymap = options.keymap;
     app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {

@@ -126,6 +126,21 @@ impl View {
         }
     }
 
+    /// Its name for the command line and the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            View::Tree => "tree",
+            View::Flame => "flame",
+            View::Functions => "functions",
+            View::Page => "function",
+            View::Processes => "processes",
+            View::Threads => "threads",
+            View::Time => "time",
+            View::Code => "code",
+            View::Health => "health",
+        }
+    }
+
     /// Why there is nothing to see in it, with this source of samples.
     pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
         let lacks = snapshot.recording.as_ref()?.lacks;

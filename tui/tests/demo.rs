@@ -39,6 +39,22 @@ fn a_configuration_gives_other_keys_and_another_start() {
 }
 
 #[test]
+fn a_view_and_a_filter_can_be_asked_for() {
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    terminal.start("demo --view processes --filter comm:postgres");
+    terminal.wait("postgres alone", |screen| {
+        screen.contains("[4 Proc]") && screen.contains("postgres") && !screen.contains("python3 ")
+    });
+    // As if it had been typed.
+    terminal.keys(&["BSpace"]);
+    terminal.wait_for("python3");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
 fn whatever_keys_do_has_a_name() {
     let Some(terminal) = Terminal::open(80, 24) else {
         return;

@@ -312,6 +312,13 @@ impl App {
         self.turn(|knobs| knobs.unit = Some(next));
     }
 
+    /// As if it had been typed: Backspace undoes it.
+    pub fn begin_with(&mut self, filter: Filter) {
+        if !filter.is_empty() {
+            self.set_filter(filter);
+        }
+    }
+
     pub(super) fn set_filter(&mut self, filter: Filter) {
         self.turn(|knobs| knobs.filter = filter);
     }

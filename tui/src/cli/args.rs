@@ -4,6 +4,7 @@
 use crate::code::source_map::Mapping;
 
 use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
+use crate::screen::View;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profile::Filter;
@@ -187,6 +188,12 @@ pub struct LookArgs {
     /// Colors to draw with [default: auto]
     #[arg(long, value_enum, help_heading = "Output")]
     pub theme: Option<Theme>,
+    /// The view that opens [default: functions]
+    #[arg(long, value_name = "VIEW", value_parser = values::view, help_heading = "Display")]
+    pub view: Option<View>,
+    /// Count only what passes; see the manual on filters
+    #[arg(long, value_name = "EXPR", value_parser = values::filter, help_heading = "Display")]
+    pub filter: Option<Filter>,
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,

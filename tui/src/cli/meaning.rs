@@ -138,7 +138,8 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         ascii: words.ascii || settings.ascii.unwrap_or(false),
         theme: words.theme.or(settings.theme).unwrap_or(Theme::Auto),
         mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
-        start: settings.start.unwrap_or_default(),
+        start: words.view.or(settings.start).unwrap_or_default(),
+        filter: words.filter.clone().unwrap_or_default(),
         keymap: settings.keymap,
         complaints,
         sources: SourceMap::new(words.source_maps.iter().cloned()),
@@ -247,6 +248,15 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             ))),
             None => Ok(Mode::Screen),
         };
+    }
+    let needs_screen = [
+        (top.look.view.is_some(), "--view"),
+        (top.look.filter.is_some(), "--filter"),
+    ];
+    if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
+        return Err(Failure::usage(format!(
+            "{option} is about the screen: leave out --batch, or record and report"
+        )));
     }
     if top.force && top.output.is_none() {
         return Err(Failure::usage(

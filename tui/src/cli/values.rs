@@ -1,6 +1,7 @@
 //! Single values: ids, times, sizes, and the bounds of each.
 
 use super::{LiveOperand, Operand};
+use crate::screen::View;
 use profile::Filter;
 use profile::filter::FilterError;
 use profile::formats::Format;
@@ -87,6 +88,14 @@ pub fn regex(text: &str) -> Result<Regex, String> {
 
 pub fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| error.to_string())
+}
+
+/// One that opens by itself: code is always that of some function.
+pub fn view(word: &str) -> Result<View, String> {
+    let mut views = View::ALL.into_iter().filter(|view| *view != View::Code);
+    let known: Vec<&str> = views.clone().map(View::word).collect();
+    let found = views.find(|view| view.word() == word);
+    found.ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
 /// `5%`, `5` or `0.5`: of all samples.

@@ -238,6 +238,7 @@ pub fn screen_options(look: &Look, window: Span) -> ScreenOptions {
         theme: theme(look),
         mouse: look.mouse,
         start: look.start,
+        filter: look.filter.clone(),
         keymap: look.keymap.clone(),
         complaint: first.map(|what| match look.complaints.len() {
             1 => what,

@@ -3,7 +3,6 @@
 
 use super::Settings;
 use crate::cli::values;
-use crate::screen::View;
 use clap::ValueEnum;
 
 pub struct Choice {
@@ -65,12 +64,8 @@ pub const OPTIONS: &[Choice] = &[
         key: "start",
         default: "\"functions\"",
         help: "the view that opens: functions, tree, flame, processes, threads, time, code, health",
-        read: |settings, text| put(&mut settings.start, view(text)),
-        show: |settings| {
-            settings
-                .start
-                .map(|view| format!("\"{}\"", view_word(view)))
-        },
+        read: |settings, text| put(&mut settings.start, values::view(text)),
+        show: |settings| settings.start.map(|view| format!("\"{}\"", view.word())),
     },
     Choice {
         section: "view",
@@ -157,19 +152,4 @@ fn quoted<T: ValueEnum>(value: T) -> Option<String> {
 
 fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "true or false".into())
-}
-
-fn view(text: &str) -> Result<View, String> {
-    let found = View::ALL.into_iter().find(|view| view_word(*view) == text);
-    found.ok_or_else(|| format!("there are {}", View::ALL.map(view_word).join(", ")))
-}
-
-/// Its name as one word.
-fn view_word(view: View) -> String {
-    let name = view.name().to_ascii_lowercase();
-    match name.as_str() {
-        "call tree" => "tree".into(),
-        "flame graph" => "flame".into(),
-        _ => name,
-    }
 }
