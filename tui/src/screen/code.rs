@@ -160,7 +160,9 @@ impl Code {
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        (is_calm || self.answer().is_none()) && self.take_waiting()
+        // What was asked to be looked at anew is awaited.
+        let is_other = self.desk.shown().map(|shown| shown.key.what.visit) != Some(key.what.visit);
+        (is_calm || is_other || self.answer().is_none()) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {

@@ -179,6 +179,19 @@ fn an_editor_gets_the_line() {
 }
 
 #[test]
+fn what_was_edited_is_read_anew_also_while_frozen() {
+    let mut hand = code(80, 24, "heap_hot");
+    hand.keys("jj ");
+    let visit = |hand: &Hand| hand.app.views.code.answer().map(|a| a.key.what.visit);
+    let (before, row) = (visit(&hand), hand.app.views.code.selected().cloned());
+    hand.event(Event::Edited(Ok(())));
+    assert!(visit(&hand) > before);
+    assert_eq!(hand.app.views.code.selected().cloned(), row);
+    hand.keys("a");
+    assert_eq!(hand.app.view, View::Code);
+}
+
+#[test]
 fn a_row_is_copied_and_found() {
     let mut hand = code(80, 24, "heap_hot");
     hand.keys("/is normal|itemidisnormal\n\u{1b}");
