@@ -24,7 +24,7 @@ proftop resolve FILE   proftop doctor [-p PID] [--json]   proftop symbolize FILE
 TARGET  -p PID[,PID]  -t TID[,TID]  --comm RE  -g CGROUP|UNIT  --no-children
 SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
         --engine auto|bpf|perf
-SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1)  --view --filter
+SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1) --view --filter
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono
         --ascii  --no-mouse  --source-map FROM=TO
