@@ -296,6 +296,18 @@ fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
     )));
 }
 
+#[test]
+fn a_command_that_goes_on_is_waited_for_and_that_is_said() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let record = ["record", "-d", "1", "-o", file.to_str().unwrap()];
+    let output = run(proftop(&record).args(["--", "sleep", "4"]));
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("the command goes on"), "{said}");
+}
+
 /// As a person reads it: `1,234 samples`.
 fn profile_count(samples: u64) -> String {
     let digits = samples.to_string();

@@ -84,6 +84,9 @@ async fn recording(
     if let Some(last) = &last {
         file.finish(last)?;
     }
+    if command.is_running() {
+        eprintln!("proftop: the command goes on, and is waited for (^C ends it)");
+    }
     exit(command, signals, file.samples()).await
 }
 

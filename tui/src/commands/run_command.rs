@@ -109,6 +109,10 @@ impl CommandWatch {
         Ok(Some(status))
     }
 
+    pub fn is_running(&self) -> bool {
+        matches!(self, CommandWatch::Running(_))
+    }
+
     /// Its status, once it has one. Reports may have been done before that.
     async fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         match self {
