@@ -13,11 +13,12 @@ mod read;
 /// A file to begin with, and what holds now.
 mod written;
 
-pub use places::{Place, files};
+pub use places::{Place, files, home};
 pub use written::{effective, template};
 
 use crate::action::Keymap;
 use crate::cli::{Color, EngineChoice, Sort, Theme};
+use crate::code::source_map::Mapping;
 use crate::screen::View;
 use std::fmt;
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub ascii: Option<bool>,
     pub mouse: Option<bool>,
     pub keymap: Keymap,
+    /// The later file first: the first that fits wins.
+    pub source_maps: Vec<Mapping>,
 }
 
 /// Something in a file that was left out, and why. Displays as

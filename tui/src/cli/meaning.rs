@@ -133,6 +133,10 @@ fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
 }
 
 fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
+    let home = crate::config::home();
+    let own = words.source_maps.iter().cloned();
+    let written = settings.source_maps.into_iter();
+    let written = written.map(|mapping| mapping.at_home(home.as_deref()));
     Look {
         color: words.color.or(settings.color).unwrap_or(Color::Auto),
         ascii: words.ascii || settings.ascii.unwrap_or(false),
@@ -142,7 +146,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         filter: words.filter.clone().unwrap_or_default(),
         keymap: settings.keymap,
         complaints,
-        sources: SourceMap::new(words.source_maps.iter().cloned()),
+        sources: SourceMap::new(own.chain(written)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where source text lies, if not where the compiler found it: `FROM=TO` puts
 //! one folder in the place of another.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -26,6 +27,35 @@ impl FromStr for Mapping {
         let to = std::path::absolute(to).map_err(|_| "there is nothing behind the =")?;
         let from = from.into();
         Ok(Mapping { from, to })
+    }
+}
+
+impl Mapping {
+    /// Of a configuration, which is read from any folder: so where it maps to
+    /// has to be said in full, or from somebody's home on.
+    pub fn written(from: &str, to: &str) -> Option<Mapping> {
+        let is_full = to.starts_with('/') || to.starts_with("~/");
+        is_full.then(|| Mapping {
+            from: from.into(),
+            to: to.into(),
+        })
+    }
+
+    /// With whose home it is.
+    pub fn at_home(self, home: Option<&Path>) -> Mapping {
+        let rest = self.to.strip_prefix("~").ok().map(Path::to_path_buf);
+        match (rest, home) {
+            (Some(rest), Some(home)) => Mapping {
+                to: home.join(rest),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// From and to.
+    pub fn sides(&self) -> (Cow<'_, str>, Cow<'_, str>) {
+        (self.from.to_string_lossy(), self.to.to_string_lossy())
     }
 }
 
@@ -76,5 +106,18 @@ mod tests {
         assert!("/a=".parse::<Mapping>().is_err());
         // What is relative lies below the folder that we are in.
         assert!(mapping("/a=b").to.is_absolute());
+    }
+
+    #[test]
+    fn a_configuration_says_it_in_full() {
+        assert_eq!(Mapping::written("/build", "src"), None);
+        assert_eq!(Mapping::written("/build", ""), None);
+        let at = |to: &str, home| {
+            let mapping = Mapping::written("/a=b", to).expect(to).at_home(home);
+            mapping.sides().1.into_owned()
+        };
+        assert_eq!(at("~/src", Some(Path::new("/home/ann"))), "/home/ann/src");
+        assert_eq!(at("~/src", None), "~/src");
+        assert_eq!(at("/src", Some(Path::new("/home/ann"))), "/src");
     }
 }

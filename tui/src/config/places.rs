@@ -26,6 +26,14 @@ pub fn files() -> Vec<Place> {
     places(InvokingUser::under_sudo(), variable)
 }
 
+/// Whose source is looked at: under sudo that of the user who called it.
+pub fn home() -> Option<PathBuf> {
+    InvokingUser::under_sudo()
+        .map(|user| user.home)
+        .or_else(|| std::env::var_os("HOME").map(PathBuf::from))
+        .filter(|home| home.is_absolute())
+}
+
 fn places(
     invoking: Option<InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,

@@ -4,12 +4,16 @@
 use super::options::OPTIONS;
 use super::{Complaint, Settings};
 use crate::action::{Key, Rebound};
+use crate::code::source_map::Mapping;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A key in a complaint is cut there.
 const SHOWN_BYTES_MAX: usize = 40;
+
+/// Those whose keys are not in the table of options.
+const FREE_SECTIONS: [&str; 2] = ["keys", "source-map"];
 
 /// Takes over what the text says; what is wrong in it comes back.
 pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
@@ -40,13 +44,15 @@ impl Reader<'_> {
     fn sections(&mut self, table: &DeTable) {
         for (name, value) in table {
             let section: &str = name.get_ref();
-            let is_known = section == "keys" || OPTIONS.iter().any(|o| o.section == section);
+            let is_known =
+                FREE_SECTIONS.contains(&section) || OPTIONS.iter().any(|o| o.section == section);
             match value.get_ref() {
                 _ if !is_known => self.complain(
                     name.span(),
                     &format!("there is no section '{}'", shown(section)),
                 ),
                 DeValue::Table(keys) if section == "keys" => self.keys(keys),
+                DeValue::Table(paths) if section == "source-map" => self.source_map(paths),
                 DeValue::Table(options) => self.options(section, options),
                 _ => self.complain(name.span(), &format!("{section} is a section: [{section}]")),
             }
@@ -122,6 +128,23 @@ impl Reader<'_> {
         }
     }
 
+    /// `"/build/src" = "/home/ann/src"`
+    fn source_map(&mut self, table: &DeTable) {
+        let mut maps = Vec::new();
+        for (from, value) in table {
+            let mapping = match value.get_ref() {
+                DeValue::String(to) => Mapping::written(from.get_ref(), to),
+                _ => None,
+            };
+            match mapping {
+                Some(mapping) => maps.push(mapping),
+                None => self.complain(value.span(), "a folder is wanted, from / or ~/ on"),
+            }
+        }
+        maps.append(&mut self.settings.source_maps);
+        self.settings.source_maps = maps;
+    }
+
     fn complain(&mut self, at: Range<usize>, what: &str) {
         let before = self.text.get(..at.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -181,7 +204,8 @@ mod tests {
             "sample = { rate = 499, keep = \"1h\" }\n\
              [view]\nstart = \"tree\"\nrefresh = 0.5\n\
              [theme]\nname = \"16\"\nascii = true\n\
-             [keys]\nfreeze = [\"space\", \"f5\"]\nquit = \"Q\"\n",
+             [keys]\nfreeze = [\"space\", \"f5\"]\nquit = \"Q\"\n\
+             [source-map]\n\"/build/src\" = \"/home/ann/src\"\n",
         );
         assert_eq!(complaints, [""; 0]);
         assert_eq!(settings.rate_hz, Some(499));
@@ -191,6 +215,10 @@ mod tests {
         assert_eq!(settings.ascii, Some(true));
         assert_eq!(settings.keymap.key_of(Action::Quit), Some(Key::Char('Q')));
         assert_eq!(settings.window, None);
+        assert_eq!(
+            settings.source_maps,
+            [Mapping::written("/build/src", "/home/ann/src").unwrap()]
+        );
     }
 
     #[test]
@@ -224,6 +252,11 @@ mod tests {
         find("c.toml:7:1: this would leave no key to quit with");
         find("c.toml:9:10: window: one value is wanted");
         find("start: there are functions, tree, flame");
+        let wrong = reading("[source-map]\n\"/build\" = 3\n").1;
+        assert!(
+            wrong[0].starts_with("c.toml:2:12: a folder is wanted"),
+            "{wrong:?}"
+        );
         assert_eq!(settings.keep, Some(Duration::from_secs(3600)));
         assert_eq!(settings.rate_hz, None);
         assert!(settings.keymap.key_of(Action::Quit).is_some());

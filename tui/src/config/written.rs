@@ -33,6 +33,14 @@ fn write(mark: &str, settings: &Settings) -> String {
         let line = format!("{mark}{} = {value}", option.key);
         let _ = writeln!(text, "{line:<28} # {}", option.help);
     }
+    text += "\n[source-map]\n";
+    if settings.source_maps.is_empty() {
+        text += "# \"/build/src\" = \"~/src\"     # where source is that was compiled there\n";
+    }
+    for mapping in &settings.source_maps {
+        let (from, to) = mapping.sides();
+        let _ = writeln!(text, "{} = {}", quote(&from), quote(&to));
+    }
     let _ = writeln!(text, "\n[keys]");
     for binding in unique(&settings.keymap) {
         let keys: Vec<String> = binding
@@ -63,12 +71,21 @@ fn unique(keymap: &Keymap) -> Vec<&Binding> {
 }
 
 fn quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        let _ = match character {
+            '\\' | '"' => write!(quoted, "\\{character}"),
+            _ if character.is_control() => write!(quoted, "\\u{:04X}", u32::from(character)),
+            _ => write!(quoted, "{character}"),
+        };
+    }
+    quoted + "\""
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::source_map::Mapping;
     use crate::config::read::read;
 
     #[test]
@@ -79,6 +96,8 @@ mod tests {
         assert_eq!(read(&effective(&settings.clone()), "c", &mut settings), []);
         assert_eq!(settings.rate_hz, Some(99));
         assert_eq!(settings.keymap, Keymap::default());
+        let odd = Mapping::written("/a\n\"b\"\\", "~/c\u{7f}=");
+        settings.source_maps.extend(odd);
         // And what holds says all of it again.
         let again = effective(&settings);
         let mut other = Settings::default();
