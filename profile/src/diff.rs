@@ -26,6 +26,8 @@ pub struct Diff {
     pub b: Side,
     /// By how much the self share changed, most first.
     pub rows: Vec<DiffRow>,
+    /// What is less likely than that by chance is called sure.
+    sure_up_to: Option<f64>,
     /// Functions that were told to be the same by build-id, and by module name.
     pub same_by_build_id: usize,
     pub same_by_module: usize,
@@ -59,6 +61,42 @@ impl Side {
     pub fn cpu_ms_per_s(&self, samples: u64) -> Option<f64> {
         let is_known = self.rate_hz > 0 && self.seconds > 0.0;
         is_known.then(|| samples as f64 * 1000.0 / f64::from(self.rate_hz) / self.seconds)
+    }
+}
+
+/// Both of what is compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sides {
+    pub a: Side,
+    pub b: Side,
+}
+
+impl Sides {
+    pub fn of(a: &Selection, b: &Selection) -> Self {
+        Self {
+            a: Side::of(a),
+            b: Side::of(b),
+        }
+    }
+
+    /// Whether both know how much CPU time a sample stands for: only then do sides
+    /// of different length and load compare in time.
+    pub fn have_time(&self) -> bool {
+        self.a.cpu_ms_per_s(0).is_some() && self.b.cpu_ms_per_s(0).is_some()
+    }
+
+    /// So many samples of one side in milliseconds of CPU per second, or, where
+    /// time is not known of both, in percent of the side.
+    pub fn amount(&self, side: &Side, samples: u64) -> f64 {
+        match side.cpu_ms_per_s(samples) {
+            Some(time) if self.have_time() => time,
+            _ => side.share(samples),
+        }
+    }
+
+    /// By how much that became more.
+    pub fn change(&self, before: u64, now: u64) -> f64 {
+        self.amount(&self.b, now) - self.amount(&self.a, before)
     }
 }
 
@@ -132,7 +170,7 @@ impl Diff {
         for row in &mut rows {
             row.chance = chance(row.a_self, side_a.samples, row.b_self, side_b.samples);
         }
-        mark_sure(&mut rows);
+        let sure_up_to = mark_sure(&mut rows);
         let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
         rows.sort_by(|x, y| {
             let by_change = change(y).abs().total_cmp(&change(x).abs());
@@ -143,9 +181,38 @@ impl Diff {
             a: side_a,
             b: side_b,
             rows,
+            sure_up_to,
             same_by_build_id: same[0],
             same_by_module: same[1],
         }
+    }
+}
+
+impl Diff {
+    pub fn sides(&self) -> Sides {
+        Sides {
+            a: self.a,
+            b: self.b,
+        }
+    }
+
+    /// By how much more or less time each takes, most first.
+    pub fn sort_by_time(&mut self) {
+        let sides = self.sides();
+        let change = |row: &DiffRow| sides.change(row.a_self, row.b_self).abs();
+        self.rows.sort_by(|x, y| change(y).total_cmp(&change(x)));
+    }
+
+    /// Whether so many samples of A against so many of B, of whatever, are as sure
+    /// a change as that of a function that is called so.
+    pub fn is_sure(&self, a: u64, b: u64) -> bool {
+        let chance = self.chance(a, b);
+        a + b >= SAMPLES_MIN && self.sure_up_to.is_some_and(|limit| chance <= limit)
+    }
+
+    /// How likely such a difference is by chance alone.
+    pub fn chance(&self, a: u64, b: u64) -> f64 {
+        chance(a, self.a.samples, b, self.b.samples)
     }
 }
 
@@ -211,8 +278,8 @@ fn chance(a: u64, a_all: u64, b: u64, b_all: u64) -> f64 {
 }
 
 /// Benjamini and Hochberg: with the chances in rising order, all up to the last
-/// one that is at most `rank / tests * rate`.
-fn mark_sure(rows: &mut [DiffRow]) {
+/// one that is at most `rank / tests * rate`. Gives that one.
+fn mark_sure(rows: &mut [DiffRow]) -> Option<f64> {
     let tested = |row: &DiffRow| row.a_self + row.b_self >= SAMPLES_MIN;
     let mut chances: Vec<f64> = rows
         .iter()
@@ -228,6 +295,7 @@ fn mark_sure(rows: &mut [DiffRow]) {
     for row in rows {
         row.sure = limit.is_some_and(|limit| row.chance <= limit) && tested(row);
     }
+    limit
 }
 
 /// The complementary error function, to 1.2e-7 of itself: W. J. Cody's idea in

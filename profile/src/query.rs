@@ -50,7 +50,7 @@ pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
 pub use selection::Selection;
 pub(crate) use traces::{Place, Timed, Trace};
-pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind};
+pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 
 use crate::Filter;
 use crate::store::{STAMP_NS, Stamps};

@@ -6,6 +6,9 @@
 //! build; here opening any node takes microseconds.
 
 mod grouped;
+mod pairs;
+
+pub use pairs::Pair;
 
 use super::selection::{Entry, Selection};
 use super::shape::Step;
@@ -50,7 +53,7 @@ pub struct CallTree {
     first_words: Vec<u32>,
     /// Samples before each span, and at the end all.
     sums: Vec<u64>,
-    groups: Vec<Arc<str>>,
+    groups: HashMap<u32, Arc<str>>,
     direction: Direction,
 }
 
@@ -73,7 +76,8 @@ pub struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     Root,
-    /// A thread, process or name; see [`CallTree::group_name`].
+    /// A thread, process or name; see [`CallTree::group_name`]. That of a thread or
+    /// process is the same in all trees of one store.
     Group(u32),
     /// A function, or one of the honest rows that [`Function::role`] tells.
     Function {
@@ -119,7 +123,7 @@ impl Selection {
             spans: Vec::new(),
             first_words: Vec::new(),
             sums: vec![0],
-            groups: Vec::new(),
+            groups: HashMap::new(),
             direction,
         };
         if group_by == GroupBy::None {
@@ -130,8 +134,7 @@ impl Selection {
             return Ok(tree);
         }
         let (group_of, names) = self.group_threads(group_by);
-        tree.groups = names;
-        let groups = tree.groups.len();
+        let groups = names.len();
         let spans = builder.items;
         grouped::count(
             self,
@@ -141,16 +144,18 @@ impl Selection {
             cancel,
             |group, rank, samples| {
                 tree.spans.push(spans[rank as usize].0);
-                tree.first_words.push(group | GROUP);
+                tree.first_words.push(names[group as usize].0 | GROUP);
                 tree.add_sum(samples);
             },
         )?;
+        tree.groups = names.into_iter().collect();
         Ok(tree)
     }
 
-    fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<Arc<str>>) {
+    /// The group of each thread, and for each group its number and name.
+    fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<(u32, Arc<str>)>) {
         let table = &self.view.tables.processes;
-        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut names: Vec<(u32, Arc<str>)> = Vec::new();
         let mut known: HashMap<(u32, u32, Arc<str>), u32> = HashMap::new();
         let group_of = (0..)
             .map(ThreadSlot)
@@ -177,7 +182,11 @@ impl Selection {
                     }
                 };
                 *known.entry(key).or_insert_with(|| {
-                    names.push(name);
+                    let number = match group_by {
+                        GroupBy::Process => thread.process.0,
+                        _ => slot.0,
+                    };
+                    names.push((number & !GROUP, name));
                     names.len() as u32 - 1
                 })
             })
@@ -346,7 +355,7 @@ impl CallTree {
     }
 
     pub fn group_name(&self, group: u32) -> Option<&Arc<str>> {
-        self.groups.get(group as usize)
+        self.groups.get(&group)
     }
 
     /// What a node is called.

@@ -3,10 +3,10 @@
 use super::{App, Effect};
 use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
 use crate::screen::history::Place;
-use crate::screen::knobs::{Baseline, Knobs, Narrowing, Part, Unit, Window};
+use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
 use crate::screen::{Detail, Notice, View};
-use crate::snapshot::TargetState;
+use crate::snapshot::{Baseline, TargetState};
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
 use profile::{Filter, Role};
@@ -288,7 +288,8 @@ impl App {
             return;
         }
         self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
-        if self.view != View::Functions && self.knobs.shows_difference {
+        let has_one = matches!(self.view, View::Functions | View::Tree | View::Flame);
+        if !has_one && self.knobs.shows_difference {
             self.open(View::Functions);
         }
     }

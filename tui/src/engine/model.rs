@@ -389,6 +389,7 @@ impl Model {
             report: Arc::new(report),
             query,
             turn: 0,
+            baseline: None,
             difference: None,
             view: Some(self.store.view()),
             host: self.host.clone(),

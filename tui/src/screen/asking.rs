@@ -67,11 +67,13 @@ impl ReportQuestion {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
-        snapshot.difference = match knobs.difference() {
+        snapshot.baseline = knobs.difference().cloned();
+        snapshot.difference = match &snapshot.baseline {
             Some(baseline) => {
-                let before = baseline.newest(selection.view());
-                let before = before.select(&baseline.query, cancel).ok()?;
-                Some(Arc::new(Diff::new(&before, &selection)))
+                let before = baseline.select(selection.view(), cancel)?;
+                let mut diff = Diff::new(&before, &selection);
+                diff.sort_by_time();
+                Some(Arc::new(diff))
             }
             None => None,
         };

@@ -10,7 +10,7 @@ mod layout;
 mod moves;
 
 pub use colors::Tint;
-pub use layout::{Bar, Spot};
+pub use layout::{Bar, Gone, Spot};
 
 use super::find::Find;
 use super::question::Ask;
@@ -19,6 +19,7 @@ use crate::snapshot::Snapshot;
 use colors::Colors;
 use layout::{Layout, Way};
 use profile::FunctionId;
+use profile::diff::Sides;
 use profile::query::{CallTree, Direction, NodeKind};
 use std::sync::Arc;
 
@@ -89,6 +90,16 @@ impl Flame {
 
     pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
         self.colors.legend()
+    }
+
+    /// Both sides' sizes, while they are compared.
+    pub fn sides(&self) -> Option<&Sides> {
+        self.desk.trees()?.sides()
+    }
+
+    /// What was there before, below what is zoomed into, and is not any more.
+    pub fn gone(&self) -> &[Gone] {
+        &self.layout.gone
     }
 
     pub fn is_zoomed(&self) -> bool {
@@ -173,7 +184,7 @@ impl Flame {
 
     fn lay_out(&mut self) {
         self.layout = match self.desk.shown() {
-            Some(shown) => Layout::new(&shown.tree, &self.zoom, self.width),
+            Some(shown) => Layout::new(&shown.trees, &self.zoom, self.width),
             None => Layout::default(),
         };
         self.colors.follow(&self.layout);

@@ -2,7 +2,7 @@
 //! and leaves the others where they are.
 
 use super::View;
-use crate::snapshot::Span;
+use crate::snapshot::{Baseline, Span};
 use profile::{Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,38 +18,6 @@ pub struct Knobs {
     pub baseline: Option<Baseline>,
     /// What differs from the baseline is shown, where a view can.
     pub shows_difference: bool,
-}
-
-/// What others are compared with: a query, and the profile as it was.
-#[derive(Debug, Clone)]
-pub struct Baseline {
-    /// Tells one from the next.
-    pub number: u64,
-    pub view: profile::View,
-    pub query: Query,
-    /// When it begins.
-    pub start_ns: u64,
-}
-
-impl Baseline {
-    /// The newest view that still has all of it: names that came later are
-    /// those of both sides there.
-    pub fn newest<'a>(&'a self, now: &'a profile::View) -> &'a profile::View {
-        let kept_ns = (now.kept_seconds() * 1e9) as u64;
-        let oldest_ns = now
-            .end_ns()
-            .map_or(u64::MAX, |end| end.saturating_sub(kept_ns));
-        match self.start_ns >= oldest_ns {
-            true => now,
-            false => &self.view,
-        }
-    }
-}
-
-impl PartialEq for Baseline {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
 }
 
 /// What numbers of samples are shown as.

@@ -8,7 +8,7 @@ use super::page::PageAnswer;
 use super::time::{TimeAnswer, TimeWanted};
 use super::tree::{TreeAnswer, TreeWanted};
 use crate::code::Library;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Baseline, Snapshot};
 use profile::{Cancel, FunctionId, Query, Selection, View};
 use std::sync::Arc;
 
@@ -55,6 +55,7 @@ pub struct Ask<W> {
     pub key: Key<W>,
     pub view: View,
     query: Query,
+    baseline: Option<Baseline>,
 }
 
 impl<W> Ask<W> {
@@ -64,6 +65,11 @@ impl<W> Ask<W> {
 
     pub fn select(&self, cancel: &Cancel) -> Option<Selection> {
         self.view.select(&self.query, cancel).ok()
+    }
+
+    /// What it is to be compared with, if it is.
+    pub fn baseline(&self) -> Option<&Baseline> {
+        self.baseline.as_ref()
     }
 }
 
@@ -132,6 +138,7 @@ impl<W: Clone + Eq, A> Desk<W, A> {
             key,
             view,
             query: snapshot.query.clone(),
+            baseline: snapshot.baseline.clone(),
         })
     }
 

@@ -7,6 +7,7 @@ mod paths;
 mod question;
 mod rows;
 mod side;
+mod trees;
 
 pub use asking::TreeDesk;
 pub use question::{TreeAnswer, TreeWanted};
@@ -16,10 +17,11 @@ use super::find::{self, Find};
 use super::motion::Motion;
 use super::question::Ask;
 use crate::snapshot::Snapshot;
-use profile::query::{CallTree, Direction};
+use profile::query::Direction;
 use profile::{FrameId, Function};
 use side::Side;
 use std::sync::Arc;
+pub use trees::Trees;
 
 #[derive(Debug, Default)]
 pub struct Tree {
@@ -42,9 +44,9 @@ pub enum FoldAction {
 }
 
 impl Tree {
-    /// The tree on the screen.
-    pub fn tree(&self) -> Option<&CallTree> {
-        self.desk.tree()
+    /// What is on the screen.
+    pub fn trees(&self) -> Option<&Trees> {
+        self.desk.trees()
     }
 
     pub fn direction(&self) -> Direction {
@@ -72,9 +74,9 @@ impl Tree {
     /// What the row is called; nothing for the small ones.
     pub fn name(&self, row: &TreeRow) -> Option<Arc<str>> {
         match row.what {
-            What::Node(node) => match self.function(row) {
+            What::Place(place) => match &row.function {
                 Some(function) => Some(Arc::clone(&function.name)),
-                None => Some(self.tree()?.name(node.kind)),
+                None => Some(self.trees()?.name(&place)),
             },
             What::Rest(_) => None,
         }
@@ -82,7 +84,10 @@ impl Tree {
 
     /// Nothing for rows that are none.
     pub fn function(&self, row: &TreeRow) -> Option<Arc<Function>> {
-        let ask = || Some(Arc::new(self.tree()?.function(row.function_id()?)));
+        let ask = || match row.what {
+            What::Place(place) => Some(Arc::new(self.trees()?.function(&place)?)),
+            What::Rest(_) => None,
+        };
         row.function.clone().or_else(ask)
     }
 
@@ -103,9 +108,9 @@ impl Tree {
         let height = self.height;
         let side = self.side_mut();
         side.resize(height);
-        side.take(&answer.tree, |id| answer.view.function_of(id));
+        side.take(&answer.trees, |id| answer.view.function_of(id));
         if let Some(way) = &answer.found {
-            side.select_way(way, &answer.tree);
+            side.select_way(way, &answer.trees);
         }
         self.count_found();
         true
@@ -150,20 +155,20 @@ impl Tree {
     }
 
     pub fn go(&mut self, motion: Motion) {
-        self.with_tree(|side, tree| side.go(motion, tree));
+        self.with_trees(|side, trees| side.go(motion, trees));
     }
 
     pub fn select_line(&mut self, line: usize) {
-        self.with_tree(|side, tree| side.select_line(line, tree));
+        self.with_trees(|side, trees| side.select_line(line, trees));
     }
 
     pub fn fold(&mut self, action: FoldAction) {
-        self.with_tree(|side, tree| match action {
-            FoldAction::Open => side.open(tree),
-            FoldAction::Close => side.close(tree),
-            FoldAction::Toggle => side.toggle(tree),
-            FoldAction::OpenAll => side.open_all(tree),
-            FoldAction::CloseAll => side.close_all(tree),
+        self.with_trees(|side, trees| match action {
+            FoldAction::Open => side.open(trees),
+            FoldAction::Close => side.close(trees),
+            FoldAction::Toggle => side.toggle(trees),
+            FoldAction::OpenAll => side.open_all(trees),
+            FoldAction::CloseAll => side.close_all(trees),
         });
     }
 
@@ -171,13 +176,13 @@ impl Tree {
     pub fn open_hot_path(&mut self) -> u32 {
         let depth = |tree: &Self| tree.selected().map_or(0, |row| row.depth);
         let before = depth(self);
-        self.with_tree(Side::open_hot_path);
+        self.with_trees(Side::open_hot_path);
         depth(self).saturating_sub(before)
     }
 
-    fn with_tree(&mut self, act: impl FnOnce(&mut Side, &CallTree)) {
+    fn with_trees(&mut self, act: impl FnOnce(&mut Side, &Trees)) {
         if let Some(shown) = self.desk.shown().cloned() {
-            act(self.side_mut(), &shown.tree);
+            act(self.side_mut(), &shown.trees);
             self.count_found();
         }
     }
@@ -223,7 +228,7 @@ impl Tree {
         let here = self.side().index();
         let place = find::next(&found, here, down, including)?;
         let at = *found.get(place)?;
-        self.with_tree(|side, tree| side.select(at, tree));
+        self.with_trees(|side, trees| side.select(at, trees));
         Some(place + 1)
     }
 }

@@ -17,7 +17,7 @@ struct ByChange;
 const NAME: usize = 4;
 
 pub fn render(app: &App, diff: &Diff, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width, theme, has_time(diff));
+    let columns = columns(heads.width, theme, diff.sides().have_time());
     table::render_heads(&columns, (ByChange, false), theme, frame, heads);
     let list = &app.views.difference;
     let shown = diff.rows.iter().enumerate().skip(list.offset());
@@ -81,34 +81,66 @@ pub fn detail(app: &App, diff: &Diff) -> String {
 
 /// How the change of the selected function was judged.
 pub fn explain(app: &App, diff: &Diff) -> String {
-    let Some(row) = app.views.difference.selected(diff) else {
-        return "nothing is selected".into();
-    };
-    let words = match row.sure {
+    match app.views.difference.selected(diff) {
+        Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff),
+        None => "nothing is selected".into(),
+    }
+}
+
+/// How the change of anything, from so many samples to so many, is judged.
+pub fn judgement(name: &str, (before, now): (u64, u64), diff: &Diff) -> String {
+    let words = match diff.is_sure(before, now) {
         true => "surely a change",
         false => "could be chance",
     };
     format!(
-        "{}: {} of {} samples in A, {} of {} in B; {words}: p = {:.1e} by the test of two proportions, corrected for {} functions",
-        row.name,
-        units::count(row.a_self),
+        "{name}: {} of {} samples in A, {} of {} in B; {words}: p = {:.1e} by the test of two proportions, corrected for {} functions",
+        units::count(before),
         units::count(diff.a.samples),
-        units::count(row.b_self),
+        units::count(now),
         units::count(diff.b.samples),
-        row.chance,
+        diff.chance(before, now),
         diff.rows.len(),
     )
 }
 
-fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
-    let delta = match (theme.is_ascii(), has_time) {
+/// `▲ +212.0`, in the unit of the sides.
+pub fn change_cell(change: f64, theme: &Theme) -> (String, Style) {
+    let (sign, style) = sign(change, theme);
+    (format!("{sign} {change:+.1}"), style)
+}
+
+/// Up, down, or neither.
+pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
+    match change {
+        more if more > 0.0 => ("▲", theme.rising()),
+        less if less < 0.0 => ("▼", theme.falling()),
+        _ => (" ", Style::new()),
+    }
+}
+
+/// Whether what changed so much may have done so by chance.
+pub fn sure_cell(app: &App, before: u64, now: u64) -> &'static str {
+    let diff = app.shown.difference.as_ref();
+    match diff.is_some_and(|diff| diff.is_sure(before, now)) {
+        true => "yes",
+        false => "~",
+    }
+}
+
+/// What the column of changes is called.
+pub fn head(has_time: bool, theme: &Theme) -> &'static str {
+    match (theme.is_ascii(), has_time) {
         (true, true) => "MORE MS/S",
         (true, false) => "MORE PP",
         (false, true) => "Δ MS/S",
         (false, false) => "Δ PP",
-    };
+    }
+}
+
+fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     let mut columns = vec![
-        Column::right(delta, 9, Some(ByChange)),
+        Column::right(head(has_time, theme), 9, Some(ByChange)),
         Column::right("A", 8, None),
         Column::right("B", 8, None),
         Column::left("SURE", 4, None),
@@ -120,30 +152,13 @@ fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     columns
 }
 
-/// Only then sides of different length and load compare in time.
-fn has_time(diff: &Diff) -> bool {
-    diff.a.cpu_ms_per_s(0).is_some() && diff.b.cpu_ms_per_s(0).is_some()
-}
-
-fn value(diff: &Diff, side: &Side, samples: u64) -> f64 {
-    match has_time(diff) {
-        true => side.cpu_ms_per_s(samples).unwrap_or(0.0),
-        false => side.share(samples),
-    }
-}
-
 fn change(diff: &Diff, row: &DiffRow) -> f64 {
-    value(diff, &diff.b, row.b_self) - value(diff, &diff.a, row.a_self)
+    diff.sides().change(row.a_self, row.b_self)
 }
 
 fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
-    let change = change(diff, row);
-    let (sign, style) = match change {
-        more if more > 0.0 => ("▲", theme.rising()),
-        less if less < 0.0 => ("▼", theme.falling()),
-        _ => (" ", plain),
-    };
+    let sides = diff.sides();
     let sure = if row.sure { "yes" } else { "~" };
     let name = match (row.is_new(), row.is_gone()) {
         (true, _) => format!("+ {} (new in B)", row.name),
@@ -151,9 +166,9 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
         _ => row.name.to_string(),
     };
     vec![
-        (format!("{sign} {change:+.1}"), style),
-        (format!("{:.1}", value(diff, &diff.a, row.a_self)), plain),
-        (format!("{:.1}", value(diff, &diff.b, row.b_self)), plain),
+        change_cell(change(diff, row), theme),
+        (format!("{:.1}", sides.amount(&diff.a, row.a_self)), plain),
+        (format!("{:.1}", sides.amount(&diff.b, row.b_self)), plain),
         (sure.into(), plain),
         (name, plain),
         (row.module.to_string(), theme.dim()),

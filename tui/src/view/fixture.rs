@@ -68,6 +68,7 @@ pub fn postgres() -> Snapshot {
         view: None,
         query: profile::Query::default(),
         turn: 0,
+        baseline: None,
         difference: None,
         offered: 3_277,
         generation: 1,

@@ -9,7 +9,7 @@
 //! ```
 
 use super::theme::Theme;
-use super::{text, units};
+use super::{difference, text, units};
 use crate::app::App;
 use crate::screen::flame::{Bar, Flame, Spot, Tint};
 use crate::screen::geometry::WIDTH_WIDE;
@@ -39,7 +39,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         buffer.set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
         return;
     }
-    let tints = Tints::new(flame);
+    let tints = Tints::new(app);
     for (y, (row, bars)) in (body.y..body.bottom()).zip(flame.shown()) {
         let painter = Painter {
             app,
@@ -80,9 +80,8 @@ impl Painter<'_> {
             buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
             return;
         }
-        let flame = &self.app.views.flame;
-        let mut style = self.theme.flame(self.tints.of(bar, flame));
-        if flame.is_found(bar) {
+        let mut style = self.theme.flame(self.tints.of(bar, self.app));
+        if self.app.views.flame.is_found(bar) {
             style = style.patch(self.theme.found());
         }
         if is_selected {
@@ -97,13 +96,21 @@ impl Painter<'_> {
         }
     }
 
+    /// Of what has surely changed.
+    fn sign(&self, bar: &Bar) -> String {
+        match words::is_sure(bar, self.app) {
+            true => format!(
+                "{} ",
+                difference::sign(words::change(bar, self.app), self.theme).0
+            ),
+            false => String::new(),
+        }
+    }
+
     /// The name, and where there is room its share, filled up with blanks.
     fn label(&self, bar: &Bar, room: usize) -> String {
-        let share = format!(
-            "{}%",
-            units::percent(bar.samples, words::base(&self.app.views.flame))
-        );
-        let name = words::name(bar, self.app);
+        let share = words::number(bar, self.app);
+        let name = format!("{}{}", self.sign(bar), words::name(bar, self.app));
         let left = room.saturating_sub(share.len() + 1);
         let (name, share) = match text::width(&text::clean(&name)) <= left {
             true => (text::clean(&name).into_owned(), share),
@@ -179,6 +186,17 @@ fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) 
             &format!("{above} rows above, {below} below   "),
             theme.title(),
         ),
+    }
+    if flame.sides().is_some() {
+        // What is gone has no frame: it is said here, before the signs.
+        let gone = words::gone(flame, usize::from(area.width));
+        let gone = gone.map(|gone| text::cut_end(&gone, usize::from(area.width) / 2).into_owned());
+        if let Some(gone) = gone {
+            add(&gone, theme.falling());
+            add("   ", Style::new());
+        }
+        add("width: B  ▲ ▼ surely more, less  ~ chance", Style::new());
+        return;
     }
     add("· = frames < 3 cells merged   ", Style::new());
     if theme.has_colors() {

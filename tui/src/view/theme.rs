@@ -150,6 +150,8 @@ impl Theme {
             Tint::Module(2) => (Color::Cyan, 79),
             Tint::Module(_) => (Color::Green, 150),
             Tint::Other => (Color::Reset, 250),
+            Tint::More => (Color::Yellow, 179),
+            Tint::Less => (Color::Blue, 110),
         };
         match self.palette {
             Palette::Mono => Style::new(),

@@ -4,11 +4,12 @@
 use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::units::Scale;
-use super::{text, units};
+use super::{difference, text, units};
 use crate::app::App;
 use crate::screen::geometry::WIDTH_WIDE;
 use crate::screen::knobs::Unit;
-use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, What};
+use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
+use profile::diff::Sides;
 use profile::query::{Direction, NodeKind};
 use profile::{Function, Role, RowName};
 use ratatui::Frame;
@@ -24,8 +25,7 @@ struct BySamples;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let tree = &app.views.tree;
-    let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
-    let layout = Layout::new(heads.width, tree.direction(), is_percent, theme);
+    let layout = Layout::new(heads.width, app, theme);
     table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
     let mut line = Rect { height: 1, ..body };
     for row in tree.side().shown() {
@@ -77,12 +77,32 @@ struct Layout {
     name_x: u16,
     name_width: usize,
     is_wide: bool,
+    /// While the tree is compared with a baseline.
+    sides: Option<Sides>,
+}
+
+/// The columns of a comparison.
+fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+    let plain = Style::new();
+    let was = row.before.unwrap_or(0);
+    let now = match row.gone {
+        true => "gone".into(),
+        false => format!("{:.1}", sides.amount(&sides.b, row.samples)),
+    };
+    vec![
+        difference::change_cell(sides.change(was, row.samples), theme),
+        (format!("{:.1}", sides.amount(&sides.a, was)), plain),
+        (now, plain),
+        (difference::sure_cell(app, was, row.samples).into(), plain),
+    ]
 }
 
 impl Layout {
-    fn new(width: u16, direction: Direction, is_percent: bool, theme: &Theme) -> Self {
+    fn new(width: u16, app: &App, theme: &Theme) -> Self {
         let is_wide = width >= WIDTH_WIDE;
-        let (first, second, title) = match direction {
+        let tree = &app.views.tree;
+        let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
+        let (first, second, title) = match tree.direction() {
             Direction::TopDown if !is_percent => {
                 ("TOTAL", "SELF", "TOP-DOWN: callees under their caller")
             }
@@ -92,12 +112,25 @@ impl Layout {
             Direction::TopDown => ("TOTAL%", "SELF%", "TOP-DOWN: callees under their caller"),
             Direction::BottomUp => ("SELF%", "PAR%", "BOTTOM-UP: callers under their callee"),
         };
-        let mut columns = vec![
-            Column::right(first, 7, Some(BySamples)),
-            Column::right(second, 6, None),
-        ];
-        if is_wide {
-            let sign = if theme.is_ascii() { "+-" } else { "±" };
+        let sides = tree.trees().and_then(Trees::sides).copied();
+        let sign = if theme.is_ascii() { "+-" } else { "±" };
+        let mut columns = match &sides {
+            Some(sides) => vec![
+                Column::right(
+                    difference::head(sides.have_time(), theme),
+                    9,
+                    Some(BySamples),
+                ),
+                Column::right("A", 8, None),
+                Column::right("B", 8, None),
+                Column::left("SURE", 4, None),
+            ],
+            None => vec![
+                Column::right(first, 7, Some(BySamples)),
+                Column::right(second, 6, None),
+            ],
+        };
+        if is_wide && sides.is_none() {
             columns.push(Column::right(sign, 5, None));
             columns.push(Column::right("SMP", 8, None));
         }
@@ -116,27 +149,16 @@ impl Layout {
             name_x,
             name_width: name_width.into(),
             is_wide,
+            sides,
         }
     }
 
     fn row(&self, row: &TreeRow, tree: &Tree, app: &App, selected: bool, theme: &Theme) -> Row {
         let plain = Style::new();
-        let base = base(tree);
-        let scale = Scale::new(app, base);
-        let second = match tree.direction() {
-            Direction::TopDown => scale.text(row.own),
-            Direction::BottomUp => units::percent(row.samples, row.parent_samples),
+        let mut cells = match &self.sides {
+            Some(sides) => compared(row, sides, app, theme),
+            None => self.counts(row, tree, app, theme),
         };
-        let first = match row.gone {
-            true => "gone".into(),
-            false => scale.text(row.samples),
-        };
-        let mut cells = vec![(first, plain), (second, plain)];
-        if self.is_wide {
-            let band = units::band_text(row.samples, base);
-            cells.push((band.trim_start_matches('±').into(), theme.dim()));
-            cells.push((units::count(row.samples), plain));
-        }
         let function = tree.function(row);
         let style = match &function {
             _ if tree.is_found(row) => theme.found(),
@@ -160,6 +182,27 @@ impl Layout {
             selected,
             gone: row.gone,
         }
+    }
+
+    fn counts(&self, row: &TreeRow, tree: &Tree, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+        let plain = Style::new();
+        let base = base(tree);
+        let scale = Scale::new(app, base);
+        let second = match tree.direction() {
+            Direction::TopDown => scale.text(row.own),
+            Direction::BottomUp => units::percent(row.samples, row.parent_samples),
+        };
+        let first = match row.gone {
+            true => "gone".into(),
+            false => scale.text(row.samples),
+        };
+        let mut cells = vec![(first, plain), (second, plain)];
+        if self.is_wide {
+            let band = units::band_text(row.samples, base);
+            cells.push((band.trim_start_matches('±').into(), theme.dim()));
+            cells.push((units::count(row.samples), plain));
+        }
+        cells
     }
 
     /// The guides, the sign of what is open, and the name; what does not fit is
@@ -218,27 +261,59 @@ fn name(row: &TreeRow, tree: &Tree, app: &App) -> String {
             "{} more, each <{SMALL_PERCENT}%",
             units::count(count as u64)
         ),
-        What::Node(node) => match node.kind {
-            NodeKind::Root if app.shown.scope.is_empty() => "all".into(),
-            NodeKind::Root => app.shown.scope.to_string(),
-            NodeKind::Group(_) => tree.name(row).unwrap_or_default().to_string(),
-            NodeKind::Function { inlined, .. } => {
-                let Some(function) = tree.function(row) else {
-                    return String::new();
-                };
-                let inlined = if inlined { " (inl)" } else { "" };
-                let pending = match function.name_state {
-                    RowName::Pending if function.role == Role::Function => " ⟳",
-                    _ => "",
-                };
-                format!("{}{inlined}{pending}", function.name)
+        What::Place(place) => {
+            let Some(node) = place.now.or(place.before) else {
+                return String::new();
+            };
+            let since = match (row.before, place.now) {
+                (Some(_), None) => " (gone in B)",
+                (Some(0), Some(_)) => " (new in B)",
+                _ => "",
+            };
+            match node.kind {
+                NodeKind::Root if app.shown.scope.is_empty() => "all".into(),
+                NodeKind::Root => app.shown.scope.to_string(),
+                NodeKind::Group(_) => format!("{}{since}", tree.name(row).unwrap_or_default()),
+                NodeKind::Function { inlined, .. } => {
+                    let Some(function) = tree.function(row) else {
+                        return String::new();
+                    };
+                    let inlined = if inlined { " (inl)" } else { "" };
+                    let pending = match function.name_state {
+                        RowName::Pending if function.role == Role::Function => " ⟳",
+                        _ => "",
+                    };
+                    format!("{}{inlined}{pending}{since}", function.name)
+                }
             }
-        },
+        }
     }
 }
 
 fn base(tree: &Tree) -> u64 {
-    tree.tree().map_or(0, |tree| tree.root().samples)
+    tree.trees().map_or(0, |trees| trees.now.root().samples)
+}
+
+/// What the row has, and of two trees what it had.
+fn numbers(row: &TreeRow, tree: &Tree) -> String {
+    let base = base(tree);
+    let sides = tree.trees().and_then(Trees::sides);
+    if let (Some(sides), Some(before)) = (sides, row.before) {
+        return format!(
+            "{} -> {} smp = {}% -> {}% of scope",
+            units::count(before),
+            units::count(row.samples),
+            units::percent(before, sides.a.samples),
+            units::percent(row.samples, base),
+        );
+    }
+    let gone = if row.gone { "gone; it was: " } else { "" };
+    format!(
+        "{gone}{}% of scope = {} smp {} pp",
+        units::percent(row.samples, base),
+        units::count(row.samples),
+        units::band_text(row.samples, base)
+    )
 }
 
 /// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
@@ -247,14 +322,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
     let Some(row) = tree.selected() else {
         return String::new();
     };
-    let base = base(tree);
-    let gone = if row.gone { "gone; it was: " } else { "" };
-    let mut parts = vec![format!(
-        "{gone}{}% of scope = {} smp {} pp",
-        units::percent(row.samples, base),
-        units::count(row.samples),
-        units::band_text(row.samples, base)
-    )];
+    let mut parts = vec![numbers(row, tree)];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {
@@ -281,7 +349,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
         }
     }
     let name = name(row, tree, app);
-    let layout = Layout::new(app.size.width, tree.direction(), true, theme);
+    let layout = Layout::new(app.size.width, app, theme);
     let room = width.saturating_sub(used(&parts));
     if layout.name_cell(row, tree, app).contains('…') && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());
@@ -318,6 +386,10 @@ fn place(function: &Function, room: usize) -> Option<String> {
 pub fn explain(app: &App) -> Option<String> {
     let tree = &app.views.tree;
     let row = tree.selected()?;
+    if let (Some(before), Some(diff)) = (row.before, &app.shown.difference) {
+        let name = name(row, tree, app);
+        return Some(difference::judgement(&name, (before, row.samples), diff));
+    }
     let base = base(tree);
     let seconds = app.shown.report.window.seconds();
     let number = format!(
@@ -339,7 +411,7 @@ pub fn explain(app: &App) -> Option<String> {
             "{number}: {} that have less than {SMALL_PERCENT}% of all each; Enter shows them",
             units::counted(count as u64, "row")
         ),
-        (What::Node(node), _) if node.depth > 0 => {
+        (What::Place(_), _) if row.depth > 0 => {
             let callers = units::counted(u64::from(row.depth - 1), "caller");
             match tree.direction() {
                 Direction::TopDown => format!(

@@ -17,6 +17,9 @@ pub enum Tint {
     Other,
     /// No function: the root, what is missing.
     None,
+    /// In a comparison: surely more, or less, than before.
+    More,
+    Less,
 }
 
 #[derive(Debug, Default)]

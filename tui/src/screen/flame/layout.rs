@@ -1,8 +1,10 @@
 //! Where each frame of the graph lies: rows of *bars*, made once for each tree,
 //! zoom and width, and drawn many times.
 
-use profile::query::{CallTree, Node, NodeKind};
+use crate::screen::tree::Trees;
+use profile::query::{CallTree, Node, NodeKind, Pair};
 use profile::{Function, FunctionId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The nodes from the root, which is left out, to one that is meant. It stays
@@ -19,6 +21,8 @@ pub struct Bar {
     pub start: u16,
     pub width: u16,
     pub samples: u64,
+    /// Those it had before, where that is asked; of merged ones it is not known.
+    pub before: Option<u64>,
     /// Nothing for merged ones.
     pub node: Option<Node>,
     /// Where in the row above it hangs.
@@ -41,14 +45,24 @@ pub struct Spot {
     pub bar: usize,
 }
 
+/// What was there before and has no frame any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    pub name: Arc<str>,
+    pub samples: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Layout {
     pub rows: Vec<Vec<Bar>>,
+    /// Most samples first. What is below one that is gone is part of it.
+    pub gone: Vec<Gone>,
 }
 
 impl Layout {
     /// What is below the end of `zoom`; nothing if that is not in the tree.
-    pub fn new(tree: &CallTree, zoom: &[NodeKind], width: u16) -> Self {
+    pub fn new(trees: &Trees, zoom: &[NodeKind], width: u16) -> Self {
+        let tree = &trees.now;
         let Some(node) = tree.find(zoom) else {
             return Layout::default();
         };
@@ -57,6 +71,7 @@ impl Layout {
             start: found.start as u16,
             width: found.width as u16,
             samples: found.samples,
+            before: None,
             function: found.node.and_then(|node| match node.kind {
                 NodeKind::Function { id, .. } => Some(Arc::new(tree.function(id))),
                 NodeKind::Root | NodeKind::Group(_) => None,
@@ -71,7 +86,37 @@ impl Layout {
         while rows.last().is_some_and(|row| row.is_empty()) {
             rows.pop();
         }
-        Layout { rows }
+        let mut layout = Layout {
+            rows,
+            gone: Vec::new(),
+        };
+        if trees.sides().is_some() {
+            layout.compare(trees, zoom);
+        }
+        layout
+    }
+
+    /// Tells of every bar what it had before.
+    fn compare(&mut self, trees: &Trees, zoom: &[NodeKind]) {
+        let mut gone: Vec<Gone> = Vec::new();
+        let mut places = vec![trees.find(zoom)];
+        // By bar of the row above, what is below it.
+        let mut below: Vec<HashMap<NodeKind, Pair>> = Vec::new();
+        for (depth, row) in self.rows.iter_mut().enumerate() {
+            if depth > 0 {
+                let place = |bar: &Bar| below.get(bar.parent)?.get(&bar.node?.kind).copied();
+                places = row.iter().map(place).collect();
+            }
+            for (bar, place) in row.iter_mut().zip(&places) {
+                bar.before = place.map(|place| place.before.map_or(0, |node| node.samples));
+            }
+            let children = places
+                .iter()
+                .map(|place| children(trees, place.as_ref(), &mut gone));
+            below = children.collect();
+        }
+        gone.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
+        self.gone = gone;
     }
 
     pub fn bar(&self, spot: Spot) -> Option<&Bar> {
@@ -139,6 +184,24 @@ impl Layout {
         }
         (at, true)
     }
+}
+
+/// What is below a place now, by its kind; what is not there any more is told.
+fn children(trees: &Trees, place: Option<&Pair>, gone: &mut Vec<Gone>) -> HashMap<NodeKind, Pair> {
+    let mut now = HashMap::new();
+    for child in place.map_or_else(Vec::new, |place| trees.children(place)) {
+        match (child.now, child.before) {
+            (Some(node), _) => {
+                now.insert(node.kind, child);
+            }
+            (None, Some(node)) => gone.push(Gone {
+                name: trees.name(&child),
+                samples: node.samples,
+            }),
+            (None, None) => {}
+        }
+    }
+    now
 }
 
 /// The same way by the names that functions go by now.

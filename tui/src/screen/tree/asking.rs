@@ -1,17 +1,20 @@
 //! Which tree is wanted and which there is: the same for the tree view and for
 //! the flame graph.
 
+use super::trees::Trees;
 use super::{TreeAnswer, TreeWanted};
 use crate::screen::question::{Ask, Desk};
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
-use profile::query::{CallTree, Direction};
+use profile::query::{CallTree, Direction, GroupBy};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct TreeDesk {
     /// What is wanted; the shown tree may not be there yet.
     pub wanted: Direction,
+    /// What is between the root and the functions.
+    pub group_by: GroupBy,
     /// To be found and selected in the next tree.
     pub look_for: Option<FunctionId>,
     desk: Desk<TreeWanted, TreeAnswer>,
@@ -23,8 +26,12 @@ impl TreeDesk {
         self.desk.shown()
     }
 
+    pub fn trees(&self) -> Option<&Trees> {
+        self.shown().map(|shown| &shown.trees)
+    }
+
     pub fn tree(&self) -> Option<&CallTree> {
-        self.shown().map(|shown| &shown.tree)
+        self.trees().map(|trees| &trees.now)
     }
 
     /// Of the tree on the screen.
@@ -36,6 +43,7 @@ impl TreeDesk {
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
         let wanted = TreeWanted {
             direction: self.wanted,
+            group_by: self.group_by,
             look_for: self.look_for,
         };
         self.desk.ask(snapshot, wanted)
@@ -53,8 +61,12 @@ impl TreeDesk {
             return false;
         }
         self.look_for = None;
-        let is_awaited =
-            wanted.look_for.is_some() || self.tree().map(CallTree::direction) != Some(self.wanted);
+        let is_another = |shown: &Arc<TreeAnswer>| {
+            let what = shown.key.what;
+            (what.direction, what.group_by) != (self.wanted, self.group_by)
+                || shown.key.turn != key.turn
+        };
+        let is_awaited = wanted.look_for.is_some() || self.shown().is_none_or(is_another);
         is_awaited || is_calm
     }
 

@@ -13,6 +13,8 @@ pub struct PathId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     Node(NodeKind),
+    /// What only the baseline has, by its number there.
+    Gone(NodeKind),
     /// The small ones below a node, as one row.
     Rest,
 }

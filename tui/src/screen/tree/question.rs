@@ -1,5 +1,6 @@
 //! What a tree is asked with, and the answer.
 
+use super::trees::Trees;
 use crate::screen::question::{Ask, Key};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use profile::{Cancel, FunctionId, View};
@@ -8,6 +9,7 @@ use profile::{Cancel, FunctionId, View};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeWanted {
     pub direction: Direction,
+    pub group_by: GroupBy,
     /// A function whose heaviest place is to be found.
     pub look_for: Option<FunctionId>,
 }
@@ -16,7 +18,7 @@ pub struct TreeWanted {
 #[derive(Debug)]
 pub struct TreeAnswer {
     pub key: Key<TreeWanted>,
-    pub tree: CallTree,
+    pub trees: Trees,
     pub view: View,
     /// The way to the function that was looked for, if it is there.
     pub found: Option<Vec<NodeKind>>,
@@ -26,14 +28,12 @@ impl TreeAnswer {
     /// Nothing if it was cancelled.
     pub fn new(ask: Ask<TreeWanted>, cancel: &Cancel) -> Option<Self> {
         let wanted = ask.key.what;
-        let selection = ask.select(cancel)?;
-        let tree = selection.tree(wanted.direction, GroupBy::None, cancel);
-        let tree = tree.ok()?;
+        let trees = Trees::new(&ask, wanted.direction, wanted.group_by, cancel)?;
         let look_for = wanted.look_for.map(|id| ask.view.function_of(id));
-        let found = look_for.and_then(|id| heaviest_place(&tree, id));
+        let found = look_for.and_then(|id| heaviest_place(&trees.now, id));
         Some(TreeAnswer {
             key: ask.key,
-            tree,
+            trees,
             view: ask.view,
             found,
         })

@@ -2,7 +2,8 @@
 //! open is looked at.
 
 use super::paths::{PathId, Paths, Step};
-use profile::query::{CallTree, Node, NodeKind};
+use super::trees::{Trees, function_id, samples};
+use profile::query::Pair;
 use profile::{Function, FunctionId};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub struct TreeRow {
     pub what: What,
     pub samples: u64,
     pub own: u64,
+    /// Samples that it had before, where that is asked.
+    pub before: Option<u64>,
     /// Samples of the node above.
     pub parent_samples: u64,
     /// Steps from the root.
@@ -31,7 +34,7 @@ pub struct TreeRow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    Node(Node),
+    Place(Pair),
     /// So many small ones.
     Rest(usize),
 }
@@ -39,11 +42,8 @@ pub enum What {
 impl TreeRow {
     pub fn function_id(&self) -> Option<FunctionId> {
         match self.what {
-            What::Node(Node {
-                kind: NodeKind::Function { id, .. },
-                ..
-            }) => Some(id),
-            What::Node(_) | What::Rest(_) => None,
+            What::Place(place) => function_id(&place.now?),
+            What::Rest(_) => None,
         }
     }
 }
@@ -83,30 +83,32 @@ pub fn is_tiny(samples: u64, all: u64) -> bool {
 
 /// All rows. What leads to `held` is never among the small ones.
 pub fn rows(
-    tree: &CallTree,
+    trees: &Trees,
     paths: &mut Paths,
     open: &HashSet<PathId>,
     held: Option<PathId>,
 ) -> Vec<TreeRow> {
     let on_the_way = held.map_or_else(HashSet::new, |held| paths.upwards(held).collect());
     let mut layout = Layout {
-        tree,
-        all: tree.root().samples,
+        trees,
+        all: samples(trees.root().now),
+        all_before: samples(trees.root().before),
         paths,
         open,
         on_the_way,
         waiting: Vec::new(),
         rows: Vec::new(),
     };
-    if layout.all > 0 {
+    if layout.all + layout.all_before > 0 {
         layout.lay_out();
     }
     layout.rows
 }
 
 struct Layout<'a> {
-    tree: &'a CallTree,
+    trees: &'a Trees,
     all: u64,
+    all_before: u64,
     paths: &'a mut Paths,
     open: &'a HashSet<PathId>,
     on_the_way: HashSet<PathId>,
@@ -117,13 +119,14 @@ struct Layout<'a> {
 
 impl Layout<'_> {
     fn lay_out(&mut self) {
-        let root = self.tree.root();
+        let root = self.trees.root();
         self.waiting.push(TreeRow {
             path: Paths::ROOT,
-            what: What::Node(root),
-            samples: root.samples,
-            own: root.own,
-            parent_samples: root.samples,
+            what: What::Place(root),
+            samples: self.all,
+            own: root.now.map_or(0, |node| node.own),
+            before: self.trees.sides().map(|_| self.all_before),
+            parent_samples: self.all,
             depth: 0,
             guides: "".into(),
             joint: Joint::Root,
@@ -134,49 +137,55 @@ impl Layout<'_> {
         while let Some(mut row) = self.waiting.pop() {
             let is_open = self.open.contains(&row.path);
             match row.what {
-                What::Node(node) if self.tree.has_children(&node) => {
+                What::Place(place) if self.trees.has_children(&place) => {
                     let has_room = self.rows.len() + self.waiting.len() < ROWS_MAX;
                     row.fold = fold(is_open && has_room);
                     if row.fold == Fold::Open {
-                        self.open_node(&row, &node);
+                        self.open_place(&row, &place);
                     }
                 }
-                What::Node(_) => {}
+                What::Place(_) => {}
                 What::Rest(_) => row.fold = fold(is_open),
             }
             self.rows.push(row);
         }
     }
 
-    /// The rows below a node: large ones, then the small ones as one row, and
+    /// The rows below a place: large ones, then the small ones as one row, and
     /// after it each of them if that is open.
-    fn open_node(&mut self, above: &TreeRow, node: &Node) {
-        let children = self.tree.children(node);
-        let is_chain = children.len() == 1 && node.own == 0 && above.joint != Joint::Root;
+    fn open_place(&mut self, above: &TreeRow, place: &Pair) {
+        let children = self.trees.children(place);
+        let own = place.now.map_or(0, |node| node.own);
+        let is_chain = children.len() == 1 && own == 0 && above.joint != Joint::Root;
         let (guides, chain) = hang(above, is_chain);
         let (large, small): (Vec<_>, Vec<_>) = children
             .into_iter()
             .enumerate()
-            .partition(|(at, child)| *at == 0 || self.is_large(above.path, node, child));
-        let small: Vec<Node> = small.into_iter().map(|(_, child)| child).collect();
-        let row = |path, what, samples, own| TreeRow {
+            .partition(|(at, child)| *at == 0 || self.is_large(above, child));
+        let small: Vec<Pair> = small.into_iter().map(|(_, child)| child).collect();
+        let is_compared = self.trees.sides().is_some();
+        let row = |path, what, samples, own, before| TreeRow {
             path,
             what,
             samples,
             own,
-            parent_samples: node.samples,
-            depth: node.depth + 1,
+            before: is_compared.then_some(before),
+            parent_samples: above.samples,
+            depth: above.depth + 1,
             guides: Arc::clone(&guides),
             joint: chain.unwrap_or(Joint::Middle),
             fold: Fold::Leaf,
             gone: false,
             function: None,
         };
-        let mut below = Vec::new();
-        let add = |paths: &mut Paths, child: Node, below: &mut Vec<TreeRow>| {
-            let path = paths.child(above.path, Step::Node(child.kind));
-            below.push(row(path, What::Node(child), child.samples, child.own));
+        let own = |child: &Pair| child.now.map_or(0, |node| node.own);
+        let trees = self.trees;
+        let add = |paths: &mut Paths, child: Pair, below: &mut Vec<TreeRow>| {
+            let path = paths.child(above.path, trees.step(&child));
+            let (is, was) = (samples(child.now), samples(child.before));
+            below.push(row(path, What::Place(child), is, own(&child), was));
         };
+        let mut below = Vec::new();
         for (_, child) in large {
             add(self.paths, child, &mut below);
         }
@@ -184,9 +193,10 @@ impl Layout<'_> {
             add(self.paths, small[0], &mut below);
         } else if !small.is_empty() {
             let path = self.paths.child(above.path, Step::Rest);
-            let samples = small.iter().map(|child| child.samples).sum();
-            let own = small.iter().map(|child| child.own).sum();
-            below.push(row(path, What::Rest(small.len()), samples, own));
+            let is = small.iter().map(|child| samples(child.now)).sum();
+            let was = small.iter().map(|child| samples(child.before)).sum();
+            let own = small.iter().map(own).sum();
+            below.push(row(path, What::Rest(small.len()), is, own, was));
             if self.open.contains(&path) {
                 for child in small {
                     add(self.paths, child, &mut below);
@@ -201,12 +211,17 @@ impl Layout<'_> {
         self.waiting.extend(below.into_iter().rev());
     }
 
-    fn is_large(&self, above: PathId, node: &Node, child: &Node) -> bool {
-        let path = self.paths.find_child(above, Step::Node(child.kind));
-        let is_small = is_tiny(child.samples, self.all)
-            && child.samples * 100 < node.samples * SMALL_PERCENT_OF_PARENT;
+    fn is_large(&self, above: &TreeRow, child: &Pair) -> bool {
+        let is_small = |samples: u64, all: u64, parent: u64| {
+            is_tiny(samples, all) && samples * 100 < parent * SMALL_PERCENT_OF_PARENT
+        };
+        let (is, was) = (samples(child.now), samples(child.before));
+        let was_above = above.before.unwrap_or(0);
+        let path = self.paths.find_child(above.path, self.trees.step(child));
         let is_wanted = |path: PathId| self.open.contains(&path) || self.on_the_way.contains(&path);
-        !is_small || path.is_some_and(is_wanted)
+        (is > 0 && !is_small(is, self.all, above.samples))
+            || (was > 0 && !is_small(was, self.all_before, was_above))
+            || path.is_some_and(is_wanted)
     }
 }
 

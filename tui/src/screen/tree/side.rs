@@ -3,10 +3,11 @@
 
 use super::paths::{PathId, Paths, Step};
 use super::rows::{self, Fold, Joint, TreeRow, What, is_tiny};
+use super::trees::{Trees, alone, samples};
 use crate::screen::cursor::{Cursor, visible};
 use crate::screen::motion::Motion;
 use profile::FunctionId;
-use profile::query::{CallTree, Direction, Node, NodeKind};
+use profile::query::{Direction, NodeKind, Pair};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -68,12 +69,12 @@ impl Side {
     }
 
     /// Takes another tree; `current` says what an older function is called now.
-    pub fn take(&mut self, tree: &CallTree, current: impl Fn(FunctionId) -> FunctionId) {
+    pub fn take(&mut self, trees: &Trees, current: impl Fn(FunctionId) -> FunctionId) {
         self.rename(current);
         if !self.touched {
-            self.open_at_first(tree);
+            self.open_at_first(trees);
         }
-        self.rebuild(tree);
+        self.rebuild(trees);
         if self.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
             self.open.retain(|id| present.contains(id));
@@ -109,31 +110,31 @@ impl Side {
         self.paths = paths;
     }
 
-    fn open_at_first(&mut self, tree: &CallTree) {
+    fn open_at_first(&mut self, trees: &Trees) {
         self.open = HashSet::from([Paths::ROOT]);
-        if tree.direction() == Direction::TopDown {
-            let path = tree.hot_path(&tree.root(), HOT_SHARE);
-            self.open_along(Paths::ROOT, &path);
+        if trees.now.direction() == Direction::TopDown {
+            let path = trees.hot_path(&trees.root(), HOT_SHARE);
+            self.open_along(Paths::ROOT, &path, trees);
         }
     }
 
     /// Opens what is on the way, returns its end.
-    fn open_along(&mut self, from: PathId, way: &[Node]) -> PathId {
-        way.iter().fold(from, |above, node| {
+    fn open_along(&mut self, from: PathId, way: &[Pair], trees: &Trees) -> PathId {
+        way.iter().fold(from, |above, place| {
             self.open.insert(above);
-            self.paths.child(above, Step::Node(node.kind))
+            self.paths.child(above, trees.step(place))
         })
     }
 
-    fn rebuild(&mut self, tree: &CallTree) {
+    fn rebuild(&mut self, trees: &Trees) {
         let held = self.cursor.held();
-        self.rows = rows::rows(tree, &mut self.paths, &self.open, held);
+        self.rows = rows::rows(trees, &mut self.paths, &self.open, held);
         if let Some(held) = held {
             self.keep_gone(held);
         }
         self.keys = self.rows.iter().map(|row| row.path).collect();
         self.cursor.settle(&self.keys, self.height);
-        self.remember(tree);
+        self.remember(trees);
     }
 
     /// A selected row that vanished stays below what is left of its way until
@@ -169,13 +170,16 @@ impl Side {
         self.rows.insert(above + 1, row);
     }
 
-    fn remember(&mut self, tree: &CallTree) {
+    fn remember(&mut self, trees: &Trees) {
         if self.cursor.held().is_none() {
             self.last_seen = None;
         } else if let Some(row) = self.selected()
             && !row.gone
         {
-            let function = row.function_id().map(|id| Arc::new(tree.function(id)));
+            let function = match row.what {
+                What::Place(place) => trees.function(&place).map(Arc::new),
+                What::Rest(_) => None,
+            };
             self.last_seen = Some(TreeRow {
                 function,
                 ..row.clone()
@@ -183,159 +187,164 @@ impl Side {
         }
     }
 
-    pub fn go(&mut self, motion: Motion, tree: &CallTree) {
+    pub fn go(&mut self, motion: Motion, trees: &Trees) {
         let at = self.index();
         if motion.watches_top(at) {
             self.cursor.watch_top();
-            self.rebuild(tree);
+            self.rebuild(trees);
         } else {
             let page = visible(self.rows.len(), self.height);
-            self.select(motion.target(at, page, self.rows.len()), tree);
+            self.select(motion.target(at, page, self.rows.len()), trees);
         }
     }
 
-    pub fn select_line(&mut self, line: usize, tree: &CallTree) {
+    pub fn select_line(&mut self, line: usize, trees: &Trees) {
         if line < self.shown().len() {
-            self.select(self.offset() + line, tree);
+            self.select(self.offset() + line, trees);
         }
     }
 
-    pub fn select(&mut self, at: usize, tree: &CallTree) {
+    pub fn select(&mut self, at: usize, trees: &Trees) {
         self.touched = true;
         self.cursor.select(at, &self.keys, self.height);
         if self.rows.iter().any(|row| row.gone) {
-            self.rebuild(tree);
+            self.rebuild(trees);
         }
-        self.remember(tree);
+        self.remember(trees);
     }
 
-    fn select_path(&mut self, path: PathId, tree: &CallTree) {
+    fn select_path(&mut self, path: PathId, trees: &Trees) {
         if let Some(at) = self.keys.iter().position(|key| *key == path) {
-            self.select(at, tree);
+            self.select(at, trees);
         }
     }
 
     /// Opens the selected row, and on from there as long as there is only one
     /// way; an open one is left downwards.
-    pub fn open(&mut self, tree: &CallTree) {
-        let Some(row) = self.hold(tree) else {
+    pub fn open(&mut self, trees: &Trees) {
+        let Some(row) = self.hold(trees) else {
             return;
         };
         match (row.fold, row.what) {
             (Fold::Leaf, _) => {}
-            (Fold::Open, _) => self.go(Motion::Down(1), tree),
+            (Fold::Open, _) => self.go(Motion::Down(1), trees),
             (Fold::Closed, What::Rest(_)) => {
                 self.open.insert(row.path);
-                self.rebuild(tree);
+                self.rebuild(trees);
             }
-            (Fold::Closed, What::Node(node)) => {
-                self.open_only_way(row.path, node, tree);
-                self.rebuild(tree);
+            (Fold::Closed, What::Place(place)) => {
+                self.open_only_way(row.path, place, trees);
+                self.rebuild(trees);
             }
         }
     }
 
-    fn open_only_way(&mut self, mut path: PathId, mut node: Node, tree: &CallTree) {
+    fn open_only_way(&mut self, mut path: PathId, mut place: Pair, trees: &Trees) {
         self.open.insert(path);
-        while let [only] = tree.children(&node)[..]
-            && tree.has_children(&only)
+        while let [only] = trees.children(&place)[..]
+            && trees.has_children(&only)
         {
-            path = self.paths.child(path, Step::Node(only.kind));
+            path = self.paths.child(path, trees.step(&only));
             self.open.insert(path);
-            node = only;
+            place = only;
         }
     }
 
     /// Closes the selected row; a closed one is left to the row above.
-    pub fn close(&mut self, tree: &CallTree) {
-        let Some(row) = self.hold(tree) else {
+    pub fn close(&mut self, trees: &Trees) {
+        let Some(row) = self.hold(trees) else {
             return;
         };
         if row.fold == Fold::Open {
             self.open.remove(&row.path);
-            self.rebuild(tree);
+            self.rebuild(trees);
         } else if let Some(above) = self.paths.parent(row.path) {
-            self.select_path(above, tree);
+            self.select_path(above, trees);
         }
     }
 
-    pub fn toggle(&mut self, tree: &CallTree) {
+    pub fn toggle(&mut self, trees: &Trees) {
         match self.selected().map(|row| row.fold) {
-            Some(Fold::Open) => self.close(tree),
-            Some(Fold::Closed) => self.open(tree),
+            Some(Fold::Open) => self.close(trees),
+            Some(Fold::Closed) => self.open(trees),
             Some(Fold::Leaf) | None => {}
         }
     }
 
     /// Opens all that is not small, up to a limit.
-    pub fn open_all(&mut self, tree: &CallTree) {
+    pub fn open_all(&mut self, trees: &Trees) {
         self.touched = true;
-        let all = tree.root().samples;
-        let mut waiting = VecDeque::from([(Paths::ROOT, tree.root())]);
+        let root = trees.root();
+        let (all, all_before) = (samples(root.now), samples(root.before));
+        let is_small = |place: &Pair| {
+            is_tiny(samples(place.now), all.max(1))
+                && is_tiny(samples(place.before), all_before.max(1))
+        };
+        let mut waiting = VecDeque::from([(Paths::ROOT, root)]);
         let mut opened = 0;
-        while let Some((path, node)) = waiting.pop_front()
+        while let Some((path, place)) = waiting.pop_front()
             && opened < OPEN_AT_ONCE
         {
             self.open.insert(path);
             opened += 1;
-            for child in tree.children(&node) {
-                if !is_tiny(child.samples, all) && tree.has_children(&child) {
-                    waiting.push_back((self.paths.child(path, Step::Node(child.kind)), child));
+            for child in trees.children(&place) {
+                if !is_small(&child) && trees.has_children(&child) {
+                    waiting.push_back((self.paths.child(path, trees.step(&child)), child));
                 }
             }
         }
-        self.rebuild(tree);
+        self.rebuild(trees);
     }
 
     /// Closes all but what leads to the selected row.
-    pub fn close_all(&mut self, tree: &CallTree) {
+    pub fn close_all(&mut self, trees: &Trees) {
         self.touched = true;
         self.open = HashSet::from([Paths::ROOT]);
         if let Some(held) = self.cursor.held() {
             self.open.extend(self.paths.upwards(held).skip(1));
         }
-        self.rebuild(tree);
+        self.rebuild(trees);
     }
 
     /// Opens the hot path below the selected row and selects its end.
-    pub fn open_hot_path(&mut self, tree: &CallTree) {
-        let Some(row) = self.hold(tree) else {
+    pub fn open_hot_path(&mut self, trees: &Trees) {
+        let Some(row) = self.hold(trees) else {
             return;
         };
-        let What::Node(node) = row.what else {
+        let What::Place(place) = row.what else {
             return;
         };
-        let way = tree.hot_path(&node, HOT_SHARE);
-        let end = self.open_along(row.path, &way);
+        let way = trees.hot_path(&place, HOT_SHARE);
+        let end = self.open_along(row.path, &way, trees);
         self.hot_end = Some(end);
-        self.rebuild(tree);
-        self.select_path(end, tree);
+        self.rebuild(trees);
+        self.select_path(end, trees);
     }
 
     /// Selects the place at the end of a way, and opens what leads there.
-    pub fn select_way(&mut self, way: &[NodeKind], tree: &CallTree) {
+    pub fn select_way(&mut self, way: &[NodeKind], trees: &Trees) {
         self.touched = true;
         let end = way.iter().fold(Paths::ROOT, |above, kind| {
             self.open.insert(above);
             self.paths.child(above, Step::Node(*kind))
         });
-        if tree.direction() == Direction::BottomUp
-            && let Some(node) = tree.find(way)
+        if trees.now.direction() == Direction::BottomUp
+            && let Some(node) = trees.now.find(way)
         {
-            self.open_only_way(end, node, tree);
+            self.open_only_way(end, alone(node), trees);
         }
         // A small one gets a row of its own.
-        self.rows = rows::rows(tree, &mut self.paths, &self.open, Some(end));
+        self.rows = rows::rows(trees, &mut self.paths, &self.open, Some(end));
         self.keys = self.rows.iter().map(|row| row.path).collect();
-        self.select_path(end, tree);
+        self.select_path(end, trees);
     }
 
     /// Makes the selected row one that was selected on purpose.
-    fn hold(&mut self, tree: &CallTree) -> Option<TreeRow> {
+    fn hold(&mut self, trees: &Trees) -> Option<TreeRow> {
         let row = self.selected()?.clone();
         self.touched = true;
         self.cursor.select(self.index(), &self.keys, self.height);
-        self.remember(tree);
+        self.remember(trees);
         (!row.gone).then_some(row)
     }
 }

@@ -1,8 +1,8 @@
 //! The selected frame in words.
 
 use crate::app::App;
-use crate::screen::flame::{Bar, Flame};
-use crate::view::{text, units};
+use crate::screen::flame::{Bar, Flame, Gone};
+use crate::view::{difference, text, units};
 use profile::Role;
 use profile::query::{Direction, NodeKind};
 
@@ -30,6 +30,57 @@ pub fn name(bar: &Bar, app: &App) -> String {
     }
 }
 
+/// By how much a frame is more than before, in the unit of the two sides; 0 where
+/// nothing is compared.
+pub fn change(bar: &Bar, app: &App) -> f64 {
+    let sides = app.views.flame.sides();
+    let pair = sides.zip(bar.before);
+    pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
+}
+
+pub fn is_sure(bar: &Bar, app: &App) -> bool {
+    let pair = app.shown.difference.as_ref().zip(bar.before);
+    pair.is_some_and(|(diff, before)| diff.is_sure(before, bar.samples))
+}
+
+/// What is written at a frame's right end: its share, or by how much it changed.
+pub fn number(bar: &Bar, app: &App) -> String {
+    let flame = &app.views.flame;
+    let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
+        return format!("{}%", units::percent(bar.samples, base(flame)));
+    };
+    match sides.amount(&sides.a, before) {
+        _ if !is_sure(bar, app) => "~".into(),
+        0.0 => "new".into(),
+        was => {
+            let percent = change(bar, app) * 100.0 / was;
+            format!("{percent:+.0}%")
+        }
+    }
+}
+
+/// What only the baseline has: `gone in B: GetOldSnapshot 44.0, f 3.1 ms/s`
+pub fn gone(flame: &Flame, width: usize) -> Option<String> {
+    let sides = flame.sides()?;
+    let first = flame.gone().first()?;
+    let unit = if sides.have_time() { "ms/s" } else { "pp" };
+    let amount = |gone: &Gone| sides.amount(&sides.a, gone.samples);
+    let mut names = format!("{} {:.1}", text::clean(&first.name), amount(first));
+    let mut left = flame.gone().len() - 1;
+    for next in &flame.gone()[1..] {
+        let more = format!("{names}, {} {:.1}", text::clean(&next.name), amount(next));
+        if text::width(&more) + 30 > width / 2 {
+            break;
+        }
+        (names, left) = (more, left - 1);
+    }
+    let more = match left {
+        0 => String::new(),
+        left => format!(" and {} more", units::count(left as u64)),
+    };
+    Some(format!("gone in B: {names} {unit}{more}"))
+}
+
 pub fn why_empty(app: &App) -> String {
     let flame = &app.views.flame;
     match flame.tree() {
@@ -55,14 +106,28 @@ pub fn detail(app: &App, width: usize) -> String {
         return format!("{}: {why}", text::cut_middle(&name, room));
     }
     let percent = |part| units::percent(part, base);
-    let mut parts = vec![
-        format!(
-            "{}% of scope {} pp",
-            percent(bar.samples),
-            units::band_text(bar.samples, base)
-        ),
-        format!("{} smp", units::count(bar.samples)),
-    ];
+    let mut parts = match (flame.sides(), bar.before) {
+        (Some(sides), Some(before)) => vec![
+            format!(
+                "{}% -> {}% of scope",
+                units::percent(before, sides.a.samples),
+                percent(bar.samples)
+            ),
+            format!(
+                "{} -> {} smp",
+                units::count(before),
+                units::count(bar.samples)
+            ),
+        ],
+        _ => vec![
+            format!(
+                "{}% of scope {} pp",
+                percent(bar.samples),
+                units::band_text(bar.samples, base)
+            ),
+            format!("{} smp", units::count(bar.samples)),
+        ],
+    };
     let name = text::clean(&name(bar, app)).into_owned();
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
     let mut add = |part: String| {
@@ -93,6 +158,10 @@ pub fn explain(app: &App) -> Option<String> {
     let flame = &app.views.flame;
     let bar = flame.selected()?;
     let node = bar.node?;
+    if let (Some(before), Some(diff)) = (bar.before, &app.shown.difference) {
+        let name = name(bar, app);
+        return Some(difference::judgement(&name, (before, bar.samples), diff));
+    }
     let number = format!(
         "{}% = {} of {} in {}, last {:.1} s",
         units::percent(bar.samples, base(flame)),

@@ -186,6 +186,41 @@ fn the_difference_at_every_size() {
 }
 
 #[test]
+fn the_difference_of_trees_at_every_size() {
+    for (width, height) in SIZES {
+        for (key, view) in [("2E", "tree"), ("3", "flame")] {
+            let mut hand = hand(width, height);
+            hand.keys("b=");
+            hand.keys("\\!_bt_\n").keys(key).keys("jj");
+            let is_seen = hand.frame().contains("gone in B");
+            assert!(is_seen || height < 40, "{}", hand.frame());
+            hand.looks_like(&format!("difference-{view}-{width}x{height}"));
+            let ascii = rules::frame(&hand.app, &ASCII);
+            compare(&format!("difference-{view}-{width}x{height}-ascii"), &ascii);
+        }
+    }
+}
+
+#[test]
+fn trees_of_the_same_samples_do_not_differ() {
+    let mut hand = hand(120, 40);
+    hand.keys("b2=E");
+    assert_eq!(hand.app.view, View::Tree, "the view stays");
+    let rows = hand.app.views.tree.side().rows();
+    assert!(rows.len() > 20);
+    assert!(rows.iter().all(|row| row.before == Some(row.samples)));
+    let frame = hand.frame();
+    assert!(!frame.contains('▲') && !frame.contains("new in B"), "{frame}");
+    hand.keys("i");
+    assert!(hand.frame().contains("could be chance"), "{}", hand.frame());
+    hand.keys("3");
+    let frame = hand.frame();
+    assert!(!frame.contains("gone in B") && !frame.contains("| ▲"), "{frame}");
+    hand.keys("=");
+    assert!(hand.frame().contains("100.0%"), "shares again");
+}
+
+#[test]
 fn the_same_samples_do_not_differ() {
     let mut hand = hand(80, 24);
     hand.keys("=");

@@ -1,0 +1,165 @@
+//! The call tree that is looked at and, if there is a baseline, the one that
+//! was there before: what is at the same place in both is one *place*.
+
+use super::paths::Step;
+use crate::screen::question::Ask;
+use profile::diff::Sides;
+use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
+use profile::{Cancel, Function, FunctionId};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Trees {
+    pub now: CallTree,
+    before: Option<Before>,
+}
+
+#[derive(Debug)]
+struct Before {
+    tree: CallTree,
+    sides: Sides,
+}
+
+impl Trees {
+    /// Nothing if it was cancelled.
+    pub fn new<W>(
+        ask: &Ask<W>,
+        direction: Direction,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let selection = ask.select(cancel)?;
+        let now = selection.tree(direction, group_by, cancel).ok()?;
+        let before = match ask.baseline() {
+            None => None,
+            Some(baseline) => {
+                let before = baseline.select(&ask.view, cancel)?;
+                Some(Before {
+                    tree: before.tree(direction, group_by, cancel).ok()?,
+                    sides: Sides::of(&before, &selection),
+                })
+            }
+        };
+        Some(Trees { now, before })
+    }
+
+    /// Both sides' sizes, while they are compared.
+    pub fn sides(&self) -> Option<&Sides> {
+        self.before.as_ref().map(|before| &before.sides)
+    }
+
+    pub fn root(&self) -> Pair {
+        Pair {
+            now: Some(self.now.root()),
+            before: self.before.as_ref().map(|before| before.tree.root()),
+        }
+    }
+
+    /// The place at the end of a way from the root.
+    pub fn find(&self, way: &[NodeKind]) -> Option<Pair> {
+        if self.before.is_none() {
+            return self.now.find(way).map(alone);
+        }
+        way.iter().try_fold(self.root(), |place, kind| {
+            let is_it = |child: &Pair| child.now.is_some_and(|node| node.kind == *kind);
+            self.children(&place).into_iter().find(is_it)
+        })
+    }
+
+    /// What is below a place: what has most samples first, or, of two trees, what
+    /// changed most.
+    pub fn children(&self, place: &Pair) -> Vec<Pair> {
+        match (&self.before, &place.now) {
+            (Some(before), _) => {
+                let mut pairs = self.now.pairs(&before.tree, place);
+                let change = |pair: &Pair| before.change(pair).abs();
+                pairs.sort_by(|a, b| change(b).total_cmp(&change(a)));
+                pairs
+            }
+            (None, Some(node)) => self.now.children(node).into_iter().map(alone).collect(),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    pub fn has_children(&self, place: &Pair) -> bool {
+        let now = place.now.as_ref();
+        let was = self.before.as_ref().zip(place.before.as_ref());
+        now.is_some_and(|node| self.now.has_children(node))
+            || was.is_some_and(|(before, node)| before.tree.has_children(node))
+    }
+
+    /// From a place down, always to the one with most samples, or whose change
+    /// is most of the change above it, while that is at least `share`.
+    pub fn hot_path(&self, place: &Pair, share: f64) -> Vec<Pair> {
+        let weight = |pair: &Pair| match &self.before {
+            Some(before) => before.change(pair),
+            None => samples(pair.now) as f64,
+        };
+        let mut path = Vec::new();
+        let mut at = *place;
+        loop {
+            let whole = weight(&at);
+            let sign = if whole < 0.0 { -1.0 } else { 1.0 };
+            let below = self.children(&at).into_iter();
+            let most = below.max_by(|a, b| (sign * weight(a)).total_cmp(&(sign * weight(b))));
+            match most {
+                Some(next) if whole != 0.0 && weight(&next) / whole >= share => {
+                    path.push(next);
+                    at = next;
+                }
+                _ => return path,
+            }
+        }
+    }
+
+    pub fn step(&self, place: &Pair) -> Step {
+        match (place.now, place.before) {
+            (Some(node), _) => Step::Node(node.kind),
+            (None, Some(node)) => Step::Gone(node.kind),
+            (None, None) => Step::Rest,
+        }
+    }
+
+    pub fn name(&self, place: &Pair) -> Arc<str> {
+        self.node(place)
+            .map(|(tree, node)| tree.name(node.kind))
+            .unwrap_or_default()
+    }
+
+    /// Nothing for rows that are none.
+    pub fn function(&self, place: &Pair) -> Option<Function> {
+        let (tree, node) = self.node(place)?;
+        Some(tree.function(function_id(&node)?))
+    }
+
+    fn node(&self, place: &Pair) -> Option<(&CallTree, Node)> {
+        let now = place.now.map(|node| (&self.now, node));
+        let was = self.before.as_ref().zip(place.before);
+        now.or(was.map(|(before, node)| (&before.tree, node)))
+    }
+}
+
+impl Before {
+    fn change(&self, pair: &Pair) -> f64 {
+        self.sides.change(samples(pair.before), samples(pair.now))
+    }
+}
+
+/// A place that nothing is compared with.
+pub fn alone(node: Node) -> Pair {
+    Pair {
+        now: Some(node),
+        before: None,
+    }
+}
+
+pub fn samples(node: Option<Node>) -> u64 {
+    node.map_or(0, |node| node.samples)
+}
+
+pub fn function_id(node: &Node) -> Option<FunctionId> {
+    match node.kind {
+        NodeKind::Function { id, .. } => Some(id),
+        NodeKind::Root | NodeKind::Group(_) => None,
+    }
+}
