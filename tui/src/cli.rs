@@ -90,6 +90,8 @@ pub struct Look {
     pub mouse: bool,
     pub start: View,
     pub filter: Filter,
+    /// A recording to compare with.
+    pub baseline: Option<PathBuf>,
     pub keymap: Keymap,
     /// What the configuration has wrong.
     pub complaints: Vec<Complaint>,

@@ -9,7 +9,7 @@ use crate::code::{FileLibrary, SourceMap};
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
 use crate::screen::{Detail, Notice, View};
-use crate::snapshot::{Snapshot, Span};
+use crate::snapshot::{Baseline, Snapshot, Span};
 use crate::terminal::ground::{self, GroundReply, Heard};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -54,6 +54,8 @@ pub struct ScreenOptions {
     /// The view that opens.
     pub start: View,
     pub filter: Filter,
+    /// Shown against this one.
+    pub baseline: Option<Baseline>,
     pub keymap: Keymap,
     /// What is wrong with the configuration, if anything.
     pub complaint: Option<String>,
@@ -107,7 +109,7 @@ pub async fn run(
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     app.view = options.start;
-    app.begin_with(options.filter);
+    app.begin_with(options.filter, options.baseline);
     app.keymap = options.keymap;
     app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {

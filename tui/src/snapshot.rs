@@ -2,9 +2,15 @@
 //! output, is made from. It is published whole and never changes; pausing the
 //! view is only not taking the next one.
 
+mod baseline;
+mod people;
+
+pub use baseline::Baseline;
+pub use people::{Before, People};
+
 use crate::losses::Losses;
 use profile::diff::Diff;
-use profile::{Cancel, Health, Query, Report, RowName, Selection, View};
+use profile::{Health, Query, Report, RowName, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,43 +143,6 @@ pub struct Loading {
     pub what: &'static str,
 }
 
-/// What others are compared with: a query, and the profile as it was.
-#[derive(Debug, Clone)]
-pub struct Baseline {
-    /// Tells one from the next.
-    pub number: u64,
-    pub view: View,
-    pub query: Query,
-    /// When it begins.
-    pub start_ns: u64,
-}
-
-impl Baseline {
-    /// What it counts, with the names of today. Nothing if it was cancelled.
-    pub fn select(&self, now: &View, cancel: &Cancel) -> Option<Selection> {
-        self.newest(now).select(&self.query, cancel).ok()
-    }
-
-    /// The newest view that still has all of it: names that came later are
-    /// those of both sides there.
-    fn newest<'a>(&'a self, now: &'a View) -> &'a View {
-        let kept_ns = (now.kept_seconds() * 1e9) as u64;
-        let oldest_ns = now
-            .end_ns()
-            .map_or(u64::MAX, |end| end.saturating_sub(kept_ns));
-        match self.start_ns >= oldest_ns {
-            true => now,
-            false => &self.view,
-        }
-    }
-}
-
-impl PartialEq for Baseline {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Counts up with every snapshot.
@@ -185,9 +154,11 @@ pub struct Snapshot {
     /// counts how often a knob was turned. 0 is the engine's own query.
     pub turn: u64,
     /// What all is compared with, if that is asked for.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<Arc<Baseline>>,
     /// Function by function.
     pub difference: Option<Arc<Diff>>,
+    /// Process by process, thread by thread.
+    pub people: Option<Arc<People>>,
     /// Samples in scope and window; the filter keeps those of the report.
     pub offered: u64,
     /// The store as it was: for every question that the report does not answer.

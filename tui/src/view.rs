@@ -103,8 +103,8 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
     }
     match app.view {
         View::Functions => functions::head_at(geometry.width, theme, x),
-        View::Processes => processes::head_at(geometry.width, x),
-        View::Threads => threads::head_at(geometry.width, x),
+        View::Processes => processes::head_at(app, geometry.width, theme, x),
+        View::Threads => threads::head_at(app, geometry.width, theme, x),
         View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => None,
     }
 }

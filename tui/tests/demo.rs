@@ -55,6 +55,32 @@ fn a_view_and_a_filter_can_be_asked_for() {
 }
 
 #[test]
+fn a_recording_is_held_against_another() {
+    let Some(terminal) = Terminal::open(100, 24) else {
+        return;
+    };
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
+    terminal.start(&format!("demo --filter '!comm:postgres' --baseline {demo}"));
+    // Both sides are counted by the filter: nothing differs.
+    let screen = terminal.wait_for("DIFF to A");
+    terminal.keys(&["BSpace"]);
+    let after = terminal.wait("the difference is off", |screen| !screen.contains("DIFF"));
+    assert_ne!(screen, after);
+    terminal.keys(&["=", "4"]);
+    let screen = terminal.wait("processes", |screen| {
+        screen.contains("[4 Proc]") && screen.contains("DIFF to A")
+    });
+    assert!(
+        !screen.contains('▲') && !screen.contains(" new "),
+        "{screen}"
+    );
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+    terminal.type_line("\"$PROFTOP\" demo --baseline /nowhere.pft");
+    terminal.wait_for("cannot read /nowhere.pft");
+}
+
+#[test]
 fn whatever_keys_do_has_a_name() {
     let Some(terminal) = Terminal::open(80, 24) else {
         return;
@@ -109,7 +135,7 @@ fn what_a_terminal_says_of_itself_is_no_key() {
     terminal.attach(&mut command);
     let mut proftop = Process::start(&mut command);
     terminal.read_until(b"\x1b]11;?\x1b\\");
-    terminal.read_until(b"FILE");
+    terminal.read_until(b"TOTAL%");
     // A light ground, late; `b` and `]` would be keys.
     terminal.press(b"\x1b]11;rgb:fbfb/fbfb/fbfb\x1b\\");
     let bytes = terminal.read_until(b"38;5;25");

@@ -272,13 +272,10 @@ impl App {
             return;
         };
         self.baselines += 1;
-        let baseline = Baseline {
-            number: self.baselines,
-            view,
-            query: self.shown.query.clone(),
-            start_ns: self.shown.report.window.start_ns,
-        };
-        self.turn(|knobs| knobs.baseline = Some(baseline));
+        let query = self.shown.query.clone();
+        let start_ns = self.shown.report.window.start_ns;
+        let baseline = Baseline::shown(self.baselines, view, query, start_ns);
+        self.turn(|knobs| knobs.baseline = Some(Arc::new(baseline)));
         self.detail = Detail::Notice(Notice::Baseline(self.shown.report.samples));
     }
 
@@ -288,7 +285,10 @@ impl App {
             return;
         }
         self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
-        let has_one = matches!(self.view, View::Functions | View::Tree | View::Flame);
+        let has_one = match self.view {
+            View::Functions | View::Tree | View::Flame | View::Processes | View::Threads => true,
+            View::Page | View::Code | View::Time | View::Health => false,
+        };
         if !has_one && self.knobs.shows_difference {
             self.open(View::Functions);
         }
@@ -314,9 +314,14 @@ impl App {
     }
 
     /// As if it had been typed: Backspace undoes it.
-    pub fn begin_with(&mut self, filter: Filter) {
+    pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
         if !filter.is_empty() {
             self.set_filter(filter);
+        }
+        if let Some(baseline) = baseline {
+            // It stays when the difference is undone.
+            self.knobs.baseline = Some(Arc::new(baseline));
+            self.turn(|knobs| knobs.shows_difference = true);
         }
     }
 

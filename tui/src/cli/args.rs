@@ -194,6 +194,9 @@ pub struct LookArgs {
     /// Count only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter, help_heading = "Display")]
     pub filter: Option<Filter>,
+    /// Show what differs from a recording
+    #[arg(long, value_name = "FILE", help_heading = "Display")]
+    pub baseline: Option<PathBuf>,
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,

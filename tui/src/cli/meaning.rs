@@ -144,6 +144,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
         start: words.view.or(settings.start).unwrap_or_default(),
         filter: words.filter.clone().unwrap_or_default(),
+        baseline: words.baseline.clone(),
         keymap: settings.keymap,
         complaints,
         sources: SourceMap::new(own.chain(written)),
@@ -256,6 +257,7 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
     let needs_screen = [
         (top.look.view.is_some(), "--view"),
         (top.look.filter.is_some(), "--filter"),
+        (top.look.baseline.is_some(), "--baseline"),
     ];
     if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!(

@@ -9,7 +9,7 @@ use super::open_file::{self, Opened, Progress};
 use super::{recorded, top};
 use crate::cli::OpenConfig;
 use crate::failure::{Exit, Failure};
-use crate::run;
+use crate::run::{self, ScreenOptions};
 use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::view::units;
@@ -33,6 +33,7 @@ const COUNTING_PART: u32 = 4;
 
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     top::check_terminal(&top::Remedies::Recording)?;
+    let options = top::screen_options(&config.look, Span::All)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();
@@ -52,15 +53,14 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             return Err(Failure::failed("the thread that reads has ended"));
         }
     }
-    top::runtime()?.block_on(screen(config, feed, failed))
+    top::runtime()?.block_on(screen(feed, failed, options))
 }
 
 async fn screen(
-    config: &OpenConfig,
     feed: watch::Receiver<Arc<Snapshot>>,
     failed: oneshot::Receiver<Failure>,
+    options: ScreenOptions,
 ) -> Result<Exit, Failure> {
-    let options = top::screen_options(&config.look, Span::All);
     let last = feed.clone();
     // There is no engine to be asked for anything.
     let (control, _) = mpsc::unbounded_channel();

@@ -1,18 +1,19 @@
 //! The live screen: the engine feeds it, the started command is looked after,
 //! and when it is left everything is put back in order.
 
-use super::{Subject, sampling};
+use super::{Subject, open_file, sampling};
 use crate::cli::{self, Config, Look};
 use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
 use crate::run::{self, Control, Ended, ScreenOptions};
-use crate::snapshot::{Snapshot, Span, TargetState};
+use crate::snapshot::{Baseline, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::trace::StartTrace;
 use crate::view::theme::{Ground, Palette, Theme, ThemeChoice};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -22,7 +23,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 const LINE_BYTES_MAX: usize = 4096;
 
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
-    runtime()?.block_on(screen(config, subject))
+    let options = screen_options(&config.look, window(config))?;
+    runtime()?.block_on(screen(config, subject, options))
 }
 
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -62,16 +64,18 @@ pub fn check_terminal(remedies: &Remedies) -> Result<(), Failure> {
     })
 }
 
-async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
-    let window = Span::Seconds(
-        config
-            .show
-            .window
-            .as_secs()
-            .clamp(1, u64::from(u32::MAX) - 1) as u32,
-    );
+fn window(config: &Config) -> Span {
+    let seconds = config.show.window.as_secs();
+    Span::Seconds(seconds.clamp(1, u64::from(u32::MAX) - 1) as u32)
+}
+
+async fn screen(
+    config: &Config,
+    subject: Subject,
+    options: ScreenOptions,
+) -> Result<Exit, Failure> {
     let schedule = Schedule::Live {
-        window,
+        window: options.window,
         refresh: config.show.delay,
     };
     let (publish, feed) = watch::channel(Arc::new(Snapshot::default()));
@@ -91,7 +95,6 @@ async fn screen(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     };
     let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
     let (control, controls) = mpsc::unbounded_channel();
-    let options = screen_options(&config.look, window);
     let (stop, stopped) = oneshot::channel();
     let command = tokio::spawn(look_after(
         sampling.started.take(),
@@ -231,14 +234,17 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
 }
 
 /// What is wrong with the configuration stands on the terminal afterwards, and
-/// the first of it on the screen.
-pub fn screen_options(look: &Look, window: Span) -> ScreenOptions {
+/// the first of it on the screen. Fails if there is no baseline where one is said
+/// to be.
+pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failure> {
+    let baseline = look.baseline.as_deref().map(baseline).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
-    ScreenOptions {
+    Ok(ScreenOptions {
         theme: theme(look),
         mouse: look.mouse,
         start: look.start,
         filter: look.filter.clone(),
+        baseline,
         keymap: look.keymap.clone(),
         complaint: first.map(|what| match look.complaints.len() {
             1 => what,
@@ -246,6 +252,22 @@ pub fn screen_options(look: &Look, window: Span) -> ScreenOptions {
         }),
         window,
         sources: look.sources.clone(),
+    })
+}
+
+fn baseline(path: &Path) -> Result<Baseline, Failure> {
+    if open_file::is_stdin(path) {
+        return Err(Failure::usage(
+            "--baseline reads a file, not standard input",
+        ));
+    }
+    let view = open_file::open(path)?.view;
+    match view.end_ns() {
+        Some(_) => Ok(Baseline::of_file(view)),
+        None => Err(Failure::failed(format!(
+            "there are no samples in {} to compare with",
+            open_file::name(path)
+        ))),
     }
 }
 

@@ -391,6 +391,7 @@ impl Model {
             turn: 0,
             baseline: None,
             difference: None,
+            people: None,
             view: Some(self.store.view()),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,

@@ -3,7 +3,7 @@
 //! view draws it in the same way.
 
 use super::knobs::Knobs;
-use crate::snapshot::{Snapshot, TargetState};
+use crate::snapshot::{People, Snapshot, TargetState};
 use profile::Cancel;
 use profile::diff::Diff;
 use std::sync::Arc;
@@ -67,16 +67,17 @@ impl ReportQuestion {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
-        snapshot.baseline = knobs.difference().cloned();
-        snapshot.difference = match &snapshot.baseline {
-            Some(baseline) => {
-                let before = baseline.select(selection.view(), cancel)?;
-                let mut diff = Diff::new(&before, &selection);
-                diff.sort_by_time();
-                Some(Arc::new(diff))
-            }
-            None => None,
-        };
+        let baseline = knobs.difference();
+        snapshot.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
+        (snapshot.difference, snapshot.people) = (None, None);
+        if let Some(baseline) = &snapshot.baseline {
+            let before = baseline.select(selection.view(), cancel)?;
+            let mut diff = Diff::new(&before, &selection);
+            diff.sort_by_time();
+            snapshot.difference = Some(Arc::new(diff));
+            let people = People::new(baseline, &before, &selection);
+            snapshot.people = Some(Arc::new(people));
+        }
         snapshot.offered = selection.offered();
         snapshot.report = Arc::new(report);
         snapshot.query = query;

@@ -15,7 +15,7 @@ pub struct Knobs {
     pub filter: Filter,
     /// Nothing: what each view usually counts in.
     pub unit: Option<Unit>,
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<Arc<Baseline>>,
     /// What differs from the baseline is shown, where a view can.
     pub shows_difference: bool,
 }
@@ -149,7 +149,7 @@ impl Knobs {
 
     /// The baseline, while what differs from it is shown.
     pub fn difference(&self) -> Option<&Baseline> {
-        self.baseline.as_ref().filter(|_| self.shows_difference)
+        self.baseline.as_deref().filter(|_| self.shows_difference)
     }
 
     /// What they ask a profile that has come in up to `now_ns`.

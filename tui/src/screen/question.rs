@@ -55,7 +55,7 @@ pub struct Ask<W> {
     pub key: Key<W>,
     pub view: View,
     query: Query,
-    baseline: Option<Baseline>,
+    baseline: Option<Arc<Baseline>>,
 }
 
 impl<W> Ask<W> {
@@ -69,7 +69,7 @@ impl<W> Ask<W> {
 
     /// What it is to be compared with, if it is.
     pub fn baseline(&self) -> Option<&Baseline> {
-        self.baseline.as_ref()
+        self.baseline.as_deref()
     }
 }
 

@@ -5,10 +5,12 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::units;
 use crate::app::App;
+use crate::snapshot::{Before, People};
 use profile::diff::{Diff, DiffRow, Side};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
+use std::hash::Hash;
 
 /// The only order there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +138,52 @@ pub fn head(has_time: bool, theme: &Theme) -> &'static str {
         (false, true) => "Δ MS/S",
         (false, false) => "Δ PP",
     }
+}
+
+/// What stands between the number and the name of a process or thread.
+pub fn people_columns<C>(app: &App, theme: &Theme) -> Option<[Column<C>; 3]> {
+    let people = app.shown.people.as_ref()?;
+    Some([
+        Column::right(head(people.sides.have_time(), theme), 9, None),
+        Column::right("A", 8, None),
+        Column::left("SURE", 4, None),
+    ])
+}
+
+/// The cells of these columns.
+pub fn people_cells(
+    app: &App,
+    (before, now): (u64, u64),
+    theme: &Theme,
+) -> Option<[(String, Style); 3]> {
+    let sides = &app.shown.people.as_ref()?.sides;
+    let plain = Style::new();
+    let was = match before {
+        0 => "new".into(),
+        before => format!("{:.1}", sides.amount(&sides.a, before)),
+    };
+    Some([
+        change_cell(sides.change(before, now), theme),
+        (was, plain),
+        (sure_cell(app, before, now).into(), plain),
+    ])
+}
+
+/// `3 gone in B: nginx[12] 40.0, cc1[90] 3.1 and 1 more`, in the unit of the sides.
+pub fn people_gone<K: Copy + Eq + Hash>(people: &People, before: &Before<K>) -> Option<String> {
+    const NAMED: usize = 3;
+    let amount = |samples| people.sides.amount(&people.sides.a, samples);
+    let gone = &before.gone;
+    let named = gone.iter().take(NAMED);
+    let names: Vec<String> = named
+        .map(|(words, samples)| format!("{words} {:.1}", amount(*samples)))
+        .collect();
+    let more = match gone.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {} more", units::count(more as u64)),
+    };
+    let count = units::count(gone.len() as u64);
+    (!gone.is_empty()).then(|| format!("{count} gone in B: {}{more}", names.join(", ")))
 }
 
 fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {

@@ -70,6 +70,7 @@ pub fn postgres() -> Snapshot {
         turn: 0,
         baseline: None,
         difference: None,
+        people: None,
         offered: 3_277,
         generation: 1,
         report: Arc::new(Report {

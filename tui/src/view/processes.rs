@@ -5,7 +5,7 @@ use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::units::Scale;
-use super::{text, trend};
+use super::{difference, text, trend};
 use crate::app::App;
 use crate::screen::knobs::Unit;
 use crate::screen::processes::ProcessColumn;
@@ -20,7 +20,7 @@ use ratatui::style::Style;
 const COMMAND_FROM_END: usize = 2;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width, head(app));
+    let columns = columns(app, heads.width, theme);
     let name = columns.len() - COMMAND_FROM_END;
     let processes = &app.views.processes;
     let report = &app.shown.report;
@@ -37,28 +37,39 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     if processes.len() == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
-    if let Some(rest) = Rest::of(processes, report) {
+    let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
+    let people = app.shown.people.as_ref();
+    let gone = people.and_then(|people| difference::people_gone(people, &people.processes));
+    let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
+    if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));
-        let text = rest.sentence("of samples");
+        let text = text::cut_end(&below.join("   "), room).into_owned();
         let buffer = frame.buffer_mut();
-        buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
+        buffer.set_string(body.x + 2, line.y, text, theme.dim());
     }
 }
 
-pub fn head_at(width: u16, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(width, "CPUS"), width, x)?;
+pub fn head_at(app: &App, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+    let column = table::column_at(&columns(app, width, theme), width, x)?;
     ProcessRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-fn columns(width: u16, head: &'static str) -> Vec<Column<ProcessColumn>> {
+fn columns(app: &App, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads};
     let mut columns = vec![
         Column::right("PID", 7, Some(Pid)),
-        Column::right(head, 6, Some(Cpus)),
-        Column::right("KERN%", 6, Some(Kernel)),
-        Column::right("THR", 5, Some(Threads)),
+        Column::right(head(app), 6, Some(Cpus)),
     ];
-    if width >= WIDTH_WITH_TREND {
+    let compared = difference::people_columns(app, theme);
+    let is_compared = compared.is_some();
+    match compared {
+        Some(compared) => columns.extend(compared),
+        None => columns.extend([
+            Column::right("KERN%", 6, Some(Kernel)),
+            Column::right("THR", 5, Some(Threads)),
+        ]),
+    }
+    if width >= WIDTH_WITH_TREND && !is_compared {
         columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
     }
     let room = table::rest(&columns, width).saturating_sub(2);
@@ -97,10 +108,20 @@ fn cells(
     let mut cells = vec![
         (number(process.pid, &app.shown), plain),
         (amount(process.samples, line.gone, app), plain),
-        (kernel, plain),
-        (process.threads.to_string(), plain),
     ];
-    if app.size.width >= WIDTH_WITH_TREND {
+    let before = app
+        .shown
+        .people
+        .as_ref()
+        .map(|people| people.processes.of(process.id));
+    let pair = (before.unwrap_or(0), process.samples);
+    let compared = difference::people_cells(app, pair, theme);
+    let is_compared = compared.is_some();
+    match compared {
+        Some(compared) => cells.extend(compared),
+        None => cells.extend([(kernel, plain), (process.threads.to_string(), plain)]),
+    }
+    if app.size.width >= WIDTH_WITH_TREND && !is_compared {
         cells.push((trend::blocks(&process.trend, trend_max), theme.trend()));
     }
     cells.extend([(name, style), (top.into(), plain)]);

@@ -4,7 +4,7 @@ use super::processes::{amount, head, kernel_percent};
 use super::rest::Rest;
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::trend;
+use super::{difference, text, trend};
 use crate::app::App;
 use crate::screen::table::{Item as _, Line};
 use crate::screen::threads::ThreadColumn;
@@ -16,7 +16,7 @@ use ratatui::style::Style;
 const NAME: usize = 2;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width, head(app));
+    let columns = columns(app, heads.width, theme);
     let threads = &app.views.threads;
     let report = &app.shown.report;
     let sorted = (threads.column(), threads.is_rising());
@@ -32,30 +32,39 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     if threads.len() == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
-    if let Some(rest) = Rest::of(threads, report) {
+    let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
+    let people = app.shown.people.as_ref();
+    let gone = people.and_then(|people| difference::people_gone(people, &people.threads));
+    let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
+    if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));
-        let text = rest.sentence("of samples");
+        let text = text::cut_end(&below.join("   "), room).into_owned();
         let buffer = frame.buffer_mut();
-        buffer.set_stringn(body.x + 2, line.y, text, room, theme.dim());
+        buffer.set_string(body.x + 2, line.y, text, theme.dim());
     }
 }
 
-pub fn head_at(width: u16, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(width, "CPUS"), width, x)?;
+pub fn head_at(app: &App, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+    let column = table::column_at(&columns(app, width, theme), width, x)?;
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-fn columns(width: u16, head: &'static str) -> Vec<Column<ThreadColumn>> {
+fn columns(app: &App, width: u16, theme: &Theme) -> Vec<Column<ThreadColumn>> {
     use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
     let mut columns = vec![
         Column::right("TID", 7, Some(Tid)),
         Column::right("PID", 8, Some(Pid)),
         Column::left("NAME", 16, Some(Name)),
-        Column::right(head, 6, Some(Cpus)),
-        Column::right("KERN%", 6, Some(Kernel)),
+        Column::right(head(app), 6, Some(Cpus)),
     ];
+    let compared = difference::people_columns(app, theme);
+    let is_compared = compared.is_some();
+    match compared {
+        Some(compared) => columns.extend(compared),
+        None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
+    }
     let trend = TREND_LEN as u16;
-    if table::rest(&columns, width) > 2 * trend {
+    if table::rest(&columns, width) > 2 * trend && !is_compared {
         columns.push(Column::right("LAST 10s", trend + 1, None));
     }
     let room = table::rest(&columns, width).saturating_sub(1);
@@ -80,9 +89,19 @@ fn cells(line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -
             style,
         ),
         (amount(thread.samples, line.gone, app), plain),
-        (kernel, plain),
     ];
-    if columns(app.size.width, "CPUS").len() > cells.len() + 1 {
+    let key = (thread.process, thread.tid);
+    let before = app
+        .shown
+        .people
+        .as_ref()
+        .map(|people| people.threads.of(key));
+    let pair = (before.unwrap_or(0), thread.samples);
+    match difference::people_cells(app, pair, theme) {
+        Some(compared) => cells.extend(compared),
+        None => cells.push((kernel, plain)),
+    }
+    if columns(app, app.size.width, theme).len() > cells.len() + 1 {
         cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
     }
     cells.push((top.into(), plain));

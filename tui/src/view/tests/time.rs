@@ -59,7 +59,11 @@ fn what_is_marked_becomes_the_window_of_every_view() {
     }
     hand.keys("2");
     assert_eq!(
-        hand.app.views.tree.trees().map(|trees| trees.now.root().samples),
+        hand.app
+            .views
+            .tree
+            .trees()
+            .map(|trees| trees.now.root().samples),
         Some(marked)
     );
     hand.keys("6,");
