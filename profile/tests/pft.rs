@@ -256,6 +256,35 @@ fn file(samples: &[Given]) -> Vec<u8> {
 }
 
 #[test]
+fn what_came_after_the_end_is_not_written() {
+    let mut store = empty();
+    let mut clock = 0;
+    // At 1.0, 1.5, 2.0 and 2.01 seconds, and later ones.
+    for step in [100, 50, 50, 1, 70, 100] {
+        let given = Given {
+            step,
+            cpu: 0,
+            process: 1,
+            tid: 1,
+            frames: vec![1, 2],
+            ending: Ending::Root,
+            weight: 1,
+        };
+        feed(&mut store, &mut clock, &given);
+    }
+    let view = store.view();
+    let mut file = Vec::new();
+    let mut writer = pft::Writer::new(&mut file).unwrap();
+    writer.append(&view, Some(2_000_000_000)).unwrap();
+    assert_eq!(writer.samples(), 2);
+    writer.append_last(&view, 2_009_999_999).unwrap();
+    writer.finish(&view).unwrap();
+    assert_eq!(writer.samples(), 3);
+    let (store, notes) = read(&file).unwrap();
+    assert_eq!((store.stats().samples, notes), (3, Vec::new()));
+}
+
+#[test]
 fn what_is_no_pft_is_refused_and_newer_ones_say_so() {
     assert!(matches!(read(b"hello"), Err(FormatError::Unknown)));
     assert!(matches!(read(&[0; 100]), Err(FormatError::Unknown)));

@@ -148,9 +148,10 @@ impl Recording {
     }
 
     fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        self.append(snapshot, None)?;
         if let (Some(writer), Some(view)) = (&mut self.writer, &snapshot.view) {
-            taken(writer.finish(view))?;
+            let end_ns = snapshot.report.window.end_ns;
+            let written = writer.append_last(view, end_ns);
+            taken(written.and_then(|()| writer.finish(view)))?;
         }
         self.clear_line();
         let notes = snapshot.health.notes.iter();

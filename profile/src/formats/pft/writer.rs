@@ -11,7 +11,7 @@ use super::{MAGIC, VERSION, VERSION_MINOR};
 use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
-use crate::store::{Process, Sample, Thread, ThreadSlot};
+use crate::store::{Process, STAMP_NS, Sample, Thread, ThreadSlot};
 use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, View};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -148,15 +148,32 @@ impl<W: Write> Writer<W> {
     /// it, all) that are not written yet, and whatever has become known since
     /// the last time. The file is whole afterwards.
     pub fn append(&mut self, view: &View, until_ns: Option<u64>) -> Result<(), FormatError> {
-        self.add_info(view);
         let until = until_ns.map_or(u64::MAX, |ns| ns / 1_000_000_000);
+        self.append_some(view, |second| second < until, |_| true)
+    }
+
+    /// As [`Writer::append`], for the last time: the samples up to and at
+    /// `end_ns`. Later ones came while names were waited for.
+    pub fn append_last(&mut self, view: &View, end_ns: u64) -> Result<(), FormatError> {
+        let end = end_ns / STAMP_NS;
+        self.append_some(view, |_| true, |sample| sample.stamp <= end)
+    }
+
+    fn append_some(
+        &mut self,
+        view: &View,
+        is_second: impl Fn(u64) -> bool,
+        is_wanted: impl Fn(&Sample) -> bool,
+    ) -> Result<(), FormatError> {
+        self.add_info(view);
         for bucket in view.tables.history.buckets() {
             let second = bucket.second();
             let done = self.written.get(&second).copied().unwrap_or(0);
-            if second >= until || done >= bucket.len() {
+            if !is_second(second) || done >= bucket.len() {
                 continue;
             }
-            let samples: Vec<Sample> = bucket.iter().skip(done).collect();
+            let samples = bucket.iter().skip(done);
+            let samples: Vec<Sample> = samples.filter(|sample| is_wanted(sample)).collect();
             for part in samples.chunks(RAW_TARGET / 16) {
                 self.add_samples(view, second, part)?;
             }
