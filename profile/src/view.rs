@@ -9,6 +9,7 @@ use crate::query::{Cancel, Cancelled, Query, Selection};
 use crate::sources::SourceTable;
 use crate::store::{History, Module, ModuleTable, ProcessTable};
 use crate::{Ending, Frame, FrameId, FrameKind, FunctionId, Info, NameState, RowName, intern};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a store held at one moment.
@@ -123,6 +124,26 @@ impl View {
     pub fn function_of(&self, frame: FrameId) -> FunctionId {
         let owners = self.tables.names.owners();
         owners.get(frame.0 as usize).copied().unwrap_or(frame)
+    }
+
+    /// By function, the first file of source text that a frame of it is from:
+    /// who tells functions apart by their files wants one for those frames, too,
+    /// whose place is not known.
+    pub(crate) fn files(&self) -> HashMap<FunctionId, &str> {
+        let sources = &self.tables.sources;
+        let mut files = HashMap::new();
+        for frame in (0..self.tables.frames.len() as u32).map(FrameId) {
+            for (at, link) in sources.chain(frame).iter().enumerate() {
+                let function = match at < sources.inlined_in(frame).len() {
+                    true => link.function,
+                    false => self.function_of(frame),
+                };
+                if let Some(file) = sources.file(*link) {
+                    files.entry(function).or_insert(&**file);
+                }
+            }
+        }
+        files
     }
 
     /// Everything about a function but its counts.

@@ -330,3 +330,42 @@ fn a_history_may_begin_inside_of_the_stamp_of_its_first_sample() {
         assert_eq!(begin, 0.0, "{file}");
     }
 }
+
+#[test]
+fn a_function_is_one_where_not_all_places_are_known() {
+    let mut store = store(&[(vec![4, 5], 1, 0, 1)]);
+    let frames = [3, 6].map(common::frame);
+    let sample = profile::NewSample {
+        time_ns: 3_000_000_000,
+        cpu: 0,
+        process: profile::ProcessId(1),
+        tid: 7,
+        comm: "worker",
+        frames: &frames,
+        kernel_frames: 0,
+        ending: profile::Ending::Root,
+        weight: 1,
+    };
+    assert!(store.add_sample(sample));
+    for id in store.frames_to_name(9) {
+        store.set_name(id, profile::NameState::Named("one_function".into()));
+    }
+    let placed = store.find_frame(&frames[1]).unwrap();
+    let link = profile::SourceFrame {
+        function: "",
+        file: "src/one.c",
+        line: 3,
+    };
+    store.set_source(placed, &[link]);
+    let file = written(Format::Firefox, &select(&store, ""));
+    let json: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    let thread = { json["threads"].as_array().unwrap().iter() }
+        .find(|thread| thread["tid"] == 7)
+        .unwrap();
+    let texts = thread["stringArray"].as_array().unwrap();
+    let names = thread["funcTable"]["name"].as_array().unwrap().iter();
+    let names: Vec<_> = names
+        .map(|name| texts[name.as_u64().unwrap() as usize].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["one_function"]);
+}

@@ -39,10 +39,11 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
     write!(out, ",\"threads\":[")?;
     let (weight_type, scale) = weights(&selection.view().info().metric.unit);
     let mut heads: HashSet<ProcessId> = HashSet::new();
+    let files = selection.view().files();
     let threads = samples.chunk_by(|a, b| a.trace.thread == b.trace.thread);
     for (number, samples) in threads.enumerate() {
         let comma = if number > 0 { ",\n" } else { "\n" };
-        let mut tables = Tables::new(selection.view(), &mut libs);
+        let mut tables = Tables::new(selection.view(), &files, &mut libs);
         let columns = tables.add_samples(selection, samples, begin_ns, scale);
         let thread = selection
             .view()

@@ -42,6 +42,7 @@ struct Writer<'a> {
     mapping_of: HashMap<ModuleId, u64>,
     locations: HashMap<Place, u64>,
     functions: HashMap<(FunctionId, u64), u64>,
+    files: HashMap<FunctionId, &'a str>,
 }
 
 struct Mapping {
@@ -92,6 +93,7 @@ impl<'a> Writer<'a> {
             mapping_of: HashMap::new(),
             locations: HashMap::new(),
             functions: HashMap::new(),
+            files: view.files(),
         }
     }
 
@@ -229,6 +231,10 @@ impl<'a> Writer<'a> {
     }
 
     fn line(&mut self, id: FunctionId, name: &str, file: &str, line: u32) -> Message {
+        let file = match file.is_empty() {
+            true => self.files.get(&id).copied().unwrap_or_default(),
+            false => file,
+        };
         let file = self.strings.add(file);
         let next = self.functions.len() as u64 + 1;
         let number = *self.functions.entry((id, file)).or_insert(next);

@@ -4,7 +4,9 @@ use super::Libs;
 use crate::formats::FormatError;
 use crate::formats::json::Text;
 use crate::query::{Place, Timed, Trace};
-use crate::{FrameId, FrameKind, Function, ModuleId, NameState, Role, Selection, View};
+use crate::{
+    FrameId, FrameKind, Function, FunctionId, ModuleId, NameState, Role, RowName, Selection, View,
+};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write;
@@ -48,6 +50,7 @@ impl Columns {
 /// The tables of one thread.
 pub(super) struct Tables<'a> {
     view: &'a View,
+    files: &'a HashMap<FunctionId, &'a str>,
     libs: &'a mut Libs,
     strings: HashMap<String, u32>,
     ordered: Vec<String>,
@@ -66,6 +69,7 @@ pub(super) struct Tables<'a> {
 
 /// One function of a place.
 struct Shown<'a> {
+    id: FunctionId,
     name: &'a str,
     file: &'a str,
     line: u32,
@@ -75,9 +79,14 @@ struct Shown<'a> {
 }
 
 impl<'a> Tables<'a> {
-    pub(super) fn new(view: &'a View, libs: &'a mut Libs) -> Self {
+    pub(super) fn new(
+        view: &'a View,
+        files: &'a HashMap<FunctionId, &'a str>,
+        libs: &'a mut Libs,
+    ) -> Self {
         Self {
             view,
+            files,
             libs,
             strings: HashMap::new(),
             ordered: Vec::new(),
@@ -167,12 +176,19 @@ impl<'a> Tables<'a> {
             Place::Function(id) => {
                 let function = self.view.function(id);
                 let module = self.view.frame(id).map(|frame| frame.module);
+                let is_function = function.role == Role::Function;
+                let has_name = !is_function || function.name_state == RowName::Named;
+                let name = match has_name {
+                    true => function.name.to_string(),
+                    false => unnamed(function.address),
+                };
                 let shown = Shown {
-                    name: &function.name,
+                    id,
+                    name: &name,
                     file: function.file.as_deref().unwrap_or_default(),
                     line: 0,
-                    address: None,
-                    module: module.filter(|_| function.role == Role::Function),
+                    address: (!has_name).then_some(function.address),
+                    module: module.filter(|_| is_function),
                     category: category(&function),
                 };
                 vec![self.frame(&shown, 0)]
@@ -190,11 +206,11 @@ impl<'a> Tables<'a> {
         let category = category(&self.view.function(id));
         let name = match tables.names.state(id) {
             NameState::Named(name) => name,
-            // As the viewer calls what it may still find a name for.
-            _ => format!("{:#x}", frame.address).into(),
+            _ => unnamed(frame.address).into(),
         };
         let file = |link| tables.sources.file(link).map_or("", |file| file);
-        let shown = |name, file, line| Shown {
+        let shown = |id, name, file, line| Shown {
+            id,
             name,
             file,
             line,
@@ -203,15 +219,16 @@ impl<'a> Tables<'a> {
             category,
         };
         let own = tables.sources.chain(id).last();
+        let function = self.view.function_of(id);
         let own = match own {
-            Some(link) => shown(&name, file(*link), link.line),
-            None => shown(&name, "", 0),
+            Some(link) => shown(function, &name, file(*link), link.line),
+            None => shown(function, &name, "", 0),
         };
         let mut frames = vec![self.frame(&own, 0)];
         let inlined = tables.sources.inlined_in(id).iter().rev();
         for (depth, link) in (1..).zip(inlined) {
             let name = tables.names.name(link.function).map_or("", |name| name);
-            frames.push(self.frame(&shown(name, file(*link), link.line), depth));
+            frames.push(self.frame(&shown(link.function, name, file(*link), link.line), depth));
         }
         frames
     }
@@ -219,7 +236,12 @@ impl<'a> Tables<'a> {
     fn frame(&mut self, shown: &Shown<'_>, depth: u32) -> u32 {
         let resource = shown.module.map_or(-1, |id| i64::from(self.resource(id)));
         let name = self.string(shown.name);
-        let file = (!shown.file.is_empty()).then(|| self.string(shown.file));
+        let file = match shown.file.is_empty() {
+            // Else the viewer would show the function twice.
+            true => self.files.get(&shown.id).copied().unwrap_or_default(),
+            false => shown.file,
+        };
+        let file = (!file.is_empty()).then(|| self.string(file));
         let key = (name, resource, file);
         let func = match self.func_of.get(&key) {
             Some(known) => *known,
@@ -289,6 +311,11 @@ impl<'a> Tables<'a> {
         write!(out, ",\n\"stringArray\":[{}]", self.ordered.join(","))?;
         Ok(())
     }
+}
+
+/// As the viewer calls what it may still find a name for.
+fn unnamed(address: u64) -> String {
+    format!("{address:#x}")
 }
 
 fn category(function: &Function) -> u32 {

@@ -1,0 +1,171 @@
+//! Does the Firefox Profiler understand what is written for it? Its makers'
+//! command-line tool is the viewer's own code without a browser: it upgrades a
+//! file to its newest version and counts. Who has it not is told so.
+
+mod common;
+
+use common::{Given, select, store};
+use profile::Selection;
+use profile::formats::Format;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Its server, which has read a file, and is asked about it.
+struct Viewer {
+    script: PathBuf,
+    folder: PathBuf,
+    server: Child,
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Viewer {
+    /// With what is written of a selection, or nothing, and why.
+    fn open(selection: &Selection, name: &str) -> Option<Viewer> {
+        let Some(package) = std::env::var_os("PROFTOP_FIREFOX").map(PathBuf::from) else {
+            common::skipped(
+                "Firefox JSON against the Firefox Profiler: PROFTOP_FIREFOX names no folder of its package",
+            );
+            return None;
+        };
+        let folder = format!("proftop-firefox-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("written.json");
+        let mut file = Vec::new();
+        Format::Firefox.write(selection, &mut file).unwrap();
+        std::fs::write(&path, &file).unwrap();
+        let script = package.join("dist/profiler-cli.js");
+        let mut server = node(&script, &folder);
+        server.arg("--daemon").arg(&path).args(["--session", "x"]);
+        server.stdout(Stdio::null()).stderr(Stdio::null());
+        let server = match server.spawn() {
+            Ok(server) => server,
+            Err(error) => {
+                common::skipped(&format!(
+                    "Firefox JSON against the Firefox Profiler: node: {error}"
+                ));
+                return None;
+            }
+        };
+        let viewer = Viewer {
+            script,
+            folder,
+            server,
+        };
+        viewer.await_ready();
+        Some(viewer)
+    }
+
+    /// It answers when it has started, and says that it is still reading.
+    fn await_ready(&self) {
+        let mut told = String::new();
+        for _ in 0..100 {
+            let output = self.run(&["thread", "list", "--json"]);
+            if output.status.success() {
+                return;
+            }
+            told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!told.contains("load failed"), "{told}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("it does not read the file: {told}");
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = node(&self.script, &self.folder);
+        command.args(words).args(["--session", "x"]);
+        command.output().unwrap()
+    }
+
+    fn ask(&self, words: &[&str]) -> Value {
+        let output = self.run(words);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {told}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// By name and library: self and total, of all threads; and how many rows
+    /// had them.
+    fn functions(&self) -> BTreeMap<(String, String), (u64, u64)> {
+        let mut sums = BTreeMap::new();
+        let threads = self.ask(&["thread", "list", "--limit", "0", "--json"]);
+        for thread in threads["threads"].as_array().unwrap() {
+            let handle = thread["threadHandle"].as_str().unwrap();
+            let asked = ["thread", "functions", "--thread", handle, "--limit", "0"];
+            let rows = self.ask(&[&asked[..], &["--include-idle", "--json"]].concat());
+            let mut seen = Vec::new();
+            for row in rows["functions"].as_array().unwrap() {
+                let text = |key: &str| row[key].as_str().unwrap_or_default().to_string();
+                let count = |key: &str| row[key].as_u64().unwrap();
+                let key = (text("name"), text("library"));
+                assert!(!seen.contains(&key), "{key:?} has two rows");
+                seen.push(key.clone());
+                let sum: &mut (u64, u64) = sums.entry(key).or_default();
+                sum.0 += count("selfSamples");
+                sum.1 += count("totalSamples");
+            }
+        }
+        sums
+    }
+}
+
+fn node(script: &Path, folder: &Path) -> Command {
+    let mut command = Command::new("node");
+    command
+        .arg(script)
+        // It keeps its sockets there, and asks no server for names.
+        .env("PROFILER_CLI_SESSION_DIR", folder)
+        .env("PROFILER_CLI_NO_SYMBOLICATE", "1")
+        .env("HOME", folder);
+    command
+}
+
+fn given(count: u64) -> Vec<Given> {
+    let sample = |n: u64| {
+        let stack = vec![n % 17, 20 + n % 9, 33, n % 4];
+        let ending = usize::from(n.is_multiple_of(7));
+        (stack, n as u32 % 5, ending, 1 + n % 3)
+    };
+    (0..count).map(sample).collect()
+}
+
+/// What our own functions have, called as the viewer calls them.
+fn ours(selection: &Selection) -> BTreeMap<(String, String), (u64, u64)> {
+    let mut sums = BTreeMap::new();
+    for row in selection.functions() {
+        let name = match row.name_state {
+            profile::RowName::Named => row.name.to_string(),
+            _ => format!("{:#x}", row.address),
+        };
+        let key = (name, row.module.to_string());
+        let sum: &mut (u64, u64) = sums.entry(key).or_default();
+        sum.0 += row.self_samples;
+        sum.1 += row.total_samples;
+    }
+    sums
+}
+
+#[test]
+fn the_viewer_counts_as_we_do() {
+    let store = store(&given(300));
+    for filter in ["", "hide:middle"] {
+        let selection = select(&store, filter);
+        let Some(viewer) = Viewer::open(&selection, if filter.is_empty() { "all" } else { "some" })
+        else {
+            return;
+        };
+        let (theirs, ours) = (viewer.functions(), ours(&selection));
+        assert!(ours.len() > 20, "{ours:?}");
+        assert_eq!(theirs, ours);
+    }
+}
