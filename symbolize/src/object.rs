@@ -70,20 +70,33 @@ impl Object {
         }
     }
 
-    /// Whether it has debug information alone: of its code not a byte.
+    /// Whether it has debug information alone: it knows of code, and has not a
+    /// byte of it. (Of a segment there may be some: Go's has the file's header.)
     pub fn is_debug_only(&self) -> bool {
         let mut code = self
-            .program_headers
+            .sections
             .iter()
-            .filter(|header| header.is_load());
-        code.any(|header| header.is_executable() && header.filesz == 0 && header.memsz > 0)
+            .filter(|s| s.is_executable())
+            .peekable();
+        code.peek().is_some() && code.all(|section| !section.has_data())
     }
 
     /// A file of debug information whose program is not here: where code was in
-    /// that one is told from its addresses.
+    /// that one is told from its addresses, unless (of `eu-strip`) its headers
+    /// are still those of the program.
     pub fn laid_out(self) -> Object {
+        let loads = self
+            .program_headers
+            .iter()
+            .filter(|header| header.is_load());
+        let mut code = loads.filter(|header| header.is_executable());
+        let is_told = code.all(|header| header.filesz == header.memsz);
+        let segments = match is_told {
+            true => self.segments,
+            false => Segments::new(layout::segments(&self.program_headers)),
+        };
         Object {
-            segments: Segments::new(layout::segments(&self.program_headers)),
+            segments,
             program_headers: Vec::new(),
             ..self
         }

@@ -139,32 +139,64 @@ fn names_are_found_by_build_id_where_the_file_is() {
 /// Only debug information is left of the program; its build-id is the same.
 #[test]
 fn names_are_found_where_only_the_debug_file_is() {
+    let keep = |program: &Path, folder: &Path| {
+        let mut objcopy = Command::new("objcopy");
+        objcopy.arg("--only-keep-debug").arg(program);
+        objcopy.arg(folder.join("debug/app.debug"));
+        objcopy
+    };
+    names_of_debug_file("objcopy of binutils", keep);
+}
+
+/// Its headers are those of the program, and the stripped program is there, too.
+#[test]
+fn names_are_found_in_debug_files_of_elfutils() {
+    let strip = |program: &Path, folder: &Path| {
+        let mut strip = Command::new("eu-strip");
+        strip.arg("-f").arg(folder.join("debug/app.debug"));
+        strip
+            .arg("-o")
+            .arg(folder.join("stripped/app"))
+            .arg(program);
+        strip
+    };
+    names_of_debug_file("eu-strip of elfutils", strip);
+}
+
+/// Of a program that `tool` takes apart: into `debug`, and perhaps `stripped`.
+fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
     let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
     let program = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
     let Some(build_id) = symbols.object().build_id() else {
         return skip("names by build-id: the linker here writes none");
     };
     let (place, name) = function(&symbols);
-    let debug = folder.path().join("debug");
-    fs::create_dir(&debug).unwrap();
-    let mut objcopy = Command::new("objcopy");
-    objcopy.arg("--only-keep-debug").arg(&program);
-    match objcopy.arg(debug.join("app.debug")).status() {
+    fs::create_dir(path("debug")).unwrap();
+    fs::create_dir(path("stripped")).unwrap();
+    match tool(&program, folder.path()).status() {
         Ok(status) if status.success() => {}
-        _ => return skip("names from a debug file: needs objcopy of binutils"),
+        _ => return skip(&format!("names from a debug file: needs {what}")),
     }
-    let file = folder.path().join("a.pft");
-    recording(&file, &build_id, place, NameState::Unnamed("stripped"));
-    let file = file.to_str().unwrap();
-    let debug = debug.to_str().unwrap();
-    let output = run(&mut proftop(&["resolve", file, "--debug-dir", debug]));
-    let said = text(&output.stderr);
+    let file = path("a.pft");
+    recording(
+        file.as_ref(),
+        &build_id,
+        place,
+        NameState::Unnamed("stripped"),
+    );
+    let directories = [path("stripped"), path("debug")];
+    let mut resolve = proftop(&["resolve", &file]);
+    for directory in &directories {
+        resolve.args(["--debug-dir", directory]);
+    }
+    let said = text(&run(&mut resolve).stderr);
     assert!(said.contains("found names for 1 of 2 frames"), "{said}");
-    let report = text(&run(&mut proftop(&["report", file, "--tree"])).stdout);
+    let report = text(&run(&mut proftop(&["report", &file, "--tree"])).stdout);
     assert!(report.contains(&name), "{name} is not in {report}");
     // With the line of that place, too.
-    let json = text(&run(&mut proftop(&["report", file, "--format", "json"])).stdout);
+    let json = text(&run(&mut proftop(&["report", &file, "--format", "json"])).stdout);
     assert!(json.contains("recordings.rs"), "{json}");
 }
 
