@@ -117,7 +117,7 @@ impl Format {
                 "when in its time a sample was taken",
                 "CPU",
                 "control groups and users",
-                "why a function has no name",
+                "why a function has no name, and where it begins",
             ],
             Format::Speedscope => &[
                 "when a sample was taken",
@@ -129,7 +129,7 @@ impl Format {
             ],
             Format::Firefox => &[
                 "CPU",
-                "why a function has no name",
+                "why a function has no name, and where it begins",
                 "control groups and users",
                 "loss counters",
             ],

@@ -105,12 +105,25 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
     let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {
         Some(b'{' | b'[') => read_json(whole, limits),
+        Some(b'<') if is_page(&head) => Err(FormatError::Unsupported(
+            "a flame graph as a page or a picture has no samples: open the recording it is of",
+        )),
         _ if perf_script::is_start(&String::from_utf8_lossy(&head)) => {
             let (store, notes) = perf_script::read(whole, limits)?;
             Ok(opened(store, notes, "perf script"))
         }
         _ => read_text(whole, limits),
     }
+}
+
+/// Not so: stacks that begin with `<T as Trait>::function`.
+fn is_page(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    let is_it =
+        |word: &[u8]| { start.get(..word.len()) }.is_some_and(|s| s.eq_ignore_ascii_case(word));
+    [&b"<!doctype"[..], b"<html", b"<?xml", b"<svg"]
+        .into_iter()
+        .any(is_it)
 }
 
 fn opened(store: Store, notes: Vec<String>, format: &'static str) -> Opened {
