@@ -366,7 +366,7 @@ impl App {
         }
     }
 
-    fn open(&mut self, view: View) {
+    pub(crate) fn open(&mut self, view: View) {
         if view == self.view {
             return self.refresh(true);
         }
@@ -417,7 +417,7 @@ impl App {
         }
     }
 
-    fn freeze_or_go_on(&mut self) {
+    pub(crate) fn freeze_or_go_on(&mut self) {
         match self.frozen.take() {
             None => {
                 self.frozen = Some(Frozen {

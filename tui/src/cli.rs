@@ -9,6 +9,8 @@ mod help;
 mod meaning;
 pub mod values;
 
+pub use help::nearest;
+
 use crate::action::Keymap;
 use crate::calendar;
 use crate::code::SourceMap;
@@ -77,7 +79,6 @@ pub struct SampleConfig {
 pub struct ShowConfig {
     /// In batch mode one report covers one delay, so there the two are equal.
     pub window: Duration,
-    pub sort: Sort,
     /// Between redraws, or between reports.
     pub delay: Duration,
 }
@@ -89,9 +90,13 @@ pub struct Look {
     pub theme: Theme,
     pub mouse: bool,
     pub start: View,
+    /// Of functions.
+    pub sort: Sort,
     pub filter: Filter,
     /// A recording to compare with.
     pub baseline: Option<PathBuf>,
+    /// Line by line, without a screen.
+    pub plain: bool,
     pub keymap: Keymap,
     /// What the configuration has wrong.
     pub complaints: Vec<Complaint>,

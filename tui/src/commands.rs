@@ -19,6 +19,9 @@ mod sampling;
 mod symbolize;
 mod top;
 
+#[cfg(test)]
+pub use open::demo_snapshot;
+
 use crate::cli::{CommandLine, Config, Mode, Request};
 use crate::config::Complaint;
 use crate::failure::{Exit, Failure};
@@ -48,7 +51,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             complain(&config.look.complaints);
             // Rights first: who lacks them needs to know that, screen or not.
             let subject = prepare(&config)?;
-            if config.mode == Mode::Screen {
+            if config.mode == Mode::Screen && !config.look.plain {
                 top::check_terminal(&top::Remedies::Live)?;
             }
             match &config.mode {

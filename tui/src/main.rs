@@ -14,6 +14,7 @@ mod engine;
 mod failure;
 mod losses;
 mod mapped;
+mod plain;
 mod run;
 mod screen;
 mod snapshot;

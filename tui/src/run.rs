@@ -6,6 +6,7 @@
 use crate::action::Keymap;
 use crate::app::{App, Effect, Event};
 use crate::code::{FileLibrary, SourceMap};
+use crate::screen::functions::FunctionColumn;
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
 use crate::screen::{Detail, Notice, View};
@@ -29,13 +30,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 /// The thread that answers the questions of views.
-mod answers;
+pub mod answers;
 /// The user's editor, for a while.
 mod editor;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
 /// Files.
-mod writing;
+pub mod writing;
 
 use answers::{AnswerWorker, NoLibrary};
 use signals::{Caught, Signals};
@@ -53,6 +54,7 @@ pub struct ScreenOptions {
     pub mouse: bool,
     /// The view that opens.
     pub start: View,
+    pub sort: FunctionColumn,
     pub filter: Filter,
     /// Shown against this one.
     pub baseline: Option<Baseline>,
@@ -109,7 +111,7 @@ pub async fn run(
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     app.view = options.start;
-    app.begin_with(options.filter, options.baseline);
+    app.begin_with(options.sort, options.filter, options.baseline);
     app.keymap = options.keymap;
     app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {

@@ -13,38 +13,38 @@
 //! ```
 
 /// Every character as a plain one.
-mod ascii;
+pub mod ascii;
 /// The code of one function.
-mod code;
+pub mod code;
 /// The line on the selected row.
-mod detail;
+pub mod detail;
 /// The functions against a baseline.
-mod difference;
+pub mod difference;
 /// A number as a sentence.
-mod explain;
+pub mod explain;
 /// Text that has to fit into a line.
 mod fit;
 mod flame;
 mod footer;
 mod functions;
-mod header;
-mod health;
+pub mod header;
+pub mod health;
 mod help;
 /// Which files' symbols are being read.
 mod loading;
 mod output;
-mod page;
+pub mod page;
 /// Everything by its name.
 mod palette;
 mod processes;
 /// What is below the last row, summed up.
 mod rest;
-mod state_line;
+pub mod state_line;
 /// Columns and rows.
 mod table;
 mod tabs;
 /// Cutting and cleaning.
-mod text;
+pub mod text;
 /// Colors and signs, and what decides on them.
 pub mod theme;
 mod threads;

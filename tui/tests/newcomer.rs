@@ -7,6 +7,7 @@ mod common;
 use common::tmux::Terminal;
 use common::{Machine, Process, machine, skip, wait_until};
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -159,4 +160,60 @@ fn five_tasks_take_few_keys() {
 
     newcomer.terminal.keys(&["q"]);
     newcomer.terminal.wait_for_shell();
+}
+
+/// The same without a screen: lines instead of keys.
+#[test]
+fn the_five_tasks_take_few_lines() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let Some(_postgres) = Postgres::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = [
+        // There has to be some time to compare with.
+        "wait 6s",
+        // Which function burns the most, and who calls it?
+        "top",
+        "callers 1",
+        // Which thread?
+        "threads 1",
+        // What was different a moment ago?
+        "time",
+        "time 2",
+        // A file for the laptop.
+        "write a.pft",
+        // Whether the numbers can be trusted, and why.
+        "health",
+    ];
+    let mut command = common::proftop(&["--plain"]);
+    command.current_dir(folder.path()).env_remove("SUDO_UID");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut proftop = Process::start(&mut command);
+    let mut input = proftop.0.stdin.take().expect("a pipe");
+    writeln!(input, "{}", lines.join("\n")).expect("it reads");
+    drop(input);
+    let mut output = proftop.0.stdout.take().expect("a pipe");
+    let mut said = String::new();
+    output.read_to_string(&mut said).expect("UTF-8");
+    assert!(proftop.0.wait().expect("ours").success());
+    for part in [
+        "callers of ",
+        "  1  ",
+        " CPU  ",
+        " UTC: ",
+        " against ",
+        "wrote ",
+        "taken ",
+        "lost ",
+        "whole ",
+    ] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    assert!(folder.path().join("a.pft").exists());
+    // Each answer began with its base; the goodbye has samples, too.
+    let bases = said.lines().filter(|line| line.contains(" samples, lost "));
+    assert_eq!(bases.count(), lines.len(), "{said}");
 }

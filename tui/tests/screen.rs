@@ -336,7 +336,7 @@ fn where_no_screen_can_be_it_says_what_can() {
     terminal.type_line(&format!("TERM=dumb '{PROFTOP}'; echo status $?."));
     let screen = terminal.wait_for("status 4.");
     assert!(
-        screen.contains("TERM=dumb") && screen.contains("proftop -b"),
+        screen.contains("TERM=dumb") && screen.contains("proftop --plain"),
         "{screen}"
     );
 }

@@ -2,6 +2,7 @@
 
 use super::{App, Effect};
 use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
+use crate::screen::functions::FunctionColumn;
 use crate::screen::history::Place;
 use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
@@ -34,7 +35,7 @@ pub enum FilterAction {
 
 impl App {
     /// Turns knobs, and remembers where they were.
-    pub(super) fn turn(&mut self, change: impl FnOnce(&mut Knobs)) {
+    pub(crate) fn turn(&mut self, change: impl FnOnce(&mut Knobs)) {
         let before = self.place();
         change(&mut self.knobs);
         if self.knobs != before.knobs {
@@ -43,7 +44,7 @@ impl App {
         }
     }
 
-    pub(super) fn set_window(&mut self, window: Window) {
+    pub(crate) fn set_window(&mut self, window: Window) {
         let before = self.place();
         if window != self.knobs.window {
             self.knobs.window = window;
@@ -79,7 +80,7 @@ impl App {
         }
     }
 
-    pub(super) fn go_back(&mut self) {
+    pub(crate) fn go_back(&mut self) {
         match self.history.back(self.place()) {
             Some(place) => self.go_to(place),
             None => self.detail = Detail::Notice(Notice::NoBack),
@@ -174,6 +175,11 @@ impl App {
         effects
     }
 
+    /// The question under way was given up: it may be asked again.
+    pub(crate) fn give_up_report(&mut self) {
+        self.own_reports.asked = None;
+    }
+
     pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
         if self.own_reports.asked != Some(answer.key) {
             return;
@@ -235,7 +241,7 @@ impl App {
     }
 
     /// The window begins now.
-    pub(super) fn set_mark(&mut self) {
+    pub(crate) fn set_mark(&mut self) {
         if self.base.target != TargetState::Running {
             self.detail = Detail::Notice(Notice::NoNow);
             return;
@@ -266,7 +272,7 @@ impl App {
     }
 
     /// What is shown is compared with from now on.
-    pub(super) fn set_baseline(&mut self) {
+    pub(crate) fn set_baseline(&mut self) {
         let Some(view) = self.shown.view.clone() else {
             self.detail = Detail::Notice(Notice::NothingToWrite);
             return;
@@ -314,7 +320,9 @@ impl App {
     }
 
     /// As if it had been typed: Backspace undoes it.
-    pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
+    pub fn begin_with(&mut self, sort: FunctionColumn, filter: Filter, baseline: Option<Baseline>) {
+        let report = &self.shown.report;
+        self.views.functions.set_order(sort, false, report);
         if !filter.is_empty() {
             self.set_filter(filter);
         }
@@ -325,7 +333,7 @@ impl App {
         }
     }
 
-    pub(super) fn set_filter(&mut self, filter: Filter) {
+    pub(crate) fn set_filter(&mut self, filter: Filter) {
         self.turn(|knobs| knobs.filter = filter);
     }
 

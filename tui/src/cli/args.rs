@@ -191,12 +191,18 @@ pub struct LookArgs {
     /// The view that opens [default: functions]
     #[arg(long, value_name = "VIEW", value_parser = values::view, help_heading = "Display")]
     pub view: Option<View>,
+    /// Order of functions [default: self]
+    #[arg(long, value_enum, help_heading = "Display")]
+    pub sort: Option<Sort>,
     /// Count only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter, help_heading = "Display")]
     pub filter: Option<Filter>,
     /// Show what differs from a recording
     #[arg(long, value_name = "FILE", help_heading = "Display")]
     pub baseline: Option<PathBuf>,
+    /// No screen: commands and answers line by line, for screen readers and dumb terminals
+    #[arg(long, help_heading = "Output")]
+    pub plain: bool,
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,
@@ -311,9 +317,6 @@ pub struct Top {
     /// The last so many seconds are shown [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
     pub window: Option<Duration>,
-    /// Order of functions [default: self]
-    #[arg(long, value_enum, help_heading = "Display")]
-    pub sort: Option<Sort>,
     /// Time between redraws; with --batch, the time that one report covers [default: 1]
     #[arg(short, long, value_name = "SECS", value_parser = values::delay, help_heading = "Display")]
     pub delay: Option<Duration>,

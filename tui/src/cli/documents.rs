@@ -4,6 +4,7 @@
 use super::args::Words;
 use super::help;
 use crate::action::{Binding, Keymap, Scope};
+use crate::plain::command::{COMMANDS, WORDS as DIALOG_WORDS};
 use crate::screen::View;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -14,6 +15,12 @@ Two files are read, the later one wins: /etc/proftop.toml, and proftop/config.to
 $XDG_CONFIG_HOME or ~/.config. Under sudo it is that of the user who called it. PROFTOP_CONFIG
 names another file, which is then the only one. What is wrong in a file is said, with its line
 and column, and left out. This is what can be set:";
+
+const PLAIN: &str = "\
+With --plain, or if PROFTOP_PLAIN=1 is set, there is no screen: proftop reads a command a line and
+answers in lines of text, without colors and without a byte that a terminal acts on. The first line
+of an answer is the base of its numbers. The same works through a pipe. These are the commands, with
+their short forms:";
 
 /// What a shell reads to complete our words.
 pub fn completions(shell: Shell) -> String {
@@ -60,6 +67,23 @@ pub fn manual() -> String {
             entry(&mut text, &binding.labels(true), binding.help);
         }
     }
+    text += ".SH PLAIN DIALOG\n";
+    text += &plain(PLAIN);
+    text += "\n";
+    for command in COMMANDS {
+        let short = match command.short {
+            "" => String::new(),
+            short => format!(" ({short})"),
+        };
+        entry(
+            &mut text,
+            &format!("{}{short}", command.usage()),
+            command.help,
+        );
+    }
+    text += ".PP\n";
+    text += &plain(DIALOG_WORDS);
+    text += "\n";
     text += ".SH CONFIGURATION\n";
     text += &plain(CONFIGURATION);
     text += "\n.nf\n";
@@ -125,14 +149,22 @@ mod tests {
         for binding in Keymap::default().all() {
             assert!(manual.contains(&plain(binding.help)), "{}", binding.help);
         }
+        for command in COMMANDS {
+            assert!(
+                manual.contains(&plain(&command.usage())),
+                "{}",
+                command.name
+            );
+            assert!(manual.contains(&plain(command.help)), "{}", command.name);
+        }
         for sub in Words::command().get_subcommands() {
             assert!(manual.contains(&format!("proftop {}", sub.get_name())));
         }
         assert!(manual.contains("\\-\\-max\\-depth"));
         // A line that begins with a dot is a request that we meant.
         let known = [
-            ".TH", ".IP", ".SH", ".SS", ".TP", ".RS", ".RE", ".nf", ".fi", ".B", ".ie", ".el",
-            ".br",
+            ".TH", ".IP", ".PP", ".SH", ".SS", ".TP", ".RS", ".RE", ".nf", ".fi", ".B", ".ie",
+            ".el", ".br",
         ];
         for line in manual.lines().filter(|line| line.starts_with('.')) {
             assert!(

@@ -27,7 +27,7 @@ SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
 SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1) --view --filter
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono
-        --ascii  --no-mouse  --source-map FROM=TO
+        --ascii  --no-mouse  --source-map FROM=TO  --plain (no screen)
 More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 
@@ -112,13 +112,21 @@ fn meant_instead(word: &str) -> String {
     ];
     if subcommands.contains(&word) {
         format!("; it has to come first: proftop {word}")
-    } else if let Some(near) = subcommands.iter().find(|known| distance(word, known) <= 2) {
+    } else if let Some(near) = nearest(word, subcommands.into_iter()) {
         format!("; did you mean '{near}'?")
     } else if word.parse::<u32>().is_ok() {
         format!("; to watch a process: -p {word}")
     } else {
         format!("; to run and watch a command: -- {word}")
     }
+}
+
+/// What is most likely meant by a word that is none of these.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.map(|known| (distance(word, known), known));
+    near.filter(|(distance, _)| *distance <= 2)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
 }
 
 /// How many letters to change, add or leave out (Levenshtein).

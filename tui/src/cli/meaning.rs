@@ -13,6 +13,7 @@ use super::{
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
+use crate::plain;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -143,8 +144,10 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         theme: words.theme.or(settings.theme).unwrap_or(Theme::Auto),
         mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
         start: words.view.or(settings.start).unwrap_or_default(),
+        sort: words.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
         filter: words.filter.clone().unwrap_or_default(),
         baseline: words.baseline.clone(),
+        plain: words.plain || plain::is_set(),
         keymap: settings.keymap,
         complaints,
         sources: SourceMap::new(own.chain(written)),
@@ -163,7 +166,6 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         sample: sample(&words.sample, &configuration.0),
         show: ShowConfig {
             window: RECORD_STEP,
-            sort: Sort::SelfTime,
             delay: RECORD_STEP,
         },
         look: look(&LookArgs::default(), configuration),
@@ -258,6 +260,7 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         (top.look.view.is_some(), "--view"),
         (top.look.filter.is_some(), "--filter"),
         (top.look.baseline.is_some(), "--baseline"),
+        (top.look.plain, "--plain"),
     ];
     if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!(
@@ -320,11 +323,7 @@ fn show(
             keep.as_secs()
         )));
     }
-    Ok(ShowConfig {
-        window,
-        sort: top.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
-        delay,
-    })
+    Ok(ShowConfig { window, delay })
 }
 
 fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {

@@ -42,7 +42,7 @@ fn no_words_mean_the_whole_machine_on_a_screen() {
     assert_eq!(config.sample.keep, Duration::from_secs(600));
     assert_eq!(config.sample.memory_bytes_max, 256 << 20);
     assert_eq!(config.show.window, Duration::from_secs(10));
-    assert_eq!(config.show.sort, Sort::SelfTime);
+    assert_eq!(config.look.sort, Sort::SelfTime);
     assert_eq!(config.show.delay, Duration::from_secs(1));
     assert!(config.target.pids.is_empty() && config.command.is_none());
     assert!(config.look.mouse && !config.look.ascii);

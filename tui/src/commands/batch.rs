@@ -5,11 +5,16 @@ use super::output::Output;
 use super::run_command::{CommandWatch, Signals, exit};
 use super::{Subject, sampling};
 use crate::batch::BatchReport;
-use crate::cli::{BatchConfig, Config};
+use crate::cli::{BatchConfig, Config, Sort};
 use crate::engine::{AwaitNames, Command, Schedule};
 use crate::failure::{Exit, Failure};
+use crate::screen::functions::FunctionColumn;
+use crate::screen::table::Item as _;
 use crate::snapshot::Snapshot;
 use crate::trace::StartTrace;
+use profile::FunctionRow;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -73,6 +78,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
 }
 
 fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Output) -> String {
+    let snapshot = &in_order(snapshot, config.look.sort);
     let report = BatchReport {
         snapshot,
         version: env!("CARGO_PKG_VERSION"),
@@ -82,6 +88,20 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
         width: None,
     };
     report.render(batch.format, output.is_empty())
+}
+
+/// Snapshots have their functions by self samples.
+fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
+    if sort == Sort::SelfTime {
+        return Cow::Borrowed(snapshot);
+    }
+    let mut snapshot = snapshot.clone();
+    let column = FunctionColumn::from(sort);
+    let report = Arc::make_mut(&mut snapshot.report);
+    report
+        .functions
+        .sort_by(|a, b| FunctionRow::compare(column, a, b));
+    Cow::Owned(snapshot)
 }
 
 /// The wall clock at a time on the clock of the samples.

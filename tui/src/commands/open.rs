@@ -9,6 +9,7 @@ use super::open_file::{self, Opened, Progress};
 use super::{recorded, top};
 use crate::cli::OpenConfig;
 use crate::failure::{Exit, Failure};
+use crate::plain;
 use crate::run::{self, ScreenOptions};
 use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
 use crate::terminal;
@@ -32,7 +33,9 @@ const SHOW_EVERY: Duration = Duration::from_millis(400);
 const COUNTING_PART: u32 = 4;
 
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
-    top::check_terminal(&top::Remedies::Recording)?;
+    if !config.look.plain {
+        top::check_terminal(&top::Remedies::Recording)?;
+    }
     let options = top::screen_options(&config.look, Span::All)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
     let (began, begins) = sync_channel(1);
@@ -53,10 +56,11 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             return Err(Failure::failed("the thread that reads has ended"));
         }
     }
-    top::runtime()?.block_on(screen(feed, failed, options))
+    top::runtime()?.block_on(screen(config, feed, failed, options))
 }
 
 async fn screen(
+    config: &OpenConfig,
     feed: watch::Receiver<Arc<Snapshot>>,
     failed: oneshot::Receiver<Failure>,
     options: ScreenOptions,
@@ -64,7 +68,16 @@ async fn screen(
     let last = feed.clone();
     // There is no engine to be asked for anything.
     let (control, _) = mpsc::unbounded_channel();
-    let screen = run::run(feed, control, options);
+    let source = match open_file::is_stdin(&config.file) && !config.is_demo {
+        true => plain::Source::StandardInput,
+        false => plain::Source::File,
+    };
+    let screen = async {
+        match config.look.plain {
+            true => plain::run(feed, control, options, source).await,
+            false => run::run(feed, control, options).await,
+        }
+    };
     let ended = tokio::select! {
         ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))?,
         Ok(failure) = failed => return Err(failure),
@@ -231,5 +244,23 @@ impl Reading {
             generation: self.generation,
             ..recorded::snapshot(view, notes, recording, is_over, &selection)
         }));
+    }
+}
+
+/// The recording that is built in, as the screen shows it when all is read.
+#[cfg(test)]
+pub fn demo_snapshot() -> Snapshot {
+    struct Quiet;
+    impl Progress for Quiet {}
+    let Ok(opened) = open_file::open_demo(&mut Quiet) else {
+        panic!("it is whole");
+    };
+    let selection = opened.view.select(&Query::default(), &Cancel::new());
+    let selection = selection.expect("nobody cancels it");
+    let recording = recorded::recording("demo.pft", &opened.view, opened.lacks, None);
+    let (view, notes) = (&opened.view, &opened.notes);
+    Snapshot {
+        generation: 1,
+        ..recorded::snapshot(view, notes, recording, true, &selection)
     }
 }

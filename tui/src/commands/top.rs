@@ -5,6 +5,7 @@ use super::{Subject, open_file, sampling};
 use crate::cli::{self, Config, Look};
 use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
+use crate::plain;
 use crate::run::{self, Control, Ended, ScreenOptions};
 use crate::snapshot::{Baseline, Snapshot, Span, TargetState};
 use crate::terminal;
@@ -56,9 +57,14 @@ pub fn check_terminal(remedies: &Remedies) -> Result<(), Failure> {
     let failure = Failure::new(Exit::NotPossible, format!("cannot open the screen: {why}"));
     Err(match remedies {
         Remedies::Live => failure
+            .remedy("proftop --plain", "commands and answers, line by line")
             .remedy("proftop -b", "reports as text, one after the other")
             .remedy("proftop -b -n 1 -d 10", "one report of ten seconds"),
         Remedies::Recording => failure
+            .remedy(
+                "proftop open FILE --plain",
+                "commands and answers, line by line",
+            )
             .remedy("proftop report FILE", "the top functions as text")
             .remedy("proftop report FILE --tree", "the call tree as text"),
     })
@@ -103,7 +109,13 @@ async fn screen(
         stopped,
     ));
     tokio::spawn(pass_on(controls, sampling.commands.clone()));
-    let screen = run::run(feed, control, options);
+    let is_plain = config.look.plain;
+    let screen = async {
+        match is_plain {
+            true => plain::run(feed, control, options, plain::Source::Live).await,
+            false => run::run(feed, control, options).await,
+        }
+    };
     let ended = tokio::select! {
         ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}"))),
         Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
@@ -243,6 +255,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
         theme: theme(look),
         mouse: look.mouse,
         start: look.start,
+        sort: look.sort.into(),
         filter: look.filter.clone(),
         baseline,
         keymap: look.keymap.clone(),

@@ -65,7 +65,8 @@ impl Writing {
     }
 }
 
-fn write(job: WriteJob, screen: String) -> Written {
+/// At once. `screen` is what the screen looks like.
+pub fn write(job: WriteJob, screen: String) -> Written {
     if !job.overwrite && is_there(&job.path) {
         return Written::Exists(Box::new(job));
     }

@@ -9,7 +9,7 @@ mod notes;
 mod rows;
 
 pub use answer::{CodeAnswer, CodeWanted, Spot};
-pub use rows::{CodeRow, RowKey};
+pub use rows::{CodeRow, RowKey, rows as code_rows};
 
 use super::find::Find;
 use super::motion::Motion;

@@ -2,6 +2,7 @@
 //! frames, so it stays when a name arrives and frames join a function.
 
 use super::table::Item;
+use crate::cli::Sort;
 use profile::{FrameId, FunctionRow, Report};
 use std::cmp::Ordering;
 
@@ -12,6 +13,27 @@ pub enum FunctionColumn {
     TotalSamples,
     Name,
     Module,
+}
+
+impl FunctionColumn {
+    pub fn words(self) -> &'static str {
+        match self {
+            FunctionColumn::SelfSamples => "self",
+            FunctionColumn::TotalSamples => "total",
+            FunctionColumn::Name => "name",
+            FunctionColumn::Module => "module",
+        }
+    }
+}
+
+impl From<Sort> for FunctionColumn {
+    fn from(sort: Sort) -> Self {
+        match sort {
+            Sort::SelfTime => FunctionColumn::SelfSamples,
+            Sort::Total => FunctionColumn::TotalSamples,
+            Sort::Name => FunctionColumn::Name,
+        }
+    }
 }
 
 impl Item for FunctionRow {

@@ -317,6 +317,17 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Sorts by a column, the usual way round or the other.
+    pub fn set_order(&mut self, column: I::Column, inverted: bool, report: &Report) {
+        self.column = column;
+        self.inverted = inverted;
+        self.update(report, true);
+    }
+
+    pub fn is_inverted(&self) -> bool {
+        self.inverted
+    }
+
     /// Sorts by the column so many places to the right, round about.
     pub fn shift_column(&mut self, by: isize, report: &Report) {
         let columns = I::COLUMNS;

@@ -14,7 +14,7 @@ pub fn fold(buffer: &mut Buffer) {
     }
 }
 
-fn plain(c: char) -> char {
+pub fn plain(c: char) -> char {
     match c {
         ' '..='~' => c,
         '▁' => '_',

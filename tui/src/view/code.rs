@@ -5,7 +5,7 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
-use crate::screen::code::{CodeAnswer, CodeRow, Spot};
+use crate::screen::code::{CodeAnswer, CodeRow};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -135,7 +135,7 @@ impl Painter<'_> {
                 offset,
                 below_line: false,
                 ..
-            } => offset_text(self.answer, *at, *offset),
+            } => words::offset(self.answer, *at, *offset),
             _ => String::new(),
         }
     }
@@ -143,95 +143,32 @@ impl Painter<'_> {
     /// What stands in the widest column.
     fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
         let (answer, dim) = (self.answer, self.theme.dim());
-        let syntax = self.app.views.code.syntax();
+        let text = words::row(answer, row, self.app.views.code.syntax());
         match row {
             CodeRow::Line { place, .. } => {
-                let text = answer.body.text.as_ref();
-                match text.and_then(|text| text.line(place.line)) {
-                    Some(line) => (line.to_owned(), Style::new()),
-                    None if text.is_some() => ("(the file ends before this line)".into(), dim),
-                    None => (String::new(), dim),
-                }
+                let source = answer.body.text.as_ref();
+                let is_there = source.and_then(|text| text.line(place.line)).is_some();
+                (text, if is_there { Style::new() } else { dim })
             }
             CodeRow::Instruction {
                 at,
                 offset,
-                below_line,
+                below_line: true,
                 ..
             } => {
-                let Some(instruction) = answer.body.instruction(*at) else {
-                    return (String::new(), dim);
-                };
-                let mut code = instruction.text(syntax);
-                code.push_str(&self.called(row));
-                if *below_line {
-                    let place = offset_text(answer, *at, *offset);
-                    let room = room.saturating_sub(place.len() + 3);
-                    let code = text::cut_end(&code, room);
-                    let gap = room.saturating_sub(text::width(&code));
-                    return (format!("│ {code}{} {place}", " ".repeat(gap)), dim);
-                }
-                (code, Style::new())
+                let place = words::offset(answer, *at, *offset);
+                let room = room.saturating_sub(place.len() + 3);
+                let code = text::cut_end(&text, room);
+                let gap = room.saturating_sub(text::width(&code));
+                (format!("│ {code}{} {place}", " ".repeat(gap)), dim)
             }
-            CodeRow::Gap(count) => {
-                let count = units::counted(*count as u64, "more instruction");
-                (format!("│ … {count}"), dim)
-            }
-            CodeRow::Call {
-                callee, samples, ..
-            } => {
-                let name = words::name(answer, *callee);
-                let samples = units::count(*samples);
-                (format!("    → calls {name}, {samples} smp inclusive"), dim)
-            }
-            CodeRow::Piece(piece) => (words::piece(answer, *piece), self.theme.title()),
-            CodeRow::Address { address, .. } => (
-                format!(
-                    "{}+{address:#x}{}",
-                    answer.function.module,
-                    self.called(row)
-                ),
-                dim,
-            ),
-            CodeRow::OtherLines { lines, .. } => {
-                let lines = units::counted(*lines as u64, "other line");
-                (format!("{lines} of this file"), dim)
-            }
-            CodeRow::OtherFile { file, lines, .. } => {
-                let lines = units::counted(*lines as u64, "line");
-                let file = answer.body.files.get(*file as usize);
-                let file = file.map_or("", |file| file.rsplit('/').next().unwrap_or(file));
-                (format!("{lines} of {file}"), dim)
-            }
-            CodeRow::Unplaced { .. } => (
-                "of no line: the debug information has none there".into(),
-                dim,
-            ),
+            CodeRow::Instruction { .. } => (text, Style::new()),
+            CodeRow::Gap(_) => (format!("│ {text}"), dim),
+            CodeRow::Call { .. } => (format!("    → {text}"), dim),
+            CodeRow::Piece(_) => (text, self.theme.title()),
+            _ => (text, dim),
         }
     }
-
-    /// `  → 489 smp inclusive`, after a call. Other instructions only lead into
-    /// the kernel, by an interrupt or a fault; the detail line has those.
-    fn called(&self, row: &CodeRow) -> String {
-        let spot = self.answer.spot(row);
-        let is_call = match row {
-            CodeRow::Instruction { at, .. } => {
-                let instruction = self.answer.body.instruction(*at);
-                instruction.is_some_and(|instruction| instruction.is_call())
-            }
-            _ => true,
-        };
-        let calls = spot.filter(|spot| is_call && !spot.calls.is_empty());
-        calls.map_or_else(String::new, |spot: &Spot| {
-            format!("  → {} smp inclusive", units::count(spot.total))
-        })
-    }
-}
-
-/// `+0x8f`, from the start of the function.
-fn offset_text(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
-    let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
-    format!("+{:#x}", offset.wrapping_sub(start))
 }
 
 fn bar(samples: u64, all: u64, width: usize) -> String {

@@ -5,6 +5,8 @@ use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
 use crate::screen::health::findings;
+use crate::screen::knobs::Window;
+use profile::FunctionRow;
 
 /// One sentence on the selected row's number in the sorted column.
 pub fn sentence(app: &App) -> String {
@@ -31,8 +33,13 @@ pub fn sentence(app: &App) -> String {
 fn function(app: &App) -> Option<String> {
     let functions = &app.views.functions;
     let row = functions.selected(&app.shown.report)?.row;
+    Some(of_function(app, row, functions.column()))
+}
+
+/// On a function's number in a column.
+pub fn of_function(app: &App, row: &FunctionRow, column: FunctionColumn) -> String {
     let base = app.shown.report.samples;
-    let (samples, where_, recursion) = match functions.column() {
+    let (samples, where_, recursion) = match column {
         FunctionColumn::TotalSamples => (
             row.total_samples,
             "anywhere on the stack",
@@ -40,7 +47,7 @@ fn function(app: &App) -> Option<String> {
         ),
         _ => (row.self_samples, "on top of the stack", ""),
     };
-    Some(format!(
+    format!(
         "{}% = {} with {} {where_} / {} in {}{recursion}; 95% band {} pp",
         units::percent(samples, base),
         units::counted(samples, "sample"),
@@ -48,7 +55,7 @@ fn function(app: &App) -> Option<String> {
         units::counted(base, "sample"),
         base_words(app),
         units::band_text(samples, base)
-    ))
+    )
 }
 
 fn process(app: &App) -> Option<String> {
@@ -69,7 +76,8 @@ fn thread(app: &App) -> Option<String> {
     ))
 }
 
-fn cpus(app: &App, samples: u64, who: &str) -> String {
+/// On the number of a process or thread.
+pub fn cpus(app: &App, samples: u64, who: &str) -> String {
     let seconds = app.shown.report.window.seconds();
     let rate = app.shown.rate_hz;
     let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
@@ -81,5 +89,10 @@ fn cpus(app: &App, samples: u64, who: &str) -> String {
 
 fn base_words(app: &App) -> String {
     let seconds = app.shown.report.window.seconds();
-    format!("{}, last {seconds:.1} s", app.shown.scope)
+    let time = match app.knobs.window {
+        Window::Last(_) => "last",
+        Window::Since { .. } => "since the mark,",
+        Window::Between { .. } => "marked",
+    };
+    format!("{}, {time} {seconds:.1} s", app.scope_words())
 }

@@ -34,6 +34,17 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
+/// The base of every number and the query, as one line: for where there is no
+/// screen.
+pub fn base(app: &App) -> String {
+    let join = |segments: Vec<Segment>| {
+        let texts = segments.iter().map(Segment::text);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join(", ")
+    };
+    format!("{}; {}", join(trust(app)), join(query(app).0))
+}
+
 /// The first `left` segments from the left, the others against the right edge.
 fn draw(
     segments: &[Segment],

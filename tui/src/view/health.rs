@@ -40,7 +40,7 @@ fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Fra
 }
 
 /// `  lost              1,126    7.2%  a buffer was full`
-fn entry(finding: &Finding) -> String {
+pub fn entry(finding: &Finding) -> String {
     let (number, share) = match finding.value {
         Value::None => return format!("  {:<18}{}", finding.label, finding.text),
         Value::Share(part, base) => (

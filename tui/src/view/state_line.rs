@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use std::time::Duration;
 
 pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let line = format!(" ■ {}", sentence(app, state));
+    let line = format!(" ■ {}{}", sentence(app, state), keys(state));
     let buffer = frame.buffer_mut();
     let room = usize::from(area.width);
     buffer.set_stringn(
@@ -24,18 +24,35 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
     buffer.set_style(area, theme.state());
 }
 
-fn sentence(app: &App, state: &State) -> String {
+/// What to press about it, with the gap before it.
+fn keys(state: &State) -> &'static str {
+    match state {
+        State::Frozen { .. } => "  Space: go on",
+        State::NoMatch { .. } => "  Esc: end the find",
+        State::KeepsNothing { .. } => "  Bksp: undo",
+        State::Idle => " Longer window: .",
+        State::Lost { .. } | State::Cut { .. } => "  8 Health",
+        State::Failed(_)
+        | State::Exited(_)
+        | State::Behind(_)
+        | State::Broken(_)
+        | State::File { .. } => "",
+    }
+}
+
+/// What is the matter, without a word on keys.
+pub fn sentence(app: &App, state: &State) -> String {
     match state {
         State::Failed(why) => format!("FAILED {why}"),
         State::Exited(who) => format!("EXITED {}. Data kept.", who.trim_end_matches('.')),
         State::Frozen { ago, newer } => format!(
-            "FROZEN {} ago; {} wait{}.  Space: go on",
+            "FROZEN {} ago; {} wait{}.",
             units::clock(*ago),
             units::counted(*newer, "newer sample"),
             if *newer == 1 { "s" } else { "" }
         ),
         State::NoMatch { pattern, rows } => format!(
-            "NO MATCH /{}/ finds nothing in {}.  Esc: end the find",
+            "NO MATCH /{}/ finds nothing in {}.",
             text::cut_end(pattern, 30),
             units::counted(*rows as u64, "row")
         ),
@@ -44,7 +61,7 @@ fn sentence(app: &App, state: &State) -> String {
             took.as_secs_f64()
         ),
         State::KeepsNothing { offered } => format!(
-            "NO MATCH filter {} keeps 0 of {}.  Bksp: undo",
+            "NO MATCH filter {} keeps 0 of {}.",
             text::cut_middle(&app.knobs.filter.to_string(), 24),
             units::count(*offered)
         ),
@@ -62,10 +79,10 @@ fn sentence(app: &App, state: &State) -> String {
                 Window::Since { .. } => "since the mark".into(),
                 Window::Between { .. } => "in the marked time".into(),
             };
-            format!("IDLE   no samples: {scope} {used} {time}. Longer window: .")
+            format!("IDLE   no samples: {scope} {used} {time}.")
         }
         State::Lost { lost, taken } => format!(
-            "LOST   {} of {} ({}%): a buffer was full.  8 Health",
+            "LOST   {} of {} ({}%): a buffer was full.",
             units::count(*lost),
             units::count(lost + taken),
             units::percent(*lost, lost + taken)
@@ -76,7 +93,7 @@ fn sentence(app: &App, state: &State) -> String {
         }
         State::File { lacks, taken, .. } => file(app, *lacks, *taken),
         State::Cut { cut, stacks, cause } => format!(
-            "CUT    {}% of stacks end early ({}).  8 Health",
+            "CUT    {}% of stacks end early ({}).",
             units::percent(*cut, *stacks),
             cause.label().replace('_', " ")
         ),

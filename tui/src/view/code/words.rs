@@ -1,6 +1,7 @@
 //! What the code view says in words.
 
 use crate::app::App;
+use crate::code::Syntax;
 use crate::screen::code::{CodeAnswer, CodeRow};
 use crate::view::fit::Segment;
 use crate::view::{text, units};
@@ -43,6 +44,74 @@ pub fn title(app: &App) -> String {
         Some(file) => file.rsplit('/').next().unwrap_or(file).to_owned(),
         None => answer.function.module.to_string(),
     }
+}
+
+/// A row's line of source text, its instruction, or what it sums up.
+pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
+    match row {
+        CodeRow::Line { place, .. } => {
+            let text = answer.body.text.as_ref();
+            match text.and_then(|text| text.line(place.line)) {
+                Some(line) => line.to_owned(),
+                None if text.is_some() => "(the file ends before this line)".into(),
+                None => String::new(),
+            }
+        }
+        CodeRow::Instruction { at, .. } => match answer.body.instruction(*at) {
+            Some(instruction) => instruction.text(syntax) + &called(answer, row),
+            None => String::new(),
+        },
+        CodeRow::Gap(count) => {
+            let count = units::counted(*count as u64, "more instruction");
+            format!("… {count}")
+        }
+        CodeRow::Call {
+            callee, samples, ..
+        } => {
+            let samples = units::count(*samples);
+            format!("calls {}, {samples} smp inclusive", name(answer, *callee))
+        }
+        CodeRow::Piece(number) => piece(answer, *number),
+        CodeRow::Address { address, .. } => format!(
+            "{}+{address:#x}{}",
+            answer.function.module,
+            called(answer, row)
+        ),
+        CodeRow::OtherLines { lines, .. } => {
+            let lines = units::counted(*lines as u64, "other line");
+            format!("{lines} of this file")
+        }
+        CodeRow::OtherFile { file, lines, .. } => {
+            let lines = units::counted(*lines as u64, "line");
+            let file = answer.body.files.get(*file as usize);
+            let file = file.map_or("", |file| file.rsplit('/').next().unwrap_or(file));
+            format!("{lines} of {file}")
+        }
+        CodeRow::Unplaced { .. } => "of no line: the debug information has none there".into(),
+    }
+}
+
+/// `  → 489 smp inclusive`, after a call. Other instructions only lead into the
+/// kernel, by an interrupt or a fault; the detail line has those.
+fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
+    let is_call = match row {
+        CodeRow::Instruction { at, .. } => {
+            let instruction = answer.body.instruction(*at);
+            instruction.is_some_and(|instruction| instruction.is_call())
+        }
+        _ => true,
+    };
+    let spot = answer.spot(row);
+    let calls = spot.filter(|spot| is_call && !spot.calls.is_empty());
+    calls.map_or_else(String::new, |spot| {
+        format!("  → {} smp inclusive", units::count(spot.total))
+    })
+}
+
+/// `+0x8f`, from the start of the function.
+pub fn offset(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
+    let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
+    format!("+{:#x}", offset.wrapping_sub(start))
 }
 
 /// The head of a stretch of code.
@@ -127,7 +196,8 @@ pub fn detail(app: &App, width: usize) -> String {
     parts.join("   ")
 }
 
-fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
+/// A row's samples in words.
+pub fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
     let all = answer.samples();
     let samples = match row {
         CodeRow::Call { samples, .. } => *samples,

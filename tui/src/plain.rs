@@ -1,0 +1,176 @@
+//! The *plain* dialog: a line in, lines out, for screen readers and terminals
+//! that can do nothing else. It has the screen's app and answers, and no screen:
+//! nothing is drawn over, and no byte means anything but its letter.
+
+/// Lines, some of them numbered.
+mod answer;
+mod calls;
+mod code;
+/// Which commands there are: the table.
+pub mod command;
+/// A line in, an answer out.
+mod dialog;
+/// Where lines come from.
+mod input;
+mod interrupt;
+mod knobs;
+mod lists;
+/// The app without a screen.
+mod session;
+mod tell;
+mod time;
+mod tree;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use crate::app::App;
+use crate::code::FileLibrary;
+use crate::run::{Control, Ended, Exit, Milestones, ScreenOptions};
+use crate::screen::geometry::Size;
+use crate::screen::{Detail, Notice};
+use crate::snapshot::Snapshot;
+use dialog::Dialog;
+use input::{Input, Line};
+use interrupt::Interrupt;
+use profile::Cancel;
+use session::{Session, Sources};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::thread;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+const PROMPT: &str = "proftop> ";
+
+/// Nothing is seen without a screen; some of it counts in all the same.
+const SIZE: Size = Size {
+    width: 80,
+    height: 24,
+};
+
+/// Whether it is wanted by whoever has set up this terminal.
+pub fn is_set() -> bool {
+    let set = std::env::var_os("PROFTOP_PLAIN");
+    set.is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Where samples come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Live,
+    /// The whole of it is worth waiting for.
+    File,
+    /// Commands have to come from the terminal itself.
+    StandardInput,
+}
+
+/// Answers lines until it is left.
+pub async fn run(
+    feed: watch::Receiver<Arc<Snapshot>>,
+    control: mpsc::UnboundedSender<Control>,
+    options: ScreenOptions,
+    source: Source,
+) -> io::Result<Ended> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let interrupt = Interrupt::default();
+    let input = Input::open(source == Source::StandardInput)?;
+    let ascii = options.theme.is_ascii();
+    let sources = Sources {
+        feed,
+        control,
+        library: Box::new(FileLibrary::new(options.sources.clone())),
+        ends_soon: source == Source::File,
+    };
+    let session = Session::new(app(options), sources, interrupt.clone());
+    let dialog = Dialog::new(session, ascii);
+    let (tell, left) = oneshot::channel();
+    thread::Builder::new()
+        .name("dialog".into())
+        .spawn(move || {
+            // Nobody listens any more once a signal has ended it.
+            let _ = tell.send(converse(dialog, input));
+        })?;
+    let number = |kind: SignalKind| Exit::Signal(kind.as_raw_value());
+    let mut left = left;
+    let exit = loop {
+        tokio::select! {
+            left = &mut left => break left.unwrap_or(Exit::TerminalLost),
+            _ = terminate.recv() => break number(SignalKind::terminate()),
+            _ = hangup.recv() => break number(SignalKind::hangup()),
+            _ = interrupted.recv() => if !interrupt.press() {
+                // After the ^C that the terminal has written.
+                let _ = writeln!(io::stdout());
+                break number(SignalKind::interrupt());
+            },
+        }
+    };
+    Ok(Ended {
+        exit,
+        milestones: Milestones::default(),
+    })
+}
+
+fn app(options: ScreenOptions) -> App {
+    let mut app = App::new(SIZE, options.window, std::process::id(), false);
+    app.begin_with(options.sort, options.filter, None);
+    // Shown by `diff`.
+    app.knobs.baseline = options.baseline.map(Arc::new);
+    if let Some(what) = options.complaint {
+        app.detail = Detail::Notice(Notice::Configuration(what));
+    }
+    app
+}
+
+/// Until the end of input, or of whoever reads the answers.
+fn converse(mut dialog: Dialog, mut input: Input) -> Exit {
+    let is_asked = input.is_terminal() && io::stdout().is_terminal();
+    if is_asked && say(&dialog.greet(), &Cancel::new()).is_err() {
+        return Exit::TerminalLost;
+    }
+    while !dialog.is_over {
+        if is_asked && prompt().is_err() {
+            return Exit::TerminalLost;
+        }
+        let lines = match input.read() {
+            Ok(Line::Text(line)) => dialog.answer(&line),
+            Ok(Line::TooLong) => vec!["that line is too long".into()],
+            Ok(Line::End) => {
+                if is_asked {
+                    let _ = writeln!(io::stdout());
+                }
+                return Exit::Quit;
+            }
+            Err(_) => return Exit::TerminalLost,
+        };
+        // A long one is stopped while it is written, too.
+        let cancel = dialog.session.interrupt.begin();
+        let said = say(&lines, &cancel);
+        dialog.session.end();
+        if said.is_err() {
+            return Exit::TerminalLost;
+        }
+    }
+    Exit::Quit
+}
+
+fn prompt() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(PROMPT.as_bytes())?;
+    out.flush()
+}
+
+fn say(lines: &[String], cancel: &Cancel) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for line in lines {
+        if cancel.is_cancelled() {
+            writeln!(out, "stopped")?;
+            break;
+        }
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}

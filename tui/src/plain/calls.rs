@@ -1,0 +1,153 @@
+//! Who calls a function, and what it calls.
+
+use super::answer::{Answer, Target, Trouble};
+use super::dialog::Dialog;
+use crate::screen::page::{PageAnswer, SECONDS};
+use crate::view::page::words;
+use crate::view::units;
+use profile::query::{FunctionPage, Neighbour, NeighbourKind};
+
+/// Callers, and callees, that are listed.
+const ROWS: usize = 12;
+/// Frames of the heaviest stack: what is nearest to the leaf.
+const FRAMES: usize = 40;
+
+pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    about(dialog, words, |page, found, answer| {
+        title(page, found, "callers of", answer);
+        neighbours(page, found, &found.callers, true, answer);
+    })
+}
+
+pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    about(dialog, words, |page, found, answer| {
+        title(page, found, "callees of", answer);
+        neighbours(page, found, &found.callees, false, answer);
+    })
+}
+
+pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    about(dialog, words, |page, found, answer| {
+        title(page, found, "", answer);
+        answer.say("callers, of its total:");
+        neighbours(page, found, &found.callers, true, answer);
+        answer.say("callees, of its total:");
+        neighbours(page, found, &found.callees, false, answer);
+        heaviest(page, found, answer);
+        trend(&page.seconds, answer);
+    })
+}
+
+fn about(
+    dialog: &mut Dialog,
+    words: &str,
+    tell: impl FnOnce(&PageAnswer, &FunctionPage, &mut Answer),
+) -> Result<Answer, Trouble> {
+    let function = dialog.function(words)?;
+    let page = dialog.session.page(function)?;
+    let mut answer = Answer::default();
+    match &page.page {
+        Some(found) => tell(&page, found, &mut answer),
+        None => {
+            let name = &page.function.name;
+            answer.say(format!("{name} has no samples in what is counted"));
+        }
+    }
+    Ok(answer)
+}
+
+fn title(page: &PageAnswer, found: &FunctionPage, of: &str, answer: &mut Answer) {
+    let function = &found.function;
+    let percent = |samples| units::percent(samples, page.samples);
+    let mut line = format!(
+        "{of} {}: {}% total = {}, {}% self  {}",
+        function.name,
+        percent(function.total_samples),
+        units::counted(function.total_samples, "sample"),
+        percent(function.self_samples),
+        function.module
+    );
+    if let Some(place) = words::source(function.file.as_deref(), function.line) {
+        line += &format!("  {place}");
+    }
+    answer.say(line.trim_start());
+}
+
+fn neighbours(
+    page: &PageAnswer,
+    found: &FunctionPage,
+    rows: &[Neighbour],
+    is_caller: bool,
+    answer: &mut Answer,
+) {
+    let all = found.function.total_samples;
+    for row in rows.iter().take(ROWS) {
+        let function = match row.kind {
+            NeighbourKind::Function(id) => page.functions.get(&id),
+            _ => None,
+        };
+        let name = words::neighbour_of(row.kind, function);
+        let share = units::percent(row.samples, all);
+        let samples = units::count(row.samples);
+        let module = function.map_or("", |function| &function.module);
+        let text = format!("{share}% = {samples}  {name}  {module}");
+        let text = text.trim_end();
+        match function {
+            Some(function) => {
+                let target = Target::Function(function.id);
+                answer.row(target, text, why(found, row, &name, is_caller));
+            }
+            None => answer.row(Target::Words, text, why(found, row, &name, is_caller)),
+        }
+    }
+    let rest = rows.get(ROWS..).unwrap_or_default();
+    if !rest.is_empty() {
+        let samples = rest.iter().map(|row| row.samples).sum();
+        let share = units::percent(samples, all);
+        let count = rest.len();
+        answer.bare_row(&format!(
+            "{share}% = {} in {count} more",
+            units::count(samples)
+        ));
+    }
+}
+
+fn why(found: &FunctionPage, row: &Neighbour, other: &str, is_caller: bool) -> String {
+    let all = found.function.total_samples;
+    let of = words::share_of(row.samples, all, &found.function.name);
+    words::explain_neighbour(&of, row.kind, other, is_caller)
+}
+
+fn heaviest(page: &PageAnswer, found: &FunctionPage, answer: &mut Answer) {
+    let all = found.function.total_samples;
+    answer.say(format!(
+        "heaviest stack, callers first: {}% of it",
+        units::percent(found.heaviest_samples, all)
+    ));
+    let skipped = found.heaviest.len().saturating_sub(FRAMES);
+    if skipped > 0 {
+        answer.bare_row(&format!(
+            "{} above",
+            units::counted(skipped as u64, "frame")
+        ));
+    }
+    for id in &found.heaviest[skipped..] {
+        if let Some(function) = page.functions.get(id) {
+            let text = format!("{}  {}", function.name, function.module);
+            let why = "a frame of the stack that most of its samples have";
+            answer.row(Target::Function(*id), &text, why);
+        }
+    }
+}
+
+/// The last minute in tens of seconds: a curve that can be read out.
+fn trend(seconds: &[u64], answer: &mut Answer) {
+    let tens: Vec<String> = seconds
+        .chunks(10)
+        .map(|ten| units::count(ten.iter().sum()))
+        .collect();
+    answer.say(format!(
+        "samples with it in the last {SECONDS} s, by 10 s, newest last: {}",
+        tens.join(" ")
+    ));
+}

@@ -1,0 +1,103 @@
+//! The code of a function: where its samples are.
+
+use super::answer::{Answer, Target, Trouble};
+use super::dialog::Dialog;
+use crate::screen::code::{CodeAnswer, CodeRow, Layout, code_rows};
+use crate::view::code::words;
+use crate::view::units;
+
+/// Rows that are listed: those with most samples, in the order of the code.
+const ROWS: usize = 20;
+/// Of `all`.
+const ROWS_MAX: usize = 2_000;
+
+pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let (words, is_all) = match words.strip_suffix("all") {
+        Some(rest) if rest.is_empty() || rest.ends_with(' ') => (rest.trim_end(), true),
+        _ => (words, false),
+    };
+    let function = dialog.function(words)?;
+    let syntax = dialog.session.app.views.code.syntax();
+    let found = dialog.session.code(function)?;
+    let mut answer = Answer::default();
+    title(&found, &mut answer);
+    for note in &found.body.notes {
+        answer.say(note.as_str());
+    }
+    let rows = code_rows(&found, Layout::Both);
+    if rows.is_empty() {
+        answer.say("no sample hit its own code");
+        return Ok(answer);
+    }
+    let least = if is_all { 0 } else { least(&rows) };
+    let rows_max = if is_all { ROWS_MAX } else { ROWS };
+    let all = found.samples();
+    let is_listed = |row: &&CodeRow| is_all || row.samples() >= least.max(1);
+    for row in rows.iter().filter(is_listed).take(rows_max) {
+        let place = place(&found, row);
+        let code = words::row(&found, row, syntax);
+        let code = code.trim();
+        match row.samples() {
+            0 => answer.bare_row(format!("{place}  {code}").trim_end()),
+            samples => {
+                let share = units::percent(samples, all);
+                let part = if row.is_part() { "of its line " } else { "" };
+                let samples = units::count(samples);
+                let text = format!("{part}{share}% = {samples}  {place}  {code}");
+                answer.row(Target::Words, text.trim_end(), why(&found, row));
+            }
+        }
+    }
+    if !is_all {
+        answer.say("rows with most samples; code ROW all: every row");
+    }
+    Ok(answer)
+}
+
+fn title(found: &CodeAnswer, answer: &mut Answer) {
+    let source = match (&found.body.file, &found.body.text) {
+        (Some(file), Some(text)) => format!("{file}, source: {}", text.origin),
+        (Some(file), None) => format!("{file}, no source"),
+        (None, _) => "no source".into(),
+    };
+    let own = units::count(found.code.self_samples);
+    let inlined = match found.code.inlined_samples {
+        0 => String::new(),
+        samples => format!(" and {} inlined", units::count(samples)),
+    };
+    let instructions = units::counted(found.body.instructions() as u64, "instruction");
+    let name = &found.function.name;
+    answer.say(format!(
+        "code of {name}: {own} self{inlined}, {instructions}, {source}"
+    ));
+    let body = &found.body;
+    for missing in [&body.no_text, &body.no_assembly].into_iter().flatten() {
+        answer.say(missing.as_str());
+    }
+}
+
+/// The fewest samples of a row that is among the first.
+fn least(rows: &[CodeRow]) -> u64 {
+    let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
+    samples.sort_unstable_by(|a, b| b.cmp(a));
+    samples.get(ROWS - 1).copied().unwrap_or(1)
+}
+
+fn place(found: &CodeAnswer, row: &CodeRow) -> String {
+    match row {
+        CodeRow::Line { place, .. } => format!("line {}", place.line),
+        CodeRow::Instruction { at, offset, .. } => words::offset(found, *at, *offset),
+        _ => String::new(),
+    }
+}
+
+fn why(found: &CodeAnswer, row: &CodeRow) -> String {
+    let mut text = words::number(found, row);
+    if let Some(spot) = found.spot(row) {
+        for (callee, samples) in spot.calls.iter().take(5) {
+            let callee = words::name(found, *callee);
+            text += &format!("; calls {callee}, {}", units::counted(*samples, "sample"));
+        }
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! The *commands*: one table says their names, short forms, arguments and what
+//! they answer. `help` and the manual are printed from it.
+
+use super::answer::{Answer, Trouble};
+use super::dialog::Dialog;
+use super::{calls, code, knobs, lists, tell, time, tree, write};
+use crate::cli;
+
+pub struct Command {
+    pub name: &'static str,
+    /// Empty: none.
+    pub short: &'static str,
+    pub args: &'static str,
+    pub help: &'static str,
+    pub run: fn(&mut Dialog, &str) -> Result<Answer, Trouble>,
+}
+
+macro_rules! table {
+    ($($name:literal $short:literal $args:literal $help:literal $run:expr;)*) => {
+        &[$(Command { name: $name, short: $short, args: $args, help: $help, run: $run }),*]
+    };
+}
+
+/// In the order of the help. COUNT is how many rows; ROW is the number of one of
+/// the last list, or a function's name.
+#[rustfmt::skip]
+pub const COMMANDS: &[Command] = table! {
+    "top"       "t"  "[COUNT]"              "the functions that take most"                        lists::top;
+    "sort"      ""   "self|total|name|module" "the order of top"                                  lists::sort;
+    "find"      "/"  "REGEX"                "functions whose names match"                         lists::find;
+    "processes" "p"  "[COUNT]"              "the processes that take most"                        lists::processes;
+    "threads"   "th" "[COUNT]"              "the threads that take most"                          lists::threads;
+    "page"      "pg" "[ROW]"                "a function: callers, callees, heaviest stack, trend" calls::page;
+    "callers"   "c"  "[ROW]"                "who calls it"                                        calls::callers;
+    "callees"   "ce" "[ROW]"                "what it calls"                                       calls::callees;
+    "tree"      "tr" "[up] [ROW] [depth N]" "the call tree; up: from what was on top"             tree::tree;
+    "code"      "co" "[ROW] [all]"          "the lines and instructions that take most"           code::code;
+    "time"      "ti" "[ROW|CLOCK [TIME]]"   "samples over time; what was different then"          time::time;
+    "explain"   "i"  "ROW"                  "how that number came about"                          tell::explain;
+    "health"    "h"  ""                     "what is missing, and why"                            tell::health;
+    "status"    "st" ""                     "what is sampled, counted and shown"                  tell::status;
+    "pid"       ""   "PID"                  "count only this process"                             knobs::pid;
+    "scope"     "sc" "[ROW...]"             "count only these processes or threads"               knobs::scope;
+    "window"    "w"  "[TIME|all|mark|ROW|CLOCK [TIME]]" "count only this time"                    knobs::window;
+    "filter"    "f"  "[EXPRESSION|none]"    "count only what passes; see the manual on filters"   knobs::filter;
+    "focus"     ""   "[ROW]"                "count only stacks with it"                           knobs::focus;
+    "exclude"   "x"  "[ROW]"                "count no stacks with it"                             knobs::exclude;
+    "back"      "b"  ""                     "undo the last of these"                              knobs::back;
+    "mark"      "m"  ""                     "count from now on"                                   knobs::mark;
+    "unit"      ""   "[%|machine|samples|ms|cpus|usual]" "what numbers are in"                    knobs::unit;
+    "baseline"  ""   ""                     "compare with this, as A"                             knobs::baseline;
+    "diff"      "d"  "[COUNT]"              "what takes more or less than in A"                   lists::difference;
+    "freeze"    ""   ""                     "stay with these samples; sampling goes on"           knobs::freeze;
+    "go"        "g"  "on"                   "the newest samples again"                            knobs::go_on;
+    "wait"      ""   "[TIME]"               "until the window is full, or so long"                tell::wait;
+    "write"     ""   "[-f] FILE"            "to a file, whose name tells the format; -f overwrites" write::write;
+    "output"    "o"  "[COUNT]"              "the last lines that the command printed"             tell::output;
+    "help"      "?"  "[COMMAND]"            "this help"                                           tell::help;
+    "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;
+};
+
+/// What rows, counts and times are, below the list of commands.
+pub const WORDS: &str = "\
+COUNT is how many rows. ROW is the number of a row of the last list, or the name of a function; \
+without one it is the function asked about last. TIME is 30s or 10m, CLOCK is 14:02:40 in UTC. \
+The first letters of a command are enough where no other begins so. \
+^C stops an answer; at the prompt it leaves.";
+
+/// The command that is meant by a word, and what follows it.
+pub fn find(line: &str) -> Result<(&'static Command, &str), Trouble> {
+    // `/hash` is a find, without a blank.
+    let line = line.trim();
+    let (word, rest) = match line.strip_prefix('/') {
+        Some(rest) => ("/", rest),
+        None => line.split_once(char::is_whitespace).unwrap_or((line, "")),
+    };
+    named(word).map(|command| (command, rest.trim()))
+}
+
+pub fn named(word: &str) -> Result<&'static Command, Trouble> {
+    let word = word.to_lowercase();
+    let exact = |command: &&Command| command.name == word || command.short == word;
+    if let Some(command) = COMMANDS.iter().find(exact) {
+        return Ok(command);
+    }
+    let begins = |command: &&Command| command.name.starts_with(&word);
+    let near: Vec<&Command> = COMMANDS.iter().filter(begins).collect();
+    if let [only] = near[..] {
+        return Ok(only);
+    }
+    let names = |commands: &[&Command]| {
+        let names: Vec<&str> = commands.iter().map(|command| command.name).collect();
+        names.join(", ")
+    };
+    if !near.is_empty() {
+        let names = names(&near);
+        return Err(Trouble::say(format!("'{word}' can be {names}")));
+    }
+    let known = COMMANDS.iter().map(|command| command.name);
+    let guess = match cli::nearest(&word, known) {
+        Some(guess) => format!(" did you mean {guess}?"),
+        None => String::new(),
+    };
+    Err(Trouble::say(format!(
+        "there is no command '{word}';{guess} help lists them"
+    )))
+}
+
+impl Command {
+    /// `callers [ROW]`
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.name, self.args).trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_means_two_things() {
+        let mut names: Vec<&str> = Vec::new();
+        for command in COMMANDS {
+            for name in [command.name, command.short] {
+                assert!(name.is_empty() || !names.contains(&name), "{name}");
+                names.push(name);
+            }
+            assert!(!command.help.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_enough() {
+        let name = |line| find(line).map(|(command, rest)| (command.name, rest));
+        assert_eq!(name("  CALLERS  3 "), Ok(("callers", "3")));
+        assert_eq!(name("c 3"), Ok(("callers", "3")));
+        assert_eq!(name("proc"), Ok(("processes", "")));
+        assert_eq!(name("/hash"), Ok(("find", "hash")));
+        let say = |line| match name(line) {
+            Err(Trouble::Say(words)) => words,
+            other => panic!("{other:?}"),
+        };
+        assert!(say("call").contains("callers, callees"));
+        assert!(say("tpo").contains("did you mean top?"));
+        assert!(say("qwertyuiop").contains("help lists them"));
+    }
+}

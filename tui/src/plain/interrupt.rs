@@ -1,0 +1,48 @@
+//! ^C stops the answer that is under way; where there is none, and the second
+//! time, it ends the program.
+
+use profile::Cancel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<Mutex<Option<Cancel>>>);
+
+impl Interrupt {
+    pub fn begin(&self) -> Cancel {
+        let cancel = Cancel::new();
+        self.put(Some(cancel.clone()));
+        cancel
+    }
+
+    pub fn end(&self) {
+        self.put(None);
+    }
+
+    /// Whether there was an answer to stop.
+    pub fn press(&self) -> bool {
+        let cancel = self.put(None);
+        cancel.inspect(Cancel::cancel).is_some()
+    }
+
+    fn put(&self, cancel: Option<Cancel>) -> Option<Cancel> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut held, cancel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_time_it_ends_the_program() {
+        let interrupt = Interrupt::default();
+        assert!(!interrupt.press(), "at the prompt");
+        let cancel = interrupt.begin();
+        assert!(interrupt.press() && cancel.is_cancelled());
+        assert!(!interrupt.press());
+        let cancel = interrupt.begin();
+        interrupt.end();
+        assert!(!interrupt.press() && !cancel.is_cancelled());
+    }
+}

@@ -1,0 +1,282 @@
+//! Lists: functions, processes, threads, and what differs from a baseline.
+
+use super::answer::{Answer, Target, Trouble};
+use super::dialog::{Dialog, count};
+use crate::app::App;
+use crate::screen::View;
+use crate::screen::find::Find;
+use crate::screen::functions::FunctionColumn;
+use crate::screen::knobs::{Narrowing, Part, Unit};
+use crate::screen::table::Item;
+use crate::view::difference::judgement;
+use crate::view::explain;
+use crate::view::units::{self, Scale};
+use profile::diff::{Diff, DiffRow, Side};
+use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
+
+const ROWS: usize = 10;
+
+pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let count = count(words, ROWS)?;
+    dialog.session.app.open(View::Functions);
+    let app = &dialog.session.app;
+    let rows = sorted(app);
+    let scale = Scale::new(app, app.shown.report.samples);
+    let mut answer = Answer::default();
+    for row in rows.iter().take(count) {
+        function(app, row, &scale, &mut answer);
+    }
+    rest(&rows, count, &scale, &mut answer);
+    Ok(answer)
+}
+
+/// In the order that `sort` chose.
+fn sorted(app: &App) -> Vec<&FunctionRow> {
+    let functions = &app.views.functions;
+    let mut rows: Vec<&FunctionRow> = app.shown.report.functions.iter().collect();
+    rows.sort_by(|a, b| FunctionRow::compare(functions.column(), a, b));
+    if functions.is_inverted() {
+        rows.reverse();
+    }
+    rows
+}
+
+fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
+    let base = app.shown.report.samples;
+    let band = match scale.unit {
+        Unit::Share => format!(" {}", units::band_text(row.self_samples, base)),
+        _ => String::new(),
+    };
+    let text = format!(
+        "{} self{band}, {} total  {}  {}",
+        scaled(scale, row.self_samples),
+        scaled(scale, row.total_samples),
+        row.name,
+        row.module
+    );
+    let explain = explain::of_function(app, row, app.views.functions.column());
+    answer.row(Target::Function(row.id), &text, explain);
+}
+
+/// What makes the column add up.
+fn rest(rows: &[&FunctionRow], shown: usize, scale: &Scale, answer: &mut Answer) {
+    let rest = rows.get(shown..).unwrap_or_default();
+    if !rest.is_empty() {
+        let own = rest.iter().map(|row| row.self_samples).sum();
+        let count = units::counted(rest.len() as u64, "more function");
+        answer.bare_row(&format!("{} self in {count}", scaled(scale, own)));
+    }
+    if rows.is_empty() {
+        answer.say("no functions: no samples");
+    }
+}
+
+/// With its unit.
+pub fn scaled(scale: &Scale, samples: u64) -> String {
+    let number = scale.text(samples);
+    match scale.unit {
+        Unit::Share => format!("{number}%"),
+        Unit::Machine => format!("{number}% of machine"),
+        Unit::Samples => format!("{number} samples"),
+        Unit::CpuMs => format!("{number} CPU-ms/s"),
+        Unit::Cpus => format!("{number} CPU"),
+    }
+}
+
+pub fn sort(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let column = match words {
+        "self" => FunctionColumn::SelfSamples,
+        "total" => FunctionColumn::TotalSamples,
+        "name" => FunctionColumn::Name,
+        "module" => FunctionColumn::Module,
+        _ => return Err(Trouble::usage("sort by what?")),
+    };
+    let app = &mut dialog.session.app;
+    let report = std::sync::Arc::clone(&app.shown.report);
+    app.views.functions.set_order(column, false, &report);
+    top(dialog, "")
+}
+
+pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if words.is_empty() {
+        return Err(Trouble::usage("find what?"));
+    }
+    let find = Find::new(words).map_err(|error| {
+        let (at, what) = (error.position, error.message);
+        Trouble::say(format!("at character {at}: {what}"))
+    })?;
+    dialog.session.app.open(View::Functions);
+    let app = &dialog.session.app;
+    let mut rows = sorted(app);
+    rows.retain(|row| find.matches(&row.name));
+    let scale = Scale::new(app, app.shown.report.samples);
+    let own = rows.iter().map(|row| row.self_samples).sum();
+    let mut answer = Answer::of(match rows.len() {
+        0 => format!("NO MATCH no function here has /{words}/ in its name"),
+        count => format!(
+            "{} self in {} that match /{words}/",
+            scaled(&scale, own),
+            units::counted(count as u64, "function")
+        ),
+    });
+    for row in rows.iter().take(2 * ROWS) {
+        function(app, row, &scale, &mut answer);
+    }
+    if !rows.is_empty() {
+        rest(&rows, 2 * ROWS, &scale, &mut answer);
+    }
+    Ok(answer)
+}
+
+pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    people::<ProcessRow>(dialog, words, View::Processes, |row| Person {
+        part: Part::Processes(vec![row.id]),
+        kernel: row.kernel_samples,
+        threads: row.threads,
+        top_function: row.top_function.as_deref(),
+        note: if row.exited { ", ended" } else { "" },
+    })
+}
+
+pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if let Some(why) = View::Threads.lacking(&dialog.session.app.shown) {
+        return Err(Trouble::say(why));
+    }
+    people::<ThreadRow>(dialog, words, View::Threads, |row| Person {
+        part: Part::Threads(vec![row.key()]),
+        kernel: row.kernel_samples,
+        threads: 0,
+        top_function: row.top_function.as_deref(),
+        note: "",
+    })
+}
+
+/// What processes and threads have in common.
+struct Person<'a> {
+    part: Part,
+    kernel: u64,
+    /// 0: it is one.
+    threads: u32,
+    top_function: Option<&'a str>,
+    note: &'a str,
+}
+
+fn people<I: Item>(
+    dialog: &mut Dialog,
+    words: &str,
+    view: View,
+    person: impl for<'a> Fn(&'a I) -> Person<'a>,
+) -> Result<Answer, Trouble> {
+    let count = count(words, ROWS)?;
+    dialog.session.app.open(view);
+    let app = &dialog.session.app;
+    let report: &Report = &app.shown.report;
+    let scale = Scale::new(app, report.samples);
+    let mut rows: Vec<&I> = I::rows(report).iter().collect();
+    rows.sort_by(|a, b| I::compare(I::Column::default(), a, b));
+    let mut answer = Answer::default();
+    for row in rows.iter().take(count) {
+        let person = person(row);
+        let samples = row.samples();
+        let mut text = format!(
+            "{}  {}{}, kernel {}%",
+            scaled(&scale, samples),
+            row.words(),
+            person.note,
+            units::percent(person.kernel, samples)
+        );
+        if person.threads > 0 {
+            text += &format!(", {}", units::counted(person.threads.into(), "thread"));
+        }
+        if let Some(function) = person.top_function {
+            text += &format!(", most in {function}");
+        }
+        let narrowing = Narrowing {
+            part: person.part,
+            words: row.words().into(),
+        };
+        let why = explain::cpus(app, samples, &row.words());
+        answer.row(Target::People(narrowing), &text, why);
+    }
+    let rest = rows.get(count..).unwrap_or_default();
+    if !rest.is_empty() {
+        let samples = rest.iter().map(|row| row.samples()).sum();
+        answer.bare_row(&format!(
+            "{} in {} more",
+            scaled(&scale, samples),
+            rest.len()
+        ));
+    }
+    if rows.is_empty() {
+        answer.say("none: no samples");
+    }
+    Ok(answer)
+}
+
+pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let count = count(words, ROWS)?;
+    if dialog.session.app.knobs.baseline.is_none() {
+        return Err(Trouble::say(
+            "nothing to compare with yet: baseline makes what is counted now A",
+        ));
+    }
+    // Shown while it is asked for; what follows counts as before.
+    let show = |app: &mut App, shows| app.turn(|knobs| knobs.shows_difference = shows);
+    let shown = dialog.session.change(|app| show(app, true));
+    let diff = dialog.session.app.shown.difference.clone();
+    dialog.session.change(|app| app.go_back())?;
+    shown?;
+    let diff = diff.ok_or_else(|| Trouble::say("no samples to compare"))?;
+    let mut answer = Answer::of(format!("A: {}; B, now: {}", side(&diff.a), side(&diff.b)));
+    changes(dialog, &diff, count, &mut answer);
+    Ok(answer)
+}
+
+pub fn side(side: &Side) -> String {
+    let samples = units::counted(side.samples, "sample");
+    format!("{samples} in {:.1} s", side.seconds)
+}
+
+/// What changed most.
+pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) {
+    let sides = diff.sides();
+    let change = |row: &DiffRow| sides.change(row.a_self, row.b_self);
+    let unit = match sides.have_time() {
+        true => "CPU-ms/s",
+        false => "points",
+    };
+    for row in diff.rows.iter().take(count) {
+        let text = format!(
+            "{:+.1} {unit} ({:.1} to {:.1}), {}  {}  {}{}",
+            change(row),
+            sides.amount(&diff.a, row.a_self),
+            sides.amount(&diff.b, row.b_self),
+            if row.sure { "sure" } else { "could be chance" },
+            row.name,
+            row.module,
+            came_or_went(row)
+        );
+        let target = dialog.function_target(&row.name, &row.module);
+        answer.row(
+            target,
+            &text,
+            judgement(&row.name, (row.a_self, row.b_self), diff),
+        );
+    }
+    let rest = diff.rows.get(count..).unwrap_or_default();
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(change).sum();
+        answer.bare_row(&format!("{sum:+.1} {unit} in {} more", rest.len()));
+    }
+    if diff.rows.is_empty() {
+        answer.say("nothing differs: no samples");
+    }
+}
+
+fn came_or_went(row: &DiffRow) -> &'static str {
+    match (row.is_new(), row.is_gone()) {
+        (true, _) => ", new in B",
+        (_, true) => ", gone in B",
+        _ => "",
+    }
+}

@@ -1,0 +1,185 @@
+//! A *session* is the app without a screen: whatever it asks is answered before
+//! the next line is read, and it shows the newest snapshot there is.
+
+use super::answer::Trouble;
+use super::interrupt::Interrupt;
+use crate::app::{App, Effect, Event};
+use crate::code::Library;
+use crate::run::Control;
+use crate::screen::code::{CodeAnswer, CodeWanted};
+use crate::screen::page::PageAnswer;
+use crate::screen::question::{Ask, Desk, Question};
+use crate::screen::time::{TimeAnswer, TimeWanted};
+use crate::screen::tree::{TreeAnswer, TreeWanted};
+use crate::snapshot::{Snapshot, TargetState};
+use profile::{Cancel, FunctionId};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// How often it is looked whether something came.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The first samples of a busy machine come within half a second.
+const FIRST_SAMPLES: Duration = Duration::from_secs(2);
+/// The engine reports once a second what it is asked for.
+const NEW_WINDOW: Duration = Duration::from_secs(3);
+
+/// What a session is fed by.
+pub struct Sources {
+    pub feed: watch::Receiver<Arc<Snapshot>>,
+    pub control: mpsc::UnboundedSender<Control>,
+    pub library: Box<dyn Library + Send>,
+    /// The whole of a file is worth waiting for; a pipe may never end.
+    pub ends_soon: bool,
+}
+
+pub struct Session {
+    pub app: App,
+    sources: Sources,
+    newest: Option<Arc<Snapshot>>,
+    has_begun: bool,
+    started: Instant,
+    pub interrupt: Interrupt,
+    cancel: Cancel,
+}
+
+impl Session {
+    pub fn new(app: App, sources: Sources, interrupt: Interrupt) -> Self {
+        Session {
+            app,
+            sources,
+            newest: None,
+            has_begun: false,
+            started: Instant::now(),
+            interrupt,
+            cancel: Cancel::new(),
+        }
+    }
+
+    /// An answer begins, which ^C stops.
+    pub fn begin(&mut self) {
+        self.cancel = self.interrupt.begin();
+        self.catch_up();
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if self.is_coming() && self.sources.ends_soon {
+            self.wait(Duration::MAX, |app| !is_running(app));
+        } else if is_first && self.is_coming() {
+            self.wait(FIRST_SAMPLES, |app| app.shown.report.samples > 0);
+        }
+    }
+
+    pub fn end(&self) {
+        self.interrupt.end();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// More samples are to be expected.
+    fn is_coming(&self) -> bool {
+        is_running(&self.app)
+    }
+
+    /// Does something to the app, and waits until it shows what that asks for.
+    pub fn change(&mut self, change: impl FnOnce(&mut App)) -> Result<(), Trouble> {
+        change(&mut self.app);
+        self.tell(Event::Tick);
+        self.wait(NEW_WINDOW, |app| !app.is_catching_up());
+        match self.is_stopped() {
+            true => Err(Trouble::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes what comes in, until it holds, the time is over or ^C.
+    pub fn wait(&mut self, limit: Duration, holds: impl Fn(&App) -> bool) {
+        let end = Instant::now().checked_add(limit);
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        while !holds(&self.app) && !is_over() && !self.is_stopped() {
+            sleep(LOOK_EVERY);
+            self.catch_up();
+        }
+    }
+
+    fn catch_up(&mut self) {
+        let snapshot = Arc::clone(&self.sources.feed.borrow_and_update());
+        let is_new = |known: &Arc<Snapshot>| !Arc::ptr_eq(known, &snapshot);
+        if self.newest.as_ref().is_none_or(is_new) {
+            self.newest = Some(Arc::clone(&snapshot));
+            self.tell(Event::Snapshot(snapshot));
+        } else {
+            self.tell(Event::Tick);
+        }
+    }
+
+    /// What views ask by themselves is left alone: nobody looks at them.
+    fn tell(&mut self, event: Event) {
+        let mut effects = self.app.update(event, self.started.elapsed());
+        while let Some(effect) = effects.pop() {
+            match effect {
+                Effect::Ask(question @ Question::Report(_)) => {
+                    let library = &mut *self.sources.library;
+                    match question.answer(library, &self.cancel) {
+                        Some(answer) => {
+                            let event = Event::Answer(answer);
+                            effects.extend(self.app.update(event, self.started.elapsed()));
+                        }
+                        None => self.app.give_up_report(),
+                    }
+                }
+                // The engine may have ended; then there is no other window.
+                Effect::SetWindow(span) => {
+                    let _ = self.sources.control.send(Control::SetWindow(span));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub fn page(&self, function: FunctionId) -> Result<PageAnswer, Trouble> {
+        let ask = self.ask::<_, PageAnswer>(function)?;
+        PageAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
+    }
+
+    pub fn tree(&self, wanted: TreeWanted) -> Result<TreeAnswer, Trouble> {
+        let ask = self.ask::<_, TreeAnswer>(wanted)?;
+        TreeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
+    }
+
+    pub fn time(&self) -> Result<TimeAnswer, Trouble> {
+        let wanted = TimeWanted {
+            rows: 1,
+            function: None,
+        };
+        let ask = self.ask::<_, TimeAnswer>(wanted)?;
+        TimeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
+    }
+
+    pub fn code(&mut self, function: FunctionId) -> Result<CodeAnswer, Trouble> {
+        let wanted = CodeWanted {
+            function,
+            is_recorded: self.app.shown.recording.is_some(),
+            visit: self.app.shown.generation,
+        };
+        let ask = self.ask::<_, CodeAnswer>(wanted)?;
+        let library = &mut *self.sources.library;
+        let answer = CodeAnswer::new(ask, library, &self.cancel);
+        answer.ok_or(Trouble::Stopped)
+    }
+
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn ask<W: Clone + Eq, A>(&self, what: W) -> Result<Ask<W>, Trouble> {
+        let asked = Desk::<W, A>::default().ask(&self.app.shown, what);
+        asked.ok_or_else(|| Trouble::say("no samples have come yet"))
+    }
+}
+
+fn is_running(app: &App) -> bool {
+    let target = &app.shown.target;
+    matches!(target, TargetState::Starting | TargetState::Running)
+}

@@ -1,0 +1,142 @@
+//! What is known about the numbers, and about the dialog itself.
+
+use super::answer::{Answer, Target, Trouble};
+use super::command::{self, COMMANDS};
+use super::dialog::{Dialog, count, nothing, sentence};
+use crate::app::App;
+use crate::cli::values;
+use crate::screen::health::{Topic, findings};
+use crate::snapshot::{Span, TargetState};
+use crate::view::{detail, health as health_view, state_line, units};
+use std::time::Duration;
+
+/// Lines of a command's output.
+const LINES: usize = 20;
+
+pub fn explain(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let number = words.parse();
+    let number = number.map_err(|_| Trouble::usage("which row? give its number"))?;
+    sentence(dialog.row(number)?.explain.clone())
+}
+
+pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    nothing(words)?;
+    let mut answer = Answer::default();
+    for finding in findings(&dialog.session.app.shown) {
+        match finding.topic {
+            Topic::Heading(title) => answer.say(title),
+            _ => {
+                let words = health_view::entry(&finding);
+                let words: Vec<&str> = words.split_whitespace().collect();
+                answer.row(Target::Words, &words.join(" "), finding.explain);
+            }
+        }
+    }
+    Ok(answer)
+}
+
+pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    nothing(words)?;
+    let app = &dialog.session.app;
+    let (shown, host) = (&app.shown, &app.shown.host);
+    let mut answer = Answer::of(format!("proftop {}", env!("CARGO_PKG_VERSION")));
+    if host.cpus > 0 {
+        answer.say(format!(
+            "host {}, Linux {} {}, {}",
+            host.name,
+            host.kernel,
+            host.arch,
+            units::counted(host.cpus.into(), "CPU")
+        ));
+    }
+    let rate = match shown.rate_hz {
+        0 => String::new(),
+        rate => format!(", {rate} samples a second and busy CPU"),
+    };
+    answer.say(match &shown.recording {
+        Some(recording) => format!("recording {}, {}{rate}", recording.name, time(app)),
+        None => format!("sampling {} for {}{rate}", shown.scope, time(app)),
+    });
+    let column = app.views.functions.column();
+    answer.say(format!("functions are in the order of {}", column.words()));
+    match &app.state {
+        Some(state) => answer.say(state_line::sentence(app, state)),
+        None => answer.say(match shown.target {
+            TargetState::Starting => "starting",
+            _ => "all is well",
+        }),
+    }
+    if app.knobs.baseline.is_some() {
+        answer.say("there is a baseline: diff compares with it");
+    }
+    Ok(answer)
+}
+
+fn time(app: &App) -> String {
+    units::clock(app.shown.elapsed)
+}
+
+/// Until the window is full, a file is read, or so long.
+pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let limit = match words {
+        "" => None,
+        _ => Some(values::keep(words).map_err(Trouble::Usage)?),
+    };
+    let is_full = |app: &App| {
+        let wanted = match app.shown.window {
+            Span::Seconds(seconds) => Duration::from_secs(seconds.into()),
+            Span::All => Duration::ZERO,
+        };
+        let is_running = app.shown.target == TargetState::Running;
+        let is_starting = app.shown.target == TargetState::Starting;
+        !is_starting
+            && (!is_running || app.shown.elapsed >= wanted && app.shown.recording.is_none())
+    };
+    let session = &mut dialog.session;
+    match limit {
+        None => session.wait(Duration::MAX, is_full),
+        Some(limit) => session.wait(limit, |_| false),
+    }
+    match session.is_stopped() {
+        true => Err(Trouble::Stopped),
+        false => sentence("waited"),
+    }
+}
+
+pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let count = count(words, LINES)?;
+    let lines = &dialog.session.app.shown.command_output;
+    if lines.is_empty() {
+        return sentence("no command was started, or it printed nothing so far");
+    }
+    let mut answer = Answer::default();
+    for line in &lines[lines.len().saturating_sub(count)..] {
+        answer.say(format!("| {line}"));
+    }
+    Ok(answer)
+}
+
+pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if !words.is_empty() {
+        let command = command::named(words)?;
+        let short = match command.short {
+            "" => String::new(),
+            short => format!(" (short: {short})"),
+        };
+        return sentence(format!("{}{short}: {}", command.usage(), command.help));
+    }
+    let mut answer = Answer::default();
+    for command in COMMANDS {
+        answer.say(format!("{}: {}", command.usage(), command.help));
+    }
+    for line in detail::wrap(command::WORDS, 78) {
+        answer.say(line);
+    }
+    Ok(answer)
+}
+
+pub fn quit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    nothing(words)?;
+    dialog.is_over = true;
+    Ok(Answer::default())
+}

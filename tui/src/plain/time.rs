@@ -1,0 +1,223 @@
+//! When samples were taken, in numbers, and what was different then.
+
+use super::answer::{Answer, Target, Trouble};
+use super::dialog::Dialog;
+use super::lists::{changes, side};
+use crate::calendar;
+use crate::cli::values;
+use crate::screen::View;
+use crate::screen::time::{SECOND_NS, TimeAnswer};
+use crate::view::units;
+use profile::diff::Diff;
+use profile::{Query, TimeRange};
+
+/// Stretches that the time is told in.
+const ROWS: usize = 12;
+/// How long each may be, in seconds.
+const STEPS: [usize; 15] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400,
+];
+const CHANGES: usize = 8;
+const DAY: u64 = 24 * 3_600;
+
+pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if let Some(why) = View::Time.lacking(&dialog.session.app.shown) {
+        return Err(Trouble::say(why));
+    }
+    match words {
+        "" => trend(dialog),
+        _ => different(dialog, words),
+    }
+}
+
+fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
+    let found = dialog.session.time()?;
+    let seconds = seconds(&found);
+    let total: u64 = seconds.iter().sum();
+    let (Some(most), Some(least)) = (extreme(&seconds, true), extreme(&seconds, false)) else {
+        return Ok(Answer::of("no samples in all that is kept"));
+    };
+    let first = found.all.first_second;
+    let clock = |at: usize| clock(&found, (first + at as u64) * SECOND_NS);
+    let cpus = |samples, seconds: usize| cpus(dialog, samples, seconds);
+    let mut answer = Answer::of(format!(
+        "all that is kept: {} in {}, {} to {} UTC{}",
+        units::counted(total, "sample"),
+        units::counted(seconds.len() as u64, "second"),
+        clock(0),
+        clock(seconds.len()),
+        cpus(total, seconds.len())
+    ));
+    answer.say(format!(
+        "most: {} at {}; least: {} at {}",
+        units::count(seconds[most]),
+        clock(most),
+        units::count(seconds[least]),
+        clock(least)
+    ));
+    let step = STEPS
+        .iter()
+        .find(|step| seconds.len().div_ceil(**step) <= ROWS);
+    let step = step.copied().unwrap_or(seconds.len().div_ceil(ROWS));
+    for (at, stretch) in seconds.chunks(step).enumerate() {
+        let samples = stretch.iter().sum();
+        let from = at * step;
+        let text = format!(
+            "{}  {} in {} s{}",
+            clock(from),
+            units::counted(samples, "sample"),
+            stretch.len(),
+            cpus(samples, stretch.len())
+        );
+        let start_ns = (first + from as u64) * SECOND_NS;
+        let target = Target::Time(start_ns, start_ns + stretch.len() as u64 * SECOND_NS);
+        let why = "samples of that time within scope and filter, whatever the window is";
+        answer.row(target, &text, why);
+    }
+    answer.say("time ROW, or time CLOCK: what was different then; window ROW: only that");
+    Ok(answer)
+}
+
+/// Samples second by second. The last one has only begun.
+fn seconds(found: &TimeAnswer) -> Vec<u64> {
+    let map = &found.all;
+    (0..map.columns()).map(|at| map.cell(at, 0)).collect()
+}
+
+fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
+    let whole = match seconds.len() {
+        // Parts of a second are not quiet ones.
+        3.. => 1..seconds.len() - 1,
+        all => 0..all,
+    };
+    let key = |at: &usize| seconds[*at];
+    match is_most {
+        true => whole.max_by_key(key),
+        false => whole.min_by_key(key),
+    }
+}
+
+/// `, 0.75 CPU`, where that can be told.
+fn cpus(dialog: &Dialog, samples: u64, seconds: usize) -> String {
+    let rate = dialog.session.app.shown.rate_hz;
+    let cpus = units::cpus(samples, rate, seconds as f64);
+    cpus.map_or_else(String::new, |cpus| format!(", {cpus:.2} CPU"))
+}
+
+/// `14:02:40`
+fn clock(found: &TimeAnswer, ns: u64) -> String {
+    let seconds = unix_seconds(found, ns);
+    calendar::words(seconds)[11..19].to_owned()
+}
+
+fn unix_seconds(found: &TimeAnswer, ns: u64) -> u64 {
+    let ms = (ns / 1_000_000).saturating_add_signed(found.epoch_unix_ms);
+    ms / 1_000
+}
+
+/// The stretch that `14:02:40`, `14:02:40 5s` or a row is.
+pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
+    if let Ok(number) = words.parse() {
+        return match dialog.row(number)?.target {
+            Target::Time(start, end) => Ok((start, end)),
+            _ => Err(Trouble::say(format!("row {number} is no time"))),
+        };
+    }
+    let (clock_word, length) = words.split_once(' ').unwrap_or((words, ""));
+    let wanted = read_clock(clock_word)
+        .ok_or_else(|| Trouble::usage(format!("'{clock_word}' is no time of day as 14:02:40")))?;
+    let length = match length.trim() {
+        "" => 1,
+        length => values::window(length).map_err(Trouble::Usage)?.as_secs(),
+    };
+    let found = dialog.session.time()?;
+    let (first, count) = (found.all.first_second, found.all.columns() as u64);
+    let is_it = |second: &u64| unix_seconds(&found, second * SECOND_NS) % DAY == wanted;
+    let second = (first..first + count).rev().find(is_it).ok_or_else(|| {
+        Trouble::say(format!(
+            "{clock_word} is not in what is kept: that is {} to {} UTC",
+            clock(&found, first * SECOND_NS),
+            clock(&found, (first + count) * SECOND_NS)
+        ))
+    })?;
+    let start = second * SECOND_NS;
+    Ok((
+        start,
+        start.saturating_add(length.saturating_mul(SECOND_NS)),
+    ))
+}
+
+/// The second of the day.
+fn read_clock(word: &str) -> Option<u64> {
+    let parts: Vec<&str> = word.split(':').collect();
+    let number = |text: &str, below: u64| text.parse().ok().filter(|number| *number < below);
+    let (hour, minute) = match parts[..] {
+        [hour, minute] | [hour, minute, _] => (number(hour, 24)?, number(minute, 60)?),
+        _ => return None,
+    };
+    let second = parts.get(2).map_or(Some(0), |second| number(second, 60))?;
+    Some(hour * 3_600 + minute * 60 + second)
+}
+
+fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
+    let (start, end) = stretch(dialog, words)?;
+    let found = dialog.session.time()?;
+    let map = &found.all;
+    let first = map.first_second * SECOND_NS;
+    let last = first + map.columns() as u64 * SECOND_NS;
+    // Of before and after what there is more of.
+    let (before, after) = (start.saturating_sub(first), last.saturating_sub(end));
+    let (rest, side_name) = match before >= after {
+        true => ((first, start), "before"),
+        false => ((end, last), "after"),
+    };
+    if rest.1 <= rest.0 {
+        return Err(Trouble::say("that is all the time there is to compare"));
+    }
+    let shown = &dialog.session.app.shown;
+    let view = shown.view.as_ref();
+    let view = view.ok_or_else(|| Trouble::say("no samples have come yet"))?;
+    let select = |(start, end): (u64, u64)| {
+        let query = Query {
+            window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
+            ..shown.query.clone()
+        };
+        let selected = view.select(&query, dialog.session.cancel());
+        selected.map_err(|_| Trouble::Stopped)
+    };
+    let mut diff = Diff::new(&select(rest)?, &select((start, end))?);
+    diff.sort_by_time();
+    let mut answer = Answer::of(format!(
+        "{} to {} UTC: {}; against {side_name} that: {}",
+        clock(&found, start),
+        clock(&found, end),
+        side(&diff.b),
+        side(&diff.a)
+    ));
+    changes(dialog, &diff, CHANGES, &mut answer);
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day() {
+        assert_eq!(read_clock("14:02:40"), Some(50_560));
+        assert_eq!(read_clock("00:01"), Some(60));
+        for bad in [
+            "", "14", "24:00:00", "1:60", "1:2:60", "a:b", "1:2:3:4", "-1:2",
+        ] {
+            assert_eq!(read_clock(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_second_are_parts() {
+        assert_eq!(extreme(&[1, 7, 5, 9, 0], true), Some(3));
+        assert_eq!(extreme(&[1, 7, 5, 9, 0], false), Some(2));
+        assert_eq!(extreme(&[4], true), Some(0));
+        assert_eq!(extreme(&[], true), None);
+    }
+}

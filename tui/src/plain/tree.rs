@@ -1,0 +1,223 @@
+//! The call tree as rows, each with its level: indentation cannot be heard.
+
+use super::answer::{Answer, Target, Trouble};
+use super::dialog::Dialog;
+use crate::screen::tree::{TreeAnswer, TreeWanted};
+use crate::view::units;
+use profile::Role;
+use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
+
+const LEVELS: u32 = 6;
+const LEVELS_MAX: u32 = 200;
+/// Below that share of all samples, in percent, rows are summed up.
+const SHARE_MIN: f64 = 1.0;
+const ROWS_MAX: usize = 60;
+
+/// What was typed.
+#[derive(Default)]
+struct Wanted {
+    direction: Direction,
+    levels: Option<u32>,
+    /// A row, or a name.
+    from: String,
+}
+
+pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let wanted = Wanted::read(words)?;
+    let levels = wanted.levels.unwrap_or(LEVELS);
+    let place = place(dialog, &wanted)?;
+    let (direction, path, look_for) = match place {
+        Some(Target::Node {
+            direction, path, ..
+        }) => (direction, path, None),
+        Some(target) => (wanted.direction, Vec::new(), target.function()),
+        None => (wanted.direction, Vec::new(), None),
+    };
+    let answer = dialog.session.tree(TreeWanted {
+        direction,
+        group_by: GroupBy::None,
+        look_for,
+    })?;
+    let path = answer.found.clone().unwrap_or(path);
+    let Some(start) = answer.trees.now.find(&path) else {
+        return Err(Trouble::say("that place has no samples any more"));
+    };
+    let report = &dialog.session.app.shown.report;
+    let total = look_for.and_then(|id| report.find_function(id));
+    let total = total.map(|at| report.functions[at].total_samples);
+    let mut printer = Printer {
+        tree: &answer.trees.now,
+        answer: Answer::of(head(&answer, &start, path.len(), total)),
+        samples: answer.trees.now.root().samples,
+        levels,
+        path,
+    };
+    printer.children(&start, 1);
+    Ok(printer.answer)
+}
+
+impl Wanted {
+    fn read(words: &str) -> Result<Self, Trouble> {
+        let mut wanted = Wanted::default();
+        let mut words = words.split_whitespace().peekable();
+        if words.next_if_eq(&"up").is_some() {
+            wanted.direction = Direction::BottomUp;
+        }
+        let mut from: Vec<&str> = Vec::new();
+        while let Some(word) = words.next() {
+            if word != "depth" {
+                from.push(word);
+                continue;
+            }
+            let levels = words.next().and_then(|word| word.parse().ok());
+            match levels.filter(|levels| (1..=LEVELS_MAX).contains(levels)) {
+                Some(levels) => wanted.levels = Some(levels),
+                None => {
+                    let what = format!("depth is a number from 1 to {LEVELS_MAX}");
+                    return Err(Trouble::usage(what));
+                }
+            }
+        }
+        wanted.from = from.join(" ");
+        Ok(wanted)
+    }
+}
+
+/// Where it begins, if that is not the root.
+fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble> {
+    if wanted.from.is_empty() {
+        return Ok(None);
+    }
+    if let Ok(number) = wanted.from.parse() {
+        let target = dialog.row(number)?.target.clone();
+        let is_up = wanted.direction == Direction::BottomUp;
+        // The other way round it is the function that counts, not its place.
+        if matches!(&target, Target::Node { direction, .. } if !is_up || *direction == wanted.direction)
+        {
+            return Ok(Some(target));
+        }
+    }
+    let function = dialog.function(&wanted.from)?;
+    Ok(Some(Target::Function(function)))
+}
+
+/// `total`: of a function, of which this is only the place with most samples.
+fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> String {
+    let tree = &answer.trees.now;
+    let what = match tree.direction() {
+        Direction::TopDown => "callees under their callers",
+        Direction::BottomUp => "callers under what was on top",
+    };
+    let name = tree.name(start.kind);
+    let samples = units::counted(start.samples, "sample");
+    let frames = units::counted(depth as u64, "frame");
+    match total {
+        _ if depth == 0 => format!("call tree, {what}"),
+        None => format!("below {name}, {frames} down, {samples}, {what}"),
+        Some(total) => format!(
+            "below {name} where it is most often, {frames} down: {samples} of its {}, {what}",
+            units::count(total)
+        ),
+    }
+}
+
+struct Printer<'a> {
+    tree: &'a CallTree,
+    answer: Answer,
+    samples: u64,
+    levels: u32,
+    path: Vec<NodeKind>,
+}
+
+impl Printer<'_> {
+    fn children(&mut self, node: &Node, level: u32) {
+        let children = self.tree.children(node);
+        let large = |child: &Node| profile::percent(child.samples, self.samples) >= SHARE_MIN;
+        let shown = children.partition_point(large);
+        for child in &children[..shown] {
+            if self.answer.rows.len() >= ROWS_MAX {
+                break;
+            }
+            let depth = self.path.len();
+            let end = self.follow_chain(child);
+            self.line(child, &end, self.path.len() - depth, level);
+            if level < self.levels {
+                self.children(&end, level + 1);
+            }
+            self.path.truncate(depth);
+        }
+        let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
+        if rest > 0 && self.answer.rows.len() < ROWS_MAX {
+            let share = units::percent(rest, self.samples);
+            let count = children.len() - shown;
+            let indent = "  ".repeat(level.min(20) as usize);
+            let text = format!("level {level}{indent}{share}% in {count} more, each below 1%");
+            self.answer.bare_row(&text);
+        }
+        if level == 1 && self.answer.rows.len() >= ROWS_MAX {
+            let text = format!("cut after {ROWS_MAX} rows: tree ROW goes on below one of them");
+            self.answer.bare_row(&text);
+        }
+    }
+
+    /// Goes on while each only calls one other: that is one row. Its end.
+    fn follow_chain(&mut self, node: &Node) -> Node {
+        let mut end = *node;
+        self.path.push(end.kind);
+        while end.own == 0
+            && let [only] = self.tree.children(&end)[..]
+        {
+            end = only;
+            self.path.push(end.kind);
+        }
+        end
+    }
+
+    /// A chain of so many frames.
+    fn line(&mut self, first: &Node, node: &Node, frames: usize, level: u32) {
+        let (name, module, function) = match node.kind {
+            NodeKind::Function { id, .. } => {
+                let function = self.tree.function(id);
+                let is_one = function.role == Role::Function;
+                (function.name, function.module, is_one.then_some(id))
+            }
+            kind => (self.tree.name(kind), "".into(), None),
+        };
+        let name = match frames {
+            0 | 1 => name.to_string(),
+            2 => format!("{} > {name}", self.tree.name(first.kind)),
+            _ => {
+                let first = self.tree.name(first.kind);
+                format!(
+                    "{first} > {} > {name}",
+                    units::counted(frames as u64 - 2, "frame")
+                )
+            }
+        };
+        let percent = |samples| units::percent(samples, self.samples);
+        // Deeper, blanks would push the name out of sight.
+        let indent = "  ".repeat(level.min(20) as usize);
+        let is_last = level == self.levels && self.tree.has_children(node);
+        let text = format!(
+            "level {level}{indent}{}% total, {}% self  {name}  {module}{}",
+            percent(node.samples),
+            percent(node.own),
+            if is_last { "  and more below" } else { "" }
+        );
+        let why = format!(
+            "{}% = {} of {} have this path of {}; {} of them end here; 95% band {} pp",
+            percent(node.samples),
+            units::count(node.samples),
+            units::counted(self.samples, "sample"),
+            units::counted(u64::from(node.depth), "frame"),
+            units::count(node.own),
+            units::band_text(node.samples, self.samples)
+        );
+        let target = Target::Node {
+            direction: self.tree.direction(),
+            path: self.path.clone(),
+            function,
+        };
+        self.answer.row(target, text.trim_end(), why);
+    }
+}
