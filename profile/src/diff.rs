@@ -7,6 +7,10 @@
 //! called *sure* is corrected by Benjamini and Hochberg: of all that is called
 //! so, one in twenty is expected to be chance.
 
+mod apart;
+
+pub use apart::{Apart, apart};
+
 use crate::{FunctionRow, RowName, Selection};
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,10 +1,14 @@
-//! Two trees side by side.
+//! Two trees side by side, and a part beside the rest.
 
 mod common;
 
 use common::{given, select, store};
+use profile::diff::apart;
 use profile::query::{CallTree, Direction, GroupBy, Pair};
-use profile::{Cancel, Selection};
+use profile::{
+    Cancel, Ending, Frame, FrameKind, ModuleId, NameState, NewSample, ProcessId, Query, Selection,
+    Store, TimeRange, View,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -70,4 +74,61 @@ proptest! {
             }
         }
     }
+}
+
+/// Ten seconds of `usual`, and in one of them `odd` a fifth of the time.
+fn seconds() -> View {
+    let mut store = Store::new(common::limits());
+    store.add_module(ModuleId(1), "app", "/app");
+    for second in 0..10u64 {
+        for tick in 0..100 {
+            let address = if second == 4 && tick % 5 == 0 { 2 } else { 1 };
+            assert!(store.add_sample(NewSample {
+                time_ns: second * 1_000_000_000 + tick * 10_000_000,
+                cpu: 0,
+                process: ProcessId(1),
+                tid: 1,
+                comm: "app",
+                frames: &[Frame {
+                    module: ModuleId(1),
+                    address,
+                    kind: FrameKind::User
+                }],
+                kernel_frames: 0,
+                ending: Ending::Root,
+                weight: 1,
+            }));
+        }
+    }
+    for id in store.frames_to_name(usize::MAX) {
+        let name = ["", "usual", "odd"][store.frame(id).expect("asked for").address as usize];
+        store.set_name(id, NameState::Named(name.into()));
+    }
+    store.view()
+}
+
+#[test]
+fn what_a_second_has_of_its_own_is_told() {
+    let view = seconds();
+    let select = |window| {
+        let query = Query {
+            window,
+            ..Query::default()
+        };
+        view.select(&query, &Cancel::new()).expect("not cancelled")
+    };
+    let all = select(TimeRange::ALL);
+    let second = |at: u64| {
+        select(TimeRange::between(
+            at * 1_000_000_000 - 1,
+            (at + 1) * 1_000_000_000 - 1,
+        ))
+    };
+    let told: Vec<(String, i64)> = apart(&second(4), &all)
+        .iter()
+        .map(|each| (each.name.to_string(), each.points as i64))
+        .collect();
+    assert_eq!(told, [("odd".into(), 20), ("usual".into(), -20)]);
+    assert_eq!(apart(&second(6), &all).len(), 0, "nothing that is sure");
+    assert_eq!(apart(&all, &all).len(), 0, "there is no rest");
 }

@@ -63,6 +63,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
         Action::Layout => app.views.code.next_layout(),
+        Action::Group => app.group(),
         Action::Syntax => app.next_syntax(),
         Action::HotNext => app.go_hot(true),
         Action::HotPrevious => app.go_hot(false),

@@ -19,6 +19,7 @@ pub fn point(app: &mut App, event: MouseEvent) {
         MouseEventKind::ScrollUp => app.go(Motion::Up(WHEEL_LINES)),
         MouseEventKind::ScrollDown => app.go(Motion::Down(WHEEL_LINES)),
         MouseEventKind::Down(MouseButton::Left) => click(app, event.column, event.row),
+        MouseEventKind::Drag(MouseButton::Left) => drag(app, event.column, event.row),
         _ => return,
     }
     app.calm.key_at = Some(app.now);
@@ -35,6 +36,18 @@ fn click(app: &mut App, column: u16, row: u16) {
         }
     } else if (geometry.body..geometry.body + geometry.body_height).contains(&row) {
         app.select_at(column, usize::from(row - geometry.body));
+    }
+}
+
+/// A stretch of time; nothing elsewhere.
+fn drag(app: &mut App, column: u16, row: u16) {
+    let Some(geometry) = app.geometry() else {
+        return;
+    };
+    let body = geometry.body..geometry.body + geometry.body_height;
+    if app.view == View::Time && body.contains(&row) {
+        let line = usize::from(row - geometry.body);
+        app.views.time.drag_to(column, line);
     }
 }
 

@@ -22,6 +22,15 @@ impl App {
         self.views.tree.fold(action);
     }
 
+    /// By process, by thread, or all together.
+    pub(super) fn group(&mut self) {
+        match self.view {
+            View::Tree => self.views.tree.group(),
+            View::Flame => self.views.flame.group(),
+            _ => {}
+        }
+    }
+
     pub(super) fn select_same_name(&mut self) {
         if let Some((position, count)) = self.views.flame.select_same() {
             self.detail = Detail::Notice(Notice::SameName { position, count });

@@ -20,7 +20,7 @@ use colors::Colors;
 use layout::{Layout, Way};
 use profile::FunctionId;
 use profile::diff::Sides;
-use profile::query::{CallTree, Direction, NodeKind};
+use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -282,11 +282,27 @@ impl Flame {
 
     /// The other way round; what was selected is looked for there.
     pub fn invert(&mut self) {
-        self.desk.look_for = self.held_function();
         self.desk.wanted = match self.desk.wanted {
             Direction::TopDown => Direction::BottomUp,
             Direction::BottomUp => Direction::TopDown,
         };
+        self.start_anew();
+    }
+
+    /// Another row between the root and the functions, or none.
+    pub fn group(&mut self) {
+        self.desk.group_next();
+        self.start_anew();
+    }
+
+    /// What is between the root and the functions on the screen.
+    pub fn groups(&self) -> GroupBy {
+        self.desk.groups()
+    }
+
+    /// The next tree has other ways.
+    fn start_anew(&mut self) {
+        self.desk.look_for = self.held_function();
         self.zoom.clear();
         self.outside.clear();
         self.trail.clear();

@@ -10,6 +10,7 @@ use super::motion::Motion;
 use super::question::{Ask, Desk};
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
+use profile::diff::Apart;
 use std::sync::Arc;
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -66,6 +67,7 @@ impl Time {
         let wanted = TimeWanted {
             rows: self.rows,
             function: self.function,
+            stretch: self.mark.and_then(|_| self.stretch()),
         };
         self.desk.ask(snapshot, wanted)
     }
@@ -138,6 +140,21 @@ impl Time {
     pub fn marked(&self) -> Option<(Spot, Spot)> {
         let (mark, here) = (self.mark?, self.selected()?);
         Some((mark.min(here), mark.max(here)))
+    }
+
+    /// What is different in the marked stretch; nothing before that is known.
+    pub fn apart(&self) -> Option<&[Apart]> {
+        let answer = self.answer()?;
+        let is_it = self.mark.is_some() && answer.key.what.stretch == self.stretch();
+        answer.apart.as_deref().filter(|_| is_it)
+    }
+
+    /// A stretch that begins where the mouse was pressed and ends where it is.
+    pub fn drag_to(&mut self, column: u16, line: usize) {
+        if self.mark.is_none() {
+            self.set_mark();
+        }
+        self.select_cell(column, line);
     }
 
     pub fn set_mark(&mut self) {

@@ -17,7 +17,7 @@ use super::find::{self, Find};
 use super::motion::Motion;
 use super::question::Ask;
 use crate::snapshot::Snapshot;
-use profile::query::Direction;
+use profile::query::{Direction, GroupBy};
 use profile::{FrameId, Function};
 use side::Side;
 use std::sync::Arc;
@@ -137,6 +137,20 @@ impl Tree {
         let held = self.side().held_function();
         self.desk.look_for = held.filter(|_| there.held_function() != held);
         self.desk.wanted = other;
+    }
+
+    /// Another level between the root and the functions, or none; what was
+    /// selected is looked for there.
+    pub fn group(&mut self) {
+        self.desk.look_for = self.side().held_function();
+        self.desk.group_next();
+        self.top_down.start_anew();
+        self.bottom_up.start_anew();
+    }
+
+    /// What is between the root and the functions on the screen.
+    pub fn groups(&self) -> GroupBy {
+        self.desk.groups()
     }
 
     /// Finds a function in the next tree. What never was on top of a stack is

@@ -126,7 +126,7 @@ fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
     if !flame.is_zoomed() {
-        let text = words::title(flame.direction());
+        let text = words::title(flame);
         buffer.set_stringn(area.x + 1, area.y, text, room - 1, theme.heads());
         return;
     }

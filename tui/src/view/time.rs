@@ -195,7 +195,9 @@ impl Painter<'_> {
         let total = self.sums(&self.answer.all);
         let most = total.iter().copied().max().unwrap_or(0);
         line(0, "total", &trend::blocks(&total, most), self.theme.trend());
-        if let Some((own, _)) = &self.answer.own {
+        if let Some(apart) = words::apart(self.time, room) {
+            line(1, "mark", &apart, Style::new());
+        } else if let Some((own, _)) = &self.answer.own {
             let own = trend::blocks(&self.sums(own), most);
             line(1, "#", &own, self.theme.trend());
         }

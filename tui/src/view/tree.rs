@@ -10,7 +10,7 @@ use crate::screen::geometry::WIDTH_WIDE;
 use crate::screen::knobs::Unit;
 use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use profile::diff::Sides;
-use profile::query::{Direction, NodeKind};
+use profile::query::{Direction, GroupBy, NodeKind};
 use profile::{Function, Role, RowName};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -81,6 +81,17 @@ struct Layout {
     sides: Option<Sides>,
 }
 
+fn title(direction: Direction, group_by: GroupBy) -> &'static str {
+    match (direction, group_by) {
+        (Direction::TopDown, GroupBy::None) => "TOP-DOWN: callees under their caller",
+        (Direction::TopDown, GroupBy::Process) => "TOP-DOWN by process: callees under caller",
+        (Direction::TopDown, _) => "TOP-DOWN by thread: callees under caller",
+        (Direction::BottomUp, GroupBy::None) => "BOTTOM-UP: callers under their callee",
+        (Direction::BottomUp, GroupBy::Process) => "BOTTOM-UP by process: callers under callee",
+        (Direction::BottomUp, _) => "BOTTOM-UP by thread: callers under callee",
+    }
+}
+
 /// The columns of a comparison.
 fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
@@ -102,16 +113,13 @@ impl Layout {
         let is_wide = width >= WIDTH_WIDE;
         let tree = &app.views.tree;
         let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
-        let (first, second, title) = match tree.direction() {
-            Direction::TopDown if !is_percent => {
-                ("TOTAL", "SELF", "TOP-DOWN: callees under their caller")
-            }
-            Direction::BottomUp if !is_percent => {
-                ("SELF", "PAR%", "BOTTOM-UP: callers under their callee")
-            }
-            Direction::TopDown => ("TOTAL%", "SELF%", "TOP-DOWN: callees under their caller"),
-            Direction::BottomUp => ("SELF%", "PAR%", "BOTTOM-UP: callers under their callee"),
+        let (first, second) = match (tree.direction(), is_percent) {
+            (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
+            (Direction::TopDown, false) => ("TOTAL", "SELF"),
+            (Direction::BottomUp, true) => ("SELF%", "PAR%"),
+            (Direction::BottomUp, false) => ("SELF", "PAR%"),
         };
+        let title = title(tree.direction(), tree.groups());
         let sides = tree.trees().and_then(Trees::sides).copied();
         let sign = if theme.is_ascii() { "+-" } else { "±" };
         let mut columns = match &sides {
@@ -412,13 +420,16 @@ pub fn explain(app: &App) -> Option<String> {
             units::counted(count as u64, "row")
         ),
         (What::Place(_), _) if row.depth > 0 => {
-            let callers = units::counted(u64::from(row.depth - 1), "caller");
+            let grouped = u32::from(tree.groups() != GroupBy::None);
+            let callers = u64::from((row.depth - 1).saturating_sub(grouped));
+            let callers = units::counted(callers, "caller");
             match tree.direction() {
+                _ if row.depth <= grouped => format!("{number}: all that were taken there"),
                 Direction::TopDown => format!(
                     "{number}, called by way of the {callers} above; {} of them on top of the stack",
                     units::count(row.own)
                 ),
-                Direction::BottomUp if row.depth == 1 => {
+                Direction::BottomUp if row.depth == 1 + grouped => {
                     format!("{number}, on top of the stack, whoever called it")
                 }
                 Direction::BottomUp => {

@@ -1,6 +1,7 @@
 //! What is found for the map of time.
 
 use crate::screen::question::{Ask, Key};
+use profile::diff::{Apart, apart};
 use profile::query::HeatMap;
 use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;
@@ -11,6 +12,9 @@ pub struct TimeWanted {
     pub rows: usize,
     /// Whose samples are counted a second time, by themselves.
     pub function: Option<FunctionId>,
+    /// A stretch to be held against the rest, in nanoseconds, from the first to
+    /// before the last.
+    pub stretch: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub struct TimeAnswer {
     pub all: HeatMap,
     /// The function's, if one was asked for, and its name.
     pub own: Option<(HeatMap, Arc<str>)>,
+    /// What is different in the stretch, if one was asked for.
+    pub apart: Option<Vec<Apart>>,
     /// The wall clock, in milliseconds, where that of the samples is 0.
     pub epoch_unix_ms: i64,
 }
@@ -32,13 +38,32 @@ impl TimeAnswer {
             window: TimeRange::ALL,
             ..ask.query().clone()
         };
-        let TimeWanted { rows, function } = ask.key.what;
+        let TimeWanted {
+            rows,
+            function,
+            stretch,
+        } = ask.key.what;
         let selection = ask.view.select(&query, cancel).ok()?;
         let own = function.map(|id| {
             let name = ask.view.function(ask.view.function_of(id)).name;
             (selection.heat(rows, Some(id)), name)
         });
+        let apart = match stretch {
+            Some((start_ns, end_ns)) => {
+                let query = Query {
+                    // A range begins after its start and ends with its end.
+                    window: TimeRange::between(
+                        start_ns.saturating_sub(1),
+                        end_ns.saturating_sub(1),
+                    ),
+                    ..query
+                };
+                Some(apart(&ask.view.select(&query, cancel).ok()?, &selection))
+            }
+            None => None,
+        };
         Some(TimeAnswer {
+            apart,
             all: selection.heat(rows, None),
             own,
             epoch_unix_ms: ask.view.info().epoch_unix_ms,

@@ -14,7 +14,7 @@ pub struct TreeDesk {
     /// What is wanted; the shown tree may not be there yet.
     pub wanted: Direction,
     /// What is between the root and the functions.
-    pub group_by: GroupBy,
+    group_by: GroupBy,
     /// To be found and selected in the next tree.
     pub look_for: Option<FunctionId>,
     desk: Desk<TreeWanted, TreeAnswer>,
@@ -37,6 +37,21 @@ impl TreeDesk {
     /// Of the tree on the screen.
     pub fn direction(&self) -> Direction {
         self.tree().map_or(self.wanted, CallTree::direction)
+    }
+
+    /// By process, by thread, all together.
+    pub fn group_next(&mut self) {
+        self.group_by = match self.group_by {
+            GroupBy::None | GroupBy::Comm => GroupBy::Process,
+            GroupBy::Process => GroupBy::Thread,
+            GroupBy::Thread => GroupBy::None,
+        };
+    }
+
+    /// Of the tree on the screen.
+    pub fn groups(&self) -> GroupBy {
+        self.shown()
+            .map_or(self.group_by, |shown| shown.key.what.group_by)
     }
 
     /// What has to be asked now.

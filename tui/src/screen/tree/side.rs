@@ -81,6 +81,13 @@ impl Side {
         }
     }
 
+    /// The next tree has other ways: its hot path is open, its top selected.
+    pub fn start_anew(&mut self) {
+        self.touched = false;
+        self.cursor.watch_top();
+        self.hot_end = None;
+    }
+
     /// The rows go with their tree; what is open and selected stays.
     pub fn release(&mut self) {
         self.rows = Vec::new();

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::screen::flame::{Bar, Flame, Gone};
 use crate::view::{difference, text, units};
 use profile::Role;
-use profile::query::{Direction, NodeKind};
+use profile::query::{Direction, GroupBy, NodeKind};
 
 /// What a long name gets at least.
 const NAME_MIN: usize = 24;
@@ -14,10 +14,21 @@ pub fn base(flame: &Flame) -> u64 {
     flame.tree().map_or(0, |tree| tree.root().samples)
 }
 
-pub fn title(direction: Direction) -> &'static str {
-    match direction {
+pub fn title(flame: &Flame) -> String {
+    let title = match flame.direction() {
         Direction::TopDown => "TOP-DOWN: callees below their caller",
         Direction::BottomUp => "BOTTOM-UP: callers below their callee",
+    };
+    format!("{title}{}", grouped(flame.groups()))
+}
+
+/// What is between the root and the functions.
+pub fn grouped(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::None => "",
+        GroupBy::Comm => ", by name of thread",
+        GroupBy::Process => ", by process",
+        GroupBy::Thread => ", by thread",
     }
 }
 
@@ -176,9 +187,14 @@ pub fn explain(app: &App) -> Option<String> {
             "{number}: here the stack's start is missing: {why}"
         ));
     }
-    let others = units::counted(u64::from(node.depth.saturating_sub(1)), "frame");
+    let grouped = u32::from(flame.groups() != GroupBy::None);
+    let others = u64::from(node.depth.saturating_sub(1 + grouped));
+    let others = units::counted(others, "frame");
     Some(match (node.depth, flame.direction()) {
         (0, _) => format!("{number}: all of them"),
+        _ if matches!(node.kind, NodeKind::Group(_)) => {
+            format!("{number}: all that were taken there")
+        }
         (_, Direction::TopDown) => format!(
             "{number}: stacks that begin with the {others} above it and then have it; {} end in it",
             units::count(node.own)

@@ -25,6 +25,29 @@ fn times_at_every_size() {
 }
 
 #[test]
+fn the_mouse_marks_and_what_is_different_is_said() {
+    use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+    let mut hand = time(120, 40);
+    let mut mouse = |kind, column| {
+        hand.event(Event::Mouse(MouseEvent {
+            kind,
+            column,
+            row: 8,
+            modifiers: KeyModifiers::NONE,
+        }));
+    };
+    mouse(MouseEventKind::Down(MouseButton::Left), 100);
+    mouse(MouseEventKind::Drag(MouseButton::Left), 108);
+    mouse(MouseEventKind::Drag(MouseButton::Left), 112);
+    let (from, to) = hand.app.views.time.marked().expect("a mark");
+    assert_eq!((from.row, to.row), (3, 3));
+    assert!(to.second - from.second > 4);
+    assert!(hand.app.views.time.apart().is_some());
+    let frame = hand.frame();
+    assert!(frame.contains("mark   in it"), "{frame}");
+}
+
+#[test]
 fn what_is_marked_becomes_the_window_of_every_view() {
     let mut hand = time(80, 24);
     let map = &hand.app.views.time.answer().expect("an answer").all;

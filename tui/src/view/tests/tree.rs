@@ -209,3 +209,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn by_process_and_by_thread() {
+    let mut hand = Hand::new(120, 40);
+    hand.show(tree_step(0)).wait(2_000);
+    hand.keys("2").wait(2_000);
+    let total = |hand: &Hand| hand.app.views.tree.side().rows()[0].samples;
+    let before = (total(&hand), hand.frame());
+    hand.keys("o").wait(2_000);
+    assert!(
+        hand.frame().contains("TOP-DOWN by process"),
+        "{}",
+        hand.frame()
+    );
+    let tree = &hand.app.views.tree;
+    let name = tree.name(&tree.side().rows()[1]);
+    assert_eq!(name.as_deref(), Some("postgres[4121]"));
+    assert_eq!(total(&hand), before.0);
+    hand.keys("jo").wait(2_000);
+    assert!(hand.frame().contains("postgres/4121"), "{}", hand.frame());
+    hand.keys("ji");
+    assert!(
+        hand.frame().contains("all that were taken there"),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("o").wait(2_000);
+    assert_eq!((total(&hand), hand.keys("g").frame()), before);
+    hand.keys("3o").wait(2_000);
+    assert!(
+        hand.frame().contains("|postgres[4121] "),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("I").wait(2_000);
+    assert!(
+        hand.frame()
+            .contains("BOTTOM-UP: callers below their callee, by process")
+    );
+}

@@ -45,6 +45,31 @@ pub fn detail(app: &App, width: usize) -> String {
     parts.join("   ")
 }
 
+/// `in it, against the rest: heap_hot_search_buffer +38.0, hash_search +21.0 pp`
+pub fn apart(time: &Time, width: usize) -> Option<String> {
+    time.marked()?;
+    let Some(apart) = time.apart() else {
+        return Some("in it, against the rest: counting…".into());
+    };
+    if apart.is_empty() {
+        return Some("in it nothing is surely different from the rest".into());
+    }
+    let mut line = String::from("in it, against the rest:");
+    for (at, each) in apart.iter().enumerate() {
+        let name = text::cut_middle(&each.name, 30).into_owned();
+        let more = format!(
+            "{} {name} {:+.1}",
+            if at > 0 { "," } else { "" },
+            each.points
+        );
+        if text::width(&line) + text::width(&more) + 3 > width {
+            break;
+        }
+        line += &more;
+    }
+    Some(line + " pp")
+}
+
 /// Samples from one cell to another, both included.
 fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
     let Some(map) = time.answer().map(|answer| &answer.all) else {
