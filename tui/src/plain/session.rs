@@ -152,6 +152,7 @@ impl Session {
         let wanted = TimeWanted {
             rows: 1,
             function: None,
+            stretch: None,
         };
         let ask = self.ask::<_, TimeAnswer>(wanted)?;
         TimeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
