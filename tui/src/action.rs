@@ -41,6 +41,8 @@ pub enum Action {
     Code,
     /// Source text, instructions, or both.
     Layout,
+    /// The page beside the functions, on, off.
+    Pane,
     /// What is between the root of a tree and its functions.
     Group,
     /// How instructions are written.

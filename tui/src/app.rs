@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// What views ask for, and when the answers are shown.
 mod answers;
+/// The page of the selected function beside the functions.
+mod beside;
 /// The code of functions.
 mod code;
 /// Keys, one mode at a time.
@@ -125,6 +127,8 @@ pub struct App {
     pub mouse: bool,
     /// Whoever looks at it does so from another machine.
     pub is_remote: bool,
+    /// The page of what is selected is wanted beside it.
+    has_pane: bool,
     /// Marked as ours among the processes.
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.
@@ -183,6 +187,7 @@ impl App {
             engine_window: window,
             mouse,
             is_remote: false,
+            has_pane: true,
             own_pid,
             behind: None,
             cut_shown: false,
@@ -350,6 +355,7 @@ impl App {
             View::Functions => {
                 self.views.functions.resize(height);
                 self.views.difference.resize(height);
+                self.settle_pane(height);
             }
             View::Tree => self.views.tree.resize(height),
             View::Page => self.views.page.resize(self.size.width, height),

@@ -178,6 +178,8 @@ impl View {
 pub struct Views {
     pub functions: table::Table<FunctionRow>,
     pub difference: difference::Difference,
+    /// Beside the functions.
+    pub beside: page::Page,
     pub tree: tree::Tree,
     pub flame: flame::Flame,
     pub page: page::Page,

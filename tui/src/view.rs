@@ -102,7 +102,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
         return None;
     }
     match app.view {
-        View::Functions => functions::head_at(geometry.width, theme, x),
+        View::Functions => functions::head_at(app.view_width(), theme, x),
         View::Processes => processes::head_at(app, geometry.width, theme, x),
         View::Threads => threads::head_at(app, geometry.width, theme, x),
         View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => None,
@@ -183,7 +183,21 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         return difference::render(app, diff, theme, frame, heads, body);
     }
     match app.view {
-        View::Functions => functions::render(app, theme, frame, heads, body),
+        View::Functions => {
+            let left = |area: Rect| Rect {
+                width: app.view_width(),
+                ..area
+            };
+            functions::render(app, theme, frame, left(heads), left(body));
+            if let Some(width) = app.pane() {
+                let right = |area: Rect| Rect {
+                    x: area.width - width,
+                    width,
+                    ..area
+                };
+                page::render_beside(app, theme, frame, right(heads), right(body));
+            }
+        }
         View::Tree => tree::render(app, theme, frame, heads, body),
         View::Flame => flame::render(app, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),

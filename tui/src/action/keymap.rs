@@ -57,6 +57,7 @@ fn defaults() -> Vec<Binding> {
     use Action::*;
     table! {
         "page"           Functions    Page                                => "enter",           "callers",    "its callers and callees";
+        "pane"           Functions    Pane                                => "|",               "",           "callers beside, on, off";
         "callers-tree"   Functions    Callers                             => "t",               "",           "its callers, as a tree";
         "follow"         Page         Follow                              => "enter",           "its page",   "the page of this one";
         "callers-tree"   Page         Callers                             => "t",               "tree",       "the callers as a tree";

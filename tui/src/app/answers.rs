@@ -4,6 +4,7 @@
 use super::{App, Effect};
 use crate::screen::View;
 use crate::screen::question::{Answer, Question};
+use std::sync::Arc;
 
 impl App {
     /// What the open view needs to follow the shown snapshot.
@@ -14,6 +15,9 @@ impl App {
             View::Page => Question::Page(self.views.page.question(&self.shown)?),
             View::Time => Question::Time(self.views.time.question(&self.shown)?),
             View::Code => Question::Code(self.views.code.question(&self.shown)?),
+            View::Functions if self.pane().is_some() => {
+                Question::Page(self.views.beside.question(&self.shown)?)
+            }
             View::Functions | View::Processes | View::Threads | View::Health => return None,
         };
         Some(Effect::Ask(question))
@@ -25,7 +29,11 @@ impl App {
             Answer::Report(answer) => return self.receive_report(&answer),
             Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
             Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
-            Answer::Page(answer) => self.views.page.receive(answer, is_calm),
+            // Each takes what it has asked for.
+            Answer::Page(answer) => {
+                self.views.page.receive(Arc::clone(&answer), is_calm)
+                    | self.views.beside.receive(answer, is_calm)
+            }
             Answer::Time(answer) => self.views.time.receive(answer, is_calm),
             Answer::Code(answer) => self.views.code.receive(answer, is_calm),
         };
@@ -44,7 +52,8 @@ impl App {
                 View::Page => self.views.page.take_waiting(),
                 View::Time => self.views.time.take_waiting(),
                 View::Code => self.views.code.take_waiting(),
-                View::Functions | View::Processes | View::Threads | View::Health => false,
+                View::Functions => self.views.beside.take_waiting(),
+                View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
             self.calm.sorted(self.now);
@@ -59,7 +68,8 @@ impl App {
             View::Page => self.views.page.release(),
             View::Time => self.views.time.release(),
             View::Code => self.views.code.release(),
-            View::Functions | View::Processes | View::Threads | View::Health => {}
+            View::Functions => self.views.beside.release(),
+            View::Processes | View::Threads | View::Health => {}
         }
     }
 }

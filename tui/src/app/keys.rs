@@ -64,6 +64,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Code => app.open_code(),
         Action::Layout => app.views.code.next_layout(),
         Action::Group => app.group(),
+        Action::Pane => app.toggle_pane(),
         Action::Syntax => app.next_syntax(),
         Action::HotNext => app.go_hot(true),
         Action::HotPrevious => app.go_hot(false),

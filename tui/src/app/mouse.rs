@@ -34,7 +34,9 @@ fn click(app: &mut App, column: u16, row: u16) {
         if let Some(view) = tab_at(app.view, geometry.width, column) {
             app.open(view);
         }
-    } else if (geometry.body..geometry.body + geometry.body_height).contains(&row) {
+    } else if column < app.view_width()
+        && (geometry.body..geometry.body + geometry.body_height).contains(&row)
+    {
         app.select_at(column, usize::from(row - geometry.body));
     }
 }

@@ -99,7 +99,7 @@ fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> S
         )),
     }
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    if functions::is_cut(function, app.size.width, theme) {
+    if functions::is_cut(function, app.view_width(), theme) {
         let room = width.saturating_sub(used(&parts));
         parts.push(text::cut_middle(&function.name, room).into_owned());
     }

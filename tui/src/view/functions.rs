@@ -18,6 +18,9 @@ use ratatui::style::Style;
 /// Narrower, the name needs the room more than the trend.
 pub const WIDTH_WITH_TREND: u16 = 72;
 
+/// Wider, there is room for the band and the samples as well.
+const WIDTH_WITH_COUNTS: u16 = 96;
+
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let scale = Scale::new(app, app.shown.report.samples);
     let layout = Layout::new(
@@ -69,6 +72,7 @@ struct Layout {
     name: usize,
     name_x: u16,
     has_trend: bool,
+    has_counts: bool,
     is_wide: bool,
     name_width: usize,
 }
@@ -82,14 +86,15 @@ impl Layout {
     fn new(width: u16, theme: &Theme, own: &'static str, total: &'static str) -> Self {
         use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
         let is_wide = width >= WIDTH_WIDE;
+        let has_counts = width >= WIDTH_WITH_COUNTS;
         let has_trend = width >= WIDTH_WITH_TREND;
         let mut columns = vec![Column::right(own, 6, Some(SelfSamples))];
-        if is_wide {
+        if has_counts {
             let sign = if theme.is_ascii() { "+-" } else { "±" };
             columns.push(Column::right(sign, 5, None));
         }
         columns.push(Column::right(total, 7, Some(TotalSamples)));
-        if is_wide {
+        if has_counts {
             columns.push(Column::right("SMP", 8, None));
         }
         if has_trend {
@@ -111,6 +116,7 @@ impl Layout {
             name,
             name_x,
             has_trend,
+            has_counts,
             is_wide,
             name_width: usize::from(room - module),
         }
@@ -133,12 +139,12 @@ impl Layout {
             share(function.self_samples)
         };
         let mut cells = vec![(own, plain)];
-        if self.is_wide {
+        if self.has_counts {
             let band = units::band_text(function.self_samples, report.samples);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
         }
         cells.push((share(function.total_samples), plain));
-        if self.is_wide {
+        if self.has_counts {
             cells.push((units::count(function.self_samples), plain));
         }
         if self.has_trend {

@@ -5,7 +5,7 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::{text, trend, units};
 use crate::app::App;
-use crate::screen::page::{PageAnswer, PageRow, SECONDS};
+use crate::screen::page::{Page, PageAnswer, PageRow, SECONDS};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -15,31 +15,35 @@ use ratatui::style::{Modifier, Style};
 pub mod words;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let layout = Layout::new(heads.width);
-    let none = ((), false);
-    table::render_heads(&layout.columns("CALLERS"), none, theme, frame, heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
-    let page = &app.views.page;
-    let answer = page.answer();
-    let Some((answer, found)) = answer.and_then(|a| Some((a, a.page.as_ref()?))) else {
-        let text = text::cut_end(&words::why_empty(app), usize::from(body.width - 2)).into_owned();
-        let buffer = frame.buffer_mut();
-        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
-        return;
-    };
     let painter = Painter {
         app,
+        page: &app.views.page,
         theme,
-        answer,
-        found,
-        layout,
+        layout: Layout::new(heads.width),
+        is_beside: false,
     };
-    let mut line = Rect { height: 1, ..body };
-    for (row, is_selected) in page.shown() {
-        painter.row(row, is_selected, frame, line);
-        line.y += 1;
+    painter.render(frame, heads, body);
+}
+
+/// As a pane, right of a line; nothing is selected there.
+pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let painter = Painter {
+        app,
+        page: &app.views.beside,
+        theme,
+        layout: Layout::new(heads.width),
+        is_beside: true,
+    };
+    painter.render(frame, heads, body);
+    for y in heads.y..body.bottom() {
+        let buffer = frame.buffer_mut();
+        buffer.set_string(heads.x - 1, y, "│", theme.dim());
     }
 }
+
+/// Narrower, the seconds need the room more than the words on their peak.
+const WIDTH_WITH_PEAK: u16 = 60;
 
 /// The columns of one width of terminal.
 struct Layout {
@@ -88,18 +92,53 @@ impl Layout {
 
 struct Painter<'a> {
     app: &'a App,
+    page: &'a Page,
     theme: &'a Theme,
-    answer: &'a PageAnswer,
-    found: &'a FunctionPage,
     layout: Layout,
+    /// Then nothing is selected here.
+    is_beside: bool,
 }
 
-impl Painter<'_> {
+impl<'a> Painter<'a> {
+    fn render(&self, frame: &mut Frame, heads: Rect, body: Rect) {
+        let columns = self.layout.columns("CALLERS");
+        table::render_heads(&columns, ((), false), self.theme, frame, heads);
+        if self.found().is_none() {
+            let back = if self.is_beside {
+                ""
+            } else {
+                "; Backspace: back"
+            };
+            let text = words::why_empty(self.app, self.page, back);
+            let room = usize::from(body.width - 2);
+            let text = text::cut_end(&text, room).into_owned();
+            let buffer = frame.buffer_mut();
+            buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+            return;
+        }
+        let mut line = Rect { height: 1, ..body };
+        for (row, is_selected) in self.page.shown() {
+            self.row(row, is_selected && !self.is_beside, frame, line);
+            line.y += 1;
+        }
+    }
+
+    fn found(&self) -> Option<(&'a PageAnswer, &'a FunctionPage)> {
+        let answer = self.page.answer()?;
+        Some((answer, answer.page.as_ref()?))
+    }
+
+    /// Samples with the function on the stack.
+    fn all(&self) -> u64 {
+        self.found()
+            .map_or(0, |(_, found)| found.function.total_samples)
+    }
+
     fn row(&self, row: &PageRow, is_selected: bool, frame: &mut Frame, line: Rect) {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
-                let name = words::neighbour(neighbour.kind, &self.app.views.page);
-                let style = match self.app.views.page.is_found(row) {
+                let name = words::neighbour(neighbour.kind, self.page);
+                let style = match self.page.is_found(row) {
                     true => self.theme.found(),
                     false => Style::new(),
                 };
@@ -147,7 +186,7 @@ impl Painter<'_> {
         line: Rect,
     ) {
         let plain = Style::new();
-        let all = self.found.function.total_samples;
+        let all = self.all();
         let is_gone = neighbour.samples == 0;
         let share = match is_gone {
             true => "gone".into(),
@@ -157,7 +196,7 @@ impl Painter<'_> {
         let mut cells = vec![(share, plain), (bar, self.theme.trend()), (name, style)];
         if self.layout.module > 0 {
             let function = match neighbour.kind {
-                NeighbourKind::Function(id) => self.app.views.page.named(id),
+                NeighbourKind::Function(id) => self.page.named(id),
                 _ => None,
             };
             cells.push(match function {
@@ -176,8 +215,11 @@ impl Painter<'_> {
     }
 
     fn function(&self, is_selected: bool, frame: &mut Frame, line: Rect) {
+        let Some((answer, found)) = self.found() else {
+            return;
+        };
         let buffer = frame.buffer_mut();
-        let text = words::title(self.answer, self.found, usize::from(line.width) - 2);
+        let text = words::title(answer, found, usize::from(line.width) - 2);
         let room = usize::from(line.width) - 1;
         let bold = Style::new().add_modifier(Modifier::BOLD);
         buffer.set_stringn(line.x + 1, line.y, text, room, bold);
@@ -189,11 +231,13 @@ impl Painter<'_> {
     }
 
     fn stack_head(&self, frame: &mut Frame, line: Rect) {
+        let Some((_, found)) = self.found() else {
+            return;
+        };
         let buffer = frame.buffer_mut();
         buffer.set_style(line, self.theme.heads());
-        let all = self.found.function.total_samples;
-        let share = units::percent(self.found.heaviest_samples, all);
-        let frames = units::counted(self.found.heaviest.len() as u64, "frame");
+        let share = units::percent(found.heaviest_samples, self.all());
+        let frames = units::counted(found.heaviest.len() as u64, "frame");
         let text = format!("{share:>6} HEAVIEST STACK   {frames}");
         buffer.set_stringn(
             line.x + 1,
@@ -202,6 +246,9 @@ impl Painter<'_> {
             usize::from(line.width) - 1,
             self.theme.heads(),
         );
+        if self.is_beside {
+            return;
+        }
         let copy = "Y: copy";
         buffer.set_string(
             line.right() - 1 - copy.len() as u16,
@@ -212,13 +259,17 @@ impl Painter<'_> {
     }
 
     fn seconds(&self, frame: &mut Frame, line: Rect) {
-        let (peak, when) = peak(&self.answer.seconds);
+        let Some((answer, _)) = self.found() else {
+            return;
+        };
+        let (peak, when) = peak(&answer.seconds);
         let end = match peak {
+            _ if line.width < WIDTH_WITH_PEAK => String::new(),
             0 => String::new(),
             _ => format!("  peak {when} s before the end"),
         };
         let room = usize::from(line.width).saturating_sub(11 + end.len());
-        let seconds = &self.answer.seconds[SECONDS - room.min(SECONDS)..];
+        let seconds = &answer.seconds[SECONDS - room.min(SECONDS)..];
         let head = format!(" LAST {}s ", seconds.len());
         let buffer = frame.buffer_mut();
         buffer.set_string(line.x, line.y, &head, Style::new());

@@ -66,8 +66,10 @@ impl RowKey {
     }
 }
 
-/// Lines of the heaviest stack: what is nearest to the leaf.
+/// Lines of the heaviest stack: what is nearest to the leaf; and its part of a
+/// high screen.
 const STACK_LINES: usize = 3;
+const STACK_PART: usize = 4;
 
 /// From so many lines on there are blank ones between the parts.
 const HEIGHT_WITH_BLANKS: usize = 17;
@@ -81,7 +83,10 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     };
     let stack = stack_lines(answer, usize::from(width).saturating_sub(4));
     let has_blanks = height >= HEIGHT_WITH_BLANKS;
-    let stack_lines = if has_blanks { STACK_LINES } else { 1 };
+    let stack_lines = match has_blanks {
+        true => STACK_LINES.max(height / STACK_PART),
+        false => 1,
+    };
     let stack = &stack[stack.len().saturating_sub(stack_lines)..];
     // The function, the heads of callees and stack, the time line.
     let fixed = 4 + stack.len() + if has_blanks { 2 } else { 0 };

@@ -6,12 +6,12 @@ use crate::view::{text, units};
 use profile::Function;
 use profile::query::{FunctionPage, NeighbourKind};
 
-pub fn why_empty(app: &App) -> String {
-    match app.views.page.answer() {
+pub fn why_empty(app: &App, page: &Page, back: &str) -> String {
+    match page.answer() {
         None if app.shown.view.is_none() => "no samples".into(),
         None => "counting…".into(),
         Some(answer) => format!(
-            "{} has no samples in this window; Backspace: back",
+            "{} has no samples in this window{back}",
             answer.function.name
         ),
     }

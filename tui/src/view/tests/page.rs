@@ -201,3 +201,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn on_a_wide_screen_the_callers_stand_beside() {
+    let mut hand = Hand::new(160, 45);
+    hand.show(tree_step(0)).wait(2_000);
+    hand.looks_like("beside-160x45");
+    let beside = |hand: &Hand| {
+        let page = &hand.app.views.beside;
+        page.answer().map(|answer| answer.function.name.to_string())
+    };
+    assert_eq!(
+        beside(&hand).as_deref(),
+        Some("hash_search_with_hash_value")
+    );
+    // It follows the selection, and new numbers.
+    hand.keys("j");
+    assert_eq!(beside(&hand).as_deref(), Some("heap_getnext"));
+    hand.wait(2_000).show(tree_step(4)).wait(2_000);
+    assert_eq!(beside(&hand).as_deref(), Some("heap_getnext"));
+    assert!(hand.frame().contains("│ OF IT%"));
+    hand.keys("|");
+    assert!(!hand.frame().contains("OF IT%"));
+    hand.keys("|").keys("2").keys("1");
+    assert!(hand.frame().contains("OF IT%"));
+    hand.event(Event::Resize(Size {
+        width: 119,
+        height: 45,
+    }));
+    assert!(!hand.frame().contains("OF IT%"), "too narrow");
+}
