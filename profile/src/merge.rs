@@ -37,6 +37,9 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     if let Some(begin) = parts.iter().filter_map(Part::begin_ns).min() {
         import.store.begin(begin);
     }
+    if let Some(end) = parts.iter().filter_map(Part::end_ns).max() {
+        import.store.end(end);
+    }
     let mut processes = 0;
     for part in &mut parts {
         part.number_processes(&mut processes);
@@ -113,6 +116,10 @@ impl<'a> Part<'a> {
             processes: HashMap::new(),
             frames: vec![None; view.tables.frames.len()],
         }
+    }
+
+    fn end_ns(&self) -> Option<u64> {
+        Some(self.view.end_ns()?.saturating_add(self.shift_ns))
     }
 
     fn begin_ns(&self) -> Option<u64> {

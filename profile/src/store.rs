@@ -123,6 +123,8 @@ pub struct Store {
     /// When the history begins: the first sample or [`Store::begin`], later the
     /// first second that is still kept.
     begin_ns: Option<u64>,
+    /// See [`Store::end`].
+    end_ns: Option<u64>,
     /// The latest time seen, in seconds.
     newest_second: u64,
     /// The first second that did not have to leave yet.
@@ -161,6 +163,7 @@ impl Store {
             processes: Processes::default(),
             naming: Naming::default(),
             begin_ns: None,
+            end_ns: None,
             newest_second: 0,
             first_second: 0,
             until_check: 0,
@@ -177,6 +180,12 @@ impl Store {
     /// cut there. Without it, history begins with the first sample.
     pub fn begin(&mut self, time_ns: u64) {
         self.begin_ns.get_or_insert(time_ns);
+    }
+
+    /// Says when sampling ended, if that is known: else history goes to the end
+    /// of the second of the newest sample.
+    pub fn end(&mut self, time_ns: u64) {
+        self.end_ns = Some(time_ns);
     }
 
     /// Describes a module: `name` is short (`libc.so.6`, `[kernel]`), `path`
@@ -301,6 +310,7 @@ impl Store {
                 processes: self.processes.table().clone(),
                 info: Arc::clone(&self.info),
                 begin_ns: self.begin_ns,
+                end_ns: self.end_of_history(),
                 kept_seconds: self.kept_seconds(),
             }),
         }
@@ -327,12 +337,19 @@ impl Store {
         self.frames.find(frame)
     }
 
-    /// How much history there is: to the end of the newest second.
+    /// An end before the newest second is none: more has come since.
+    fn end_of_history(&self) -> Option<u64> {
+        const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
+        let newest = self.history.newest_second()?;
+        let told = { self.end_ns }.filter(|end| *end > newest.saturating_mul(SECOND_NS));
+        Some(told.unwrap_or((newest + 1).saturating_mul(SECOND_NS)))
+    }
+
+    /// How much history there is.
     pub fn kept_seconds(&self) -> f64 {
-        let Some(newest) = self.history.newest_second() else {
+        let Some(end_ns) = self.end_of_history() else {
             return 0.0;
         };
-        let end_ns = (newest + 1).saturating_mul(STAMP_NS * STAMPS_PER_SECOND);
         end_ns.saturating_sub(self.begin_ns.unwrap_or(end_ns)) as f64 / 1e9
     }
 

@@ -29,6 +29,7 @@ pub(crate) struct Tables {
     pub(crate) processes: ProcessTable,
     pub(crate) info: Arc<Info>,
     pub(crate) begin_ns: Option<u64>,
+    pub(crate) end_ns: Option<u64>,
     pub(crate) kept_seconds: f64,
 }
 
@@ -89,10 +90,10 @@ impl View {
         self.tables.begin_ns
     }
 
-    /// The end of the newest second with a sample.
+    /// When it ended, if there is a sample: else the end of the newest second
+    /// with one.
     pub fn end_ns(&self) -> Option<u64> {
-        let second = self.tables.history.newest_second()?;
-        Some((second + 1).saturating_mul(1_000_000_000))
+        self.tables.end_ns
     }
 
     /// Where and how it was sampled.

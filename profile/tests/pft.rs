@@ -282,6 +282,26 @@ fn what_came_after_the_end_is_not_written() {
     assert_eq!(writer.samples(), 3);
     let (store, notes) = read(&file).unwrap();
     assert_eq!((store.stats().samples, notes), (3, Vec::new()));
+    // It is as long as it was, for who divides by that; also once more written.
+    assert_eq!(store.view().end_ns(), Some(2_009_999_999));
+    let mut again = Vec::new();
+    pft::write(&store.view(), &mut again).unwrap();
+    let (mut again, _) = read(&again).unwrap();
+    assert_eq!(again.view().end_ns(), Some(2_009_999_999));
+    assert_eq!(profile_seconds(&again.view()), 1.009_999_999);
+    // What ran until then and had no more samples was idle.
+    again.end(7_500_000_000);
+    assert_eq!(again.view().end_ns(), Some(7_500_000_000));
+    // An end that samples lie behind is none.
+    again.end(1_700_000_000);
+    assert_eq!(again.view().end_ns(), Some(3_000_000_000));
+}
+
+fn profile_seconds(view: &View) -> f64 {
+    view.select(&Query::default(), &Cancel::new())
+        .unwrap()
+        .window()
+        .seconds()
 }
 
 #[test]

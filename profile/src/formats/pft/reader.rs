@@ -181,7 +181,12 @@ impl<R: Read> Reader<R> {
                 }
                 section::FRAME_RUNS => self.tables.add_frame_runs(part)?,
                 section::STACK_COLUMNS => self.tables.add_stack_columns(part)?,
-                section::END => self.is_finished = true,
+                section::END => {
+                    self.is_finished = true;
+                    if let Some(end_ns) = end_of(part) {
+                        store.end(end_ns);
+                    }
+                }
                 _ => self.unknown_sections += 1,
             }
         }
@@ -319,6 +324,12 @@ impl<R: Read> Reader<R> {
         }
         Ok(())
     }
+}
+
+/// When it ended; files of version 2.0 do not say.
+fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
+    let _samples = bytes.number().ok()?;
+    bytes.number().ok()?.checked_sub(1)
 }
 
 fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {

@@ -40,6 +40,8 @@ pub struct Writer<W> {
     /// By the store's number: its serial, and the number in the file.
     stacks: Vec<Option<(u32, u32)>>,
     stacks_written: u32,
+    /// When it ended, if that is known.
+    end_ns: Option<u64>,
     /// How many samples of each second are in the file.
     written: BTreeMap<u64, usize>,
     block: Block,
@@ -129,6 +131,7 @@ impl<W: Write> Writer<W> {
             named: Vec::new(),
             stacks: Vec::new(),
             stacks_written: 0,
+            end_ns: None,
             written: BTreeMap::new(),
             block: Block::default(),
         })
@@ -155,6 +158,7 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::append`], for the last time: the samples up to and at
     /// `end_ns`. Later ones came while names were waited for.
     pub fn append_last(&mut self, view: &View, end_ns: u64) -> Result<(), FormatError> {
+        self.end_ns = Some(end_ns);
         let end = end_ns / STAMP_NS;
         self.append_some(view, |_| true, |sample| sample.stamp <= end)
     }
@@ -190,7 +194,12 @@ impl<W: Write> Writer<W> {
     /// Says that nothing more comes, after a last [`Writer::append`].
     pub fn finish(&mut self, view: &View) -> Result<(), FormatError> {
         self.add_info(view);
+        let end = self.end_ns.or(view.end_ns());
         put(&mut self.block.end, self.samples);
+        put(
+            &mut self.block.end,
+            end.map_or(0, |ns| ns.saturating_add(1)),
+        );
         self.flush()
     }
 
