@@ -112,6 +112,8 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
             let (store, notes) = perf_script::read(whole, limits)?;
             Ok(opened(store, notes, "perf script"))
         }
+        // No text has it.
+        _ if head.contains(&0) => Err(FormatError::Unknown),
         _ => read_text(whole, limits),
     }
 }
