@@ -11,7 +11,7 @@ mod apart;
 
 pub use apart::{Apart, apart};
 
-use crate::{FunctionRow, RowName, Selection};
+use crate::{FunctionId, FunctionRow, RowName, Selection};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,6 +107,8 @@ impl Sides {
 /// One function on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffRow {
+    /// In B; nothing if it is gone.
+    pub id: Option<FunctionId>,
     pub name: Arc<str>,
     pub module: Arc<str>,
     pub a_self: u64,
@@ -255,6 +257,7 @@ fn known(selection: &Selection) -> Vec<Known> {
 fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
     let shown = b.or(a);
     DiffRow {
+        id: b.map(|row| row.id),
         name: shown.map(|row| row.name.clone()).unwrap_or_default(),
         module: shown.map(|row| row.module.clone()).unwrap_or_default(),
         a_self: a.map_or(0, |row| row.self_samples),
@@ -344,6 +347,7 @@ mod tests {
         let row = |chance| DiffRow {
             chance,
             ..DiffRow {
+                id: None,
                 name: "f".into(),
                 module: "m".into(),
                 a_self: 50,

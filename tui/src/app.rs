@@ -465,6 +465,12 @@ impl App {
             View::Threads => self.views.threads.select_found(down, including, report),
             View::Time | View::Health => None,
         };
+        if position.is_none()
+            && let Some(name) = self.look_below()
+        {
+            self.detail = Detail::Notice(Notice::FoundBelow(name));
+            return;
+        }
         let notice = match self.find() {
             None => Notice::NoFind,
             Some((find, (rows, samples), _)) => Notice::Found {

@@ -55,6 +55,7 @@ pub mod write;
 
 use crate::snapshot::Snapshot;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
+use std::sync::Arc;
 
 /// The views there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -260,6 +261,8 @@ pub enum Notice {
     /// So many steps down to the function where it ends.
     HotPath(u32),
     /// Which of the frames of a function that can be seen is selected.
+    /// A function that was on no row is being opened.
+    FoundBelow(Arc<str>),
     SameName {
         position: usize,
         count: usize,

@@ -6,7 +6,7 @@ mod baseline;
 mod people;
 
 pub use baseline::Baseline;
-pub use people::{Before, People};
+pub use people::People;
 
 use crate::losses::Losses;
 use profile::diff::Diff;

@@ -8,6 +8,9 @@ use profile::FunctionId;
 impl App {
     /// The function that is selected.
     pub(super) fn function_here(&self) -> Option<FunctionId> {
+        if let Some(diff) = self.difference() {
+            return self.views.difference.selected(diff)?.id;
+        }
         match self.view {
             View::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;

@@ -3,6 +3,7 @@
 use super::App;
 use crate::screen::tree::FoldAction;
 use crate::screen::{Detail, Notice, View};
+use std::sync::Arc;
 
 impl App {
     /// Where the selected function is called from.
@@ -29,6 +30,23 @@ impl App {
             View::Flame => self.views.flame.group(),
             _ => {}
         }
+    }
+
+    /// What is looked for is on no row or frame of the screen: the function of
+    /// that name with most samples is found where it is closed, or too narrow.
+    pub(super) fn look_below(&mut self) -> Option<Arc<str>> {
+        let (find, ..) = self.find()?;
+        let functions = self.shown.report.functions.iter();
+        let found = functions
+            .filter(|row| find.matches(&row.name))
+            .max_by_key(|row| row.total_samples)?;
+        let (id, name) = (found.id, Arc::clone(&found.name));
+        match self.view {
+            View::Tree => self.views.tree.link(id),
+            View::Flame => self.views.flame.look_for(id),
+            _ => return None,
+        }
+        Some(name)
     }
 
     pub(super) fn select_same_name(&mut self) {

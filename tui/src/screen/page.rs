@@ -3,9 +3,11 @@
 //! function.
 
 mod answer;
+mod before;
 mod rows;
 
 pub use answer::{PageAnswer, SECONDS};
+pub use before::{Before, Neighbours};
 pub use rows::{PageRow, RowKey};
 
 use super::find::{self, Find};
@@ -95,7 +97,9 @@ impl Page {
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        (is_calm || self.answer().is_none()) && self.take_waiting()
+        // What a knob asks for comes at once.
+        let is_of_turn = |shown: &PageAnswer| shown.key.turn == key.turn;
+        (is_calm || !self.answer().is_some_and(is_of_turn)) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {

@@ -77,8 +77,8 @@ impl Time {
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        let shown = self.answer().map(|shown| shown.key.what);
-        (is_calm || shown != Some(key.what)) && self.take_waiting()
+        let shown = self.answer().map(|shown| (shown.key.turn, shown.key.what));
+        (is_calm || shown != Some((key.turn, key.what))) && self.take_waiting()
     }
 
     pub fn take_waiting(&mut self) -> bool {

@@ -193,6 +193,9 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("the hot path ends here, {steps} down: nothing below has half of it")
         }
         Notice::TimeUsed => "every view counts this time only   , . back to now".into(),
+        Notice::FoundBelow(name) => {
+            format!("on none of these rows: where {name} has most samples")
+        }
         Notice::SameName { position, count } => {
             let count = units::counted(*count as u64, "frame");
             format!("{position} of {count} of this function here   #: next")

@@ -5,12 +5,10 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::units;
 use crate::app::App;
-use crate::snapshot::{Before, People};
-use profile::diff::{Diff, DiffRow, Side};
+use profile::diff::{Diff, DiffRow, Side, Sides};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
-use std::hash::Hash;
 
 /// The only order there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,13 +168,11 @@ pub fn people_cells(
 }
 
 /// `3 gone in B: nginx[12] 40.0, cc1[90] 3.1 and 1 more`, in the unit of the sides.
-pub fn people_gone<K: Copy + Eq + Hash>(people: &People, before: &Before<K>) -> Option<String> {
+pub fn gone(gone: &[(String, u64)], sides: &Sides) -> Option<String> {
     const NAMED: usize = 3;
-    let amount = |samples| people.sides.amount(&people.sides.a, samples);
-    let gone = &before.gone;
     let named = gone.iter().take(NAMED);
     let names: Vec<String> = named
-        .map(|(words, samples)| format!("{words} {:.1}", amount(*samples)))
+        .map(|(words, samples)| format!("{words} {:.1}", sides.amount(&sides.a, *samples)))
         .collect();
     let more = match gone.len().saturating_sub(NAMED) {
         0 => String::new(),

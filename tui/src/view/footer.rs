@@ -52,10 +52,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
 }
 
 fn works_in_difference(action: Action) -> bool {
-    !matches!(
-        action,
-        Action::Callers | Action::Page | Action::Find | Action::SortRight | Action::Invert
-    )
+    !matches!(action, Action::Find | Action::SortRight | Action::Invert)
 }
 
 /// Its first key, and that of its opposite where the two are one hint.

@@ -3,9 +3,9 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{text, trend, units};
+use super::{difference, text, trend, units};
 use crate::app::App;
-use crate::screen::page::{Page, PageAnswer, PageRow, SECONDS};
+use crate::screen::page::{Before, Page, PageAnswer, PageRow, SECONDS};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -76,10 +76,10 @@ impl Layout {
         }
     }
 
-    fn columns(&self, name: &'static str) -> Vec<Column<()>> {
+    fn columns(&self, name: &'static str, bar: &'static str) -> Vec<Column<()>> {
         let mut columns = vec![
             Column::right("OF IT%", SHARE, None),
-            Column::left("", self.bar, None),
+            Column::left(bar, self.bar, None),
             Column::left(name, self.name, None),
         ];
         if self.module > 0 {
@@ -101,7 +101,7 @@ struct Painter<'a> {
 
 impl<'a> Painter<'a> {
     fn render(&self, frame: &mut Frame, heads: Rect, body: Rect) {
-        let columns = self.layout.columns("CALLERS");
+        let columns = self.layout.columns("CALLERS", self.bar_head());
         table::render_heads(&columns, ((), false), self.theme, frame, heads);
         if self.found().is_none() {
             let back = if self.is_beside {
@@ -128,6 +128,27 @@ impl<'a> Painter<'a> {
         Some((answer, answer.page.as_ref()?))
     }
 
+    fn bar_head(&self) -> &'static str {
+        self.before().map_or("", |before| {
+            difference::head(before.sides.have_time(), self.theme)
+        })
+    }
+
+    fn before(&self) -> Option<&'a Before> {
+        self.page.answer()?.before.as_ref()
+    }
+
+    fn gone(&self, gone: &[(String, u64)], frame: &mut Frame, line: Rect) {
+        let Some(before) = self.before() else {
+            return;
+        };
+        let text = difference::gone(gone, &before.sides).unwrap_or_default();
+        let room = usize::from(line.width) - 2;
+        let text = text::cut_end(&text, room).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(line.x + 2, line.y, text, self.theme.falling());
+    }
+
     /// Samples with the function on the stack.
     fn all(&self) -> u64 {
         self.found()
@@ -142,8 +163,14 @@ impl<'a> Painter<'a> {
                     true => self.theme.found(),
                     false => Style::new(),
                 };
-                self.cells(neighbour, name, style, is_selected, frame, line);
+                let is_caller = matches!(row, PageRow::Caller(_));
+                let before = self.before().map(|before| match is_caller {
+                    true => before.callers.of(neighbour.kind),
+                    false => before.callees.of(neighbour.kind),
+                });
+                self.cells((neighbour, before), name, style, is_selected, frame, line);
             }
+            PageRow::Gone(gone) => self.gone(gone, frame, line),
             PageRow::MoreCallers(count, samples, is_open)
             | PageRow::MoreCallees(count, samples, is_open) => {
                 let name = match is_open {
@@ -157,11 +184,18 @@ impl<'a> Painter<'a> {
                     kind: NeighbourKind::Own,
                     samples: *samples,
                 };
-                self.cells(&sum, name, self.theme.dim(), is_selected, frame, line);
+                self.cells(
+                    (&sum, None),
+                    name,
+                    self.theme.dim(),
+                    is_selected,
+                    frame,
+                    line,
+                );
             }
             PageRow::Function => self.function(is_selected, frame, line),
             PageRow::Callees => {
-                let columns = self.layout.columns("CALLEES");
+                let columns = self.layout.columns("CALLEES", self.bar_head());
                 table::render_heads(&columns, ((), false), self.theme, frame, line);
             }
             PageRow::Stack => self.stack_head(frame, line),
@@ -178,7 +212,7 @@ impl<'a> Painter<'a> {
 
     fn cells(
         &self,
-        neighbour: &Neighbour,
+        (neighbour, before): (&Neighbour, Option<u64>),
         name: String,
         style: Style,
         is_selected: bool,
@@ -193,7 +227,12 @@ impl<'a> Painter<'a> {
             false => units::percent(neighbour.samples, all),
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
-        let mut cells = vec![(share, plain), (bar, self.theme.trend()), (name, style)];
+        let change = self.before().zip(before).map(|(sides, before)| {
+            let change = sides.sides.change(before, neighbour.samples);
+            difference::change_cell(change, self.theme)
+        });
+        let beside = change.unwrap_or((bar, self.theme.trend()));
+        let mut cells = vec![(share, plain), beside, (name, style)];
         if self.layout.module > 0 {
             let function = match neighbour.kind {
                 NeighbourKind::Function(id) => self.page.named(id),
@@ -210,7 +249,7 @@ impl<'a> Painter<'a> {
             selected: is_selected,
             gone: is_gone,
         };
-        let columns = self.layout.columns("");
+        let columns = self.layout.columns("", "");
         table::render_row(&columns, &row, NAME, self.theme, frame, line);
     }
 

@@ -39,7 +39,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     }
     let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
     let people = app.shown.people.as_ref();
-    let gone = people.and_then(|people| difference::people_gone(people, &people.processes));
+    let gone = people.and_then(|people| difference::gone(&people.processes.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));

@@ -1,5 +1,6 @@
 //! What is found for the page of a function.
 
+use super::before::Before;
 use crate::screen::question::{Ask, Key};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, Query, TimeRange, View};
@@ -18,6 +19,8 @@ pub struct PageAnswer {
     pub samples: u64,
     /// Nothing if no sample has the function.
     pub page: Option<FunctionPage>,
+    /// What it was in the baseline, while what differs from it is shown.
+    pub before: Option<Before>,
     /// Everything that the page names.
     pub functions: HashMap<FunctionId, Function>,
     /// Samples with the function, second by second, up to the window's end.
@@ -40,8 +43,14 @@ impl PageAnswer {
             all.map(|id| (id, ask.view.function(id))).collect()
         });
         let end_ns = selection.window().end_ns;
+        let function = ask.view.function(id);
+        let before = Before::new(&ask, &function, page.as_ref(), &selection, cancel);
+        if ask.baseline().is_some() && before.is_none() {
+            return None;
+        }
         Some(PageAnswer {
-            function: ask.view.function(id),
+            function,
+            before,
             samples: selection.samples(),
             page,
             functions,

@@ -1,7 +1,7 @@
 //! The rows of a page. As many callers and callees as leave room for the rest
 //! are rows of their own; the others are one row, until it is opened.
 
-use super::{PageAnswer, Place};
+use super::{Before, Neighbours, PageAnswer, Place};
 use profile::FunctionId;
 use profile::query::{Neighbour, NeighbourKind};
 use unicode_width::UnicodeWidthStr;
@@ -13,6 +13,8 @@ pub enum PageRow {
     /// So many more callers, with so many samples; open or not.
     MoreCallers(usize, u64, bool),
     Function,
+    /// Callers, or callees, that only the baseline has.
+    Gone(Vec<(String, u64)>),
     Callees,
     Callee(Neighbour),
     MoreCallees(usize, u64, bool),
@@ -42,7 +44,8 @@ impl PageRow {
             PageRow::Function => Some(RowKey::Function),
             PageRow::Callee(neighbour) => Some(RowKey::Callee(neighbour.kind)),
             PageRow::MoreCallees(..) => Some(RowKey::MoreCallees),
-            PageRow::Callees
+            PageRow::Gone(_)
+            | PageRow::Callees
             | PageRow::Stack
             | PageRow::StackLine(_)
             | PageRow::Seconds
@@ -88,8 +91,14 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
         false => 1,
     };
     let stack = &stack[stack.len().saturating_sub(stack_lines)..];
+    let gone = |of: fn(&Before) -> &Neighbours| {
+        let gone = &of(answer.before.as_ref()?).gone;
+        (!gone.is_empty()).then(|| PageRow::Gone(gone.clone()))
+    };
+    let (callers_gone, callees_gone) = (gone(|b| &b.callers), gone(|b| &b.callees));
     // The function, the heads of callees and stack, the time line.
     let fixed = 4 + stack.len() + if has_blanks { 2 } else { 0 };
+    let fixed = fixed + usize::from(callers_gone.is_some()) + usize::from(callees_gone.is_some());
     let room = height.saturating_sub(fixed);
     let (callers, callees) = share(room, page.callers.len(), page.callees.len());
 
@@ -106,6 +115,7 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     let (shown, more) = split(&page.callers, callers, place.all_callers, place.held);
     rows.extend(shown.into_iter().chain(gone_caller).map(PageRow::Caller));
     rows.extend(more.map(|(n, samples)| PageRow::MoreCallers(n, samples, place.all_callers)));
+    rows.extend(callers_gone);
     rows.extend(has_blanks.then_some(PageRow::Blank));
     rows.push(PageRow::Function);
     rows.extend(has_blanks.then_some(PageRow::Blank));
@@ -113,6 +123,7 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     let (shown, more) = split(&page.callees, callees, place.all_callees, place.held);
     rows.extend(shown.into_iter().chain(gone_callee).map(PageRow::Callee));
     rows.extend(more.map(|(n, samples)| PageRow::MoreCallees(n, samples, place.all_callees)));
+    rows.extend(callees_gone);
     rows.push(PageRow::Stack);
     rows.extend(stack.iter().cloned().map(PageRow::StackLine));
     rows.push(PageRow::Seconds);

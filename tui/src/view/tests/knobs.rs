@@ -193,10 +193,19 @@ fn the_difference_of_trees_at_every_size() {
             ("3", "flame"),
             ("4", "processes"),
             ("5", "threads"),
+            ("/heap_hot\n\u{1b}\n", "page"),
         ] {
             let mut hand = hand(width, height);
             hand.keys("b=");
-            hand.keys("\\!_bt_\n").keys(key).keys("jj");
+            // The page's keys find a function, which the difference does not.
+            if view == "page" {
+                hand.keys("=").keys(key).keys("=");
+            }
+            hand.keys("\\!_bt_ !PinBuffer\n");
+            if view != "page" {
+                hand.keys(key);
+            }
+            hand.keys("jj");
             let is_told = hand.frame().contains("gone in B") || key > "3";
             assert!(is_told || height < 40, "{}", hand.frame());
             hand.looks_like(&format!("difference-{view}-{width}x{height}"));
@@ -204,6 +213,25 @@ fn the_difference_of_trees_at_every_size() {
             compare(&format!("difference-{view}-{width}x{height}-ascii"), &ascii);
         }
     }
+}
+
+#[test]
+fn enter_leads_from_the_difference_to_the_page() {
+    let mut hand = hand(100, 30);
+    hand.keys("b=").keys("\\!PinBuffer\n").keys("gjj");
+    let name = {
+        let diff = hand.app.difference().expect("it is shown");
+        let selected = hand.app.views.difference.selected(diff);
+        selected.expect("a row").name.clone()
+    };
+    hand.keys("\n");
+    assert_eq!(hand.app.view, View::Page);
+    let page = &hand.app.views.page;
+    let answer = page.answer().expect("it was asked");
+    assert_eq!(answer.function.name, name);
+    assert!(answer.before.is_some() && hand.frame().contains("Δ PP"));
+    hand.keys("=");
+    assert!(!hand.frame().contains("Δ PP"), "{}", hand.frame());
 }
 
 #[test]

@@ -249,3 +249,14 @@ fn by_process_and_by_thread() {
             .contains("BOTTOM-UP: callers below their callee, by process")
     );
 }
+
+#[test]
+fn find_reaches_what_is_closed() {
+    let mut hand = tree(80, 24);
+    hand.keys("C").wait(2_000);
+    assert!(!hand.frame().contains("strcoll_l"));
+    hand.keys("/strcoll\n").wait(2_000);
+    assert_eq!(selected(&hand).0, "strcoll_l");
+    hand.keys("/no_such_thing\n");
+    assert_eq!(selected(&hand).0, "strcoll_l", "nothing is called so");
+}
