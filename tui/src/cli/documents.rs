@@ -1,6 +1,10 @@
 //! What is made from the words of the command line and the table of keys: the
 //! manual and completions for shells.
 
+/// The list of keys that the README has.
+#[cfg(test)]
+mod readme;
+
 use super::args::Words;
 use super::help;
 use crate::action::{Binding, Keymap, Scope};
