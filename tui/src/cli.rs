@@ -92,6 +92,11 @@ pub struct Look {
     pub start: View,
     /// Of functions.
     pub sort: Sort,
+    /// On the command line: then it wins over how it was left.
+    pub asks_view: bool,
+    pub asks_sort: bool,
+    /// However it was left.
+    pub fresh: bool,
     pub filter: Filter,
     /// A recording to compare with.
     pub baseline: Option<PathBuf>,

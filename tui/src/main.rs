@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod engine;
 mod failure;
+mod kept;
 mod losses;
 mod mapped;
 mod plain;

@@ -29,7 +29,7 @@ use crate::app::App;
 use crate::code::FileLibrary;
 use crate::run::{Control, Ended, Exit, Milestones, ScreenOptions};
 use crate::screen::geometry::Size;
-use crate::screen::{Detail, Notice};
+use crate::screen::{Detail, Notice, View};
 use crate::snapshot::Snapshot;
 use dialog::Dialog;
 use input::{Input, Line};
@@ -79,6 +79,7 @@ pub async fn run(
     let interrupt = Interrupt::default();
     let input = Input::open(source == Source::StandardInput)?;
     let ascii = options.theme.is_ascii();
+    let begin = options.begin;
     let sources = Sources {
         feed,
         control,
@@ -110,13 +111,17 @@ pub async fn run(
     };
     Ok(Ended {
         exit,
+        kept: begin,
         milestones: Milestones::default(),
     })
 }
 
 fn app(options: ScreenOptions) -> App {
     let mut app = App::new(SIZE, options.window, std::process::id(), false);
-    app.begin_with(options.sort, options.filter, None);
+    options.begin.restore(&mut app);
+    // Lists open their view themselves.
+    app.view = View::Functions;
+    app.begin_with(options.filter, None);
     // Shown by `diff`.
     app.knobs.baseline = options.baseline.map(Arc::new);
     if let Some(what) = options.complaint {

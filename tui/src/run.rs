@@ -6,10 +6,10 @@
 use crate::action::Keymap;
 use crate::app::{App, Effect, Event};
 use crate::code::{FileLibrary, SourceMap};
-use crate::screen::functions::FunctionColumn;
+use crate::kept::Kept;
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
-use crate::screen::{Detail, Notice, View};
+use crate::screen::{Detail, Notice};
 use crate::snapshot::{Baseline, Snapshot, Span};
 use crate::terminal::ground::{self, GroundReply, Heard};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
@@ -52,9 +52,8 @@ pub enum Control {
 pub struct ScreenOptions {
     pub theme: Theme,
     pub mouse: bool,
-    /// The view that opens.
-    pub start: View,
-    pub sort: FunctionColumn,
+    /// How it opens.
+    pub begin: Kept,
     pub filter: Filter,
     /// Shown against this one.
     pub baseline: Option<Baseline>,
@@ -87,6 +86,8 @@ pub struct Milestones {
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub exit: Exit,
+    /// How it was left.
+    pub kept: Kept,
     pub milestones: Milestones,
 }
 
@@ -110,8 +111,8 @@ pub async fn run(
     let size = terminal_size()?;
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
-    app.view = options.start;
-    app.begin_with(options.sort, options.filter, options.baseline);
+    options.begin.restore(&mut app);
+    app.begin_with(options.filter, options.baseline);
     app.keymap = options.keymap;
     app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {
@@ -202,6 +203,7 @@ impl Run {
         self.writing.finish();
         Ok(Ended {
             exit,
+            kept: Kept::of(&self.app),
             milestones: self.milestones,
         })
     }

@@ -144,3 +144,34 @@ fn what_a_terminal_says_of_itself_is_no_key() {
     terminal.read_until(b"4,473 samples in demo.pft");
     assert!(proftop.0.wait().expect("ours").success());
 }
+
+#[test]
+fn it_opens_as_it_was_left() {
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().display();
+    terminal.type_line(&format!("export XDG_STATE_HOME={home}/state"));
+    let left = |keys: &[&str], args: &str, shows: &str| {
+        terminal.start(args);
+        terminal.wait_for("FILE demo.pft");
+        terminal.wait_for(shows);
+        terminal.keys(keys);
+        terminal.wait_for_shell();
+    };
+    left(&["f", "2", "I", "q"], "demo", "[1 Func]");
+    let kept = fs::read_to_string(folder.path().join("state/proftop/state.toml"));
+    let kept = kept.expect("it is kept");
+    assert!(kept.contains("name = \"file demo.pft\""), "{kept}");
+    // With callers first, and all samples: no filter is kept.
+    left(&["q"], "demo", "BOTTOM-UP");
+    terminal.start("demo");
+    terminal.wait_for("4,473 samples");
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+    // What is asked for wins; --fresh knows nothing of it.
+    left(&["q"], "demo --view threads", "[5 Thread]");
+    left(&["3", "q"], "demo --fresh", "[1 Func]");
+    left(&["q"], "demo", "[2 Tree]");
+}

@@ -65,7 +65,7 @@ impl Terminal {
         let terminal = Terminal { socket };
         let (columns, rows) = (COLUMNS.to_string(), ROWS.to_string());
         let command = format!(
-            "LC_ALL=C.UTF-8 {} demo --theme dark",
+            "LC_ALL=C.UTF-8 {} demo --fresh --theme dark",
             program.to_string_lossy()
         );
         let size = ["-x", columns.as_str(), "-y", rows.as_str()];

@@ -2,7 +2,6 @@
 
 use super::{App, Effect};
 use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
-use crate::screen::functions::FunctionColumn;
 use crate::screen::history::Place;
 use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
@@ -321,9 +320,7 @@ impl App {
     }
 
     /// As if it had been typed: Backspace undoes it.
-    pub fn begin_with(&mut self, sort: FunctionColumn, filter: Filter, baseline: Option<Baseline>) {
-        let report = &self.shown.report;
-        self.views.functions.set_order(sort, false, report);
+    pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
         if !filter.is_empty() {
             self.set_filter(filter);
         }

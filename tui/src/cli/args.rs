@@ -203,6 +203,9 @@ pub struct LookArgs {
     /// No screen: commands and answers line by line, for screen readers and dumb terminals
     #[arg(long, help_heading = "Output")]
     pub plain: bool,
+    /// Begin as configured, however this target was left; and do not remember it
+    #[arg(long, help_heading = "Display")]
+    pub fresh: bool,
     /// Leave the mouse to the terminal
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,

@@ -18,7 +18,9 @@ const CONFIGURATION: &str = "\
 Two files are read, the later one wins: /etc/proftop.toml, and proftop/config.toml below
 $XDG_CONFIG_HOME or ~/.config. Under sudo it is that of the user who called it. PROFTOP_CONFIG
 names another file, which is then the only one. What is wrong in a file is said, with its line
-and column, and left out. This is what can be set:";
+and column, and left out. How each target was left (view, order, unit, layouts; never a filter, a
+window or a scope) is kept in proftop/state.toml below $XDG_STATE_HOME or ~/.local/state; options
+win over it, and it wins over the configuration. This is what can be set:";
 
 const PLAIN: &str = "\
 With --plain, or if PROFTOP_PLAIN=1 is set, there is no screen: proftop reads a command a line and

@@ -27,7 +27,7 @@ SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
 SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1) --view --filter
 OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
         --color auto|always|never  --theme auto|dark|light|16|mono
-        --ascii  --no-mouse  --source-map FROM=TO  --plain (no screen)
+        --ascii  --no-mouse  --source-map FROM=TO  --plain  --fresh
 More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 

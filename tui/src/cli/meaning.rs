@@ -144,6 +144,9 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         theme: words.theme.or(settings.theme).unwrap_or(Theme::Auto),
         mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
         start: words.view.or(settings.start).unwrap_or_default(),
+        asks_view: words.view.is_some(),
+        asks_sort: words.sort.is_some(),
+        fresh: words.fresh,
         sort: words.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
         filter: words.filter.clone().unwrap_or_default(),
         baseline: words.baseline.clone(),
@@ -261,6 +264,7 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         (top.look.filter.is_some(), "--filter"),
         (top.look.baseline.is_some(), "--baseline"),
         (top.look.plain, "--plain"),
+        (top.look.fresh, "--fresh"),
     ];
     if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!(

@@ -9,6 +9,7 @@ use super::open_file::{self, Opened, Progress};
 use super::{recorded, top};
 use crate::cli::OpenConfig;
 use crate::failure::{Exit, Failure};
+use crate::kept;
 use crate::plain;
 use crate::run::{self, ScreenOptions};
 use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
@@ -63,8 +64,11 @@ async fn screen(
     config: &OpenConfig,
     feed: watch::Receiver<Arc<Snapshot>>,
     failed: oneshot::Receiver<Failure>,
-    options: ScreenOptions,
+    mut options: ScreenOptions,
 ) -> Result<Exit, Failure> {
+    let target = format!("file {}", kept::name(&short_name(&config.file)));
+    options.begin = top::begin(&config.look, &target);
+    let began = options.begin;
     let last = feed.clone();
     // There is no engine to be asked for anything.
     let (control, _) = mpsc::unbounded_channel();
@@ -82,6 +86,7 @@ async fn screen(
         ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))?,
         Ok(failure) = failed => return Err(failure),
     };
+    top::remember(&config.look, &target, began, ended.kept);
     say_goodbye(&last.borrow());
     Ok(match ended.exit {
         run::Exit::Signal(signal) => Exit::Signal(signal as u8),

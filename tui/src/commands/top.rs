@@ -5,6 +5,7 @@ use super::{Subject, open_file, sampling};
 use crate::cli::{self, Config, Look};
 use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
+use crate::kept::{self, Kept};
 use crate::plain;
 use crate::run::{self, Control, Ended, ScreenOptions};
 use crate::snapshot::{Baseline, Snapshot, Span, TargetState};
@@ -78,7 +79,7 @@ fn window(config: &Config) -> Span {
 async fn screen(
     config: &Config,
     subject: Subject,
-    options: ScreenOptions,
+    mut options: ScreenOptions,
 ) -> Result<Exit, Failure> {
     let schedule = Schedule::Live {
         window: options.window,
@@ -101,6 +102,9 @@ async fn screen(
     };
     let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
     let (control, controls) = mpsc::unbounded_channel();
+    let target = kept::name(&sampling.scope);
+    options.begin = begin(&config.look, &target);
+    let began = options.begin;
     let (stop, stopped) = oneshot::channel();
     let command = tokio::spawn(look_after(
         sampling.started.take(),
@@ -124,6 +128,7 @@ async fn screen(
     sampling.engine.finish();
     let command = command.await.unwrap_or(Ok(()));
     let ended = ended?;
+    remember(&config.look, &target, began, ended.kept);
     say_goodbye(&ended, &last.borrow());
     command?;
     Ok(match ended.exit {
@@ -254,8 +259,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
     Ok(ScreenOptions {
         theme: theme(look),
         mouse: look.mouse,
-        start: look.start,
-        sort: look.sort.into(),
+        begin: configured(look),
         filter: look.filter.clone(),
         baseline,
         keymap: look.keymap.clone(),
@@ -281,6 +285,39 @@ fn baseline(path: &Path) -> Result<Baseline, Failure> {
             "there are no samples in {} to compare with",
             open_file::name(path)
         ))),
+    }
+}
+
+fn configured(look: &Look) -> Kept {
+    Kept {
+        view: look.start,
+        sort: look.sort.into(),
+        ..Kept::default()
+    }
+}
+
+/// What is asked for wins over how it was left, and that over the configuration.
+pub fn begin(look: &Look, target: &str) -> Kept {
+    let configured = configured(look);
+    if look.fresh || look.plain {
+        return configured;
+    }
+    let mut begin = kept::load(target).unwrap_or(configured);
+    // What differs is shown in lists.
+    if look.asks_view || look.baseline.is_some() {
+        begin.view = configured.view;
+    }
+    if look.asks_sort {
+        (begin.sort, begin.inverted) = (configured.sort, false);
+    }
+    begin
+}
+
+/// Remembers how a target was left, if that is not how it began: what was only
+/// asked for on the command line is for once.
+pub fn remember(look: &Look, target: &str, began: Kept, ended: Kept) {
+    if !look.fresh && began != ended {
+        kept::save(target, ended);
     }
 }
 

@@ -60,6 +60,11 @@ fn places(
 }
 
 impl Place {
+    /// A file that has to belong to `owner`, if that is given.
+    pub fn new(path: PathBuf, owner: Option<u32>) -> Self {
+        Place { path, owner }
+    }
+
     /// For a message; its characters may be anybody's.
     pub fn name(&self) -> String {
         let bytes = self.path.as_os_str().as_encoded_bytes();

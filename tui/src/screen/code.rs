@@ -186,6 +186,16 @@ impl Code {
         }
     }
 
+    /// The layout that was chosen, whether it can be drawn or not.
+    pub fn wanted_layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub fn set_look(&mut self, layout: Layout, syntax: Syntax) {
+        (self.layout, self.syntax) = (layout, syntax);
+        self.rebuild();
+    }
+
     pub fn next_layout(&mut self) {
         let before = self.selected().cloned();
         self.layout = self.layout.next();

@@ -34,7 +34,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    const ALL: [Unit; 5] = [
+    pub const ALL: [Unit; 5] = [
         Unit::Share,
         Unit::Machine,
         Unit::Samples,

@@ -35,6 +35,8 @@ pub fn proftop(args: &[&str]) -> Command {
     command.args(args);
     // What the people of this machine have set is theirs.
     command.env("PROFTOP_CONFIG", "/nonexistent");
+    // And what they left is not to be changed: no folder can be made there.
+    command.env("XDG_STATE_HOME", "/dev/null");
     command
 }
 

@@ -1,0 +1,294 @@
+//! What is *kept* from one run to the next, for each target: the view, its
+//! order, unit and layout. What would change which samples count (scope, window,
+//! filter, baseline) is not: whoever looks in the night has to see everything
+//! unless he has asked for less himself.
+
+/// Where it is kept.
+mod file;
+
+use crate::app::App;
+use crate::code::Syntax;
+use crate::screen::View;
+use crate::screen::code::Layout;
+use crate::screen::functions::FunctionColumn;
+use crate::screen::knobs::Unit;
+use file::StateFile;
+use profile::query::Direction;
+use serde::{Deserialize, Serialize};
+
+/// Of one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    pub view: View,
+    pub sort: FunctionColumn,
+    pub inverted: bool,
+    /// Nothing: the usual ones.
+    pub unit: Option<Unit>,
+    pub tree: Direction,
+    pub layout: Layout,
+    pub syntax: Syntax,
+}
+
+/// Targets that are remembered; of more, those that were looked at last.
+const TARGETS_MAX: usize = 50;
+/// A target's name is cut there.
+const NAME_MAX: usize = 200;
+
+const HEAD: &str = "\
+# How proftop was left, for each target. It may be deleted; --fresh ignores it.
+";
+
+/// The file's content. What is not understood in it is left out.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    target: Vec<Entry>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Entry {
+    name: String,
+    view: String,
+    sort: String,
+    inverted: bool,
+    unit: String,
+    tree: String,
+    code: String,
+    syntax: String,
+}
+
+/// What a target goes by from run to run: numbers of processes change.
+pub fn name(scope: &str) -> String {
+    let name = match scope
+        .strip_suffix(']')
+        .and_then(|text| text.rsplit_once('['))
+    {
+        Some((name, number)) if number.parse::<u32>().is_ok() => name,
+        _ => scope,
+    };
+    name.chars().take(NAME_MAX).collect()
+}
+
+/// How it was left, if it is known.
+pub fn load(name: &str) -> Option<Kept> {
+    find(&StateFile::find()?.read()?, name)
+}
+
+/// That it cannot be written is no reason to say anything.
+pub fn save(name: &str, kept: Kept) {
+    if let Some(file) = StateFile::find() {
+        let before = file.read().unwrap_or_default();
+        if find(&before, name) != Some(kept) {
+            let _ = file.write(put(&before, name, kept));
+        }
+    }
+}
+
+fn find(text: &str, name: &str) -> Option<Kept> {
+    let state = read(text);
+    let entry = state.target.into_iter().find(|entry| entry.name == name)?;
+    Some(entry.kept())
+}
+
+/// The text with it in front.
+fn put(text: &str, name: &str, kept: Kept) -> String {
+    let mut state = read(text);
+    state.target.retain(|entry| entry.name != name);
+    state.target.insert(0, Entry::new(name, kept));
+    state.target.truncate(TARGETS_MAX);
+    let text = toml::to_string(&state);
+    format!("{HEAD}\n{}", text.unwrap_or_default())
+}
+
+/// Whatever is in there: it may be anybody's.
+fn read(text: &str) -> State {
+    let mut state: State = toml::from_str(text).unwrap_or_default();
+    state.target.truncate(TARGETS_MAX);
+    for entry in &mut state.target {
+        entry.name = entry.name.chars().take(NAME_MAX).collect();
+    }
+    state
+}
+
+/// Those whose words are written.
+const COLUMNS: [FunctionColumn; 4] = [
+    FunctionColumn::SelfSamples,
+    FunctionColumn::TotalSamples,
+    FunctionColumn::Name,
+    FunctionColumn::Module,
+];
+const LAYOUTS: [Layout; 3] = [Layout::Both, Layout::Source, Layout::Assembly];
+
+fn by_word<T: Copy + Default>(all: &[T], word: &str, words: impl Fn(T) -> &'static str) -> T {
+    let mut all = all.iter().copied();
+    all.find(|each| words(*each) == word).unwrap_or_default()
+}
+
+impl Entry {
+    fn new(name: &str, kept: Kept) -> Self {
+        Entry {
+            name: name.to_owned(),
+            view: kept.view.word().to_owned(),
+            sort: kept.sort.words().to_owned(),
+            inverted: kept.inverted,
+            unit: kept.unit.map_or("", Unit::words).to_owned(),
+            tree: direction(kept.tree).to_owned(),
+            code: kept.layout.name().to_owned(),
+            syntax: kept.syntax.name().to_owned(),
+        }
+    }
+
+    fn kept(&self) -> Kept {
+        let syntax = Syntax::default();
+        let views = [
+            View::Functions,
+            View::Tree,
+            View::Flame,
+            View::Processes,
+            View::Threads,
+            View::Time,
+            View::Health,
+        ];
+        Kept {
+            view: by_word(&views, &self.view, View::word),
+            sort: by_word(&COLUMNS, &self.sort, FunctionColumn::words),
+            inverted: self.inverted,
+            unit: Unit::ALL.into_iter().find(|unit| unit.words() == self.unit),
+            tree: match self.tree.as_str() {
+                "callers" => Direction::BottomUp,
+                _ => Direction::TopDown,
+            },
+            layout: by_word(&LAYOUTS, &self.code, Layout::name),
+            syntax: match self.syntax == syntax.other().name() {
+                true => syntax.other(),
+                false => syntax,
+            },
+        }
+    }
+}
+
+/// What comes first.
+fn direction(tree: Direction) -> &'static str {
+    match tree {
+        Direction::TopDown => "callees",
+        Direction::BottomUp => "callers",
+    }
+}
+
+impl Kept {
+    pub fn of(app: &App) -> Self {
+        let functions = &app.views.functions;
+        Kept {
+            // They are about one function, which need not be there again.
+            view: match app.view {
+                View::Page | View::Code => View::Functions,
+                view => view,
+            },
+            sort: functions.column(),
+            inverted: functions.is_inverted(),
+            unit: app.knobs.unit,
+            tree: app.views.tree.direction(),
+            layout: app.views.code.wanted_layout(),
+            syntax: app.views.code.syntax(),
+        }
+    }
+
+    pub fn restore(self, app: &mut App) {
+        app.view = self.view;
+        app.knobs.unit = self.unit;
+        if app.views.tree.direction() != self.tree {
+            app.views.tree.invert();
+        }
+        app.views.code.set_look(self.layout, self.syntax);
+        let report = &app.shown.report;
+        app.views
+            .functions
+            .set_order(self.sort, self.inverted, report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::geometry::Size;
+    use crate::snapshot::Span;
+    use proptest::prelude::*;
+
+    fn changed() -> Kept {
+        Kept {
+            view: View::Tree,
+            sort: FunctionColumn::Name,
+            inverted: true,
+            unit: Some(Unit::CpuMs),
+            tree: Direction::BottomUp,
+            layout: Layout::Assembly,
+            syntax: Syntax::default().other(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back() {
+        let text = put("", "system", changed());
+        assert!(text.starts_with("# How"), "{text}");
+        assert_eq!(find(&text, "system"), Some(changed()));
+        assert_eq!(find(&text, "postgres"), None);
+        let text = put(&text, "postgres", Kept::default());
+        assert_eq!(find(&text, "postgres"), Some(Kept::default()));
+        assert_eq!(find(&text, "system"), Some(changed()));
+        let again = put(&text, "system", Kept::default());
+        assert_eq!(again.matches("\"system\"").count(), 1);
+    }
+
+    #[test]
+    fn an_app_is_as_it_was_left() {
+        let size = Size {
+            width: 80,
+            height: 24,
+        };
+        let mut app = App::new(size, Span::default(), 1, false);
+        assert_eq!(Kept::of(&app), Kept::default());
+        changed().restore(&mut app);
+        assert_eq!(Kept::of(&app), changed());
+        assert!(app.knobs.filter.is_empty() && app.knobs.scope.is_empty());
+        app.view = View::Page;
+        assert_eq!(Kept::of(&app).view, View::Functions);
+    }
+
+    #[test]
+    fn a_target_is_known_without_its_number() {
+        assert_eq!(name("postgres[4121]"), "postgres");
+        assert_eq!(name("system"), "system");
+        assert_eq!(name("a[b]"), "a[b]");
+        assert_eq!(name(&"x".repeat(1000)).len(), NAME_MAX);
+    }
+
+    #[test]
+    fn only_the_last_targets_are_remembered() {
+        let mut text = String::new();
+        for number in 0..TARGETS_MAX + 9 {
+            text = put(&text, &format!("target {number}"), changed());
+        }
+        assert_eq!(text.matches("[[target]]").count(), TARGETS_MAX);
+        assert!(find(&text, "target 58").is_some() && find(&text, "target 8").is_none());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_out() {
+        for text in ["[[target", "target = 3", "\0", "[[target]]\nname = 1"] {
+            assert_eq!(find(text, ""), None, "{text}");
+            assert!(find(&put(text, "a", changed()), "a").is_some());
+        }
+        let odd = "[[target]]\nname = 'a'\nview = 'code'\nsort = 'x'\nunit = '\\u001b'\nmore = 1";
+        assert_eq!(find(odd, "a"), Some(Kept::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in ".{0,200}", name in ".{0,300}") {
+            let _ = find(&text, &name);
+            let name = super::name(&name);
+            prop_assert_eq!(find(&put(&text, &name, changed()), &name), Some(changed()));
+        }
+    }
+}
