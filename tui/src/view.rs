@@ -30,6 +30,8 @@ mod functions;
 pub mod header;
 pub mod health;
 mod help;
+/// To places in files.
+pub mod links;
 /// Which files' symbols are being read.
 mod loading;
 mod output;
@@ -90,6 +92,13 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     if theme.is_ascii() {
         ascii::fold(frame.buffer_mut());
     }
+    // Last: a linked cell is more than its letters.
+    if let Some(geometry) = app.geometry()
+        && theme.links
+        && fits(app, frame)
+    {
+        links::render(app, geometry, frame.buffer_mut());
+    }
 }
 
 /// Which of the columns to sort by has its head there.
@@ -112,6 +121,10 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
 /// The screen as lines of text.
 pub fn as_text(app: &App, theme: &Theme) -> String {
     let (width, height) = (app.size.width, app.size.height);
+    let theme = &Theme {
+        links: false,
+        ..*theme
+    };
     let mut terminal = match Terminal::new(TestBackend::new(width, height)) {
         Ok(terminal) => terminal,
         Err(never) => match never {},

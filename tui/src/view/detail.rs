@@ -104,6 +104,9 @@ fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> S
         parts.push(text::cut_middle(&function.name, room).into_owned());
     }
     let room = width.saturating_sub(used(&parts));
+    let source = page::words::source(function.file.as_deref(), function.line);
+    parts.extend(source.filter(|place| text::width(place) <= room));
+    let room = width.saturating_sub(used(&parts));
     let offset = format!("+{:#x}", function.address);
     let path = if function.module_path.is_empty() {
         &function.module

@@ -24,6 +24,8 @@ mod flame;
 /// What is counted, and recordings.
 mod knobs;
 /// The page of a function.
+/// What can be clicked on.
+mod links;
 mod page;
 /// The palette, and keys of one's own.
 mod palette;
@@ -40,11 +42,13 @@ const UTF8: Theme = Theme {
     palette: Palette::Indexed,
     charset: Charset::Utf8,
     ground: Ground::Unknown,
+    links: false,
 };
 const ASCII: Theme = Theme {
     palette: Palette::Mono,
     charset: Charset::Ascii,
     ground: Ground::Unknown,
+    links: false,
 };
 
 /// An app with a hand on its keys and a clock that only it advances.
@@ -414,6 +418,7 @@ fn a_click_on_a_head_sorts() {
         palette: Palette::Mono,
         charset: Charset::Utf8,
         ground: Ground::Unknown,
+        links: false,
     };
     let frame = hand.frame();
     let (y, heads) = frame

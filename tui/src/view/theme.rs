@@ -2,6 +2,7 @@
 //! decoration only: each meaning also has a sign, a letter or a place, so the
 //! theme without any is as usable.
 
+use super::links;
 use crate::screen::flame::Tint;
 use profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};
@@ -38,6 +39,8 @@ pub struct Theme {
     pub palette: Palette,
     pub charset: Charset,
     pub ground: Ground,
+    /// The terminal is known to take links.
+    pub links: bool,
 }
 
 /// A color of the user's own, and the fixed ones in its place: for any ground,
@@ -65,6 +68,7 @@ impl Theme {
         let term = set("TERM").unwrap_or_default();
         let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(set);
         Theme {
+            links: links::are_known(set),
             palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
             charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
             ground: match choice.ground {
@@ -220,7 +224,8 @@ mod tests {
             Theme {
                 palette,
                 charset,
-                ground
+                ground,
+                links: false,
             }
         );
     }
