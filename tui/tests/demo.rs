@@ -28,6 +28,8 @@ fn a_configuration_gives_other_keys_and_another_start() {
         screen.contains("a.toml:5:1: there is no action 'wrte'"),
         "{screen}"
     );
+    // Before that there is nothing to write.
+    terminal.wait_for("4,473 samples");
     terminal.keys(&["C-s"]);
     terminal.wait_for("Format");
     terminal.keys(&["Escape"]);

@@ -210,7 +210,9 @@ fn time_says_what_was_different_then() {
     assert!(all.contains(" UTC") && all.contains("most: "), "{all}");
     let third = talk.ask("time 3");
     assert!(
-        third.contains(" against ") && third.contains("could be chance"),
+        third.contains(" against ")
+            && third.contains("could be chance")
+            && third.contains("surely different"),
         "{third}"
     );
     talk.ask("time");

@@ -8,7 +8,7 @@ use crate::cli::values;
 use crate::screen::View;
 use crate::screen::time::{SECOND_NS, TimeAnswer};
 use crate::view::units;
-use profile::diff::Diff;
+use profile::diff::{Apart, Diff, apart};
 use profile::{Query, TimeRange};
 
 /// Stretches that the time is told in.
@@ -185,7 +185,8 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
         let selected = view.select(&query, dialog.session.cancel());
         selected.map_err(|_| Trouble::Stopped)
     };
-    let mut diff = Diff::new(&select(rest)?, &select((start, end))?);
+    let part = select((start, end))?;
+    let mut diff = Diff::new(&select(rest)?, &part);
     diff.sort_by_time();
     let mut answer = Answer::of(format!(
         "{} to {} UTC: {}; against {side_name} that: {}",
@@ -194,8 +195,22 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
         side(&diff.b),
         side(&diff.a)
     ));
+    answer.say(sure(&apart(&part, &select((first, last))?)));
     changes(dialog, &diff, CHANGES, &mut answer);
     Ok(answer)
+}
+
+/// What differs from all the other time beyond doubt, as the map of time says it.
+fn sure(apart: &[Apart]) -> String {
+    if apart.is_empty() {
+        return "nothing is surely different from all the other time".into();
+    }
+    let words = apart.iter().take(CHANGES);
+    let words: Vec<String> = words
+        .map(|each| format!("{} {:+.1} points", each.name, each.points))
+        .collect();
+    let words = words.join(", ");
+    format!("surely different from all the other time: {words}")
 }
 
 #[cfg(test)]
