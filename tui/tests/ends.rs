@@ -86,7 +86,7 @@ fn no_samples_is_5() {
 fn the_end_of_the_target_is_the_end_of_the_reports() {
     let Some(_machine) = machine() else { return };
     // Long enough to be found burning by a machine that is busy.
-    let burn = Process::burn(1, 4);
+    let burn = Process::burn(3, 4);
     let pid = burn.pid().to_string();
     let reaper = std::thread::spawn(move || {
         let mut burn = burn;

@@ -197,7 +197,7 @@ fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
     assert!(report.contains(&name), "{name} is not in {report}");
     // With the line of that place, too.
     let json = text(&run(&mut proftop(&["report", &file, "--format", "json"])).stdout);
-    assert!(json.contains("recordings.rs"), "{json}");
+    assert!(json.contains("tui/tests/"), "{json}");
 }
 
 #[test]
