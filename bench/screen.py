@@ -6,8 +6,10 @@
 
 A recording of a million samples and a hundred thousand stacks is opened in a
 pseudo-terminal; keys are pressed in every view, each when the screen is at rest,
-and the time until the next whole frame is taken. Then the same through a line of
-64 kbit/s: what a key costs there, and whether frames queue up.
+and the time until the next whole frame is taken. Then the same with a hundred thousand
+threads on four hundred CPUs, live while the names of a compiler come in (this needs
+root, and rustc), and through a line of 64 kbit/s: what a key costs there, and whether
+frames queue up.
 """
 
 import fcntl
@@ -15,6 +17,7 @@ import os
 import pty
 import random
 import select
+import shutil
 import statistics
 import struct
 import sys
@@ -27,6 +30,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parent.parent / 
 PROFTOP = str(TARGET / "release/proftop")
 STACKS, SAMPLES, FUNCTIONS = 100_000, 1_000_000, 8_000
 ALL = b"1,000,000"
+THREADS, PROCESSES, CPUS, CROWD = 100_000, 200, 400, b"500,000"
 FRAME_END = b"\x1b[?2026l"
 KEYS = 60
 
@@ -46,12 +50,28 @@ def write_recording(path):
             file.write(";".join(stack) + f" {SAMPLES // STACKS}\n")
 
 
+def write_crowd(path):
+    """Five samples of each thread within a minute, as perf prints them."""
+    chance = random.Random(2)
+    samples = sorted((chance.random() * 60, thread) for thread in list(range(THREADS)) * 5)
+    with open(path, "w") as file:
+        for time_, thread in samples:
+            pid = 1_000 + thread % PROCESSES
+            file.write(f"worker-{thread % 977} {pid}/{10_000 + thread} [{chance.randrange(CPUS):03}] "
+                       f"{1_000 + time_:.6f}:  10101010 cpu-clock: \n")
+            for depth in range(chance.randint(5, 20)):
+                function = int(FUNCTIONS * chance.random() ** 3)
+                file.write(f"\t{0x1000 + function * 64:x} function_{function:05}+0x4 (/usr/bin/app)\n")
+            file.write("\n")
+
+
 class Screen:
-    def __init__(self, arguments, width, height, bytes_per_second=None):
+    def __init__(self, arguments, width, height, bytes_per_second=None, **environment):
         self.rate = bytes_per_second
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", PROFTOP_CONFIG="/nonexistent")
+            os.environ.update(environment)
             os.execv(PROFTOP, [PROFTOP, *arguments])
         size = struct.pack("HHHH", height, width, 0, 0)
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, size)
@@ -120,16 +140,26 @@ VIEWS = [
 ]
 
 
-def views(recording, width, height):
+CROWDED = [
+    ("threads", b"5", b"jk"),
+    ("processes", b"4", b"jk"),
+    ("time", b"6", b"hl"),
+    ("tree", b"2", b"jl"),
+    ("by thread", b"o", b"jk"),
+    ("functions", b"1", b"jk"),
+]
+
+
+def views(recording, width, height, which=VIEWS, all_samples=ALL):
     began = time.monotonic()
     screen = Screen(["open", recording], width, height)
     screen.until_frame()
     print(f"\n{width}x{height}: first frame after {1e3 * (time.monotonic() - began):.0f} ms", end="")
-    screen.until(ALL)
+    screen.until(all_samples)
     print(f", all samples after {1e3 * (time.monotonic() - began):.0f} ms")
     screen.rest(1)
     print(f"{'view':14} {'open':>8} {'key p50':>8} {'p99':>8} {'cpu/key':>8} {'bytes p50':>9} {'max':>7}")
-    for name, keys, moves in VIEWS:
+    for name, keys, moves in which:
         pressed = time.monotonic()
         for key in keys:
             screen.press(bytes([key]))
@@ -149,6 +179,30 @@ def views(recording, width, height):
         row = [opened, statistics.median(took), percentile(took, 0.99), cpu]
         print(f"{name:14} " + " ".join(f"{1e3 * value:5.1f} ms" for value in row), end="")
         print(f" {statistics.median(sizes):9.0f} {max(sizes):7}")
+    screen.close()
+
+
+def while_names_come(folder):
+    """Keys from the first frame on, with nothing in the caches."""
+    if os.geteuid() != 0 or not shutil.which("rustc"):
+        print("\nskipped: while names come: it needs root, and rustc")
+        return
+    source = Path(__file__).parent.parent / "tui/examples/burn.rs"
+    compile_ = f"while :; do rustc --edition 2024 -O -o {folder}/out {source}; done"
+    screen = Screen(["--", "sh", "-c", compile_], 160, 45, XDG_CACHE_HOME=f"{folder}/cache",
+                    XDG_STATE_HOME=f"{folder}/state")
+    screen.until_frame()
+    took, began = [], time.monotonic()
+    while time.monotonic() - began < 8:
+        pressed = time.monotonic()
+        # Another view: something that changes, whatever there is.
+        screen.press(b"18"[len(took) % 2:][:1])
+        got, at = screen.until_frame(1)
+        if FRAME_END in got:
+            took.append(at - pressed)
+        screen.rest(0.05)
+    print(f"\nlive, 160x45, the first 8 s, names coming in: a key {1e3 * statistics.median(took):.1f} ms, "
+          f"p99 {1e3 * percentile(took, 0.99):.0f} ms, {len(took)} keys")
     screen.close()
 
 
@@ -196,6 +250,9 @@ def main():
         print()
         find_and_filter(recording)
         slow_line(recording)
+        write_crowd(recording)
+        views(recording, 160, 45, CROWDED, CROWD)
+        while_names_come(folder)
 
 
 if __name__ == "__main__":
