@@ -128,7 +128,7 @@ pub struct App {
     /// Whoever looks at it does so from another machine.
     pub is_remote: bool,
     /// The page of what is selected is wanted beside it.
-    has_pane: bool,
+    pub(crate) has_pane: bool,
     /// Marked as ours among the processes.
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.

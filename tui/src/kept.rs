@@ -25,6 +25,8 @@ pub struct Kept {
     /// Nothing: the usual ones.
     pub unit: Option<Unit>,
     pub tree: Direction,
+    /// Nothing beside the functions.
+    pub is_pane_off: bool,
     pub layout: Layout,
     pub syntax: Syntax,
 }
@@ -54,6 +56,7 @@ struct Entry {
     inverted: bool,
     unit: String,
     tree: String,
+    pane_off: bool,
     code: String,
     syntax: String,
 }
@@ -134,6 +137,7 @@ impl Entry {
             inverted: kept.inverted,
             unit: kept.unit.map_or("", Unit::words).to_owned(),
             tree: direction(kept.tree).to_owned(),
+            pane_off: kept.is_pane_off,
             code: kept.layout.name().to_owned(),
             syntax: kept.syntax.name().to_owned(),
         }
@@ -159,6 +163,7 @@ impl Entry {
                 "callers" => Direction::BottomUp,
                 _ => Direction::TopDown,
             },
+            is_pane_off: self.pane_off,
             layout: by_word(&LAYOUTS, &self.code, Layout::name),
             syntax: match self.syntax == syntax.other().name() {
                 true => syntax.other(),
@@ -189,6 +194,7 @@ impl Kept {
             inverted: functions.is_inverted(),
             unit: app.knobs.unit,
             tree: app.views.tree.direction(),
+            is_pane_off: !app.has_pane,
             layout: app.views.code.wanted_layout(),
             syntax: app.views.code.syntax(),
         }
@@ -197,6 +203,7 @@ impl Kept {
     pub fn restore(self, app: &mut App) {
         app.view = self.view;
         app.knobs.unit = self.unit;
+        app.has_pane = !self.is_pane_off;
         if app.views.tree.direction() != self.tree {
             app.views.tree.invert();
         }
@@ -222,6 +229,7 @@ mod tests {
             inverted: true,
             unit: Some(Unit::CpuMs),
             tree: Direction::BottomUp,
+            is_pane_off: true,
             layout: Layout::Assembly,
             syntax: Syntax::default().other(),
         }
