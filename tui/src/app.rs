@@ -35,6 +35,8 @@ mod links;
 /// Clicks and the wheel.
 mod mouse;
 /// Pages of functions.
+/// What is said in the palette with a word behind it.
+mod order;
 mod page;
 /// Everything by its name.
 mod palette;
@@ -127,6 +129,8 @@ pub struct App {
     pub mouse: bool,
     /// Whoever looks at it does so from another machine.
     pub is_remote: bool,
+    /// Where and when the left button was pressed last.
+    clicked: Option<(u16, u16, Duration)>,
     /// The page of what is selected is wanted beside it.
     pub(crate) has_pane: bool,
     /// Marked as ours among the processes.
@@ -187,6 +191,7 @@ impl App {
             engine_window: window,
             mouse,
             is_remote: false,
+            clicked: None,
             has_pane: true,
             own_pid,
             behind: None,
@@ -206,10 +211,7 @@ impl App {
                 self.calm.key_at = Some(now);
                 keys::press(self, key)
             }
-            Event::Mouse(mouse) => {
-                mouse::point(self, mouse);
-                Vec::new()
-            }
+            Event::Mouse(mouse) => mouse::point(self, mouse),
             Event::Head(column) => {
                 self.calm.key_at = Some(now);
                 self.sort_by(column);

@@ -3,27 +3,53 @@
 //!
 //! [`Event::Head`]: super::Event::Head
 
-use super::App;
+use super::{App, Effect, keys};
 use crate::screen::motion::Motion;
 use crate::screen::tabs::{Tab, tabs};
 use crate::screen::{Detail, Mode, View};
-use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use std::time::Duration;
 
 const WHEEL_LINES: usize = 3;
 
-pub fn point(app: &mut App, event: MouseEvent) {
+/// Two clicks on one cell within that time are one double click.
+const DOUBLE: Duration = Duration::from_millis(400);
+
+pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     if !matches!(app.mode, Mode::Browse) {
-        return;
+        return Vec::new();
     }
     match event.kind {
         MouseEventKind::ScrollUp => app.go(Motion::Up(WHEEL_LINES)),
         MouseEventKind::ScrollDown => app.go(Motion::Down(WHEEL_LINES)),
-        MouseEventKind::Down(MouseButton::Left) => click(app, event.column, event.row),
+        MouseEventKind::Down(MouseButton::Left) => {
+            if is_double(app, event.column, event.row) {
+                return keys::press(app, KeyEvent::from(KeyCode::Enter));
+            }
+            click(app, event.column, event.row);
+        }
+        MouseEventKind::Down(MouseButton::Right) => {
+            return keys::press(app, KeyEvent::from(KeyCode::Backspace));
+        }
         MouseEventKind::Drag(MouseButton::Left) => drag(app, event.column, event.row),
-        _ => return,
+        _ => return Vec::new(),
     }
     app.calm.key_at = Some(app.now);
     app.detail = Detail::Row;
+    Vec::new()
+}
+
+/// Whether a row was clicked there just before.
+fn is_double(app: &mut App, column: u16, row: u16) -> bool {
+    let here = (column, row, app.now);
+    let is_row = app.geometry().is_some_and(|geometry| {
+        (geometry.body..geometry.body + geometry.body_height).contains(&row)
+    });
+    let is_double = app.clicked.is_some_and(|(x, y, when)| {
+        is_row && (x, y) == (column, row) && app.now.saturating_sub(when) <= DOUBLE
+    });
+    app.clicked = (!is_double).then_some(here);
+    is_double
 }
 
 fn click(app: &mut App, column: u16, row: u16) {

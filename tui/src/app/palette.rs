@@ -19,6 +19,13 @@ impl App {
             KeyCode::Esc => self.mode = Mode::Browse,
             KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
             KeyCode::Enter => {
+                let typed = palette.line.text().to_owned();
+                if let Some(effects) = self.obey(&typed) {
+                    return effects;
+                }
+                let Mode::Palette(palette) = &self.mode else {
+                    return Vec::new();
+                };
                 let chosen = palette.chosen(&self.keymap, self.view);
                 self.mode = Mode::Browse;
                 return chosen.map_or_else(Vec::new, |action| keys::act(self, action));
@@ -27,7 +34,7 @@ impl App {
             KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, self.view),
             KeyCode::Char('n') if control => palette.step(true, &self.keymap, self.view),
             KeyCode::Char('p') if control => palette.step(false, &self.keymap, self.view),
-            _ if palette.line.press(key) => palette.chosen = 0,
+            _ if palette.line.press(key) => (palette.chosen, palette.error) = (0, None),
             _ => return keys::leave_anyway(self, key),
         }
         Vec::new()

@@ -56,7 +56,7 @@ impl App {
         Some(Vec::new())
     }
 
-    fn write(&mut self, kind: FileKind, name: &str, overwrite: bool) -> Option<Effect> {
+    pub(super) fn write(&mut self, kind: FileKind, name: &str, overwrite: bool) -> Option<Effect> {
         let content = match kind {
             FileKind::Text => Content::Screen,
             FileKind::Profile(format) => Content::Profile {

@@ -1,5 +1,9 @@
 //! The *palette*: everything that keys can do here, by its name, for whoever
-//! does not know the key.
+//! does not know the key, and *orders*, with a word behind them.
+
+mod order;
+
+pub use order::{OrderKind, begun, said};
 
 use super::View;
 use super::line_edit::LineEdit;
@@ -11,6 +15,8 @@ pub struct Palette {
     pub line: LineEdit,
     /// Which of the matches.
     pub chosen: usize,
+    /// Why what was said cannot be done.
+    pub error: Option<String>,
 }
 
 impl Palette {
@@ -55,7 +61,7 @@ mod tests {
     fn palette(typed: &str) -> Palette {
         Palette {
             line: LineEdit::new(typed),
-            chosen: 0,
+            ..Palette::default()
         }
     }
 

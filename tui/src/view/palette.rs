@@ -5,7 +5,7 @@ use super::theme::Theme;
 use super::{footer, text};
 use crate::app::App;
 use crate::screen::geometry::Geometry;
-use crate::screen::palette::Palette;
+use crate::screen::palette::{Palette, begun, said};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,11 +17,20 @@ const NAME_WIDTH: u16 = 18;
 pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let matches = palette.matches(&app.keymap, app.view);
     let typed = geometry.keys.unwrap_or(geometry.detail);
+    let is_order = said(palette.line.text()).is_some();
+    let orders: Vec<_> = begun(palette.line.text()).collect();
     let room = usize::from(typed.saturating_sub(geometry.body));
+    let room = room.saturating_sub(orders.len());
     let shown = matches.len().min(LINES_MAX).min(room);
     // The chosen one is always among them.
     let first = (palette.chosen + 1).saturating_sub(shown);
     let top = typed - shown as u16;
+    for (y, order) in (top.saturating_sub(orders.len() as u16)..top).zip(&orders) {
+        let area = Rect::new(0, y, geometry.width, 1);
+        let name = format!("{} {}", order.name, order.argument);
+        let line = [&name, order.help, ""];
+        draw_line(line, is_order, theme, frame.buffer_mut(), area);
+    }
     for (y, at) in (top..typed).zip(first..) {
         let area = Rect::new(0, y, geometry.width, 1);
         let binding = matches[at];
@@ -30,17 +39,32 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
             binding.help,
             &binding.labels(theme.is_ascii()),
         ];
-        draw_line(line, at == palette.chosen, theme, frame.buffer_mut(), area);
+        draw_line(
+            line,
+            at == palette.chosen && !is_order,
+            theme,
+            frame.buffer_mut(),
+            area,
+        );
     }
     let count = matches.len();
-    let result = match palette.chosen.min(count.saturating_sub(1)) {
-        _ if count == 0 => "nothing is called so".into(),
-        at => format!("{} of {count}   Enter: do it, Esc: leave it", at + 1),
+    let result = match &palette.error {
+        Some(why) => why.clone(),
+        None if is_order => "Enter: do it, Esc: leave it".into(),
+        None => found(palette, count, orders.is_empty()),
     };
     let before = palette.line.before();
     let after = &palette.line.text()[before.len()..];
     let line = Rect::new(0, typed, geometry.width, 1);
     footer::render_prompt(":", (before, after), &result, theme, frame, line);
+}
+
+fn found(palette: &Palette, count: usize, is_all: bool) -> String {
+    match palette.chosen.min(count.saturating_sub(1)) {
+        _ if count == 0 && is_all => "nothing is called so".into(),
+        _ if count == 0 => "a word behind it is wanted".into(),
+        at => format!("{} of {count}   Enter: do it, Esc: leave it", at + 1),
+    }
 }
 
 /// What it is called, what it does, and the key for the next time.

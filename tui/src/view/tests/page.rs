@@ -231,3 +231,31 @@ fn on_a_wide_screen_the_callers_stand_beside() {
     }));
     assert!(!hand.frame().contains("OF IT%"), "too narrow");
 }
+
+#[test]
+fn a_double_click_is_enter_and_the_right_button_goes_back() {
+    use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+    let mut hand = Hand::new(80, 24);
+    hand.show(tree_step(0)).wait(2_000);
+    let click = |hand: &mut Hand, button, row| {
+        hand.event(Event::Mouse(MouseEvent {
+            kind: MouseEventKind::Down(button),
+            column: 30,
+            row,
+            modifiers: KeyModifiers::NONE,
+        }));
+    };
+    click(&mut hand, MouseButton::Left, 7);
+    click(&mut hand, MouseButton::Left, 8);
+    assert_eq!(hand.app.view, View::Functions, "two rows");
+    hand.wait(1_000);
+    click(&mut hand, MouseButton::Left, 8);
+    assert_eq!(hand.app.view, View::Functions, "too slow");
+    click(&mut hand, MouseButton::Left, 8);
+    assert_eq!(hand.app.view, View::Page);
+    click(&mut hand, MouseButton::Right, 8);
+    assert_eq!(hand.app.view, View::Functions);
+    // The third of three clicks is the first of the next two.
+    click(&mut hand, MouseButton::Left, 8);
+    assert_eq!(hand.app.view, View::Functions);
+}
