@@ -9,7 +9,10 @@ impl App {
     /// The open view is about to be left: notes what is selected there.
     pub(super) fn leave_view(&mut self) {
         match self.view {
-            View::Functions if self.difference().is_some() => self.linked = self.function_here(),
+            View::Functions if self.difference().is_some() => {
+                let is_held = self.views.difference.is_held();
+                self.linked = self.function_here().filter(|_| is_held);
+            }
             View::Functions => self.linked = self.views.functions.held(),
             View::Tree => self.linked = self.views.tree.side().held_function(),
             View::Flame => self.linked = self.views.flame.held_function(),

@@ -46,6 +46,11 @@ impl Difference {
         self.cursor.offset()
     }
 
+    /// Something was selected on purpose.
+    pub fn is_held(&self) -> bool {
+        self.cursor.held().is_some()
+    }
+
     pub fn index(&self) -> usize {
         self.cursor.index()
     }
