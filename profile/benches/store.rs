@@ -7,7 +7,7 @@
 
 use profile::diff::Diff;
 use profile::formats::pft;
-use profile::query::{Direction, GroupBy};
+use profile::query::{Direction, GroupBy, HeatRows};
 use profile::{
     Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
     Store, TimeRange,
@@ -142,7 +142,9 @@ fn queries(store: &Store) {
     print("code of a function", || {
         drop(selection.code(function, &cancel))
     });
-    print("heat map", || drop(selection.heat(16, Some(function))));
+    print("heat map", || {
+        drop(selection.heat(&HeatRows::parts(16), Some(function)))
+    });
 }
 
 /// Writing all of it and reading it again.

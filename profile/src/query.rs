@@ -45,7 +45,7 @@ mod trend;
 pub use code::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};
 pub use groups::{CpuRow, GroupRow};
-pub use heat::HeatMap;
+pub use heat::{HeatBy, HeatMap, HeatRow, HeatRows};
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
 pub use selection::Selection;

@@ -6,6 +6,7 @@ mod common;
 use common::{Given, given, limits, select, store};
 use profile::formats::pft;
 use profile::merge::{MergeError, merge};
+use profile::query::HeatRows;
 use profile::{Cancel, Info, NameState, Query, Store, TimeRange, View};
 use proptest::prelude::*;
 
@@ -35,7 +36,7 @@ fn answers(view: &View) -> Vec<String> {
             ..Query::default()
         };
         let selection = view.select(&query, &Cancel::new()).unwrap();
-        let heat = selection.heat(10, None);
+        let heat = selection.heat(&HeatRows::parts(10), None);
         let told: Vec<_> = (0..).zip(&heat.cells).filter(|(_, n)| **n > 0).collect();
         all.push(format!(
             "{} {told:?} {:?}",

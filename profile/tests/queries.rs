@@ -4,8 +4,8 @@
 use profile::diff::Diff;
 use profile::filter::{Action, Clause};
 use profile::query::{
-    CallTree, CodeAddress, CodePlace, Direction, FunctionCode, GroupBy, NeighbourKind, Node,
-    NodeKind,
+    CallTree, CodeAddress, CodePlace, Direction, FunctionCode, GroupBy, HeatBy, HeatMap, HeatRow,
+    HeatRows, NeighbourKind, Node, NodeKind,
 };
 use profile::{
     Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId,
@@ -125,6 +125,41 @@ fn check_sums(tree: &CallTree, node: &Node) -> usize {
         .sum::<usize>()
 }
 
+/// Each row has what the lists of CPUs and threads say, the last one the rest.
+fn check_rows(selection: &Selection, rows: &HeatRows, heat: &HeatMap) {
+    let sum = |row| {
+        (0..heat.columns())
+            .map(|at| heat.cell(at, row))
+            .sum::<u64>()
+    };
+    let threads = selection.report().threads;
+    let cpus = selection.cpus();
+    let mut told = 0;
+    for row in 0..rows.len() {
+        let expected: u64 = match rows.row(row) {
+            None | Some(HeatRow::Part(_)) => continue,
+            Some(HeatRow::Cpus { first, last }) => {
+                let of = cpus.iter().filter(|cpu| (first..=last).contains(&cpu.cpu));
+                of.map(|cpu| cpu.samples).sum()
+            }
+            Some(HeatRow::Thread { tid, .. }) => {
+                assert!(row == 0 || sum(row) <= sum(row - 1));
+                told += 1;
+                let same = threads
+                    .iter()
+                    .any(|t| t.tid == tid && t.samples == sum(row));
+                assert!(same, "{tid}");
+                continue;
+            }
+            Some(HeatRow::Others(others)) => {
+                assert_eq!((row + 1, told + others), (rows.len(), threads.len()));
+                threads[told..].iter().map(|thread| thread.samples).sum()
+            }
+        };
+        assert_eq!(sum(row), expected);
+    }
+}
+
 /// Filters that a person may type here.
 fn clauses() -> impl Strategy<Value = Vec<&'static str>> {
     let known = vec![
@@ -165,7 +200,15 @@ proptest! {
         prop_assert_eq!(report.processes.iter().map(|p| p.samples).sum::<u64>(), all);
         prop_assert_eq!(selection.cpus().iter().map(|c| c.samples).sum::<u64>(), all);
         prop_assert_eq!(selection.cgroups().iter().map(|c| c.samples).sum::<u64>(), all);
-        prop_assert_eq!(selection.heat(16, None).cells.iter().sum::<u64>(), all);
+        for by in [HeatBy::Parts, HeatBy::Cpus, HeatBy::Threads] {
+            for at_most in [1, 2, 16] {
+                let rows = selection.heat_rows(by, at_most);
+                prop_assert!(rows.len() <= at_most);
+                let heat = selection.heat(&rows, None);
+                prop_assert_eq!(heat.cells.iter().sum::<u64>(), all);
+                check_rows(&selection, &rows, &heat);
+            }
+        }
         prop_assert_eq!(report.completeness.endings.iter().map(|e| e.1).sum::<u64>(), all);
 
         let totals: HashMap<_, _> = report.functions.iter().map(|f| (f.id, f)).collect();
@@ -195,7 +238,7 @@ proptest! {
             let own = page.callees.iter().find(|c| c.kind == NeighbourKind::Own);
             // An innermost occurrence on top is what self is.
             prop_assert_eq!(own.map_or(0, |c| c.samples), row.self_samples);
-            prop_assert_eq!(selection.heat(4, Some(row.id)).cells.iter().sum::<u64>(), row.total_samples);
+            prop_assert_eq!(selection.heat(&HeatRows::parts(4), Some(row.id)).cells.iter().sum::<u64>(), row.total_samples);
             prop_assert!(page.heaviest_samples > 0 && page.heaviest.contains(&row.id));
             check_code(&selection, row);
         }

@@ -5,6 +5,7 @@ mod common;
 
 use common::{Given, given, limits, select, store, unmarked};
 use profile::formats::{self, Format, FormatError, Opened};
+use profile::query::HeatRows;
 use profile::{Cancel, Ending, FrameKind, Query, Scope, Selection, TimeRange};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -23,7 +24,10 @@ fn opened(file: &[u8]) -> Result<Opened, FormatError> {
 fn held(selection: &Selection) -> Vec<String> {
     let report = selection.report();
     let mut lines = vec![common::stacks(selection)];
-    lines.push(format!("{:?}", selection.heat(100, None).cells));
+    lines.push(format!(
+        "{:?}",
+        selection.heat(&HeatRows::parts(100), None).cells
+    ));
     for row in report.functions {
         let counts = (row.self_samples, row.total_samples);
         let place = (row.kind, row.name_state);

@@ -1,16 +1,20 @@
-//! The *heat map*: seconds from left to right, the place inside the second from
-//! top to bottom.
+//! The *heat map*: seconds from left to right; from top to bottom the place
+//! inside the second, CPUs, or threads.
+
+/// What the rows are.
+mod rows;
+
+pub use rows::{HeatBy, HeatRow, HeatRows};
 
 use super::selection::Selection;
 use crate::FrameId;
 use crate::store::STAMPS_PER_SECOND;
 
-/// Samples by second and part of the second.
+/// Samples by second and row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeatMap {
     /// Of the first column, on the clock of the samples.
     pub first_second: u64,
-    /// Parts of a second.
     pub rows: usize,
     /// Column after column, `rows` cells each.
     pub cells: Vec<u64>,
@@ -34,10 +38,9 @@ impl HeatMap {
 const SECONDS_MAX: u64 = 24 * 3600;
 
 impl Selection {
-    /// A map of 1 to 100 rows: nothing finer is kept than 10 ms. With a
-    /// function, only the samples that have it on their stack.
-    pub fn heat(&self, rows: usize, function: Option<FrameId>) -> HeatMap {
-        let rows = rows.clamp(1, STAMPS_PER_SECOND as usize);
+    /// A map of these rows. With a function, only the samples that have it on
+    /// their stack.
+    pub fn heat(&self, rows: &HeatRows, function: Option<FrameId>) -> HeatMap {
         let window = self.window();
         let last = self.view.tables.history.newest_second().unwrap_or(0);
         let last = last.min(self.stamps.last / STAMPS_PER_SECOND);
@@ -46,8 +49,8 @@ impl Selection {
             .min(last);
         let mut map = HeatMap {
             first_second: first,
-            rows,
-            cells: vec![0; (last - first + 1) as usize * rows],
+            rows: rows.len(),
+            cells: vec![0; (last - first + 1) as usize * rows.len()],
         };
         let wanted = function.map(|frame| self.stacks_with(frame));
         self.visit(self.stamps, |sample| {
@@ -56,9 +59,8 @@ impl Selection {
             if second < first || !wanted.as_ref().is_none_or(is_wanted) {
                 return;
             }
-            let part = (sample.stamp % STAMPS_PER_SECOND) as usize * rows;
-            let row = part / STAMPS_PER_SECOND as usize;
-            map.cells[(second - first) as usize * rows + row] += sample.weight;
+            let column = (second - first) as usize;
+            map.cells[column * map.rows + rows.of(&sample)] += sample.weight;
         });
         map
     }

@@ -81,6 +81,7 @@ fn defaults() -> Vec<Binding> {
         "left"           Maps         Left                                => "left h",          "",           "to the left";
         "right"          Maps         Right                               => "right l",         "",           "to the right";
         "same-name"      Flame        SameName                            => "#",               "same name",  "next one of this function";
+        "group"          Time         Group                               => "o",               "rows",       "rows: parts, CPUs, threads";
         "group"          Calls        Group                               => "o",               "",           "by process or thread";
         "invert"         Calls        Invert                              => "I",               "invert",     "callers or callees first";
         "narrow"         People       Narrow                              => "enter",           "narrow",     "only it, or what is marked";

@@ -28,6 +28,7 @@ impl App {
         match self.view {
             View::Tree => self.views.tree.group(),
             View::Flame => self.views.flame.group(),
+            View::Time => self.views.time.next_rows(),
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ use crate::screen::question::{Ask, Desk, Question};
 use crate::screen::time::{TimeAnswer, TimeWanted};
 use crate::screen::tree::{TreeAnswer, TreeWanted};
 use crate::snapshot::{Snapshot, TargetState};
+use profile::query::HeatBy;
 use profile::{Cancel, FunctionId};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -150,6 +151,7 @@ impl Session {
 
     pub fn time(&self) -> Result<TimeAnswer, Trouble> {
         let wanted = TimeWanted {
+            by: HeatBy::Parts,
             rows: 1,
             function: None,
             stretch: None,

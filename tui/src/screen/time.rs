@@ -1,5 +1,5 @@
-//! *Time*: seconds from left to right, the place inside the second from top to
-//! bottom, samples as shades. It shows all that is kept, whatever the window is;
+//! *Time*: seconds from left to right; the place inside the second, CPUs or threads
+//! from top to bottom; samples as shades. It shows all that is kept, whatever the window is;
 //! a stretch that is marked here can become the window of every view.
 
 mod answer;
@@ -11,6 +11,7 @@ use super::question::{Ask, Desk};
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
 use profile::diff::Apart;
+use profile::query::HeatBy;
 use std::sync::Arc;
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -25,10 +26,13 @@ const SAMPLES_MIN: usize = 2;
 /// Lines below the map: the total, the function or the mark, the scale.
 pub const FOOT_LINES: usize = 3;
 
-/// Cells before the map: the place inside the second.
-pub const LABEL: u16 = 7;
+/// Cells before the map: the place inside the second, or CPUs.
+const LABEL: u16 = 7;
 
-/// A place on the map: which part of which second, counted from 0.
+/// The same if the rows are threads.
+const THREAD_LABEL: u16 = 17;
+
+/// A place on the map: which row of which second, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
     pub second: u64,
@@ -40,8 +44,10 @@ pub struct Time {
     desk: Desk<TimeWanted, TimeAnswer>,
     /// Whose samples are marked on the map.
     function: Option<FunctionId>,
+    /// What the rows are to be, and how many.
+    by: HeatBy,
     rows: usize,
-    columns: usize,
+    width: u16,
     /// Nothing while it watches the newest second.
     held: Option<Spot>,
     /// Where a stretch of time begins, or ends.
@@ -58,6 +64,33 @@ impl Time {
         self.answer().map_or(self.rows, |answer| answer.all.rows)
     }
 
+    /// What the rows are that are shown.
+    pub fn by(&self) -> HeatBy {
+        self.answer().map_or(self.by, |answer| answer.key.what.by)
+    }
+
+    /// Parts of a second, CPUs, threads, and again.
+    pub fn next_rows(&mut self) {
+        self.by = match self.by {
+            HeatBy::Parts => HeatBy::Cpus,
+            HeatBy::Cpus => HeatBy::Threads,
+            HeatBy::Threads => HeatBy::Parts,
+        };
+    }
+
+    /// Cells before the map.
+    pub fn label(&self) -> u16 {
+        match self.by() {
+            HeatBy::Parts | HeatBy::Cpus => LABEL,
+            HeatBy::Threads => THREAD_LABEL,
+        }
+    }
+
+    fn columns(&self) -> usize {
+        let columns = self.width.saturating_sub(self.label() + 1);
+        usize::from(columns).max(1)
+    }
+
     /// Marks the samples of a function; they are counted anew.
     pub fn follow(&mut self, function: Option<FunctionId>) {
         self.function = function;
@@ -65,6 +98,7 @@ impl Time {
 
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TimeWanted>> {
         let wanted = TimeWanted {
+            by: self.by,
             rows: self.rows,
             function: self.function,
             stretch: self.mark.and_then(|_| self.stretch()),
@@ -101,10 +135,13 @@ impl Time {
     }
 
     pub fn resize(&mut self, width: u16, height: usize, rate_hz: u32) {
-        self.columns = usize::from(width.saturating_sub(LABEL + 1)).max(1);
-        let room = height.saturating_sub(FOOT_LINES);
+        self.width = width;
+        let room = height.saturating_sub(FOOT_LINES).max(1);
         let is_fit = |rows: &&usize| **rows <= room && **rows * SAMPLES_MIN <= rate_hz as usize;
-        self.rows = *ROWS.iter().find(is_fit).unwrap_or(&1);
+        self.rows = match self.by {
+            HeatBy::Parts => *ROWS.iter().find(is_fit).unwrap_or(&1),
+            HeatBy::Cpus | HeatBy::Threads => room,
+        };
     }
 
     /// The first and the last second of the map.
@@ -117,10 +154,11 @@ impl Time {
     /// The seconds on the screen; those before the first have no samples.
     pub fn shown_seconds(&self) -> Option<std::ops::Range<u64>> {
         let (first, last) = self.seconds()?;
-        let newest = (last + 1).saturating_sub(self.columns as u64);
+        let columns = self.columns() as u64;
+        let newest = (last + 1).saturating_sub(columns);
         let held = self.held.map_or(newest, |spot| spot.second.max(first));
         let start = newest.min(held);
-        Some(start..start + self.columns as u64)
+        Some(start..start + columns)
     }
 
     pub fn selected(&self) -> Option<Spot> {
@@ -136,10 +174,29 @@ impl Time {
         })
     }
 
-    /// From the mark to the cursor, the earlier first.
+    /// From the mark to the cursor, the earlier first; whole seconds where rows
+    /// are not time.
     pub fn marked(&self) -> Option<(Spot, Spot)> {
         let (mark, here) = (self.mark?, self.selected()?);
-        Some((mark.min(here), mark.max(here)))
+        let (mut from, mut to) = (mark.min(here), mark.max(here));
+        if self.by() != HeatBy::Parts {
+            from.row = 0;
+            to.row = self.rows().saturating_sub(1);
+        }
+        Some((from, to))
+    }
+
+    /// The first or the last row of the map that a moment is in.
+    pub fn spot_of(&self, ns: u64, is_end: bool) -> Spot {
+        let row = match self.by() {
+            HeatBy::Parts => (ns % SECOND_NS / self.row_ns()) as usize,
+            _ if is_end => self.rows().saturating_sub(1),
+            _ => 0,
+        };
+        Spot {
+            second: ns / SECOND_NS,
+            row,
+        }
     }
 
     /// What is different in the marked stretch; nothing before that is known.
@@ -178,15 +235,23 @@ impl Time {
     }
 
     pub fn start_ns(&self, spot: Spot) -> u64 {
-        spot.second * SECOND_NS + spot.row as u64 * self.row_ns()
+        let row = match self.by() {
+            HeatBy::Parts => spot.row as u64,
+            HeatBy::Cpus | HeatBy::Threads => 0,
+        };
+        spot.second * SECOND_NS + row * self.row_ns()
     }
 
     fn end_ns(&self, spot: Spot) -> u64 {
         self.start_ns(spot) + self.row_ns()
     }
 
+    /// How long a cell of the map is.
     pub fn row_ns(&self) -> u64 {
-        SECOND_NS / self.rows().max(1) as u64
+        match self.by() {
+            HeatBy::Parts => SECOND_NS / self.rows().max(1) as u64,
+            HeatBy::Cpus | HeatBy::Threads => SECOND_NS,
+        }
     }
 
     fn select(&mut self, second: u64, row: usize) {
@@ -202,7 +267,7 @@ impl Time {
         let (Some(here), Some((first, last))) = (self.selected(), self.seconds()) else {
             return;
         };
-        let page = |half| (self.columns / if half { 4 } else { 2 }).max(1) as u64;
+        let page = |half| (self.columns() / if half { 4 } else { 2 }).max(1) as u64;
         match motion {
             Motion::Up(rows) => self.select(here.second, here.row.saturating_sub(rows)),
             Motion::Down(rows) => self.select(here.second, here.row + rows),
@@ -229,7 +294,7 @@ impl Time {
 
     pub fn select_cell(&mut self, column: u16, line: usize) {
         let seconds = self.shown_seconds();
-        if let (Some(seconds), Some(column)) = (seconds, column.checked_sub(LABEL))
+        if let (Some(seconds), Some(column)) = (seconds, column.checked_sub(self.label()))
             && line < self.rows()
         {
             self.select(seconds.start + u64::from(column), line);

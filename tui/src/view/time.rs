@@ -7,12 +7,14 @@
 //! total  ▂▂▂▂▂▂▂▂▂▂▂▂▂▂▅█▃▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂
 //! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
 //! ```
+//!
+//! Or, with a row for each thread, `4131 postgres  ░░▒`.
 
 use super::theme::Theme;
 use super::{text, trend};
 use crate::app::App;
 use crate::screen::knobs::Window;
-use crate::screen::time::{LABEL, SECOND_NS, Spot, Time, TimeAnswer};
+use crate::screen::time::{Spot, Time, TimeAnswer};
 use profile::query::HeatMap;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -20,6 +22,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use std::ops::Range;
 
+/// What a row is called.
+mod rows;
 /// The selected cell as text.
 pub mod words;
 
@@ -64,7 +68,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     if let Some(spot) = time.selected()
         && painter.seconds.contains(&spot.second)
     {
-        let x = body.x + LABEL + (spot.second - painter.seconds.start) as u16;
+        let x = body.x + time.label() + (spot.second - painter.seconds.start) as u16;
         let here = Position::new(x, body.y + spot.row as u16);
         if body.contains(here) {
             frame.buffer_mut()[here].set_style(theme.selected());
@@ -131,7 +135,7 @@ impl Painter<'_> {
         let last = map.first_second + map.columns() as u64 - 1;
         for second in self.seconds.clone() {
             let age = last.saturating_sub(second);
-            let x = area.x + LABEL + (second - self.seconds.start) as u16;
+            let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
             let label = match age {
                 _ if second > last => continue,
                 0 => "|".into(),
@@ -146,17 +150,16 @@ impl Painter<'_> {
     }
 
     fn row(&self, row: usize, buffer: &mut Buffer, area: Rect) {
-        let ms = row as u64 * self.time.row_ns() / 1_000_000;
-        let unit = if row == 0 { "ms" } else { "  " };
-        let label = format!("{ms:>4}{unit} ");
+        let width = self.time.label();
+        let label = rows::label(self.time, row, usize::from(width) - 1);
         buffer.set_string(area.x, area.y, label, self.theme.dim());
         let cells: String = self
             .seconds
             .clone()
             .map(|second| self.sign(second, row))
             .collect();
-        let room = usize::from(area.width - LABEL);
-        buffer.set_stringn(area.x + LABEL, area.y, cells, room, self.theme.trend());
+        let room = usize::from(area.width - width);
+        buffer.set_stringn(area.x + width, area.y, cells, room, self.theme.trend());
         if let Some(marked) = self.marked {
             self.mark_row(row, marked, buffer, area);
         }
@@ -178,7 +181,7 @@ impl Painter<'_> {
     fn mark_row(&self, row: usize, (from, to): (Spot, Spot), buffer: &mut Buffer, area: Rect) {
         for second in self.seconds.clone() {
             if (from..=to).contains(&Spot { second, row }) {
-                let x = area.x + LABEL + (second - self.seconds.start) as u16;
+                let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
                 buffer[(x, area.y)].set_style(self.theme.selected());
             }
         }
@@ -186,11 +189,12 @@ impl Painter<'_> {
 
     /// Whole seconds, all of them and the function's; what the shades mean.
     fn foot(&self, buffer: &mut Buffer, area: Rect) {
-        let room = usize::from(area.width - LABEL);
+        let label = self.time.label();
+        let room = usize::from(area.width - label);
         let mut line = |y: u16, head: &str, content: &str, style: Style| {
             buffer.set_string(area.x, area.y + y, head, Style::new());
             let content = text::cut_end(content, room).into_owned();
-            buffer.set_stringn(area.x + LABEL, area.y + y, content, room, style);
+            buffer.set_stringn(area.x + label, area.y + y, content, room, style);
         };
         let total = self.sums(&self.answer.all);
         let most = total.iter().copied().max().unwrap_or(0);
@@ -225,8 +229,8 @@ impl Painter<'_> {
             ),
         });
         let ranges: String = ranges.collect();
-        let ms = self.time.row_ns() / 1_000_000;
-        let legend = format!("{ranges}{} more in {ms} ms", shades[3]);
+        let span = words::span(self.time.row_ns() / 1_000_000);
+        let legend = format!("{ranges}{} more in {span}", shades[3]);
         let left = room.saturating_sub(text::width(&legend) + 10);
         match &self.answer.own {
             Some((_, name)) if left > 3 => {
@@ -240,12 +244,11 @@ impl Painter<'_> {
 /// What is marked, or else is the window.
 fn marked(app: &App) -> Option<(Spot, Spot)> {
     let time = &app.views.time;
-    let spot = |ns: u64| Spot {
-        second: ns / SECOND_NS,
-        row: (ns % SECOND_NS / time.row_ns()) as usize,
-    };
     let window = match app.knobs.window {
-        Window::Between { start_ns, end_ns } => Some((spot(start_ns), spot(end_ns - 1))),
+        Window::Between { start_ns, end_ns } => Some((
+            time.spot_of(start_ns, false),
+            time.spot_of(end_ns - 1, true),
+        )),
         Window::Last(_) | Window::Since { .. } => None,
     };
     time.marked().or(window)

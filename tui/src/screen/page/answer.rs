@@ -2,7 +2,7 @@
 
 use super::before::Before;
 use crate::screen::question::{Ask, Key};
-use profile::query::{FunctionPage, NeighbourKind};
+use profile::query::{FunctionPage, HeatRows, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, Query, TimeRange, View};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn seconds(
         ..ask.query().clone()
     };
     let selection = ask.view.select(&query, cancel).ok()?;
-    let heat = selection.heat(1, Some(id));
+    let heat = selection.heat(&HeatRows::parts(1), Some(id));
     // Seconds without any sample at the end are no columns.
     let last = end_ns / 1_000_000_000;
     let first = (last + 1).saturating_sub(SECONDS as u64);

@@ -2,13 +2,14 @@
 
 use crate::screen::question::{Ask, Key};
 use profile::diff::{Apart, apart};
-use profile::query::HeatMap;
+use profile::query::{HeatBy, HeatMap, HeatRows};
 use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWanted {
-    /// Parts of a second.
+    /// What the rows are, and how many there may be.
+    pub by: HeatBy,
     pub rows: usize,
     /// Whose samples are counted a second time, by themselves.
     pub function: Option<FunctionId>,
@@ -20,7 +21,8 @@ pub struct TimeWanted {
 #[derive(Debug)]
 pub struct TimeAnswer {
     pub key: Key<TimeWanted>,
-    /// Samples by second and part of it.
+    pub rows: HeatRows,
+    /// Samples by second and row.
     pub all: HeatMap,
     /// The function's, if one was asked for, and its name.
     pub own: Option<(HeatMap, Arc<str>)>,
@@ -39,14 +41,16 @@ impl TimeAnswer {
             ..ask.query().clone()
         };
         let TimeWanted {
+            by,
             rows,
             function,
             stretch,
         } = ask.key.what;
         let selection = ask.view.select(&query, cancel).ok()?;
+        let rows = selection.heat_rows(by, rows);
         let own = function.map(|id| {
             let name = ask.view.function(ask.view.function_of(id)).name;
-            (selection.heat(rows, Some(id)), name)
+            (selection.heat(&rows, Some(id)), name)
         });
         let apart = match stretch {
             Some((start_ns, end_ns)) => {
@@ -64,7 +68,8 @@ impl TimeAnswer {
         };
         Some(TimeAnswer {
             apart,
-            all: selection.heat(rows, None),
+            all: selection.heat(&rows, None),
+            rows,
             own,
             epoch_unix_ms: ask.view.info().epoch_unix_ms,
             key: ask.key,

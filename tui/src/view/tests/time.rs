@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::screen::knobs::Window;
+use crate::screen::time::SECOND_NS;
 use crate::view::fixture::tree_step;
 use proptest::prelude::*;
 
@@ -22,6 +23,31 @@ fn times_at_every_size() {
     }
     time(80, 24).keys("i").looks_like("time-explain-80x24");
     time(80, 24).keys("?").looks_like("time-help-80x24");
+}
+
+#[test]
+fn rows_may_be_cpus_or_threads() {
+    let mut hand = time(80, 24);
+    let sum = |hand: &Hand| {
+        let answer = hand.app.views.time.answer().expect("an answer");
+        answer.all.cells.iter().sum::<u64>()
+    };
+    let all = sum(&hand);
+    for rows in ["cpus", "threads"] {
+        hand.keys("o");
+        assert_eq!(sum(&hand), all);
+        hand.looks_like(&format!("time-{rows}-80x24"));
+        // Whole seconds are marked, whatever the row.
+        hand.keys("hhvlj");
+        let (from, to) = hand.app.views.time.stretch().expect("a stretch");
+        assert_eq!((from % SECOND_NS, to - from), (0, 2 * SECOND_NS));
+        let ascii = rules::frame(&hand.app, &ASCII);
+        compare(&format!("time-{rows}-80x24-ascii"), &ascii);
+        hand.keys("\u{1b}");
+    }
+    hand.keys("i").looks_like("time-threads-explain-80x24");
+    hand.keys("o");
+    assert_eq!(hand.app.views.time.rows(), 10);
 }
 
 #[test]
@@ -132,7 +158,7 @@ proptest! {
     #[test]
     fn nothing_breaks(
         deeds in prop::collection::vec(
-            (prop::sample::select(vec!['j', 'k', 'h', 'l', 'G', 'g', 'v', '\n', '\u{8}', ',', 's', 'r']), 0u64..40),
+            (prop::sample::select(vec!['o', 'j', 'k', 'h', 'l', 'G', 'g', 'v', '\n', '\u{8}', ',', 's', 'r']), 0u64..40),
             1..30,
         ),
     ) {

@@ -1,8 +1,10 @@
 //! The selected cell in words.
 
+use super::rows;
 use crate::app::App;
 use crate::screen::time::{SECOND_NS, Spot, Time};
 use crate::view::{text, units};
+use profile::query::{HeatBy, HeatRow};
 
 pub fn why_empty(app: &App) -> &'static str {
     match app.views.time.answer() {
@@ -25,11 +27,11 @@ pub fn detail(app: &App, width: usize) -> String {
         Some((from, to)) => (sum(time, from, to), marked_ms(time)),
         None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
     };
-    let span = match ms {
-        0..1_000 => format!("{ms} ms"),
-        _ => format!("{:.2} s", ms as f64 / 1_000.0),
-    };
+    let span = span(ms);
     parts.push(format!("{} in {span}", units::counted(count, "sample")));
+    if let (None, Some(row)) = (time.marked(), people(time, spot)) {
+        parts.push(rows::name(&row));
+    }
     if let (Some((own, name)), None) = (&answer.own, time.marked()) {
         let own = own.cell(column, spot.row);
         parts.push(format!("{} of {}", units::count(own), text::clean(name)));
@@ -86,6 +88,21 @@ fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
         .sum()
 }
 
+/// `100 ms`, `1.70 s`
+pub fn span(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        _ if ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
+        _ => format!("{:.2} s", ms as f64 / 1_000.0),
+    }
+}
+
+/// Whose samples the cell has, where rows are CPUs or threads.
+fn people(time: &Time, spot: Spot) -> Option<HeatRow> {
+    let row = time.answer()?.rows.row(spot.row)?;
+    (time.by() != HeatBy::Parts).then_some(row)
+}
+
 fn marked_ms(time: &Time) -> u64 {
     let stretch = time.stretch().map(|(from, to)| to - from);
     stretch.unwrap_or(0) / 1_000_000
@@ -106,13 +123,38 @@ pub fn explain(app: &App) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
     let map = &answer.all;
     let column = (spot.second - map.first_second) as usize;
-    let ms = time.row_ns() / 1_000_000;
     let rate = app.shown.rate_hz;
-    let most = u64::from(rate) * time.row_ns() * u64::from(app.shown.host.cpus) / SECOND_NS;
+    let of_all = u64::from(app.shown.host.cpus);
+    let (whose, cpus) = match people(time, spot) {
+        None => (String::new(), Some((of_all, "all CPUs were busy"))),
+        Some(row @ HeatRow::Cpus { first, last }) => {
+            let cpus = u64::from(last - first) + 1;
+            let busy = if cpus == 1 {
+                "it was busy"
+            } else {
+                "they were busy"
+            };
+            (rows::name(&row), Some((cpus, busy)))
+        }
+        Some(row @ HeatRow::Thread { .. }) => (
+            format!("thread {}", rows::name(&row)),
+            Some((1, "it ran all the time")),
+        ),
+        Some(row) => (rows::name(&row), None),
+    };
+    let most = cpus.map(|(cpus, busy)| {
+        let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
+        format!(", of about {most} if {busy}, at {rate} a second and CPU")
+    });
+    let whose = match whose.as_str() {
+        "" => whose,
+        whose => format!(" of {whose}"),
+    };
     let from = clock(time, spot, answer.epoch_unix_ms);
     Some(format!(
-        "{} in the {ms} ms from {from}, of about {most} if all CPUs were busy, at {rate} a second \
-         and CPU; shown is all that is kept, not the window",
+        "{}{whose} in the {} from {from}{}; shown is all that is kept, not the window",
         units::counted(map.cell(column, spot.row), "sample"),
+        span(time.row_ns() / 1_000_000),
+        most.unwrap_or_default(),
     ))
 }
