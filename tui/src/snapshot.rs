@@ -3,9 +3,11 @@
 //! view is only not taking the next one.
 
 mod baseline;
+mod lacks;
 mod people;
 
 pub use baseline::Baseline;
+pub use lacks::BaselineLacks;
 pub use people::People;
 
 use crate::losses::Losses;
@@ -159,6 +161,7 @@ pub struct Snapshot {
     pub difference: Option<Arc<Diff>>,
     /// Process by process, thread by thread.
     pub people: Option<Arc<People>>,
+    pub baseline_lacks: Option<Arc<BaselineLacks>>,
     /// Samples in scope and window; the filter keeps those of the report.
     pub offered: u64,
     /// The store as it was: for every question that the report does not answer.

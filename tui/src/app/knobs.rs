@@ -290,14 +290,6 @@ impl App {
             return;
         }
         self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
-        let has_one = match self.view {
-            View::Functions | View::Tree | View::Flame | View::Page => true,
-            View::Processes | View::Threads => true,
-            View::Code | View::Time | View::Health => false,
-        };
-        if !has_one && self.knobs.shows_difference {
-            self.open(View::Functions);
-        }
     }
 
     /// What the open view counts in.

@@ -392,6 +392,7 @@ impl Model {
             baseline: None,
             difference: None,
             people: None,
+            baseline_lacks: None,
             view: Some(self.store.view()),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,

@@ -3,7 +3,7 @@
 //! view draws it in the same way.
 
 use super::knobs::Knobs;
-use crate::snapshot::{People, Snapshot, TargetState};
+use crate::snapshot::{BaselineLacks, People, Snapshot, TargetState};
 use profile::Cancel;
 use profile::diff::Diff;
 use std::sync::Arc;
@@ -70,6 +70,7 @@ impl ReportQuestion {
         let baseline = knobs.difference();
         snapshot.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
         (snapshot.difference, snapshot.people) = (None, None);
+        snapshot.baseline_lacks = None;
         if let Some(baseline) = &snapshot.baseline {
             let before = baseline.select(selection.view(), cancel)?;
             let mut diff = Diff::new(&before, &selection);
@@ -77,6 +78,8 @@ impl ReportQuestion {
             snapshot.difference = Some(Arc::new(diff));
             let people = People::new(baseline, &before, &selection);
             snapshot.people = Some(Arc::new(people));
+            let lacks = BaselineLacks::new(baseline, &before, &snapshot);
+            snapshot.baseline_lacks = Some(Arc::new(lacks));
         }
         snapshot.offered = selection.offered();
         snapshot.report = Arc::new(report);

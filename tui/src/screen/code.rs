@@ -3,12 +3,14 @@
 //! layout, and in each of them all samples of the function are found once.
 
 mod answer;
+mod before;
 /// The selected row, and rows that are found.
 mod here;
 mod notes;
 mod rows;
 
 pub use answer::{CodeAnswer, CodeWanted, Spot};
+pub use before::Before;
 pub use rows::{CodeRow, RowKey, rows as code_rows};
 
 use super::find::Find;
@@ -160,8 +162,10 @@ impl Code {
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        // What was asked to be looked at anew is awaited.
-        let is_other = self.desk.shown().map(|shown| shown.key.what.visit) != Some(key.what.visit);
+        // What was asked to be looked at anew is awaited, and what a knob was turned for.
+        let shown = self.desk.shown();
+        let shown = shown.map(|shown| (shown.key.what.visit, shown.key.turn));
+        let is_other = shown != Some((key.what.visit, key.turn));
         (is_calm || is_other || self.answer().is_none()) && self.take_waiting()
     }
 

@@ -12,6 +12,11 @@ use symbolize::Reason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Heading(&'static str),
+    BaselineSamples,
+    BaselineLost,
+    BaselineWhole,
+    BaselineNamed,
+    SameFunctions,
     Taken,
     Lost,
     Whole,
@@ -99,7 +104,8 @@ impl Health {
 
 /// All lines of the view, in their order.
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
-    let mut lines = samples(snapshot);
+    let mut lines = baseline(snapshot);
+    lines.extend(samples(snapshot));
     lines.extend(stacks(snapshot));
     lines.extend(stops(snapshot));
     lines.extend(symbols(snapshot));
@@ -108,6 +114,67 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
         lines.extend(overhead(snapshot));
     }
     lines
+}
+
+/// Of what is compared with, while it is.
+fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
+    let (Some(lacks), Some(diff)) = (&snapshot.baseline_lacks, &snapshot.difference) else {
+        return Vec::new();
+    };
+    let completeness = &lacks.completeness;
+    let line = |topic, label: &str, value, text: String, explain: &str| Finding {
+        topic,
+        label: label.into(),
+        value,
+        text,
+        explain: explain.into(),
+    };
+    let new = diff.rows.iter().filter(|row| row.is_new()).count();
+    let gone = diff.rows.iter().filter(|row| row.is_gone()).count();
+    vec![
+        heading(
+            "A, the baseline",
+            "What is shown, B, is compared with it: what it lacks looks like a change.",
+        ),
+        line(
+            Topic::BaselineSamples,
+            "A taken",
+            Value::Count(lacks.samples),
+            format!("in {:.1} s", lacks.window.seconds()),
+            "The samples of A, by its own scope and window.",
+        ),
+        line(
+            Topic::BaselineLost,
+            "A lost",
+            Value::Share(lacks.lost, lacks.samples + lacks.lost),
+            String::new(),
+            "Came faster than they were read while A was taken.",
+        ),
+        line(
+            Topic::BaselineWhole,
+            "A whole",
+            Value::Share(completeness.whole, completeness.user_stacks),
+            "stacks; callers of the others are missing".into(),
+            "Where more stacks were cut, outer functions have less total time.",
+        ),
+        line(
+            Topic::BaselineNamed,
+            "A named",
+            Value::Share(completeness.named, completeness.frames),
+            "frames".into(),
+            "A function without a name on one side is another one on the other.",
+        ),
+        line(
+            Topic::SameFunctions,
+            "same functions",
+            Value::Count((diff.same_by_build_id + diff.same_by_module) as u64),
+            format!(
+                "{} by build-id, {} by name; new {new}, gone {gone}",
+                diff.same_by_build_id, diff.same_by_module
+            ),
+            "Functions are the same by build-id and name, or else by the names of both.",
+        ),
+    ]
 }
 
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {

@@ -3,9 +3,9 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{text, units};
+use super::{difference, text, units};
 use crate::app::App;
-use crate::screen::code::{CodeAnswer, CodeRow};
+use crate::screen::code::{Before, CodeAnswer, CodeRow};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -14,9 +14,9 @@ use ratatui::style::Style;
 pub mod words;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(heads.width);
+    let columns = columns(app, theme, heads.width);
     table::render_heads(&columns, ((), false), theme, frame, heads);
-    render_title(app, theme, frame, heads);
+    render_title(app, &columns, theme, frame, heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
     let answer = app.views.code.answer();
     let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
@@ -51,18 +51,28 @@ const COUNT: u16 = 7;
 /// A line's number, or an offset in the function.
 const PLACE: u16 = 7;
 const BAR: u16 = 4;
+/// The bar's, if there is something to compare with.
+const CHANGE: u16 = 9;
 /// Which column is the code.
 const CODE: usize = 4;
 /// On what is wider there is room for more than the code.
 const WIDE: u16 = 72;
 
-fn columns(width: u16) -> Vec<Column<()>> {
+fn columns(app: &App, theme: &Theme, width: u16) -> Vec<Column<()>> {
+    let answer = app.views.code.answer();
+    let before = answer.and_then(|answer| answer.before.as_ref());
     let bar = if width < WIDE { 1 } else { BAR };
     let mut columns = vec![
         Column::right("SELF%", SHARE, None),
         Column::right("SMP", COUNT, None),
         Column::right("LINE", PLACE, None),
-        Column::left("", bar, None),
+        match before {
+            Some(before) => {
+                let head = difference::head(before.sides.have_time(), theme);
+                Column::right(head, CHANGE, None)
+            }
+            None => Column::left("", bar, None),
+        },
     ];
     let rest = table::rest(&columns, width).saturating_sub(1);
     columns.push(Column::left("", rest, None));
@@ -70,8 +80,7 @@ fn columns(width: u16) -> Vec<Column<()>> {
 }
 
 /// The file's name, and the layout.
-fn render_title(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect) {
-    let columns = columns(heads.width);
+fn render_title(app: &App, columns: &[Column<()>], theme: &Theme, frame: &mut Frame, heads: Rect) {
     let end = format!("o: {} ", app.views.code.layout().name());
     let start = heads.right() - columns[CODE].width;
     let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
@@ -103,9 +112,13 @@ impl Painter<'_> {
         } else {
             plain
         };
-        let bar = match row.is_part() {
-            true => String::new(),
-            false => bar(samples, all, self.columns[3].width.into()),
+        let bar = match &self.answer.before {
+            Some(before) => self.change(row, before),
+            None if row.is_part() => (String::new(), plain),
+            None => {
+                let bar = bar(samples, all, self.columns[3].width.into());
+                (bar, self.theme.trend())
+            }
         };
         let room = usize::from(self.columns[CODE].width);
         let (code, style) = self.code(row, room);
@@ -118,13 +131,21 @@ impl Painter<'_> {
                 (share, quiet),
                 (count, quiet),
                 (self.place(row), quiet),
-                (bar, self.theme.trend()),
+                bar,
                 (text::cut_end(&code, room).into_owned(), style),
             ],
             selected: is_selected,
             gone: false,
         };
         table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
+    }
+
+    /// Nothing where nothing hit, then and now.
+    fn change(&self, row: &CodeRow, before: &Before) -> (String, Style) {
+        match (before.of(row), row.samples()) {
+            (None, _) | (Some(0), 0) => (String::new(), Style::new()),
+            (Some(was), now) => difference::change_cell(before.sides.change(was, now), self.theme),
+        }
     }
 
     fn place(&self, row: &CodeRow) -> String {

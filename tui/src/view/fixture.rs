@@ -18,7 +18,7 @@ mod tree;
 
 pub use bush::bush;
 pub use code::MadeUp;
-pub use tree::tree_step;
+pub use tree::{tree_of_build, tree_step};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
@@ -71,6 +71,7 @@ pub fn postgres() -> Snapshot {
         baseline: None,
         difference: None,
         people: None,
+        baseline_lacks: None,
         offered: 3_277,
         generation: 1,
         report: Arc::new(Report {

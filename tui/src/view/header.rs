@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::screen::View;
 use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::{Snapshot, Span, TargetState};
+use profile::Completeness;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -286,11 +287,20 @@ fn trust(app: &App) -> Vec<Segment> {
     let health = &app.shown.health;
     let completeness = &report.completeness;
     let samples = units::count(report.samples);
-    let whole = percent_sign(units::completeness(
-        completeness.whole,
-        completeness.user_stacks,
-    ));
-    let named = percent_sign(units::completeness(completeness.named, completeness.frames));
+    let before = app.shown.baseline_lacks.as_deref();
+    // As they are, or as they were and are.
+    let both = |share: fn(&Completeness) -> (u64, u64)| {
+        let share = |of| {
+            let (part, all) = share(of);
+            units::completeness(part, all)
+        };
+        percent_sign(match before {
+            Some(before) => format!("{}/{}", share(&before.completeness), share(completeness)),
+            None => share(completeness),
+        })
+    };
+    let whole = both(|of| (of.whole, of.user_stacks));
+    let named = both(|of| (of.named, of.frames));
     let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
     let mut segments = vec![
@@ -301,7 +311,17 @@ fn trust(app: &App) -> Vec<Segment> {
                 format!("{samples} smp"),
             ],
         ),
-        lost(report.samples, health.lost),
+        match before {
+            None => lost(report.samples, health.lost),
+            Some(before) => Segment::new(
+                8,
+                [format!(
+                    "lost {}/{}",
+                    units::count(before.lost),
+                    units::count(health.lost)
+                )],
+            ),
+        },
     ];
     if app.view == View::Code && app.views.code.answer().is_some() {
         segments.extend(code::words::trust(app));
@@ -325,7 +345,10 @@ fn trust(app: &App) -> Vec<Segment> {
             [
                 format!("symbols {named}{loading}"),
                 format!("symbols {named}"),
-                format!("sym {named}"),
+                match before {
+                    None => format!("sym {named}"),
+                    Some(_) => format!("sym {}", named.rsplit('/').next().unwrap_or_default()),
+                },
             ],
         ),
     ]);
@@ -361,5 +384,8 @@ fn lost(taken: u64, lost: u64) -> Segment {
 }
 
 fn percent_sign(number: String) -> String {
-    if number == "-" { number } else { number + "%" }
+    match number.ends_with('-') {
+        true => number,
+        false => number + "%",
+    }
 }

@@ -14,7 +14,7 @@ use super::theme::Theme;
 use super::{text, trend};
 use crate::app::App;
 use crate::screen::knobs::Window;
-use crate::screen::time::{Spot, Time, TimeAnswer};
+use crate::screen::time::{SECOND_NS, Spot, Time, TimeAnswer};
 use profile::query::HeatMap;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -55,6 +55,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         seconds,
         scale: Scale::new(answer.all.max()),
         marked: marked(app),
+        sides: sides(app),
     };
     painter.axis(frame.buffer_mut(), heads);
     for row in 0..answer.all.rows {
@@ -113,6 +114,8 @@ struct Painter<'a> {
     seconds: Range<u64>,
     scale: Scale,
     marked: Option<(Spot, Spot)>,
+    /// What is compared: its letter, and from when to when.
+    sides: Vec<(&'static str, u64, u64)>,
 }
 
 /// Nothing outside of the map.
@@ -145,6 +148,20 @@ impl Painter<'_> {
             let room = usize::from(area.right().saturating_sub(x));
             if text::width(&label) <= room {
                 buffer.set_string(x, area.y, label, self.theme.heads());
+            }
+        }
+        self.sides(buffer, area);
+    }
+
+    /// Which seconds are compared, where the axis has room.
+    fn sides(&self, buffer: &mut Buffer, area: Rect) {
+        for (sign, start_ns, end_ns) in &self.sides {
+            let (first, last) = (start_ns / SECOND_NS, end_ns.saturating_sub(1) / SECOND_NS);
+            for second in self.seconds.clone().filter(|s| (first..=last).contains(s)) {
+                let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
+                if x < area.right() && buffer[(x, area.y)].symbol() == " " {
+                    buffer.set_string(x, area.y, sign, self.theme.heads());
+                }
             }
         }
     }
@@ -239,6 +256,22 @@ impl Painter<'_> {
             _ => legend,
         }
     }
+}
+
+/// From when to when A and B are, while they are compared. A that comes from
+/// another recording is not on the map.
+fn sides(app: &App) -> Vec<(&'static str, u64, u64)> {
+    let shown = &app.shown;
+    let Some(lacks) = &shown.baseline_lacks else {
+        return Vec::new();
+    };
+    let (a, b) = (lacks.window, shown.report.window);
+    // Where both are, it is B.
+    let mut sides = vec![("B", b.start_ns, b.end_ns)];
+    if lacks.is_of_here {
+        sides.push(("A", a.start_ns, a.end_ns));
+    }
+    sides
 }
 
 /// What is marked, or else is the window.

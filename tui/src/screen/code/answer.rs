@@ -2,6 +2,7 @@
 //! instruction.
 
 use super::CodeRow;
+use super::before::{Before, Counted};
 use crate::code::{Body, Hit, Library, Place, Wanted};
 use crate::screen::question::{Ask, Key};
 use profile::query::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
@@ -23,6 +24,8 @@ pub struct CodeWanted {
 pub struct Spot {
     /// That hit there, as the function or as what was inlined there.
     pub samples: u64,
+    /// That did so in the baseline.
+    pub before: u64,
     /// Those of them that hit as what was inlined.
     pub inlined: u64,
     /// Those, and what was called from there.
@@ -48,6 +51,8 @@ pub struct CodeAnswer {
     pub addresses: BTreeMap<u64, Spot>,
     /// Of no line.
     pub unplaced: Spot,
+    /// What it is compared with.
+    pub before: Option<Before>,
     /// Everything that is named.
     pub functions: HashMap<FunctionId, Function>,
 }
@@ -74,12 +79,17 @@ impl CodeAnswer {
             instructions: BTreeMap::new(),
             addresses: BTreeMap::new(),
             unplaced: Spot::default(),
+            before: None,
             functions: HashMap::new(),
             key: ask.key,
-            view: ask.view,
+            view: ask.view.clone(),
             code,
         };
         answer.count(&selection, cancel)?;
+        if let Some(baseline) = ask.baseline() {
+            let was = baseline.select(&ask.view, cancel)?;
+            answer.compare(&was, &selection, baseline.is_of_here(), cancel)?;
+        }
         answer.name_all();
         Some(answer)
     }
@@ -122,6 +132,39 @@ impl CodeAnswer {
         Some(())
     }
 
+    /// Counts what each place had in the baseline.
+    fn compare(
+        &mut self,
+        was: &Selection,
+        now: &Selection,
+        is_of_here: bool,
+        cancel: &Cancel,
+    ) -> Option<()> {
+        let (before, counted) = Before::new(was, now, is_of_here, &self.function, cancel)?;
+        for address in &counted {
+            let hits = address.samples;
+            let line = address.line(&self.body);
+            let spot = match line {
+                Some(place) => self.lines.entry(place).or_default(),
+                None => &mut self.unplaced,
+            };
+            spot.before += hits;
+            if let Counted {
+                address: Some(address),
+                ..
+            } = address
+            {
+                let spot = match self.body.find(*address) {
+                    Some(at) => self.instructions.entry(at).or_default(),
+                    None => self.addresses.entry(*address).or_default(),
+                };
+                spot.before += hits;
+            }
+        }
+        self.before = Some(before);
+        Some(())
+    }
+
     fn name_all(&mut self) {
         let spots = self.lines.values().chain(self.instructions.values());
         let spots = spots.chain(self.addresses.values()).chain([&self.unplaced]);
@@ -161,16 +204,21 @@ fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wa
 
 /// Its line: as the file on disk tells, or else as the profile knows it.
 fn place(address: &CodeAddress, body: &Body) -> Option<Place> {
-    let instruction = body.find(address.address);
-    let known = instruction.and_then(|at| body.instruction(at)?.place);
-    known.or_else(|| {
-        let place = address.place.as_ref().filter(|place| place.line > 0)?;
-        let file = place.file.as_ref()?;
-        let number = body.files.iter().position(|known| known == file)?;
-        Some(Place {
-            file: number as u32,
-            line: place.line,
-        })
+    line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
+}
+
+/// As the file on disk tells.
+pub(super) fn line_at(address: u64, body: &Body) -> Option<Place> {
+    body.instruction(body.find(address)?)?.place
+}
+
+/// As a profile knows it, in a file that is known here.
+pub(super) fn line_of(place: &CodePlace, body: &Body) -> Option<Place> {
+    let file = place.file.as_ref().filter(|_| place.line > 0)?;
+    let number = body.files.iter().position(|known| known == file)?;
+    Some(Place {
+        file: number as u32,
+        line: place.line,
     })
 }
 

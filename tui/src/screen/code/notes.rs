@@ -10,7 +10,8 @@ pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> V
         return Vec::new();
     }
     let room = usize::from(width).saturating_sub(2).max(1);
-    let notes = sentences(&answer.body, layout);
+    let mut notes = sentences(&answer.body, layout);
+    notes.extend(other_build(answer, layout));
     let mut notes: Vec<String> = notes.iter().flat_map(|note| wrap(note, room)).collect();
     if notes.len() > lines {
         notes.truncate(lines);
@@ -50,6 +51,17 @@ fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     }
     notes.extend(body.notes.iter().cloned());
     notes
+}
+
+/// That what it is compared with was another file.
+fn other_build(answer: &CodeAnswer, layout: Layout) -> Option<String> {
+    let before = answer.before.as_ref()?;
+    (!before.is_same_build).then(|| match layout {
+        Layout::Assembly => {
+            "A is of another build of the file: its addresses are others".to_owned()
+        }
+        _ => "A is of another build of the file: lines are compared by their numbers".to_owned(),
+    })
 }
 
 /// At spaces, and inside of a word that is longer than a line: paths are.

@@ -6,17 +6,23 @@ use crate::code::{Body, Place, Syntax};
 use profile::FunctionId;
 use std::collections::BTreeMap;
 
-/// One line of the screen.
+/// One line of the screen. `before`: its samples in the baseline, where there is
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeRow {
     /// A line of the file that is shown.
-    Line { place: Place, samples: u64 },
+    Line {
+        place: Place,
+        samples: u64,
+        before: u64,
+    },
     Instruction {
         /// Piece and number.
         at: (usize, usize),
         /// Where it is in the file.
         offset: u64,
         samples: u64,
+        before: u64,
         /// Its line stands above it.
         below_line: bool,
     },
@@ -31,17 +37,26 @@ pub enum CodeRow {
     /// The head of a piece: whose code follows.
     Piece(usize),
     /// An address without an instruction.
-    Address { address: u64, samples: u64 },
+    Address {
+        address: u64,
+        samples: u64,
+        before: u64,
+    },
     /// Lines of the file that are not shown.
-    OtherLines { lines: usize, samples: u64 },
+    OtherLines {
+        lines: usize,
+        samples: u64,
+        before: u64,
+    },
     /// Lines of another file.
     OtherFile {
         file: u32,
         lines: usize,
         samples: u64,
+        before: u64,
     },
     /// What is of no known line.
-    Unplaced { samples: u64 },
+    Unplaced { samples: u64, before: u64 },
 }
 
 /// What a row is known by from one answer to the next.
@@ -97,7 +112,20 @@ impl CodeRow {
             | CodeRow::Address { samples, .. }
             | CodeRow::OtherLines { samples, .. }
             | CodeRow::OtherFile { samples, .. }
-            | CodeRow::Unplaced { samples } => *samples,
+            | CodeRow::Unplaced { samples, .. } => *samples,
+            CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => 0,
+        }
+    }
+
+    /// The same in the baseline.
+    pub fn before(&self) -> u64 {
+        match self {
+            CodeRow::Line { before, .. }
+            | CodeRow::Instruction { before, .. }
+            | CodeRow::Address { before, .. }
+            | CodeRow::OtherLines { before, .. }
+            | CodeRow::OtherFile { before, .. }
+            | CodeRow::Unplaced { before, .. } => *before,
             CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => 0,
         }
     }
@@ -181,8 +209,12 @@ fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<C
         if line > text_end && spot.is_none() {
             continue;
         }
-        let samples = spot.map_or(0, |spot| spot.samples);
-        rows.push(CodeRow::Line { place, samples });
+        let (samples, before) = counts(spot);
+        rows.push(CodeRow::Line {
+            place,
+            samples,
+            before,
+        });
         if let Some(spot) = spot {
             match code.get(&line) {
                 Some(code) => add_code_of_line(answer, code, rows),
@@ -229,12 +261,18 @@ fn add_code_of_line(answer: &CodeAnswer, code: &[(usize, usize)], rows: &mut Vec
     }
 }
 
+/// Its samples, and those in the baseline.
+fn counts(spot: Option<&Spot>) -> (u64, u64) {
+    spot.map_or((0, 0), |spot| (spot.samples, spot.before))
+}
+
 fn instruction(answer: &CodeAnswer, at: (usize, usize), below_line: bool) -> Option<CodeRow> {
-    let spot = answer.instructions.get(&at);
+    let (samples, before) = counts(answer.instructions.get(&at));
     Some(CodeRow::Instruction {
         at,
         offset: answer.body.instruction(at)?.offset,
-        samples: spot.map_or(0, |spot| spot.samples),
+        samples,
+        before,
         below_line,
     })
 }
@@ -255,25 +293,34 @@ fn add_others(
     is_shown: impl Fn(&Place) -> bool,
     rows: &mut Vec<CodeRow>,
 ) {
-    let mut others: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
+    let mut others: BTreeMap<u32, (usize, u64, u64)> = BTreeMap::new();
     for (place, spot) in answer.lines.iter().filter(|(place, _)| !is_shown(place)) {
         let other = others.entry(place.file).or_default();
         other.0 += 1;
         other.1 += spot.samples;
+        other.2 += spot.before;
     }
-    if let Some((lines, samples)) = others.remove(&main) {
-        rows.push(CodeRow::OtherLines { lines, samples });
+    if let Some((lines, samples, before)) = others.remove(&main) {
+        rows.push(CodeRow::OtherLines {
+            lines,
+            samples,
+            before,
+        });
     }
-    for (file, (lines, samples)) in others {
+    for (file, (lines, samples, before)) in others {
         rows.push(CodeRow::OtherFile {
             file,
             lines,
             samples,
+            before,
         });
     }
-    if answer.unplaced.total > 0 {
-        let samples = answer.unplaced.samples;
-        rows.push(CodeRow::Unplaced { samples });
+    let unplaced = &answer.unplaced;
+    if unplaced.total + unplaced.before > 0 {
+        rows.push(CodeRow::Unplaced {
+            samples: unplaced.samples,
+            before: unplaced.before,
+        });
     }
 }
 
@@ -290,6 +337,7 @@ fn add_code(answer: &CodeAnswer, rows: &mut Vec<CodeRow>) {
         rows.push(CodeRow::Address {
             address: *address,
             samples: spot.samples,
+            before: spot.before,
         });
     }
 }

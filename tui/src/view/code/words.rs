@@ -172,6 +172,7 @@ pub fn detail(app: &App, width: usize) -> String {
         return String::new();
     };
     let mut parts = vec![number(answer, row)];
+    parts.extend(before(answer, row));
     parts.extend(inlined(answer, row));
     if let Some(spot) = answer.spot(row).filter(|spot| !spot.calls.is_empty()) {
         let (callee, samples) = &spot.calls[0];
@@ -214,6 +215,17 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
         }
         _ => format!("{smp}, {share}"),
     }
+}
+
+/// `A: 12 samples, 4.1%`
+fn before(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
+    let before = answer.before.as_ref()?;
+    let samples = before.of(row)?;
+    let share = units::percent(samples, before.samples);
+    Some(format!(
+        "A: {}, {share}%",
+        units::counted(samples, "sample")
+    ))
 }
 
 /// `inlined from add (math.h:12)`

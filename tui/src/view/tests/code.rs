@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::screen::code::{CodeRow, Layout};
-use crate::view::fixture::tree_step;
+use crate::snapshot::Baseline;
+use crate::view::fixture::{tree_of_build, tree_step};
+use profile::Filter;
 use proptest::prelude::*;
 
 fn code(width: u16, height: u16, name: &str) -> Hand {
@@ -73,6 +75,76 @@ fn every_layout_adds_up() {
             hand.keys("o");
         }
     }
+}
+
+/// The code, compared with a recording of the first step.
+fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> Hand {
+    let mut hand = Hand::new(width, height);
+    let then = tree_of_build(0, build_id).view;
+    let baseline = Baseline::of_file(then.expect("it has one"));
+    hand.app.begin_with(Filter::default(), Some(baseline));
+    hand.keys("=").show(tree_step(step)).keys(".....");
+    hand.keys(&format!("/{name}\n\u{1b}a="));
+    assert_eq!(hand.app.view, View::Code);
+    hand
+}
+
+/// All that a layout says of the baseline.
+fn sum_before(hand: &Hand) -> u64 {
+    let rows = hand.app.views.code.rows().iter();
+    rows.filter(|row| !row.is_part()).map(CodeRow::before).sum()
+}
+
+#[test]
+fn what_it_was_before_adds_up_too() {
+    for name in ["heap_hot", "LWLock", "copy_user", "strcoll", "IndexNext"] {
+        for step in [0, 5, 11] {
+            let mut hand = compared(80, 24, name, b"one build", step);
+            for layout in [Layout::Both, Layout::Source, Layout::Assembly] {
+                let code = &hand.app.views.code;
+                let answer = code.answer().expect("an answer");
+                let before = answer.before.as_ref().expect("a baseline");
+                assert!(before.is_same_build && before.samples > 0);
+                assert_eq!(sum_before(&hand), before.samples, "{name} {layout:?}");
+                if step == 0 {
+                    let same = |row: &CodeRow| row.before() == row.samples();
+                    let counted = |row: &&CodeRow| !matches!(row, CodeRow::Call { .. });
+                    assert!(code.rows().iter().filter(counted).all(same));
+                }
+                rules::frame(&hand.app, &UTF8);
+                hand.keys("o");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_difference_of_code_at_every_size() {
+    for (width, height) in [(60, 16), (80, 24), (120, 40)] {
+        let mut hand = compared(width, height, "heap_hot", b"one build", 5);
+        hand.looks_like(&format!("difference-code-{width}x{height}"));
+        hand.keys("jj");
+        let ascii = rules::frame(&hand.app, &ASCII);
+        compare(&format!("difference-code-{width}x{height}-ascii"), &ascii);
+    }
+}
+
+#[test]
+fn addresses_of_another_build_are_not_compared() {
+    let hand = compared(80, 24, "heap_hot", b"another build", 5);
+    let frame = hand.frame();
+    assert!(frame.contains("A is of another build"), "{frame}");
+    let answer = hand.app.views.code.answer().expect("an answer");
+    let before = answer.before.as_ref().expect("a baseline");
+    let mut seen = 0;
+    for row in hand.app.views.code.rows() {
+        if matches!(row, CodeRow::Instruction { .. }) {
+            assert_eq!(before.of(row), None);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+    assert_eq!(sum_before(&hand), before.samples);
 }
 
 #[test]

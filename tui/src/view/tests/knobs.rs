@@ -193,6 +193,8 @@ fn the_difference_of_trees_at_every_size() {
             ("3", "flame"),
             ("4", "processes"),
             ("5", "threads"),
+            ("6", "time"),
+            ("8", "health"),
             ("/heap_hot\n\u{1b}\n", "page"),
         ] {
             let mut hand = hand(width, height);

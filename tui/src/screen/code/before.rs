@@ -1,0 +1,90 @@
+//! Where the function's code was hit in the baseline. Addresses mean the same only
+//! in the same build of the file; of another build lines are compared, by their
+//! numbers.
+
+use super::CodeRow;
+use super::answer::{line_at, line_of};
+use crate::code::{Body, Place};
+use profile::diff::Sides;
+use profile::query::CodePlace;
+use profile::{Cancel, Function, Selection};
+
+#[derive(Debug)]
+pub struct Before {
+    pub sides: Sides,
+    /// Samples that hit in the function's code.
+    pub samples: u64,
+    /// It was the same file, so that addresses are the same places.
+    pub is_same_build: bool,
+}
+
+/// Samples of one address.
+pub(super) struct Counted {
+    /// Nothing if it is another place now.
+    pub address: Option<u64>,
+    place: Option<CodePlace>,
+    pub samples: u64,
+}
+
+impl Before {
+    /// Nothing if it was cancelled.
+    pub(super) fn new(
+        was: &Selection,
+        now: &Selection,
+        is_of_here: bool,
+        function: &Function,
+        cancel: &Cancel,
+    ) -> Option<(Self, Vec<Counted>)> {
+        let mut before = Before {
+            sides: Sides::of(was, now),
+            samples: 0,
+            is_same_build: true,
+        };
+        let rows = was.functions().into_iter();
+        let mut same =
+            rows.filter(|row| row.name == function.name && row.module == function.module);
+        let Some(row) = same.next() else {
+            return Some((before, Vec::new()));
+        };
+        let then = was.view().function(row.id);
+        before.is_same_build = is_of_here || is_same_build(was, now, &then, function);
+        let code = was.code(row.id, cancel).ok()?;
+        before.samples = code.self_samples + code.inlined_samples;
+        let counted = code.addresses.into_iter().map(|address| Counted {
+            samples: address.samples(),
+            address: before.is_same_build.then_some(address.address),
+            place: address.place,
+        });
+        let counted = counted.filter(|counted| counted.samples > 0).collect();
+        Some((before, counted))
+    }
+}
+
+impl Before {
+    /// The row's samples in the baseline; nothing where they cannot be told.
+    pub fn of(&self, row: &CodeRow) -> Option<u64> {
+        match row {
+            CodeRow::Instruction { .. } | CodeRow::Address { .. } if !self.is_same_build => None,
+            CodeRow::Call { .. } | CodeRow::Gap(_) | CodeRow::Piece(_) => None,
+            row => Some(row.before()),
+        }
+    }
+}
+
+impl Counted {
+    /// In the code as it is shown.
+    pub fn line(&self, body: &Body) -> Option<Place> {
+        let found = self.address.and_then(|address| line_at(address, body));
+        found.or_else(|| line_of(self.place.as_ref()?, body))
+    }
+}
+
+/// By build-id; where there is none, only within one start of one machine: its
+/// clocks began at the same moment.
+fn is_same_build(was: &Selection, now: &Selection, then: &Function, function: &Function) -> bool {
+    if !(then.build_id.is_empty() && function.build_id.is_empty()) {
+        return then.build_id == function.build_id;
+    }
+    let (a, b) = (was.view().info(), now.view().info());
+    a.host == b.host && a.epoch_unix_ms == b.epoch_unix_ms
+}
