@@ -2,6 +2,7 @@
 //! rows, computed once and never changed, for the screen, batch output and
 //! files alike.
 
+use crate::query::CpuRow;
 use crate::{Ending, FrameId, FrameKind, ProcessId};
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub struct Report {
     pub processes: Vec<ProcessRow>,
     /// By samples, falling.
     pub threads: Vec<ThreadRow>,
+    /// By number; only those with samples.
+    pub cpus: Vec<CpuRow>,
 }
 
 /// What the window's stacks and names lack.

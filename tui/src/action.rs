@@ -41,8 +41,10 @@ pub enum Action {
     Code,
     /// Source text, instructions, or both.
     Layout,
-    /// The page beside the functions, on, off.
+    /// What stands beside the view, on, off.
     Pane,
+    /// The keys to what stands beside the view, or back.
+    OtherPane,
     /// What is between the root of a tree and its functions.
     Group,
     /// How instructions are written.

@@ -3,6 +3,7 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
+use crate::screen::beside::Beside;
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
 use crate::screen::history::History;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 /// What views ask for, and when the answers are shown.
 mod answers;
-/// The page of the selected function beside the functions.
+/// What stands beside the open view.
 mod beside;
 /// The code of functions.
 mod code;
@@ -55,8 +56,8 @@ pub use write::Written;
 pub enum Event {
     Key(KeyEvent),
     Mouse(MouseEvent),
-    /// A click on the head of a column: which one of those to sort by.
-    Head(usize),
+    /// A click on the head of a column.
+    Head(Head),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
     /// To a question of [`Effect::Ask`].
@@ -69,6 +70,14 @@ pub enum Event {
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
     Behind(Option<Duration>),
+}
+
+/// Which column to sort by, of those that can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub column: usize,
+    /// Of what stands beside the view.
+    pub in_pane: bool,
 }
 
 /// What the app asks its surroundings for.
@@ -131,8 +140,10 @@ pub struct App {
     pub is_remote: bool,
     /// Where and when the left button was pressed last.
     clicked: Option<(u16, u16, Duration)>,
-    /// The page of what is selected is wanted beside it.
+    /// What is selected is wanted in full beside it.
     pub(crate) has_pane: bool,
+    /// The view whose pane has the keys.
+    pane_focus: Option<View>,
     /// Marked as ours among the processes.
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.
@@ -193,6 +204,7 @@ impl App {
             is_remote: false,
             clicked: None,
             has_pane: true,
+            pane_focus: None,
             own_pid,
             behind: None,
             cut_shown: false,
@@ -212,9 +224,10 @@ impl App {
                 keys::press(self, key)
             }
             Event::Mouse(mouse) => mouse::point(self, mouse),
-            Event::Head(column) => {
+            Event::Head(head) => {
                 self.calm.key_at = Some(now);
-                self.sort_by(column);
+                self.pane_focus = head.in_pane.then_some(self.view);
+                self.sort_by(head.column);
                 Vec::new()
             }
             Event::Resize(size) => {
@@ -268,7 +281,8 @@ impl App {
         ) -> Option<(&Find, (usize, u64), usize)> {
             Some((table.find()?, table.found(), table.len()))
         }
-        match self.view {
+        let pane = self.in_pane();
+        match self.focus() {
             View::Functions => of(&self.views.functions),
             View::Tree => {
                 let tree = &self.views.tree;
@@ -279,7 +293,7 @@ impl App {
                 Some((flame.find()?, flame.found(), flame.bar_count()))
             }
             View::Page => {
-                let page = &self.views.page;
+                let page = self.views.page_in(pane);
                 let (found, rows) = page.found();
                 Some((page.find()?, (found, 0), rows))
             }
@@ -289,7 +303,7 @@ impl App {
                 Some((code.find()?, (found, 0), rows))
             }
             View::Processes => of(&self.views.processes),
-            View::Threads => of(&self.views.threads),
+            View::Threads => of(self.views.threads_in(pane)),
             View::Time | View::Health => None,
         }
     }
@@ -329,6 +343,7 @@ impl App {
     /// Brings the current view up to the shown snapshot. The others follow
     /// when they are opened.
     fn refresh(&mut self, sort: bool) {
+        let pane = self.pane();
         let report = &self.shown.report;
         match self.view {
             View::Functions => {
@@ -339,7 +354,12 @@ impl App {
             }
             // They come by themselves.
             View::Tree | View::Flame | View::Page | View::Time | View::Code => return,
-            View::Processes => self.views.processes.update(report, sort),
+            View::Processes => {
+                self.views.processes.update(report, sort);
+                if pane == Some(Beside::Threads) {
+                    self.views.own_threads.update(report, sort);
+                }
+            }
             View::Threads => self.views.threads.update(report, sort),
             View::Health => self.views.health.update(&self.shown),
         }
@@ -352,26 +372,29 @@ impl App {
     /// of the body.
     fn settle(&mut self) {
         self.state = State::of(self);
-        let height = self.geometry().map_or(1, |g| usize::from(g.body_height));
+        let Some(parts) = self.parts() else {
+            return;
+        };
+        let (width, height) = (parts.view.width, usize::from(parts.view.height));
         match self.view {
             View::Functions => {
                 self.views.functions.resize(height);
                 self.views.difference.resize(height);
-                self.settle_pane(height);
             }
             View::Tree => self.views.tree.resize(height),
-            View::Page => self.views.page.resize(self.size.width, height),
-            View::Code => self.views.code.resize(self.size.width, height),
+            View::Page => self.views.page.resize(width, height),
+            View::Code => self.views.code.resize(width, height),
             View::Time => {
                 let rate_hz = self.shown.rate_hz;
-                self.views.time.resize(self.size.width, height, rate_hz);
+                self.views.time.resize(width, height, rate_hz);
             }
             // One line is the legend's.
-            View::Flame => self.views.flame.resize(self.size.width, height - 1),
+            View::Flame => self.views.flame.resize(width, height - 1),
             View::Processes => self.views.processes.resize(height),
             View::Threads => self.views.threads.resize(height),
             View::Health => self.views.health.resize(height),
         }
+        self.settle_pane(&parts);
     }
 
     pub(crate) fn open(&mut self, view: View) {
@@ -393,16 +416,16 @@ impl App {
         if self.difference().is_some() {
             return self.views.difference.go(motion);
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.go(motion, report),
             View::Tree => self.views.tree.go(motion),
             View::Flame => self.views.flame.go(motion),
-            View::Page => self.views.page.go(motion),
+            View::Page => self.views.page_in_mut(pane).go(motion),
             View::Code => self.views.code.go(motion),
             View::Time => self.views.time.go(motion),
             View::Processes => self.views.processes.go(motion, report),
-            View::Threads => self.views.threads.go(motion, report),
+            View::Threads => self.views.threads_in_mut(pane).go(motion, report),
             View::Health => self.views.health.go(motion),
         }
     }
@@ -411,16 +434,16 @@ impl App {
         if self.difference().is_some() {
             return self.views.difference.select_line(line);
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.select_line(line, report),
             View::Tree => self.views.tree.select_line(line),
             View::Flame => self.views.flame.select_cell(column, line),
-            View::Page => self.views.page.select_line(line),
+            View::Page => self.views.page_in_mut(pane).select_line(line),
             View::Code => self.views.code.select_line(line),
             View::Time => self.views.time.select_cell(column, line),
             View::Processes => self.views.processes.select_line(line, report),
-            View::Threads => self.views.threads.select_line(line, report),
+            View::Threads => self.views.threads_in_mut(pane).select_line(line, report),
             View::Health => self.views.health.select_line(line),
         }
     }
@@ -442,29 +465,29 @@ impl App {
     }
 
     fn set_find(&mut self, find: Option<Find>) {
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.set_find(find, report),
             View::Tree => self.views.tree.set_find(find),
             View::Flame => self.views.flame.set_find(find),
-            View::Page => self.views.page.set_find(find),
+            View::Page => self.views.page_in_mut(pane).set_find(find),
             View::Code => self.views.code.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
-            View::Threads => self.views.threads.set_find(find, report),
+            View::Threads => self.views.threads_in_mut(pane).set_find(find, report),
             View::Time | View::Health => {}
         }
     }
 
     fn select_found(&mut self, down: bool, including: bool) {
-        let report = &self.shown.report;
-        let position = match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        let position = match self.focus() {
             View::Functions => self.views.functions.select_found(down, including, report),
             View::Tree => self.views.tree.select_found(down, including),
             View::Flame => self.views.flame.select_found(down, including),
-            View::Page => self.views.page.select_found(down, including),
+            View::Page => self.views.page_in_mut(pane).select_found(down, including),
             View::Code => self.views.code.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
-            View::Threads => self.views.threads.select_found(down, including, report),
+            View::Threads => self.views.threads_in_mut(pane).select_found(down, including, report),
             View::Time | View::Health => None,
         };
         if position.is_none()
@@ -489,18 +512,18 @@ impl App {
         if let Some(diff) = self.difference() {
             return Some(self.views.difference.selected(diff)?.name.to_string());
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => name(self.views.functions.selected(report)),
             View::Tree => {
                 let tree = &self.views.tree;
                 Some(tree.name(tree.selected()?)?.to_string())
             }
             View::Flame => Some(self.views.flame.selected()?.name.to_string()),
-            View::Page => Some(self.views.page.selected_function()?.name.to_string()),
+            View::Page => Some(self.views.page_in(pane).selected_function()?.name.to_string()),
             View::Code => self.views.code.text_here(),
             View::Processes => name(self.views.processes.selected(report)),
-            View::Threads => name(self.views.threads.selected(report)),
+            View::Threads => name(self.views.threads_in(pane).selected(report)),
             View::Time | View::Health => None,
         }
     }
@@ -509,11 +532,11 @@ impl App {
         if self.difference().is_some() {
             return;
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.shift_column(by, report),
             View::Processes => self.views.processes.shift_column(by, report),
-            View::Threads => self.views.threads.shift_column(by, report),
+            View::Threads => self.views.threads_in_mut(pane).shift_column(by, report),
             View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
         }
     }
@@ -522,11 +545,11 @@ impl App {
         if self.difference().is_some() {
             return;
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.sort_by(column, report),
             View::Processes => self.views.processes.sort_by(column, report),
-            View::Threads => self.views.threads.sort_by(column, report),
+            View::Threads => self.views.threads_in_mut(pane).sort_by(column, report),
             View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
         }
     }
@@ -535,14 +558,14 @@ impl App {
         if self.difference().is_some() {
             return;
         }
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
             View::Flame => self.views.flame.invert(),
             View::Page | View::Code => {}
             View::Processes => self.views.processes.invert(report),
-            View::Threads => self.views.threads.invert(report),
+            View::Threads => self.views.threads_in_mut(pane).invert(report),
             View::Time | View::Health => {}
         }
     }

@@ -4,6 +4,8 @@
 
 /// What is asked of the profile when a knob was turned.
 pub mod asking;
+/// What stands beside the open view.
+pub mod beside;
 /// Source text and instructions of one function.
 pub mod code;
 /// Which row is selected, and on which line of the screen it stays.
@@ -187,6 +189,8 @@ pub struct Views {
     pub time: time::Time,
     pub code: code::Code,
     pub processes: table::Table<ProcessRow>,
+    /// Those of the selected process, beside the processes.
+    pub own_threads: table::Table<ThreadRow>,
     pub threads: table::Table<ThreadRow>,
     pub health: health::Health,
 }
@@ -243,6 +247,8 @@ pub enum Notice {
     NoFind,
     /// There is nowhere to go back to, or forward.
     NoBack,
+    /// The keys have nowhere else to go to.
+    NoPane,
     NoForward,
     NothingSelected,
     /// The window begins here.

@@ -16,6 +16,8 @@
 pub mod ascii;
 /// The code of one function.
 pub mod code;
+/// How busy each CPU is.
+mod cpus;
 /// The line on the selected row.
 pub mod detail;
 /// The functions against a baseline.
@@ -72,8 +74,9 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use crate::app::App;
-use crate::screen::geometry::Geometry;
+use crate::app::{App, Head};
+use crate::screen::beside::{Beside, Strip};
+use crate::screen::geometry::{Geometry, Part};
 use crate::screen::{Mode, View};
 use ratatui::backend::TestBackend;
 use ratatui::layout::{Position, Rect};
@@ -102,20 +105,28 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
 }
 
 /// Which of the columns to sort by has its head there.
-pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<usize> {
-    let geometry = app.geometry()?;
-    if app.difference().is_some() {
+pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
+    if app.difference().is_some() || !matches!(app.mode, Mode::Browse) {
         return None;
     }
-    if y != geometry.heads || !matches!(app.mode, Mode::Browse) {
-        return None;
-    }
-    match app.view {
-        View::Functions => functions::head_at(app.view_width(), theme, x),
-        View::Processes => processes::head_at(app, geometry.width, theme, x),
-        View::Threads => threads::head_at(app, geometry.width, theme, x),
-        View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => None,
-    }
+    let parts = app.parts()?;
+    let is_in = |part: &Part| part.heads == y && (part.x..part.x + part.width).contains(&x);
+    let of_pane = parts.pane.filter(|(_, part)| is_in(part));
+    let column = match of_pane {
+        Some((Beside::Threads, part)) => threads::head_at(app, part.width, false, theme, x - part.x),
+        Some((Beside::Page, _)) => None,
+        None if !is_in(&parts.view) => None,
+        None => match app.view {
+            View::Functions => functions::head_at(parts.view.width, theme, x),
+            View::Processes => processes::head_at(app, parts.view.width, theme, x),
+            View::Threads => threads::head_at(app, parts.view.width, true, theme, x),
+            View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => None,
+        },
+    }?;
+    Some(Head {
+        column,
+        in_pane: of_pane.is_some(),
+    })
 }
 
 /// The screen as lines of text.
@@ -187,30 +198,44 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
 }
 
 fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
-    let heads = Rect::new(0, geometry.heads, geometry.width, 1);
-    let body = Rect::new(0, geometry.body, geometry.width, geometry.body_height);
+    let Some(parts) = app.parts() else {
+        return;
+    };
     if let Some(why) = app.view.lacking(&app.shown) {
+        let (heads, body) = areas(geometry.whole());
         return render_lacking(why, theme, frame, heads, body);
     }
+    // What has the keys comes last: the hardware cursor stays where it is put.
+    let is_in_pane = app.in_pane().is_some();
+    if is_in_pane {
+        draw_view(app, parts.view, &theme.with_keys(false), frame);
+    }
+    if let Some((beside, part)) = parts.pane {
+        draw_pane(app, beside, part, &theme.with_keys(is_in_pane), frame);
+    }
+    if let Some((Strip::Cpus, part)) = parts.strip {
+        cpus::render(app, theme, frame, areas(part));
+    }
+    if !is_in_pane {
+        draw_view(app, parts.view, theme, frame);
+    }
+}
+
+/// The line of heads and the body.
+fn areas(part: Part) -> (Rect, Rect) {
+    (
+        Rect::new(part.x, part.heads, part.width, 1),
+        Rect::new(part.x, part.body(), part.width, part.height),
+    )
+}
+
+fn draw_view(app: &App, part: Part, theme: &Theme, frame: &mut Frame) {
+    let (heads, body) = areas(part);
     if let Some(diff) = app.difference() {
         return difference::render(app, diff, theme, frame, heads, body);
     }
     match app.view {
-        View::Functions => {
-            let left = |area: Rect| Rect {
-                width: app.view_width(),
-                ..area
-            };
-            functions::render(app, theme, frame, left(heads), left(body));
-            if let Some(width) = app.pane() {
-                let right = |area: Rect| Rect {
-                    x: area.width - width,
-                    width,
-                    ..area
-                };
-                page::render_beside(app, theme, frame, right(heads), right(body));
-            }
-        }
+        View::Functions => functions::render(app, theme, frame, heads, body),
         View::Tree => tree::render(app, theme, frame, heads, body),
         View::Flame => flame::render(app, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),
@@ -219,6 +244,19 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
         View::Health => health::render(app, theme, frame, heads, body),
+    }
+}
+
+/// What stands beside the view, right of a line.
+fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut Frame) {
+    let (heads, body) = areas(part);
+    match beside {
+        Beside::Page => page::render_beside(app, theme, frame, heads, body),
+        Beside::Threads => threads::render_beside(app, theme, frame, heads, body),
+    }
+    for y in heads.y..body.bottom() {
+        let buffer = frame.buffer_mut();
+        buffer.set_string(heads.x - 1, y, "│", theme.dim());
     }
 }
 

@@ -202,6 +202,7 @@ impl Selection {
             owners: Arc::clone(self.view.tables.names.owners()),
             processes,
             threads,
+            cpus: self.cpus(),
         }
     }
 

@@ -57,7 +57,6 @@ fn defaults() -> Vec<Binding> {
     use Action::*;
     table! {
         "page"           Functions    Page                                => "enter",           "callers",    "its callers and callees";
-        "pane"           Functions    Pane                                => "|",               "",           "callers beside, on, off";
         "callers-tree"   Functions    Callers                             => "t",               "",           "its callers, as a tree";
         "follow"         Page         Follow                              => "enter",           "its page",   "the page of this one";
         "callers-tree"   Page         Callers                             => "t",               "tree",       "the callers as a tree";
@@ -122,6 +121,8 @@ fn defaults() -> Vec<Binding> {
         "view-health"    Everywhere   View(View::Health)                  => "8",               "",           "what is missing and why";
         "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
         "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "view before";
+        "pane"           Everywhere   Pane                                => "|",               "",           "what stands beside, on, off";
+        "other-pane"     Everywhere   OtherPane                           => "ctrl-w",          "",           "keys to what stands beside";
         "up"             Everywhere   Up                                  => "up k",            "",           "up; from row 1: watch top";
         "down"           Everywhere   Down                                => "down j",          "",           "down";
         "page-up"        Everywhere   PageUp                              => "pgup ctrl-b",     "",           "page up";

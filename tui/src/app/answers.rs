@@ -3,6 +3,7 @@
 
 use super::{App, Effect};
 use crate::screen::View;
+use crate::screen::beside::Beside;
 use crate::screen::question::{Answer, Question};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ impl App {
             View::Page => Question::Page(self.views.page.question(&self.shown)?),
             View::Time => Question::Time(self.views.time.question(&self.shown)?),
             View::Code => Question::Code(self.views.code.question(&self.shown)?),
-            View::Functions if self.pane().is_some() => {
+            View::Functions if self.pane() == Some(Beside::Page) => {
                 Question::Page(self.views.beside.question(&self.shown)?)
             }
             View::Functions | View::Processes | View::Threads | View::Health => return None,

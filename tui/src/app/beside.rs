@@ -1,42 +1,113 @@
-//! The page of the selected function *beside* the functions, where the screen is
-//! wide enough: who calls it costs no key there.
+//! A second view *beside* the open one, where the screen is wide enough: it
+//! follows what is selected, and costs no key. Its own keys are those of the view
+//! that it is, once the focus is there.
 
 use super::App;
-use crate::screen::View;
-use crate::screen::geometry::WIDTH_WIDE;
+use crate::screen::{Detail, Notice, View};
+use crate::screen::beside::{Beside, Parts, Strip};
+use crate::screen::geometry::Part;
 use crate::screen::page::Place;
 
 impl App {
-    /// How wide the pane is, if there is one. Nothing where no store could fill
-    /// it.
-    pub fn pane(&self) -> Option<u16> {
-        let is_wanted = self.has_pane
-            && self.view == View::Functions
-            && self.difference().is_none()
-            && self.shown.view.is_some();
-        (is_wanted && self.size.width >= WIDTH_WIDE).then_some(self.size.width * 3 / 8)
+    /// Who has what of the screen; nothing where it is too small.
+    pub fn parts(&self) -> Option<Parts> {
+        let whole = self.geometry()?.whole();
+        Some(self.share_out(whole))
     }
 
-    /// What is left for the view, without the line between both.
-    pub fn view_width(&self) -> u16 {
-        self.pane()
-            .map_or(self.size.width, |pane| self.size.width - pane - 1)
+    fn share_out(&self, whole: Part) -> Parts {
+        let is_wanted = self.has_pane && self.view.lacking(&self.shown).is_none();
+        let beside = self.beside().filter(|_| is_wanted);
+        let strip = self.strip().filter(|_| is_wanted);
+        Parts::new(whole, self.size, beside, strip)
+    }
+
+    /// Nothing where no store could fill it.
+    fn beside(&self) -> Option<Beside> {
+        match self.view {
+            View::Functions if self.difference().is_none() => {
+                self.shown.view.is_some().then_some(Beside::Page)
+            }
+            View::Processes => {
+                let is_known = View::Threads.lacking(&self.shown).is_none();
+                is_known.then_some(Beside::Threads)
+            }
+            _ => None,
+        }
+    }
+
+    fn strip(&self) -> Option<Strip> {
+        (self.view == View::Processes).then_some(Strip::Cpus)
+    }
+
+    /// What stands beside the view.
+    pub fn pane(&self) -> Option<Beside> {
+        let (beside, _) = self.parts()?.pane?;
+        Some(beside)
+    }
+
+    /// The same, while the keys go there.
+    pub fn in_pane(&self) -> Option<Beside> {
+        let is_there = self.pane_focus == Some(self.view);
+        is_there.then(|| self.pane()).flatten()
+    }
+
+    /// The view that the keys go to.
+    pub fn focus(&self) -> View {
+        self.in_pane().map_or(self.view, Beside::view)
     }
 
     pub(super) fn toggle_pane(&mut self) {
         self.has_pane = !self.has_pane;
+        self.pane_focus = None;
+    }
+
+    /// To what stands beside the view, and back.
+    pub(super) fn move_focus(&mut self) {
+        let (is_there, pane) = (self.in_pane().is_some(), self.pane());
+        self.focus_on(!is_there && pane.is_some());
+        if pane.is_none() {
+            self.detail = Detail::Notice(Notice::NoPane);
+        }
+    }
+
+    pub(super) fn focus_on(&mut self, is_pane: bool) {
+        self.pane_focus = is_pane.then_some(self.view);
     }
 
     /// The pane follows the selection.
-    pub(super) fn settle_pane(&mut self, height: usize) {
-        let Some(width) = self.pane() else {
-            return self.views.beside.release();
+    pub(super) fn settle_pane(&mut self, parts: &Parts) {
+        let pane = parts.pane.map(|(beside, _)| beside);
+        if pane != Some(Beside::Page) {
+            self.views.beside.release();
+        }
+        if pane != Some(Beside::Threads) {
+            self.views.own_threads.release();
+        }
+        let Some((beside, part)) = parts.pane else {
+            return;
         };
-        let function = self.function_here();
+        match beside {
+            Beside::Page => self.settle_page(part),
+            Beside::Threads => self.settle_threads(part),
+        }
+    }
+
+    fn settle_page(&mut self, part: Part) {
+        let line = self.views.functions.selected(&self.shown.report);
+        let function = line.map(|line| line.row.id);
         let beside = &mut self.views.beside;
         if let Some(function) = function.filter(|function| beside.function() != Some(*function)) {
             beside.open(Place::new(function));
         }
-        beside.resize(width, height);
+        beside.resize(part.width, part.height.into());
+    }
+
+    fn settle_threads(&mut self, part: Part) {
+        let report = &self.shown.report;
+        if let Some(line) = self.views.processes.selected(report) {
+            self.views.own_threads.show_only(line.row.id, report);
+        }
+        self.views.own_threads.resize(part.height.into());
     }
 }

@@ -8,8 +8,11 @@ use profile::FunctionId;
 impl App {
     /// The code of the selected function; of the open one, looked for anew.
     pub(super) fn open_code(&mut self) {
-        let here = match self.view {
-            View::Page => self.views.page.selected_function().map(|f| f.id),
+        let here = match self.focus() {
+            View::Page => {
+                let page = self.views.page_in(self.in_pane());
+                page.selected_function().map(|f| f.id)
+            }
             _ => self.function_here(),
         };
         if here.is_none() {

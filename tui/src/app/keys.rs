@@ -35,7 +35,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 }
 
 fn asked(app: &App, key: KeyEvent) -> Option<Action> {
-    app.keymap.find(key, app.view)
+    app.keymap.find(key, app.focus())
 }
 
 pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
@@ -63,6 +63,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Layout => app.views.code.next_layout(),
         Action::Group => app.group(),
         Action::Pane => app.toggle_pane(),
+        Action::OtherPane => app.move_focus(),
         Action::Syntax => app.next_syntax(),
         Action::HotNext => app.go_hot(true),
         Action::HotPrevious => app.go_hot(false),
@@ -106,7 +107,7 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(app, App::selected_name),
         Action::Edit => app.edit(),
-        Action::CopyStack => copy(app, |app| app.views.page.stack()),
+        Action::CopyStack => copy(app, |app| app.views.page_in(app.in_pane()).stack()),
         Action::Mouse => {
             app.mouse = !app.mouse;
             app.detail = Detail::Notice(Notice::Mouse(app.mouse));
@@ -121,7 +122,7 @@ fn go_back(app: &mut App) {
     if app.find().is_some() {
         return app.set_find(None);
     }
-    let is_closed = match app.view {
+    let is_closed = match app.focus() {
         View::Flame => app.views.flame.zoom_out(),
         View::Time => app.views.time.end_mark(),
         _ => false,
@@ -129,10 +130,16 @@ fn go_back(app: &mut App) {
     if is_closed {
         return;
     }
-    if app.views.processes.marked() + app.views.threads.marked() > 0 {
-        app.views.processes.unmark();
-        app.views.threads.unmark();
-        return;
+    let pane = app.in_pane();
+    let threads = app.views.threads_in_mut(pane);
+    if threads.marked() > 0 {
+        return threads.unmark();
+    }
+    if pane.is_some() {
+        return app.move_focus();
+    }
+    if app.views.processes.marked() > 0 {
+        return app.views.processes.unmark();
     }
     app.go_back();
 }
@@ -303,9 +310,10 @@ fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
 fn scroll(app: &mut App, motion: Motion) {
     let page = usize::from(app.size.height.saturating_sub(4)).max(1);
     let two_columns = help::has_two_columns(app.size.width);
+    let view = app.focus();
     let (scroll, max, upwards) = match &mut app.mode {
         Mode::Help { scroll } => {
-            let lines = help::line_count(&app.keymap, app.view, two_columns);
+            let lines = help::line_count(&app.keymap, view, two_columns);
             // The frame takes two lines.
             let shown = usize::from(app.size.height.saturating_sub(2));
             (scroll, lines.saturating_sub(shown), false)

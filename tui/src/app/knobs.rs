@@ -205,13 +205,14 @@ impl App {
         self.knobs.scope.push(narrowing);
         self.views.processes.unmark();
         self.views.threads.unmark();
+        self.views.own_threads.unmark();
         self.open(View::Functions);
         self.after_turning(&before);
     }
 
     fn narrowing(&self) -> Option<Narrowing> {
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Processes => {
                 let (keys, words) = self.views.processes.chosen(report, "processes")?;
                 Some(Narrowing {
@@ -220,7 +221,7 @@ impl App {
                 })
             }
             View::Threads => {
-                let (keys, words) = self.views.threads.chosen(report, "threads")?;
+                let (keys, words) = self.views.threads_in(pane).chosen(report, "threads")?;
                 Some(Narrowing {
                     part: Part::Threads(keys),
                     words,
@@ -231,10 +232,10 @@ impl App {
     }
 
     pub(super) fn toggle_mark(&mut self) {
-        let report = &self.shown.report;
-        match self.view {
+        let (pane, report) = (self.in_pane(), &self.shown.report);
+        match self.focus() {
             View::Processes => self.views.processes.toggle_mark(report),
-            View::Threads => self.views.threads.toggle_mark(report),
+            View::Threads => self.views.threads_in_mut(pane).toggle_mark(report),
             _ => {}
         }
     }
@@ -356,7 +357,7 @@ impl App {
             let row = self.views.difference.selected(diff)?;
             return Some((Arc::clone(&row.name), Arc::clone(&row.module)));
         }
-        match self.view {
+        match self.focus() {
             View::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;
                 Some((Arc::clone(&line.row.name), Arc::clone(&line.row.module)))
@@ -373,7 +374,7 @@ impl App {
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
             View::Page => {
-                let function = self.views.page.selected_function()?;
+                let function = self.views.page_in(self.in_pane()).selected_function()?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }

@@ -20,8 +20,8 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
         return Vec::new();
     }
     match event.kind {
-        MouseEventKind::ScrollUp => app.go(Motion::Up(WHEEL_LINES)),
-        MouseEventKind::ScrollDown => app.go(Motion::Down(WHEEL_LINES)),
+        MouseEventKind::ScrollUp => scroll(app, event, Motion::Up(WHEEL_LINES)),
+        MouseEventKind::ScrollDown => scroll(app, event, Motion::Down(WHEEL_LINES)),
         MouseEventKind::Down(MouseButton::Left) => {
             if is_double(app, event.column, event.row) {
                 return keys::press(app, KeyEvent::from(KeyCode::Enter));
@@ -60,21 +60,34 @@ fn click(app: &mut App, column: u16, row: u16) {
         if let Some(view) = tab_at(app.view, geometry.width, column) {
             app.open(view);
         }
-    } else if column < app.view_width()
-        && (geometry.body..geometry.body + geometry.body_height).contains(&row)
-    {
-        app.select_at(column, usize::from(row - geometry.body));
+    } else if let Some((is_pane, (column, line))) = place_at(app, column, row) {
+        app.focus_on(is_pane);
+        app.select_at(column, line);
     }
+}
+
+/// Whether a cell is in what stands beside the view, and where there or in it.
+fn place_at(app: &App, column: u16, row: u16) -> Option<(bool, (u16, usize))> {
+    let parts = app.parts()?;
+    let beside = parts.pane.and_then(|(_, part)| part.place(column, row));
+    let here = || Some((false, parts.view.place(column, row)?));
+    beside.map(|place| (true, place)).or_else(here)
+}
+
+/// What is below the pointer; the keys stay where they are.
+fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
+    let focus = app.in_pane().is_some();
+    let below = place_at(app, event.column, event.row);
+    app.focus_on(below.map_or(focus, |(is_pane, _)| is_pane));
+    app.go(motion);
+    app.focus_on(focus);
 }
 
 /// A stretch of time; nothing elsewhere.
 fn drag(app: &mut App, column: u16, row: u16) {
-    let Some(geometry) = app.geometry() else {
-        return;
-    };
-    let body = geometry.body..geometry.body + geometry.body_height;
-    if app.view == View::Time && body.contains(&row) {
-        let line = usize::from(row - geometry.body);
+    if app.view == View::Time
+        && let Some((false, (column, line))) = place_at(app, column, row)
+    {
         app.views.time.drag_to(column, line);
     }
 }

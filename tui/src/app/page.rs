@@ -11,14 +11,14 @@ impl App {
         if let Some(diff) = self.difference() {
             return self.views.difference.selected(diff)?.id;
         }
-        match self.view {
+        match self.focus() {
             View::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;
                 Some(line.row.id)
             }
             View::Tree => self.views.tree.selected()?.function_id(),
             View::Flame => Some(self.views.flame.selected()?.function.as_ref()?.id),
-            View::Page => self.views.page.function(),
+            View::Page => self.views.page_in(self.in_pane()).function(),
             View::Code => self.views.code.function(),
             View::Processes | View::Threads | View::Time | View::Health => None,
         }
@@ -33,13 +33,14 @@ impl App {
     }
 
     pub(super) fn follow(&mut self) {
-        if self.view == View::Code {
+        if self.focus() == View::Code {
             return self.follow_call();
         }
-        let before = self.place();
-        if let Follow::Page(function) = self.views.page.follow() {
+        let (pane, before) = (self.in_pane(), self.place());
+        if let Follow::Page(function) = self.views.page_in_mut(pane).follow() {
             self.history.leave(before);
             self.views.page.open(Place::new(function));
+            self.open(View::Page);
         }
     }
 }

@@ -11,6 +11,7 @@ impl App {
     }
 
     pub(super) fn press_in_palette(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let view = self.focus();
         let Mode::Palette(palette) = &mut self.mode else {
             return Vec::new();
         };
@@ -26,14 +27,14 @@ impl App {
                 let Mode::Palette(palette) = &self.mode else {
                     return Vec::new();
                 };
-                let chosen = palette.chosen(&self.keymap, self.view);
+                let chosen = palette.chosen(&self.keymap, view);
                 self.mode = Mode::Browse;
                 return chosen.map_or_else(Vec::new, |action| keys::act(self, action));
             }
-            KeyCode::Down | KeyCode::Tab => palette.step(true, &self.keymap, self.view),
-            KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, self.view),
-            KeyCode::Char('n') if control => palette.step(true, &self.keymap, self.view),
-            KeyCode::Char('p') if control => palette.step(false, &self.keymap, self.view),
+            KeyCode::Down | KeyCode::Tab => palette.step(true, &self.keymap, view),
+            KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, view),
+            KeyCode::Char('n') if control => palette.step(true, &self.keymap, view),
+            KeyCode::Char('p') if control => palette.step(false, &self.keymap, view),
             _ if palette.line.press(key) => (palette.chosen, palette.error) = (0, None),
             _ => return keys::leave_anyway(self, key),
         }

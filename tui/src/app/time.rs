@@ -6,7 +6,7 @@ use crate::screen::{Detail, Notice, View};
 
 impl App {
     pub(super) fn go_sideways(&mut self, right: bool) {
-        match self.view {
+        match self.focus() {
             View::Flame => self.views.flame.go_sideways(right),
             View::Time => self.views.time.go_sideways(right),
             _ => {}

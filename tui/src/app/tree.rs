@@ -25,7 +25,7 @@ impl App {
 
     /// By process, by thread, or all together.
     pub(super) fn group(&mut self) {
-        match self.view {
+        match self.focus() {
             View::Tree => self.views.tree.group(),
             View::Flame => self.views.flame.group(),
             View::Time => self.views.time.next_rows(),
@@ -42,7 +42,7 @@ impl App {
             .filter(|row| find.matches(&row.name))
             .max_by_key(|row| row.total_samples)?;
         let (id, name) = (found.id, Arc::clone(&found.name));
-        match self.view {
+        match self.focus() {
             View::Tree => self.views.tree.link(id),
             View::Flame => self.views.flame.look_for(id),
             _ => return None,

@@ -47,6 +47,7 @@ impl Fixture {
             owners: Arc::default(),
             processes: vec![process()],
             threads: vec![thread()],
+            cpus: Vec::new(),
         };
         Self {
             snapshot: Snapshot {

@@ -43,7 +43,62 @@ pub struct Geometry {
     pub keys: Option<u16>,
 }
 
+/// What a view has of the screen: a line of heads, and the body below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub x: u16,
+    pub heads: u16,
+    pub width: u16,
+    /// Lines of the body.
+    pub height: u16,
+}
+
+impl Part {
+    pub fn body(&self) -> u16 {
+        self.heads + 1
+    }
+
+    /// Where in the body a cell of the screen is: its column and line.
+    pub fn place(&self, column: u16, row: u16) -> Option<(u16, usize)> {
+        let column = column.checked_sub(self.x).filter(|x| *x < self.width)?;
+        let line = row
+            .checked_sub(self.body())
+            .filter(|line| *line < self.height)?;
+        Some((column, line.into()))
+    }
+
+    /// Gives the right end to another; the cell between is a line's.
+    pub fn split_right(&mut self, width: u16) -> Part {
+        self.width -= width + 1;
+        Part {
+            x: self.x + self.width + 1,
+            width,
+            ..*self
+        }
+    }
+
+    /// Gives the last lines to another; the first of them are its heads.
+    pub fn split_below(&mut self, lines: u16) -> Part {
+        self.height -= lines;
+        Part {
+            heads: self.body() + self.height,
+            height: lines - 1,
+            ..*self
+        }
+    }
+}
+
 impl Geometry {
+    /// All that lies between the tabs and the detail line.
+    pub fn whole(&self) -> Part {
+        Part {
+            x: 0,
+            heads: self.heads,
+            width: self.width,
+            height: self.body_height,
+        }
+    }
+
     /// Nothing where the terminal is too small.
     pub fn new(size: Size, has_state: bool) -> Option<Self> {
         if size.width < SIZE_MIN.width || size.height < SIZE_MIN.height {

@@ -5,7 +5,7 @@
 use super::cursor::{Cursor, visible};
 use super::find::{self, Find};
 use super::motion::Motion;
-use profile::Report;
+use profile::{ProcessId, Report};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -36,6 +36,11 @@ pub trait Item: Clone + Debug + 'static {
     /// What find looks at, and what is copied.
     fn name(&self) -> &str;
     fn samples(&self) -> u64;
+
+    /// Whose it is, where a table may be of one process only.
+    fn process(&self) -> Option<ProcessId> {
+        None
+    }
 
     /// What it is called on its own, outside of the table: `postgres[4121]`.
     fn words(&self) -> String {
@@ -77,6 +82,8 @@ pub struct Table<I: Item> {
     slots: Vec<Slot>,
     column: I::Column,
     inverted: bool,
+    /// No rows but those of this process.
+    only: Option<ProcessId>,
     cursor: Cursor<I::Key>,
     /// What the selected row was when it was last seen.
     last_seen: Option<I>,
@@ -95,6 +102,7 @@ impl<I: Item> Default for Table<I> {
             slots: Vec::new(),
             column: I::Column::default(),
             inverted: false,
+            only: None,
             cursor: Cursor::default(),
             last_seen: None,
             marks: Vec::new(),
@@ -143,6 +151,31 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// The rows of a report that are this table's, with their numbers.
+    pub fn own_rows<'a>(&self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
+        let only = self.only;
+        let rows = I::rows(report).iter().enumerate();
+        rows.filter(move |(_, row)| only.is_none() || row.process() == only)
+    }
+
+    /// Shows the rows of another process, the first of them selected.
+    pub fn show_only(&mut self, process: ProcessId, report: &Report) {
+        if self.only != Some(process) {
+            self.only = Some(process);
+            self.cursor = Cursor::default();
+            (self.last_seen, self.keys) = (None, Vec::new());
+            self.marks.clear();
+        }
+        if self.keys.is_empty() {
+            self.update(report, true);
+        }
+    }
+
+    /// Nobody looks at it: the rows go, what is selected stays.
+    pub fn release(&mut self) {
+        (self.keys, self.slots) = (Vec::new(), Vec::new());
+    }
+
     /// The selected line of the screen, counted from the first row.
     #[cfg(test)]
     pub fn selected_line(&self) -> usize {
@@ -173,12 +206,9 @@ impl<I: Item> Table<I> {
     /// Takes the rows of another report. Without `sort` the rows stay where
     /// they are, and new ones come last.
     pub fn update(&mut self, report: &Report, sort: bool) {
-        let rows = I::rows(report);
-        let numbers: HashMap<I::Key, usize> = rows
-            .iter()
-            .enumerate()
-            .map(|(number, row)| (row.key(), number))
-            .collect();
+        let own = self.own_rows(report);
+        let numbers: HashMap<I::Key, usize> =
+            own.map(|(number, row)| (row.key(), number)).collect();
         if let Some(held) = self.cursor.held() {
             self.cursor.rename(I::current_key(report, held));
         }
@@ -187,7 +217,7 @@ impl<I: Item> Table<I> {
         } else {
             self.kept(report, &numbers)
         };
-        self.append_sorted(rows, &mut slots);
+        self.append_sorted(report, &mut slots);
         self.keep_gone(&numbers, &mut slots);
         self.keys = slots.iter().map(|(key, _)| *key).collect();
         self.slots = slots.into_iter().map(|(_, slot)| slot).collect();
@@ -212,10 +242,13 @@ impl<I: Item> Table<I> {
             .collect()
     }
 
-    fn append_sorted(&self, rows: &[I], slots: &mut Vec<(I::Key, Slot)>) {
+    fn append_sorted(&self, report: &Report, slots: &mut Vec<(I::Key, Slot)>) {
+        let rows = I::rows(report);
         let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
-        let mut numbers: Vec<usize> = (0..rows.len())
-            .filter(|number| !present.contains(&rows[*number].key()))
+        let own = self.own_rows(report);
+        let mut numbers: Vec<usize> = own
+            .filter(|(_, row)| !present.contains(&row.key()))
+            .map(|(number, _)| number)
             .collect();
         numbers.sort_by(|a, b| {
             let order = I::compare(self.column, &rows[*a], &rows[*b]);
@@ -408,10 +441,10 @@ impl<I: Item> Table<I> {
     fn count_found(&mut self, report: &Report) {
         self.found = match &self.find {
             None => (0, 0),
-            Some(find) => I::rows(report)
-                .iter()
-                .filter(|row| find.matches(row.name()))
-                .fold((0, 0), |(rows, samples), row| {
+            Some(find) => self
+                .own_rows(report)
+                .filter(|(_, row)| find.matches(row.name()))
+                .fold((0, 0), |(rows, samples), (_, row)| {
                     (rows + 1, samples + row.samples())
                 }),
         };

@@ -62,6 +62,10 @@ impl Item for ThreadRow {
         self.samples
     }
 
+    fn process(&self) -> Option<ProcessId> {
+        Some(self.process)
+    }
+
     fn words(&self) -> String {
         format!("{}[{}]", self.comm, self.tid)
     }

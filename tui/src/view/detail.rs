@@ -48,7 +48,8 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
         return difference::detail(app, diff);
     }
     let report = &app.shown.report;
-    match app.view {
+    let pane = app.in_pane();
+    match app.focus() {
         View::Functions => match app.views.functions.selected(report) {
             Some(line) if line.gone => {
                 let room = width.saturating_sub(GONE.len());
@@ -69,7 +70,7 @@ fn row(app: &App, theme: &Theme, width: usize) -> String {
             .map_or_else(String::new, |line| process(line.row, app)),
         View::Threads => app
             .views
-            .threads
+            .threads_in(pane)
             .selected(report)
             .map_or_else(String::new, |line| thread(line.row, app)),
         View::Health => findings(&app.shown)
@@ -99,7 +100,8 @@ fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> S
         )),
     }
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    if functions::is_cut(function, app.view_width(), theme) {
+    let width_of_view = app.parts().map_or(0, |parts| parts.view.width);
+    if functions::is_cut(function, width_of_view, theme) {
         let room = width.saturating_sub(used(&parts));
         parts.push(text::cut_middle(&function.name, room).into_owned());
     }
@@ -162,6 +164,9 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("/{pattern}/ {found}{position}   n N: next, previous")
         }
         Notice::NoFind => "nothing to find: / opens the find line".into(),
+        Notice::NoPane => {
+            "nothing stands beside this view here: that takes a terminal of 120 columns".into()
+        }
         Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this could be about".into(),

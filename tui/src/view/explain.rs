@@ -13,7 +13,7 @@ pub fn sentence(app: &App) -> String {
     if let Some(diff) = app.difference() {
         return super::difference::explain(app, diff);
     }
-    let text = match app.view {
+    let text = match app.focus() {
         View::Functions => function(app),
         View::Tree => tree::explain(app),
         View::Flame => flame::words::explain(app),
@@ -68,7 +68,8 @@ fn process(app: &App) -> Option<String> {
 }
 
 fn thread(app: &App) -> Option<String> {
-    let row = app.views.threads.selected(&app.shown.report)?.row;
+    let threads = app.views.threads_in(app.in_pane());
+    let row = threads.selected(&app.shown.report)?.row;
     Some(cpus(
         app,
         row.samples,

@@ -2,6 +2,7 @@
 //! in which shares move, functions come and go, and names arrive late.
 
 use crate::snapshot::{Host, Loading, Snapshot, Span, TargetState};
+use profile::query::CpuRow;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
     RowName, TREND_LEN, ThreadRow, Window,
@@ -88,6 +89,7 @@ pub fn postgres() -> Snapshot {
             functions,
             processes: processes(),
             threads: threads(),
+            cpus: cpus(),
         }),
         health: Health {
             taken_run: 98_211,
@@ -275,6 +277,22 @@ fn processes() -> Vec<ProcessRow> {
         trend: [(samples / 10) as u32; TREND_LEN],
     };
     rows.into_iter().enumerate().map(process).collect()
+}
+
+/// Sixteen of them: two are busy, and one is idle.
+fn cpus() -> Vec<CpuRow> {
+    let samples = |cpu| match cpu {
+        3 => 960,
+        7 => 870,
+        11 => 0,
+        cpu => 90 + u64::from(cpu),
+    };
+    let rows = (0..16).map(|cpu| CpuRow {
+        cpu,
+        samples: samples(cpu),
+        kernel_samples: samples(cpu) / 8,
+    });
+    rows.filter(|row| row.samples > 0).collect()
 }
 
 fn threads() -> Vec<ThreadRow> {

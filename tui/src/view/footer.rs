@@ -29,7 +29,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let mut hints: Vec<&Binding> = app
         .keymap
-        .of(app.view)
+        .of(app.focus())
         .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
         .filter(|binding| app.difference().is_none() || works_in_difference(binding.action))
         .collect();
@@ -140,7 +140,8 @@ fn result(app: &App, prompt: &Prompt) -> String {
 /// `18.2% of scope in 14 functions`
 pub fn found(app: &App, rows: usize, samples: u64) -> String {
     let snapshot: &Snapshot = &app.shown;
-    let noun = match app.view {
+    let view = app.focus();
+    let noun = match view {
         View::Functions => "function",
         View::Processes => "process",
         View::Threads => "thread",
@@ -150,12 +151,12 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
         View::Time => "second",
         View::Health => "line",
     };
-    let rows = match (app.view, rows) {
+    let rows = match (view, rows) {
         (View::Processes, 0 | 2..) => format!("{} processes", units::count(rows as u64)),
         _ => units::counted(rows as u64, noun),
     };
     // Rows of the tree hold one another: their samples do not add up.
-    if matches!(app.view, View::Tree | View::Page | View::Code) {
+    if matches!(view, View::Tree | View::Page | View::Code) {
         return format!("in {rows}");
     }
     format!(

@@ -13,7 +13,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     let area = frame.area();
     let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);
     let two = has_two_columns(area.width);
-    let lines = line_count(&app.keymap, app.view, two);
+    let lines = line_count(&app.keymap, app.focus(), two);
     let height = area.height.min(lines as u16 + 2);
     let frame_area = Rect {
         x: (area.width - width) / 2,
@@ -29,7 +29,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
         " Esc close ".into()
     };
     let block = Block::bordered()
-        .title(format!(" Help: {} ", app.view.name()))
+        .title(format!(" Help: {} ", app.focus().name()))
         .title_bottom(foot);
     let inner = block.inner(frame_area);
     Clear.render(frame_area, frame.buffer_mut());
@@ -46,7 +46,7 @@ fn draw_columns(
     frame: &mut Frame,
     inner: Rect,
 ) {
-    let [left, right] = columns(&app.keymap, app.view, theme.is_ascii());
+    let [left, right] = columns(&app.keymap, app.focus(), theme.is_ascii());
     if two {
         let room = Rect {
             width: inner.width / 2,

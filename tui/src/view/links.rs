@@ -25,14 +25,14 @@ pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
 
 /// The words for the selected function's place, and where that is.
 fn target(app: &App) -> Option<(String, String)> {
-    let (file, line) = match app.view {
+    let (file, line) = match app.focus() {
         _ if app.difference().is_some() => None,
         View::Functions => {
             let row = app.views.functions.selected(&app.shown.report)?.row;
             Some((row.file.clone()?, row.line))
         }
         View::Page => {
-            let function = app.views.page.selected_function()?;
+            let function = app.views.page_in(app.in_pane()).selected_function()?;
             Some((function.file.clone()?, function.line))
         }
         _ => None,

@@ -5,6 +5,7 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::{difference, text, trend, units};
 use crate::app::App;
+use crate::screen::beside::Beside;
 use crate::screen::page::{Before, Page, PageAnswer, PageRow, SECONDS};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
@@ -26,20 +27,16 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     painter.render(frame, heads, body);
 }
 
-/// As a pane, right of a line; nothing is selected there.
+/// As a pane; something is selected there only while the keys go there.
 pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let painter = Painter {
         app,
         page: &app.views.beside,
         theme,
         layout: Layout::new(heads.width),
-        is_beside: true,
+        is_beside: app.in_pane() != Some(Beside::Page),
     };
     painter.render(frame, heads, body);
-    for y in heads.y..body.bottom() {
-        let buffer = frame.buffer_mut();
-        buffer.set_string(heads.x - 1, y, "│", theme.dim());
-    }
 }
 
 /// Narrower, the seconds need the room more than the words on their peak.

@@ -15,7 +15,7 @@ const LINES_MAX: usize = 10;
 const NAME_WIDTH: u16 = 18;
 
 pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
-    let matches = palette.matches(&app.keymap, app.view);
+    let matches = palette.matches(&app.keymap, app.focus());
     let typed = geometry.keys.unwrap_or(geometry.detail);
     let is_order = said(palette.line.text()).is_some();
     let orders: Vec<_> = begun(palette.line.text()).collect();

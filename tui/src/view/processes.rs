@@ -30,7 +30,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     let trend_max = counts.max().unwrap_or(0);
     let mut line = Rect { height: 1, ..body };
     for row in processes.lines(report) {
-        let row = cells(&row, app, columns[name].width.into(), trend_max, theme);
+        let row = cells(&row, app, &columns, trend_max, theme);
         table::render_row(&columns, &row, name, theme, frame, line);
         line.y += 1;
     }
@@ -83,11 +83,12 @@ fn columns(app: &App, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
 fn cells(
     line: &Line<'_, ProcessRow>,
     app: &App,
-    command_width: usize,
+    columns: &[Column<ProcessColumn>],
     trend_max: u32,
     theme: &Theme,
 ) -> Row {
     let process = line.row;
+    let command_width = usize::from(columns[columns.len() - COMMAND_FROM_END].width);
     let plain = Style::new();
     let mark = if process.pid == app.own_pid {
         " (us)"
@@ -116,12 +117,11 @@ fn cells(
         .map(|people| people.processes.of(process.id));
     let pair = (before.unwrap_or(0), process.samples);
     let compared = difference::people_cells(app, pair, theme);
-    let is_compared = compared.is_some();
     match compared {
         Some(compared) => cells.extend(compared),
         None => cells.extend([(kernel, plain), (process.threads.to_string(), plain)]),
     }
-    if app.size.width >= WIDTH_WITH_TREND && !is_compared {
+    if columns.len() > cells.len() + 2 {
         cells.push((trend::blocks(&process.trend, trend_max), theme.trend()));
     }
     cells.extend([(name, style), (top.into(), plain)]);

@@ -30,9 +30,8 @@ impl Rest {
         }
         let here = lines.iter().filter(|line| !line.gone);
         let shown: HashSet<I::Key> = here.clone().map(|line| line.row.key()).collect();
-        let hidden = I::rows(report)
-            .iter()
-            .filter(|row| !shown.contains(&row.key()));
+        let own = table.own_rows(report).map(|(_, row)| row);
+        let hidden = own.filter(|row| !shown.contains(&row.key()));
         let (samples, samples_max) = hidden.fold((0, 0), |(sum, max), row| {
             (sum + row.samples(), row.samples().max(max))
         });

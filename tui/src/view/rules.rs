@@ -94,17 +94,27 @@ fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
     }
     let body = geometry.body..geometry.body + geometry.body_height;
     assert!(body.contains(&cursor.y), "the cursor is at {cursor:?}");
-    let reversed: Vec<u16> = body
-        .clone()
-        .filter(|y| buffer[(0, *y)].modifier.contains(Modifier::REVERSED))
-        .collect();
-    if !reversed.is_empty() {
+    let parts = app.parts().expect("a screen");
+    let beside = parts.pane.map(|(_, part)| part);
+    let (here, there) = match app.in_pane() {
+        Some(_) => (beside.expect("it has the keys"), Some(parts.view)),
+        None => (parts.view, beside),
+    };
+    let reversed = |x: u16| -> Vec<u16> {
+        let is_reversed = |y: &u16| buffer[(x, *y)].modifier.contains(Modifier::REVERSED);
+        body.clone().filter(is_reversed).collect()
+    };
+    if !reversed(here.x).is_empty() {
         assert_eq!(
-            reversed,
+            reversed(here.x),
             [cursor.y],
             "one selected row, and the cursor on it"
         );
-        assert_eq!(buffer[(0, cursor.y)].symbol(), ">");
+        assert_eq!(buffer[(here.x, cursor.y)].symbol(), ">");
+    }
+    if let Some(there) = there {
+        let there = reversed(there.x);
+        assert!(there.is_empty(), "{there:?} selected where no key goes to");
     }
 }
 

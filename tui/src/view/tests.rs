@@ -24,6 +24,8 @@ mod flame;
 /// What is counted, and recordings.
 mod knobs;
 /// The page of a function.
+/// What stands beside views.
+mod beside;
 /// What can be clicked on.
 mod links;
 mod page;
@@ -43,12 +45,14 @@ const UTF8: Theme = Theme {
     charset: Charset::Utf8,
     ground: Ground::Unknown,
     links: false,
+    aside: false,
 };
 const ASCII: Theme = Theme {
     palette: Palette::Mono,
     charset: Charset::Ascii,
     ground: Ground::Unknown,
     links: false,
+    aside: false,
 };
 
 /// An app with a hand on its keys and a clock that only it advances.
@@ -419,6 +423,7 @@ fn a_click_on_a_head_sorts() {
         charset: Charset::Utf8,
         ground: Ground::Unknown,
         links: false,
+        aside: false,
     };
     let frame = hand.frame();
     let (y, heads) = frame

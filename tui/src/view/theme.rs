@@ -41,6 +41,8 @@ pub struct Theme {
     pub ground: Ground,
     /// The terminal is known to take links.
     pub links: bool,
+    /// For what the keys do not go to.
+    pub aside: bool,
 }
 
 /// A color of the user's own, and the fixed ones in its place: for any ground,
@@ -69,6 +71,7 @@ impl Theme {
         let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(set);
         Theme {
             links: links::are_known(set),
+            aside: false,
             palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
             charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
             ground: match choice.ground {
@@ -100,7 +103,18 @@ impl Theme {
     }
 
     pub fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        Style::new().add_modifier(match self.aside {
+            true => Modifier::BOLD,
+            false => Modifier::REVERSED,
+        })
+    }
+
+    /// The same for a part of the screen that has the keys, or not.
+    pub fn with_keys(self, has_keys: bool) -> Self {
+        Theme {
+            aside: !has_keys,
+            ..self
+        }
     }
 
     pub fn state(self) -> Style {
@@ -226,6 +240,7 @@ mod tests {
                 charset,
                 ground,
                 links: false,
+                aside: false,
             }
         );
     }

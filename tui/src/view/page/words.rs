@@ -72,7 +72,7 @@ pub fn source(file: Option<&str>, line: u32) -> Option<String> {
 
 /// `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`
 pub fn detail(app: &App, width: usize) -> String {
-    let page = &app.views.page;
+    let page = app.views.page_in(app.in_pane());
     let found = page
         .answer()
         .and_then(|a| Some((a, a.page.as_ref()?, page.selected()?)));
@@ -132,7 +132,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
 
 /// One sentence on the selected row.
 pub fn explain(app: &App) -> Option<String> {
-    let page = &app.views.page;
+    let page = app.views.page_in(app.in_pane());
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
     let name = &answer.function.name;

@@ -1,0 +1,142 @@
+//! How busy each CPU is: with samples of what is looked at, not with whatever
+//! else runs there. A full block is a CPU that had nothing else to do in the
+//! whole window, where it is known how many samples that is.
+
+use super::theme::Theme;
+use super::{text, trend, units};
+use crate::app::App;
+use profile::query::CpuRow;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+const HEAD: &str = " cpu ";
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, (rule, line): (Rect, Rect)) {
+    let buffer = frame.buffer_mut();
+    let width = usize::from(rule.width);
+    buffer.set_stringn(rule.x, rule.y, "─".repeat(width), width, theme.dim());
+    let busy = Busy::of(app);
+    let words = busy.words();
+    let room = width.saturating_sub(HEAD.len() + text::width(&words) + 3);
+    buffer.set_string(line.x, line.y, HEAD, Style::new());
+    let x = line.x + HEAD.len() as u16;
+    let cells = busy.cells(room);
+    let (x, _) = buffer.set_stringn(x, line.y, cells, room, theme.trend());
+    let left = usize::from(line.right() - x).saturating_sub(3);
+    buffer.set_stringn(x + 3, line.y, words, left, Style::new());
+}
+
+/// Samples by CPU, and how many a block stands for.
+struct Busy {
+    /// By number; those without samples are there as well.
+    samples: Vec<u32>,
+    full: Full,
+}
+
+enum Full {
+    /// A CPU that was busy all the time has so many; of that many CPUs.
+    Always(u32, u32),
+    /// It is not known what that would be: the busiest has so many.
+    Busiest(u32),
+}
+
+impl Busy {
+    fn of(app: &App) -> Self {
+        let report = &app.shown.report;
+        let always = f64::from(app.shown.rate_hz) * report.window.seconds();
+        Self::new(&report.cpus, app.shown.host.cpus, always)
+    }
+
+    fn new(rows: &[CpuRow], online: u32, always: f64) -> Self {
+        // A recording may not say how many there are.
+        let last = rows.last().map_or(0, |row| usize::from(row.cpu) + 1);
+        let mut samples = vec![0; last.max(online.min(u32::from(u16::MAX)) as usize)];
+        for row in rows {
+            samples[usize::from(row.cpu)] = u32::try_from(row.samples).unwrap_or(u32::MAX);
+        }
+        let full = match always as u32 {
+            0 => Full::Busiest(samples.iter().copied().max().unwrap_or(0)),
+            always => Full::Always(always, online.max(1)),
+        };
+        Busy { samples, full }
+    }
+
+    /// `3.31 of 16   █ always busy = 990 smp`
+    fn words(&self) -> String {
+        let all: u64 = self.samples.iter().map(|n| u64::from(*n)).sum();
+        match self.full {
+            Full::Always(full, online) => format!(
+                "{:.2} of {online}   █ always busy = {} smp",
+                all as f64 / f64::from(full),
+                units::count(full.into())
+            ),
+            Full::Busiest(most) => format!("█ the busiest = {} smp", units::count(most.into())),
+        }
+    }
+
+    /// Each CPU with its number; where that takes too much room one after the
+    /// other, and where even that does the busiest of several.
+    fn cells(&self, room: usize) -> String {
+        let full = match self.full {
+            Full::Always(full, _) => full,
+            Full::Busiest(most) => most,
+        };
+        let block = |samples: u32| trend::blocks(&[samples], full);
+        let numbered = self.samples.iter().enumerate();
+        let numbered = numbered.map(|(cpu, samples)| format!("{cpu}{}", block(*samples)));
+        let numbered = numbered.collect::<Vec<_>>().join(" ");
+        let last = self.samples.len().saturating_sub(1);
+        if text::width(&numbered) <= room {
+            return numbered;
+        }
+        let range = format!("0-{last} ");
+        let left = room.saturating_sub(range.len()).max(1);
+        if self.samples.len() <= left {
+            return format!("{range}{}", trend::blocks(&self.samples, full));
+        }
+        // It says how many at its longest.
+        let range = format!("0-{last}, the busiest of each {} ", self.samples.len());
+        let left = room.saturating_sub(range.len()).max(1);
+        let each = self.samples.len().div_ceil(left);
+        let busiest = self.samples.chunks(each);
+        let busiest: Vec<u32> = busiest.map(|cpus| cpus.iter().copied().max().unwrap_or(0)).collect();
+        let range = format!("0-{last}, the busiest of each {each} ");
+        format!("{range}{}", trend::blocks(&busiest, full))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(samples: &[u64]) -> Vec<CpuRow> {
+        let row = |(cpu, samples): (usize, &u64)| CpuRow {
+            cpu: cpu as u16,
+            samples: *samples,
+            kernel_samples: 0,
+        };
+        samples.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn every_cpu_is_there_as_far_as_there_is_room() {
+        let busy = Busy::new(&rows(&[990, 0, 495]), 4, 990.0);
+        assert_eq!(busy.cells(40), "0█ 1  2▄ 3 ");
+        assert_eq!(busy.cells(9), "0-3 █ ▄ ");
+        assert_eq!(busy.words(), "1.50 of 4   █ always busy = 990 smp");
+        let many = Busy::new(&rows(&[99; 400]), 400, 990.0);
+        let cells = many.cells(60);
+        assert!(cells.starts_with("0-399, the busiest of each "), "{cells}");
+        assert!(text::width(&cells) <= 60, "{cells}");
+    }
+
+    #[test]
+    fn without_a_clock_the_busiest_is_the_measure() {
+        let busy = Busy::new(&rows(&[7, 14]), 0, 0.0);
+        assert_eq!(busy.cells(40), "0▄ 1█");
+        assert_eq!(busy.words(), "█ the busiest = 14 smp");
+        let none = Busy::new(&[], 0, 0.0);
+        assert_eq!((none.cells(9).as_str(), none.samples.len()), ("", 0));
+    }
+}
