@@ -91,6 +91,8 @@ pub enum Effect {
     SetWindow(Span),
     /// To be answered with [`Event::Answer`]; the question before need not be.
     Ask(Question),
+    /// The same for what stands beside the view: neither gives up the other's.
+    AskBeside(Question),
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
@@ -285,7 +287,7 @@ impl App {
         match self.focus() {
             View::Functions => of(&self.views.functions),
             View::Tree => {
-                let tree = &self.views.tree;
+                let tree = self.views.tree_in(pane);
                 Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
             }
             View::Flame => {
@@ -419,7 +421,7 @@ impl App {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
             View::Functions => self.views.functions.go(motion, report),
-            View::Tree => self.views.tree.go(motion),
+            View::Tree => self.views.tree_in_mut(pane).go(motion),
             View::Flame => self.views.flame.go(motion),
             View::Page => self.views.page_in_mut(pane).go(motion),
             View::Code => self.views.code.go(motion),
@@ -437,7 +439,7 @@ impl App {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
             View::Functions => self.views.functions.select_line(line, report),
-            View::Tree => self.views.tree.select_line(line),
+            View::Tree => self.views.tree_in_mut(pane).select_line(line),
             View::Flame => self.views.flame.select_cell(column, line),
             View::Page => self.views.page_in_mut(pane).select_line(line),
             View::Code => self.views.code.select_line(line),
@@ -468,7 +470,7 @@ impl App {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
             View::Functions => self.views.functions.set_find(find, report),
-            View::Tree => self.views.tree.set_find(find),
+            View::Tree => self.views.tree_in_mut(pane).set_find(find),
             View::Flame => self.views.flame.set_find(find),
             View::Page => self.views.page_in_mut(pane).set_find(find),
             View::Code => self.views.code.set_find(find),
@@ -482,7 +484,7 @@ impl App {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         let position = match self.focus() {
             View::Functions => self.views.functions.select_found(down, including, report),
-            View::Tree => self.views.tree.select_found(down, including),
+            View::Tree => self.views.tree_in_mut(pane).select_found(down, including),
             View::Flame => self.views.flame.select_found(down, including),
             View::Page => self.views.page_in_mut(pane).select_found(down, including),
             View::Code => self.views.code.select_found(down, including),
@@ -516,7 +518,7 @@ impl App {
         match self.focus() {
             View::Functions => name(self.views.functions.selected(report)),
             View::Tree => {
-                let tree = &self.views.tree;
+                let tree = self.views.tree_in(pane);
                 Some(tree.name(tree.selected()?)?.to_string())
             }
             View::Flame => Some(self.views.flame.selected()?.name.to_string()),

@@ -132,6 +132,7 @@ pub async fn run(
         writer: Writer::start()?,
         reports: AnswerWorker::start("reports", NoLibrary)?,
         answers: AnswerWorker::start("answers", NoLibrary)?,
+        besides: AnswerWorker::start("beside", NoLibrary)?,
         codes: AnswerWorker::start("code", FileLibrary::new(options.sources))?,
         writing: Writing::new(),
         beside,
@@ -158,6 +159,8 @@ struct Run {
     /// For what the knobs ask for; views ask for more of it.
     reports: AnswerWorker,
     answers: AnswerWorker,
+    /// For what stands beside the view.
+    besides: AnswerWorker,
     /// Reads files, which may take its time.
     codes: AnswerWorker,
     writing: Writing,
@@ -223,6 +226,7 @@ impl Run {
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
                 answer = self.reports.answered() => Woken::Answer(answer),
                 answer = self.answers.answered() => Woken::Answer(answer),
+                answer = self.besides.answered() => Woken::Answer(answer),
                 answer = self.codes.answered() => Woken::Answer(answer),
                 written = self.writing.written() => Woken::Saved(written),
                 _ = tick.tick() => Woken::Tick,
@@ -338,6 +342,7 @@ impl Run {
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
                 Effect::Ask(question) => self.ask(question),
+                Effect::AskBeside(question) => self.besides.ask(question),
                 Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
                 Effect::Edit(path, line) => self.edit(&path, line).await?,
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
@@ -364,8 +369,10 @@ impl Run {
         let effects = self.app.update(event, self.started.elapsed());
         self.dirty = true;
         for effect in effects {
-            if let Effect::Ask(question) = effect {
-                self.ask(question);
+            match effect {
+                Effect::Ask(question) => self.ask(question),
+                Effect::AskBeside(question) => self.besides.ask(question),
+                _ => {}
             }
         }
     }

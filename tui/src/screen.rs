@@ -184,6 +184,8 @@ pub struct Views {
     /// Beside the functions.
     pub beside: page::Page,
     pub tree: tree::Tree,
+    /// The other way round, beside it.
+    pub other_tree: tree::Tree,
     pub flame: flame::Flame,
     pub page: page::Page,
     pub time: time::Time,

@@ -8,29 +8,38 @@ use crate::screen::question::{Answer, Question};
 use std::sync::Arc;
 
 impl App {
-    /// What the open view needs to follow the shown snapshot.
-    pub(super) fn ask(&mut self) -> Option<Effect> {
-        let question = match self.view {
-            View::Tree => Question::Tree(self.views.tree.question(&self.shown)?),
-            View::Flame => Question::Flame(self.views.flame.question(&self.shown)?),
-            View::Page => Question::Page(self.views.page.question(&self.shown)?),
-            View::Time => Question::Time(self.views.time.question(&self.shown)?),
-            View::Code => Question::Code(self.views.code.question(&self.shown)?),
-            View::Functions if self.pane() == Some(Beside::Page) => {
-                Question::Page(self.views.beside.question(&self.shown)?)
-            }
-            View::Functions | View::Processes | View::Threads | View::Health => return None,
+    /// What the open view, and what stands beside it, need to follow the shown
+    /// snapshot.
+    pub(super) fn ask(&mut self) -> Vec<Effect> {
+        let (pane, shown) = (self.pane(), &self.shown);
+        let views = &mut self.views;
+        let of_view = match self.view {
+            View::Tree => views.tree.question(shown).map(Question::Tree),
+            View::Flame => views.flame.question(shown).map(Question::Flame),
+            View::Page => views.page.question(shown).map(Question::Page),
+            View::Time => views.time.question(shown).map(Question::Time),
+            View::Code => views.code.question(shown).map(Question::Code),
+            View::Functions | View::Processes | View::Threads | View::Health => None,
         };
-        Some(Effect::Ask(question))
+        let of_pane = match pane {
+            Some(Beside::Page) => views.beside.question(shown).map(Question::Page),
+            Some(Beside::Tree) => views.other_tree.question(shown).map(Question::Tree),
+            Some(Beside::Threads) | None => None,
+        };
+        let asked = [of_view.map(Effect::Ask), of_pane.map(Effect::AskBeside)];
+        asked.into_iter().flatten().collect()
     }
 
     pub(super) fn hear(&mut self, answer: Answer) {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
         let is_shown = match answer {
             Answer::Report(answer) => return self.receive_report(&answer),
-            Answer::Tree(answer) => self.views.tree.receive(answer, is_calm),
-            Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
             // Each takes what it has asked for.
+            Answer::Tree(answer) => {
+                self.views.tree.receive(Arc::clone(&answer), is_calm)
+                    | self.views.other_tree.receive(answer, is_calm)
+            }
+            Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
             Answer::Page(answer) => {
                 self.views.page.receive(Arc::clone(&answer), is_calm)
                     | self.views.beside.receive(answer, is_calm)
@@ -46,14 +55,15 @@ impl App {
     /// Shows the answer that came at a busy moment.
     pub(super) fn take_waiting(&mut self) {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
+        let views = &mut self.views;
         let is_shown = is_calm
             && match self.view {
-                View::Tree => self.views.tree.take_waiting(),
-                View::Flame => self.views.flame.take_waiting(),
-                View::Page => self.views.page.take_waiting(),
-                View::Time => self.views.time.take_waiting(),
-                View::Code => self.views.code.take_waiting(),
-                View::Functions => self.views.beside.take_waiting(),
+                View::Tree => views.tree.take_waiting() | views.other_tree.take_waiting(),
+                View::Flame => views.flame.take_waiting(),
+                View::Page => views.page.take_waiting(),
+                View::Time => views.time.take_waiting(),
+                View::Code => views.code.take_waiting(),
+                View::Functions => views.beside.take_waiting(),
                 View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {
@@ -69,8 +79,8 @@ impl App {
             View::Page => self.views.page.release(),
             View::Time => self.views.time.release(),
             View::Code => self.views.code.release(),
-            View::Functions => self.views.beside.release(),
-            View::Processes | View::Threads | View::Health => {}
+            // What stands beside a view goes as soon as it is not seen.
+            View::Functions | View::Processes | View::Threads | View::Health => {}
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::screen::{Detail, Notice, View};
 use crate::screen::beside::{Beside, Parts, Strip};
 use crate::screen::geometry::Part;
 use crate::screen::page::Place;
+use profile::FunctionId;
+use std::sync::Arc;
 
 impl App {
     /// Who has what of the screen; nothing where it is too small.
@@ -32,12 +34,20 @@ impl App {
                 let is_known = View::Threads.lacking(&self.shown).is_none();
                 is_known.then_some(Beside::Threads)
             }
+            View::Tree => self.shown.view.is_some().then_some(Beside::Tree),
             _ => None,
         }
     }
 
     fn strip(&self) -> Option<Strip> {
         (self.view == View::Processes).then_some(Strip::Cpus)
+    }
+
+    /// Where the view lies that the keys go to.
+    pub fn part(&self) -> Option<Part> {
+        let parts = self.parts()?;
+        let pane = parts.pane.filter(|_| self.in_pane().is_some());
+        Some(pane.map_or(parts.view, |(_, part)| part))
     }
 
     /// What stands beside the view.
@@ -81,6 +91,9 @@ impl App {
         if pane != Some(Beside::Page) {
             self.views.beside.release();
         }
+        if pane != Some(Beside::Tree) {
+            self.views.other_tree.release();
+        }
         if pane != Some(Beside::Threads) {
             self.views.own_threads.release();
         }
@@ -90,7 +103,16 @@ impl App {
         match beside {
             Beside::Page => self.settle_page(part),
             Beside::Threads => self.settle_threads(part),
+            Beside::Tree => self.settle_tree(part),
         }
+    }
+
+    fn settle_tree(&mut self, part: Part) {
+        let owners = Arc::clone(&self.shown.report.owners);
+        let current = |id: FunctionId| owners.get(id.0 as usize).copied().unwrap_or(id);
+        let (tree, other) = (&self.views.tree, &mut self.views.other_tree);
+        other.resize(part.height.into());
+        other.mirror(tree, current);
     }
 
     fn settle_page(&mut self, part: Part) {

@@ -363,7 +363,7 @@ impl App {
                 Some((Arc::clone(&line.row.name), Arc::clone(&line.row.module)))
             }
             View::Tree => {
-                let tree = &self.views.tree;
+                let tree = self.views.tree_in(self.in_pane());
                 let function = tree.function(tree.selected()?)?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))

@@ -16,7 +16,7 @@ impl App {
                 let line = self.views.functions.selected(&self.shown.report)?;
                 Some(line.row.id)
             }
-            View::Tree => self.views.tree.selected()?.function_id(),
+            View::Tree => self.views.tree_in(self.in_pane()).selected()?.function_id(),
             View::Flame => Some(self.views.flame.selected()?.function.as_ref()?.id),
             View::Page => self.views.page_in(self.in_pane()).function(),
             View::Code => self.views.code.function(),

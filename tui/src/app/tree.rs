@@ -20,7 +20,8 @@ impl App {
     }
 
     pub(super) fn fold(&mut self, action: FoldAction) {
-        self.views.tree.fold(action);
+        let pane = self.in_pane();
+        self.views.tree_in_mut(pane).fold(action);
     }
 
     /// By process, by thread, or all together.
@@ -42,8 +43,9 @@ impl App {
             .filter(|row| find.matches(&row.name))
             .max_by_key(|row| row.total_samples)?;
         let (id, name) = (found.id, Arc::clone(&found.name));
+        let pane = self.in_pane();
         match self.focus() {
-            View::Tree => self.views.tree.link(id),
+            View::Tree => self.views.tree_in_mut(pane).link(id),
             View::Flame => self.views.flame.look_for(id),
             _ => return None,
         }
@@ -57,7 +59,8 @@ impl App {
     }
 
     pub(super) fn open_hot_path(&mut self) {
-        let steps = self.views.tree.open_hot_path();
+        let pane = self.in_pane();
+        let steps = self.views.tree_in_mut(pane).open_hot_path();
         self.detail = Detail::Notice(Notice::HotPath(steps));
     }
 }

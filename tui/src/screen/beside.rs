@@ -5,6 +5,7 @@
 use super::geometry::{Part, Size, WIDTH_WIDE};
 use super::page::Page;
 use super::table::Table;
+use super::tree::Tree;
 use super::{View, Views};
 use profile::ThreadRow;
 
@@ -15,6 +16,8 @@ pub enum Beside {
     Page,
     /// The threads of the selected process.
     Threads,
+    /// The call tree the other way round.
+    Tree,
 }
 
 impl Beside {
@@ -23,15 +26,28 @@ impl Beside {
         match self {
             Beside::Page => View::Page,
             Beside::Threads => View::Threads,
+            Beside::Tree => View::Tree,
         }
     }
 
     fn fits(self, size: Size) -> bool {
         match self {
             Beside::Page | Beside::Threads => size.width >= WIDTH_WIDE,
+            // Both have names that are indented.
+            Beside::Tree => size.width >= WIDTH_WITH_TREES,
+        }
+    }
+
+    fn width(self, size: Size) -> u16 {
+        match self {
+            Beside::Page | Beside::Threads => size.width * 3 / 8,
+            Beside::Tree => size.width * 7 / 15,
         }
     }
 }
+
+/// From this width on two trees have room for names.
+const WIDTH_WITH_TREES: u16 = 150;
 
 /// Lines below the view, about the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +79,7 @@ impl Parts {
     pub fn new(whole: Part, size: Size, beside: Option<Beside>, strip: Option<Strip>) -> Self {
         let mut view = whole;
         let pane = beside.filter(|beside| beside.fits(size));
-        let pane = pane.map(|beside| (beside, view.split_right(size.width * 3 / 8)));
+        let pane = pane.map(|beside| (beside, view.split_right(beside.width(size))));
         let has_room =
             size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
         let strip = strip.filter(|_| has_room);
@@ -85,6 +101,20 @@ impl Views {
         match pane {
             Some(Beside::Page) => &mut self.beside,
             _ => &mut self.page,
+        }
+    }
+
+    pub fn tree_in(&self, pane: Option<Beside>) -> &Tree {
+        match pane {
+            Some(Beside::Tree) => &self.other_tree,
+            _ => &self.tree,
+        }
+    }
+
+    pub fn tree_in_mut(&mut self, pane: Option<Beside>) -> &mut Tree {
+        match pane {
+            Some(Beside::Tree) => &mut self.other_tree,
+            _ => &mut self.tree,
         }
     }
 

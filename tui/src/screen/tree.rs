@@ -17,7 +17,7 @@ use super::find::{self, Find};
 use super::motion::Motion;
 use super::question::Ask;
 use crate::snapshot::Snapshot;
-use profile::query::{Direction, GroupBy};
+use profile::query::{Direction, GroupBy, Node, NodeKind};
 use profile::{FrameId, Function};
 use side::Side;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Tree {
     find: Option<Find>,
     found: usize,
     height: usize,
+    /// Selected because it is so in the tree that this one stands beside.
+    followed: Option<FrameId>,
 }
 
 /// What a key does to what is open.
@@ -130,13 +132,13 @@ impl Tree {
 
     /// The other way round; what was selected is looked for there.
     pub fn invert(&mut self) {
-        let (other, there) = match self.desk.wanted {
-            Direction::TopDown => (Direction::BottomUp, &self.bottom_up),
-            Direction::BottomUp => (Direction::TopDown, &self.top_down),
+        let there = match self.desk.wanted {
+            Direction::TopDown => &self.bottom_up,
+            Direction::BottomUp => &self.top_down,
         };
         let held = self.side().held_function();
         self.desk.look_for = held.filter(|_| there.held_function() != held);
-        self.desk.wanted = other;
+        self.desk.wanted = opposite(self.desk.wanted);
     }
 
     /// Another level between the root and the functions, or none; what was
@@ -166,6 +168,46 @@ impl Tree {
     /// Finds a function in the next tree, whichever way round that is.
     pub fn link(&mut self, function: FrameId) {
         self.desk.look_for = Some(function);
+    }
+
+    /// The other way round than another tree, by the same groups; what gets
+    /// selected there is selected here. `current` says what an older function is
+    /// called now.
+    pub fn mirror(&mut self, other: &Tree, current: impl Fn(FrameId) -> FrameId) {
+        let wanted = opposite(other.desk.wanted);
+        self.desk.wanted = wanted;
+        if self.desk.follow_groups(&other.desk) {
+            self.top_down.start_anew();
+            self.bottom_up.start_anew();
+            self.followed = None;
+        }
+        let Some(function) = other.selected().and_then(TreeRow::function_id) else {
+            return;
+        };
+        let function = current(function);
+        if self.followed.map(current) != Some(function) {
+            self.followed = Some(function);
+            self.show(function);
+        }
+    }
+
+    /// Selects a function: at once if it is among the first rows.
+    fn show(&mut self, function: FrameId) {
+        let is_it = |node: &Node| matches!(node.kind, NodeKind::Function { id, .. } if id == function);
+        let shown = self.desk.shown().filter(|_| self.direction() == self.desk.wanted);
+        let Some(shown) = shown.cloned() else {
+            return self.link(function);
+        };
+        let trees = &shown.trees;
+        let first = trees.children(&trees.root()).into_iter().filter_map(|place| place.now);
+        match first.into_iter().find(is_it) {
+            Some(node) => {
+                self.desk.look_for = None;
+                self.side_mut().select_way(&[node.kind], trees);
+                self.count_found();
+            }
+            None => self.link(function),
+        }
     }
 
     pub fn go(&mut self, motion: Motion) {
@@ -244,5 +286,12 @@ impl Tree {
         let at = *found.get(place)?;
         self.with_trees(|side, trees| side.select(at, trees));
         Some(place + 1)
+    }
+}
+
+fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::TopDown => Direction::BottomUp,
+        Direction::BottomUp => Direction::TopDown,
     }
 }

@@ -79,7 +79,8 @@ impl Hand {
         self.effects = self.app.update(event, self.now);
         // As the worker would, only at once.
         while let Some(at) = self.effects.iter().position(is_question) {
-            let Effect::Ask(question) = self.effects.remove(at) else {
+            let (Effect::Ask(question) | Effect::AskBeside(question)) = self.effects.remove(at)
+            else {
                 unreachable!("it is one");
             };
             let answer = question.answer(&mut MadeUp, &Cancel::new());
@@ -131,7 +132,7 @@ impl Hand {
 }
 
 fn is_question(effect: &Effect) -> bool {
-    matches!(effect, Effect::Ask(_))
+    matches!(effect, Effect::Ask(_) | Effect::AskBeside(_))
 }
 
 #[track_caller]

@@ -19,13 +19,22 @@ use ratatui::style::Style;
 /// Where the selected function's hot path ended.
 const HOT_END: &str = "◄ hot path";
 
+/// From this width on there is room for samples, band and module.
+const WIDTH_WITH_COUNTS: u16 = 84;
+
 /// Only one column can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BySamples;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let tree = &app.views.tree;
-    let layout = Layout::new(heads.width, app, theme);
+pub fn render(
+    app: &App,
+    tree: &Tree,
+    theme: &Theme,
+    frame: &mut Frame,
+    heads: Rect,
+    body: Rect,
+) {
+    let layout = Layout::new(heads.width, tree, app, theme);
     table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
     let mut line = Rect { height: 1, ..body };
     for row in tree.side().shown() {
@@ -109,9 +118,8 @@ fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(Stri
 }
 
 impl Layout {
-    fn new(width: u16, app: &App, theme: &Theme) -> Self {
-        let is_wide = width >= WIDTH_WIDE;
-        let tree = &app.views.tree;
+    fn new(width: u16, tree: &Tree, app: &App, theme: &Theme) -> Self {
+        let is_wide = width >= WIDTH_WITH_COUNTS;
         let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
         let (first, second) = match (tree.direction(), is_percent) {
             (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
@@ -145,7 +153,11 @@ impl Layout {
         let name = columns.len();
         let room = table::rest(&columns, width).saturating_sub(1);
         let name_x = width - room - 1;
-        let module = if is_wide { 24 } else { 0 };
+        let module = match is_wide {
+            true if width >= WIDTH_WIDE => 24,
+            true => 12,
+            false => 0,
+        };
         let name_width = room - module - module.min(1);
         columns.push(Column::left(title, name_width, None));
         if is_wide {
@@ -326,7 +338,7 @@ fn numbers(row: &TreeRow, tree: &Tree) -> String {
 
 /// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
 pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
-    let tree = &app.views.tree;
+    let (tree, part) = (app.views.tree_in(app.in_pane()), app.part());
     let Some(row) = tree.selected() else {
         return String::new();
     };
@@ -357,7 +369,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
         }
     }
     let name = name(row, tree, app);
-    let layout = Layout::new(app.size.width, app, theme);
+    let layout = Layout::new(part.map_or(app.size.width, |part| part.width), tree, app, theme);
     let room = width.saturating_sub(used(&parts));
     if layout.name_cell(row, tree, app).contains('…') && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());
@@ -392,7 +404,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
 
 /// One sentence on the selected row.
 pub fn explain(app: &App) -> Option<String> {
-    let tree = &app.views.tree;
+    let tree = app.views.tree_in(app.in_pane());
     let row = tree.selected()?;
     if let (Some(before), Some(diff)) = (row.before, &app.shown.difference) {
         let name = name(row, tree, app);

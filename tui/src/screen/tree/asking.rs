@@ -48,6 +48,12 @@ impl TreeDesk {
         };
     }
 
+    /// By the same as another; true if it was not so before.
+    pub fn follow_groups(&mut self, other: &TreeDesk) -> bool {
+        let before = std::mem::replace(&mut self.group_by, other.group_by);
+        before != self.group_by
+    }
+
     /// Of the tree on the screen.
     pub fn groups(&self) -> GroupBy {
         self.shown()
