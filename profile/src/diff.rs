@@ -9,7 +9,7 @@
 
 mod apart;
 
-pub use apart::{Apart, apart};
+pub use apart::{Apart, PartTest, apart};
 
 use crate::{FunctionId, FunctionRow, RowName, Selection};
 use std::cmp::Reverse;

@@ -291,7 +291,7 @@ impl App {
                 Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
             }
             View::Flame => {
-                let flame = &self.views.flame;
+                let flame = self.views.flame_in(pane);
                 Some((flame.find()?, flame.found(), flame.bar_count()))
             }
             View::Page => {
@@ -422,7 +422,7 @@ impl App {
         match self.focus() {
             View::Functions => self.views.functions.go(motion, report),
             View::Tree => self.views.tree_in_mut(pane).go(motion),
-            View::Flame => self.views.flame.go(motion),
+            View::Flame => self.views.flame_in_mut(pane).go(motion),
             View::Page => self.views.page_in_mut(pane).go(motion),
             View::Code => self.views.code.go(motion),
             View::Time => self.views.time.go(motion),
@@ -440,7 +440,7 @@ impl App {
         match self.focus() {
             View::Functions => self.views.functions.select_line(line, report),
             View::Tree => self.views.tree_in_mut(pane).select_line(line),
-            View::Flame => self.views.flame.select_cell(column, line),
+            View::Flame => self.views.flame_in_mut(pane).select_cell(column, line),
             View::Page => self.views.page_in_mut(pane).select_line(line),
             View::Code => self.views.code.select_line(line),
             View::Time => self.views.time.select_cell(column, line),
@@ -471,7 +471,7 @@ impl App {
         match self.focus() {
             View::Functions => self.views.functions.set_find(find, report),
             View::Tree => self.views.tree_in_mut(pane).set_find(find),
-            View::Flame => self.views.flame.set_find(find),
+            View::Flame => self.views.flame_in_mut(pane).set_find(find),
             View::Page => self.views.page_in_mut(pane).set_find(find),
             View::Code => self.views.code.set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
@@ -485,7 +485,7 @@ impl App {
         let position = match self.focus() {
             View::Functions => self.views.functions.select_found(down, including, report),
             View::Tree => self.views.tree_in_mut(pane).select_found(down, including),
-            View::Flame => self.views.flame.select_found(down, including),
+            View::Flame => self.views.flame_in_mut(pane).select_found(down, including),
             View::Page => self.views.page_in_mut(pane).select_found(down, including),
             View::Code => self.views.code.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
@@ -521,7 +521,7 @@ impl App {
                 let tree = self.views.tree_in(pane);
                 Some(tree.name(tree.selected()?)?.to_string())
             }
-            View::Flame => Some(self.views.flame.selected()?.name.to_string()),
+            View::Flame => Some(self.views.flame_in(pane).selected()?.name.to_string()),
             View::Page => Some(self.views.page_in(pane).selected_function()?.name.to_string()),
             View::Code => self.views.code.text_here(),
             View::Processes => name(self.views.processes.selected(report)),
@@ -564,7 +564,7 @@ impl App {
         match self.focus() {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
-            View::Flame => self.views.flame.invert(),
+            View::Flame => self.views.flame_in_mut(pane).invert(),
             View::Page | View::Code => {}
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads_in_mut(pane).invert(report),

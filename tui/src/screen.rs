@@ -187,6 +187,8 @@ pub struct Views {
     /// The other way round, beside it.
     pub other_tree: tree::Tree,
     pub flame: flame::Flame,
+    /// Of a stretch of time, below its map.
+    pub other_flame: flame::Flame,
     pub page: page::Page,
     pub time: time::Time,
     pub code: code::Code,

@@ -114,7 +114,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     let of_pane = parts.pane.filter(|(_, part)| is_in(part));
     let column = match of_pane {
         Some((Beside::Threads, part)) => threads::head_at(app, part.width, false, theme, x - part.x),
-        Some((Beside::Page | Beside::Tree, _)) => None,
+        Some((Beside::Page | Beside::Tree | Beside::Stretch, _)) => None,
         None if !is_in(&parts.view) => None,
         None => match app.view {
             View::Functions => functions::head_at(parts.view.width, theme, x),
@@ -237,7 +237,7 @@ fn draw_view(app: &App, part: Part, theme: &Theme, frame: &mut Frame) {
     match app.view {
         View::Functions => functions::render(app, theme, frame, heads, body),
         View::Tree => tree::render(app, &app.views.tree, theme, frame, heads, body),
-        View::Flame => flame::render(app, theme, frame, heads, body),
+        View::Flame => flame::render(app, &app.views.flame, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),
         View::Code => code::render(app, theme, frame, heads, body),
         View::Time => time::render(app, theme, frame, heads, body),
@@ -253,6 +253,9 @@ fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut F
     match beside {
         Beside::Page => page::render_beside(app, theme, frame, heads, body),
         Beside::Threads => threads::render_beside(app, theme, frame, heads, body),
+        Beside::Stretch => {
+            return flame::render(app, &app.views.other_flame, theme, frame, heads, body);
+        }
         Beside::Tree => tree::render(app, &app.views.other_tree, theme, frame, heads, body),
     }
     for y in heads.y..body.bottom() {

@@ -14,6 +14,42 @@ pub struct Apart {
     pub points: f64,
 }
 
+/// Tells of anything that is counted in a part and in the rest whether it is surely
+/// another share of the one than of the other: of all the functions there are, less
+/// than one in twenty parts is expected to have one that is called so by chance.
+#[derive(Debug, Clone, Copy)]
+pub struct PartTest {
+    part: u64,
+    rest: u64,
+    limit: f64,
+}
+
+impl PartTest {
+    /// `part` has to be of the samples of `whole`.
+    pub fn new(part: &Selection, whole: &Selection) -> Self {
+        Self::of(part.samples(), whole.samples(), &own_samples(whole))
+    }
+
+    fn of(part: u64, whole: u64, all: &HashMap<FunctionId, u64>) -> Self {
+        let tests = all.values().filter(|samples| **samples >= SAMPLES_MIN);
+        Self {
+            part,
+            rest: whole.saturating_sub(part),
+            limit: super::FALSE_RATE / tests.count().max(1) as f64,
+        }
+    }
+
+    /// Whether so many samples of the part against so many of the rest are.
+    pub fn is_sure(&self, here: u64, there: u64) -> bool {
+        here + there >= SAMPLES_MIN && chance(there, self.rest, here, self.part) <= self.limit
+    }
+}
+
+fn own_samples(selection: &Selection) -> HashMap<FunctionId, u64> {
+    let rows = selection.functions().into_iter();
+    rows.map(|row| (row.id, row.self_samples)).collect()
+}
+
 /// The functions by how much they differ, most first, of those that surely do:
 /// less than one in twenty of such lists is expected to have one by chance.
 /// `part` has to be of the samples of `whole`.
@@ -22,21 +58,14 @@ pub fn apart(part: &Selection, whole: &Selection) -> Vec<Apart> {
     if part.samples() == 0 || rest == 0 {
         return Vec::new();
     }
-    let own = |selection: &Selection| -> HashMap<FunctionId, u64> {
-        let rows = selection.functions().into_iter();
-        rows.map(|row| (row.id, row.self_samples)).collect()
-    };
-    let (inside, all) = (own(part), own(whole));
-    let tests = all.values().filter(|samples| **samples >= SAMPLES_MIN);
-    let limit = super::FALSE_RATE / tests.count().max(1) as f64;
+    let (inside, all) = (own_samples(part), own_samples(whole));
+    let test = PartTest::of(part.samples(), whole.samples(), &all);
     let mut found: Vec<Apart> = all
         .into_iter()
         .filter_map(|(id, samples)| {
             let here = inside.get(&id).copied().unwrap_or(0);
             let there = samples.saturating_sub(here);
-            let is_sure =
-                samples >= SAMPLES_MIN && chance(there, rest, here, part.samples()) <= limit;
-            is_sure.then(|| {
+            test.is_sure(here, there).then(|| {
                 let function = whole.view().function(id);
                 let share = crate::percent(here, part.samples());
                 Apart {

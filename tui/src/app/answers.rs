@@ -24,6 +24,7 @@ impl App {
         let of_pane = match pane {
             Some(Beside::Page) => views.beside.question(shown).map(Question::Page),
             Some(Beside::Tree) => views.other_tree.question(shown).map(Question::Tree),
+            Some(Beside::Stretch) => views.other_flame.question(shown).map(Question::Flame),
             Some(Beside::Threads) | None => None,
         };
         let asked = [of_view.map(Effect::Ask), of_pane.map(Effect::AskBeside)];
@@ -39,7 +40,10 @@ impl App {
                 self.views.tree.receive(Arc::clone(&answer), is_calm)
                     | self.views.other_tree.receive(answer, is_calm)
             }
-            Answer::Flame(answer) => self.views.flame.receive(answer, is_calm),
+            Answer::Flame(answer) => {
+                self.views.flame.receive(Arc::clone(&answer), is_calm)
+                    | self.views.other_flame.receive(answer, is_calm)
+            }
             Answer::Page(answer) => {
                 self.views.page.receive(Arc::clone(&answer), is_calm)
                     | self.views.beside.receive(answer, is_calm)
@@ -61,7 +65,7 @@ impl App {
                 View::Tree => views.tree.take_waiting() | views.other_tree.take_waiting(),
                 View::Flame => views.flame.take_waiting(),
                 View::Page => views.page.take_waiting(),
-                View::Time => views.time.take_waiting(),
+                View::Time => views.time.take_waiting() | views.other_flame.take_waiting(),
                 View::Code => views.code.take_waiting(),
                 View::Functions => views.beside.take_waiting(),
                 View::Processes | View::Threads | View::Health => false,

@@ -7,6 +7,7 @@ use crate::screen::{Detail, Notice, View};
 use crate::screen::beside::{Beside, Parts, Strip};
 use crate::screen::geometry::Part;
 use crate::screen::page::Place;
+use crate::screen::tree::Stretch;
 use profile::FunctionId;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ impl App {
                 let is_known = View::Threads.lacking(&self.shown).is_none();
                 is_known.then_some(Beside::Threads)
             }
+            View::Time => self.shown.view.is_some().then_some(Beside::Stretch),
             View::Tree => self.shown.view.is_some().then_some(Beside::Tree),
             _ => None,
         }
@@ -94,6 +96,9 @@ impl App {
         if pane != Some(Beside::Tree) {
             self.views.other_tree.release();
         }
+        if pane != Some(Beside::Stretch) {
+            self.views.other_flame.release();
+        }
         if pane != Some(Beside::Threads) {
             self.views.own_threads.release();
         }
@@ -104,6 +109,20 @@ impl App {
             Beside::Page => self.settle_page(part),
             Beside::Threads => self.settle_threads(part),
             Beside::Tree => self.settle_tree(part),
+            Beside::Stretch => self.settle_stretch(part),
+        }
+    }
+
+    /// What is marked, else the second that was chosen, else the window. What is
+    /// selected there is told by the map.
+    fn settle_stretch(&mut self, part: Part) {
+        let (time, flame) = (&mut self.views.time, &mut self.views.other_flame);
+        let chosen = time.chosen().map(|(start, end)| Stretch::Between(start, end));
+        flame.set_stretch(Some(chosen.unwrap_or(Stretch::Window)));
+        // One line is the legend's.
+        flame.resize(part.width, usize::from(part.height).saturating_sub(1));
+        if let Some(function) = flame.held_function() {
+            time.follow(Some(function));
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Right => app.go_sideways(true),
         Action::MarkTime => app.views.time.set_mark(),
         Action::UseTime => app.use_time(),
-        Action::Zoom => app.views.flame.zoom_in(),
+        Action::Zoom => app.zoom_in(),
         Action::SameName => app.select_same_name(),
         Action::Back => go_back(app),
         Action::Forward => app.go_forward(),
@@ -122,15 +122,15 @@ fn go_back(app: &mut App) {
     if app.find().is_some() {
         return app.set_find(None);
     }
+    let pane = app.in_pane();
     let is_closed = match app.focus() {
-        View::Flame => app.views.flame.zoom_out(),
+        View::Flame => app.views.flame_in_mut(pane).zoom_out(),
         View::Time => app.views.time.end_mark(),
         _ => false,
     };
     if is_closed {
         return;
     }
-    let pane = app.in_pane();
     let threads = app.views.threads_in_mut(pane);
     if threads.marked() > 0 {
         return threads.unmark();

@@ -369,7 +369,8 @@ impl App {
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
             View::Flame => {
-                let function = self.views.flame.selected()?.function.as_ref()?;
+                let flame = self.views.flame_in(self.in_pane());
+                let function = flame.selected()?.function.as_ref()?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }

@@ -7,7 +7,10 @@ use crate::screen::{Detail, Notice, View};
 impl App {
     pub(super) fn go_sideways(&mut self, right: bool) {
         match self.focus() {
-            View::Flame => self.views.flame.go_sideways(right),
+            View::Flame => {
+                let pane = self.in_pane();
+                self.views.flame_in_mut(pane).go_sideways(right);
+            }
             View::Time => self.views.time.go_sideways(right),
             _ => {}
         }

@@ -28,8 +28,11 @@ impl App {
     pub(super) fn group(&mut self) {
         match self.focus() {
             View::Tree => self.views.tree.group(),
-            View::Flame => self.views.flame.group(),
             View::Time => self.views.time.next_rows(),
+            View::Flame => {
+                let pane = self.in_pane();
+                self.views.flame_in_mut(pane).group();
+            }
             _ => {}
         }
     }
@@ -46,16 +49,22 @@ impl App {
         let pane = self.in_pane();
         match self.focus() {
             View::Tree => self.views.tree_in_mut(pane).link(id),
-            View::Flame => self.views.flame.look_for(id),
+            View::Flame => self.views.flame_in_mut(pane).look_for(id),
             _ => return None,
         }
         Some(name)
     }
 
     pub(super) fn select_same_name(&mut self) {
-        if let Some((position, count)) = self.views.flame.select_same() {
+        let pane = self.in_pane();
+        if let Some((position, count)) = self.views.flame_in_mut(pane).select_same() {
             self.detail = Detail::Notice(Notice::SameName { position, count });
         }
+    }
+
+    pub(super) fn zoom_in(&mut self) {
+        let pane = self.in_pane();
+        self.views.flame_in_mut(pane).zoom_in();
     }
 
     pub(super) fn open_hot_path(&mut self) {

@@ -36,6 +36,7 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let answer = dialog.session.tree(TreeWanted {
         direction,
         group_by: GroupBy::None,
+        stretch: None,
         look_for,
     })?;
     let path = answer.found.clone().unwrap_or(path);

@@ -5,6 +5,8 @@
 use super::geometry::{Part, Size, WIDTH_WIDE};
 use super::page::Page;
 use super::table::Table;
+use super::flame::Flame;
+use super::time::FOOT_LINES;
 use super::tree::Tree;
 use super::{View, Views};
 use profile::ThreadRow;
@@ -18,6 +20,8 @@ pub enum Beside {
     Threads,
     /// The call tree the other way round.
     Tree,
+    /// Below the map of time: the flame graph of what is marked there.
+    Stretch,
 }
 
 impl Beside {
@@ -27,6 +31,7 @@ impl Beside {
             Beside::Page => View::Page,
             Beside::Threads => View::Threads,
             Beside::Tree => View::Tree,
+            Beside::Stretch => View::Flame,
         }
     }
 
@@ -35,19 +40,37 @@ impl Beside {
             Beside::Page | Beside::Threads => size.width >= WIDTH_WIDE,
             // Both have names that are indented.
             Beside::Tree => size.width >= WIDTH_WITH_TREES,
+            Beside::Stretch => size.width >= WIDTH_WIDE && size.height >= HEIGHT_WITH_STRETCH,
         }
     }
 
-    fn width(self, size: Size) -> u16 {
+    /// Takes its part of the view's.
+    fn split(self, view: &mut Part, size: Size) -> Part {
         match self {
-            Beside::Page | Beside::Threads => size.width * 3 / 8,
-            Beside::Tree => size.width * 7 / 15,
+            Beside::Page | Beside::Threads => view.split_right(size.width * 3 / 8),
+            Beside::Tree => view.split_right(size.width * 7 / 15),
+            Beside::Stretch => {
+                let map = match size.height >= HEIGHT_WITH_WHOLE_MAP {
+                    true => MAP_LINES,
+                    false => MAP_LINES_SMALL,
+                };
+                view.split_below(view.height.saturating_sub(map))
+            }
         }
     }
 }
 
 /// From this width on two trees have room for names.
 const WIDTH_WITH_TREES: u16 = 150;
+
+/// From this height on there is room for a flame graph below the map of time, and
+/// from that on also for a map as fine as it can be.
+const HEIGHT_WITH_STRETCH: u16 = 36;
+const HEIGHT_WITH_WHOLE_MAP: u16 = 56;
+
+/// Lines of the map with what stands below it: of 50 ms each, or of 100.
+const MAP_LINES: u16 = 20 + FOOT_LINES as u16;
+const MAP_LINES_SMALL: u16 = 10 + FOOT_LINES as u16;
 
 /// Lines below the view, about the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +102,7 @@ impl Parts {
     pub fn new(whole: Part, size: Size, beside: Option<Beside>, strip: Option<Strip>) -> Self {
         let mut view = whole;
         let pane = beside.filter(|beside| beside.fits(size));
-        let pane = pane.map(|beside| (beside, view.split_right(beside.width(size))));
+        let pane = pane.map(|beside| (beside, beside.split(&mut view, size)));
         let has_room =
             size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
         let strip = strip.filter(|_| has_room);
@@ -115,6 +138,20 @@ impl Views {
         match pane {
             Some(Beside::Tree) => &mut self.other_tree,
             _ => &mut self.tree,
+        }
+    }
+
+    pub fn flame_in(&self, pane: Option<Beside>) -> &Flame {
+        match pane {
+            Some(Beside::Stretch) => &self.other_flame,
+            _ => &self.flame,
+        }
+    }
+
+    pub fn flame_in_mut(&mut self, pane: Option<Beside>) -> &mut Flame {
+        match pane {
+            Some(Beside::Stretch) => &mut self.other_flame,
+            _ => &mut self.flame,
         }
     }
 

@@ -14,12 +14,12 @@ pub use layout::{Bar, Gone, Spot};
 
 use super::find::Find;
 use super::question::Ask;
-use super::tree::{TreeAnswer, TreeDesk, TreeWanted};
+use super::tree::{Stretch, TreeAnswer, TreeDesk, TreeWanted, Trees};
 use crate::snapshot::Snapshot;
 use colors::Colors;
 use layout::{Layout, Way};
 use profile::FunctionId;
-use profile::diff::Sides;
+use profile::diff::{Diff, Sides};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use std::sync::Arc;
 
@@ -95,6 +95,38 @@ impl Flame {
     /// Both sides' sizes, while they are compared.
     pub fn sides(&self) -> Option<&Sides> {
         self.desk.trees()?.sides()
+    }
+
+    /// What it is of, if only of a stretch of time.
+    pub fn stretch(&self) -> Option<Stretch> {
+        self.desk.shown()?.key.what.stretch
+    }
+
+    /// Only of a stretch of time from now on, against the rest.
+    pub fn set_stretch(&mut self, stretch: Option<Stretch>) {
+        if stretch.is_some() != self.desk.stretch.is_some() {
+            self.desk.clear();
+            self.start_anew();
+        }
+        self.desk.stretch = stretch;
+    }
+
+    /// By how much a frame is more than before, in the unit of the two sides; 0
+    /// where nothing is compared.
+    pub fn change(&self, bar: &Bar) -> f64 {
+        let pair = self.sides().zip(bar.before);
+        pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
+    }
+
+    /// Whether that is no chance, which `diff` knows of two windows.
+    pub fn is_sure(&self, bar: &Bar, diff: Option<&Diff>) -> bool {
+        let Some(before) = bar.before else {
+            return false;
+        };
+        match self.desk.trees().and_then(Trees::rest) {
+            Some(rest) => rest.is_sure(bar.samples, before),
+            None => diff.is_some_and(|diff| diff.is_sure(before, bar.samples)),
+        }
     }
 
     /// What was there before, below what is zoomed into, and is not any more.

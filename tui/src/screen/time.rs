@@ -234,6 +234,11 @@ impl Time {
         Some((second * SECOND_NS, (second + 1) * SECOND_NS))
     }
 
+    /// The same, but nothing while it watches the newest second.
+    pub fn chosen(&self) -> Option<(u64, u64)> {
+        self.held.and_then(|_| self.stretch())
+    }
+
     pub fn start_ns(&self, spot: Spot) -> u64 {
         let row = match self.by() {
             HeatBy::Parts => spot.row as u64,

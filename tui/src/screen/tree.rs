@@ -10,7 +10,7 @@ mod side;
 mod trees;
 
 pub use asking::TreeDesk;
-pub use question::{TreeAnswer, TreeWanted};
+pub use question::{Stretch, TreeAnswer, TreeWanted};
 pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
 use super::find::{self, Find};

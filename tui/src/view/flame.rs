@@ -28,21 +28,28 @@ use tints::Tints;
 /// Cells of the map that shows which part of all is zoomed into.
 const MAP_CELLS: u64 = 40;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let flame = &app.views.flame;
+pub fn render(
+    app: &App,
+    flame: &Flame,
+    theme: &Theme,
+    frame: &mut Frame,
+    heads: Rect,
+    body: Rect,
+) {
     render_heads(flame, theme, frame.buffer_mut(), heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
     if flame.selected().is_none() {
         let room = usize::from(body.width - 2);
-        let text = words::why_empty(app);
+        let text = words::why_empty(flame, app);
         let buffer = frame.buffer_mut();
         buffer.set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
         return;
     }
-    let tints = Tints::new(app);
+    let tints = Tints::new(flame, app);
     for (y, (row, bars)) in (body.y..body.bottom()).zip(flame.shown()) {
         let painter = Painter {
             app,
+            flame,
             theme,
             tints: &tints,
             area: Rect::new(body.x, y, body.width, 1),
@@ -67,6 +74,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
 
 struct Painter<'a> {
     app: &'a App,
+    flame: &'a Flame,
     theme: &'a Theme,
     tints: &'a Tints,
     area: Rect,
@@ -80,8 +88,8 @@ impl Painter<'_> {
             buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
             return;
         }
-        let mut style = self.theme.flame(self.tints.of(bar, self.app));
-        if self.app.views.flame.is_found(bar) {
+        let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.app));
+        if self.flame.is_found(bar) {
             style = style.patch(self.theme.found());
         }
         if is_selected {
@@ -98,23 +106,21 @@ impl Painter<'_> {
 
     /// Of what has surely changed.
     fn sign(&self, bar: &Bar) -> String {
-        match words::is_sure(bar, self.app) {
-            true => format!(
-                "{} ",
-                difference::sign(words::change(bar, self.app), self.theme).0
-            ),
+        match words::is_sure(bar, self.flame, self.app) {
+            true => format!("{} ", difference::sign(self.flame.change(bar), self.theme).0),
             false => String::new(),
         }
     }
 
     /// The name, and where there is room its share, filled up with blanks.
     fn label(&self, bar: &Bar, room: usize) -> String {
-        let share = words::number(bar, self.app);
         let name = format!("{}{}", self.sign(bar), words::name(bar, self.app));
-        let left = room.saturating_sub(share.len() + 1);
-        let (name, share) = match text::width(&text::clean(&name)) <= left {
-            true => (text::clean(&name).into_owned(), share),
-            false => (text::short_name(&name, room), String::new()),
+        let clean = text::clean(&name);
+        let left = room.saturating_sub(text::width(&clean) + 1);
+        let numbers = words::numbers(bar, self.flame, self.app).into_iter();
+        let (name, share) = match { numbers }.find(|number| number.len() <= left) {
+            Some(share) => (clean.into_owned(), share),
+            None => (text::short_name(&name, room), String::new()),
         };
         let gap = room.saturating_sub(text::width(&name) + share.len());
         format!("{name}{}{share}", " ".repeat(gap))
@@ -195,7 +201,11 @@ fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) 
             add(&gone, theme.falling());
             add("   ", Style::new());
         }
-        add("width: B  ▲ ▼ surely more, less  ~ chance", Style::new());
+        let signs = match flame.stretch() {
+            Some(_) => "▲ ▼ surely more, less than in the rest of the time",
+            None => "width: B  ▲ ▼ surely more, less  ~ chance",
+        };
+        add(signs, Style::new());
         return;
     }
     add("· = frames < 3 cells merged   ", Style::new());

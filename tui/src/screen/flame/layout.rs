@@ -108,7 +108,7 @@ impl Layout {
                 places = row.iter().map(place).collect();
             }
             for (bar, place) in row.iter_mut().zip(&places) {
-                bar.before = place.map(|place| place.before.map_or(0, |node| node.samples));
+                bar.before = place.map(|place| trees.was(&place));
             }
             let children = places
                 .iter()

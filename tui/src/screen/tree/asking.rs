@@ -2,7 +2,7 @@
 //! the flame graph.
 
 use super::trees::Trees;
-use super::{TreeAnswer, TreeWanted};
+use super::{Stretch, TreeAnswer, TreeWanted};
 use crate::screen::question::{Ask, Desk};
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
@@ -15,6 +15,8 @@ pub struct TreeDesk {
     pub wanted: Direction,
     /// What is between the root and the functions.
     group_by: GroupBy,
+    /// Only that stretch of time, against the rest.
+    pub stretch: Option<Stretch>,
     /// To be found and selected in the next tree.
     pub look_for: Option<FunctionId>,
     desk: Desk<TreeWanted, TreeAnswer>,
@@ -65,6 +67,7 @@ impl TreeDesk {
         let wanted = TreeWanted {
             direction: self.wanted,
             group_by: self.group_by,
+            stretch: self.stretch,
             look_for: self.look_for,
         };
         self.desk.ask(snapshot, wanted)
@@ -85,6 +88,7 @@ impl TreeDesk {
         let is_another = |shown: &Arc<TreeAnswer>| {
             let what = shown.key.what;
             (what.direction, what.group_by) != (self.wanted, self.group_by)
+                || what.stretch != wanted.stretch
                 || shown.key.turn != key.turn
         };
         let is_awaited = wanted.look_for.is_some() || self.shown().is_none_or(is_another);

@@ -3,15 +3,38 @@
 use super::trees::Trees;
 use crate::screen::question::{Ask, Key};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
-use profile::{Cancel, FunctionId, View};
+use profile::{Cancel, FunctionId, Query, TimeRange, View};
 
 /// Which tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeWanted {
     pub direction: Direction,
     pub group_by: GroupBy,
+    /// Only that stretch of time, against all other that is kept.
+    pub stretch: Option<Stretch>,
     /// A function whose heaviest place is to be found.
     pub look_for: Option<FunctionId>,
+}
+
+/// A part of the time that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stretch {
+    /// That of the query.
+    Window,
+    /// In nanoseconds, from the first to before the last.
+    Between(u64, u64),
+}
+
+impl Stretch {
+    fn range(self, query: &Query) -> TimeRange {
+        match self {
+            Stretch::Window => query.window,
+            // A range begins after its start and ends with its end.
+            Stretch::Between(start_ns, end_ns) => {
+                TimeRange::between(start_ns.saturating_sub(1), end_ns.saturating_sub(1))
+            }
+        }
+    }
 }
 
 /// A tree, with all that belongs to it.
@@ -28,7 +51,14 @@ impl TreeAnswer {
     /// Nothing if it was cancelled.
     pub fn new(ask: Ask<TreeWanted>, cancel: &Cancel) -> Option<Self> {
         let wanted = ask.key.what;
-        let trees = Trees::new(&ask, wanted.direction, wanted.group_by, cancel)?;
+        let (direction, group_by) = (wanted.direction, wanted.group_by);
+        let trees = match wanted.stretch {
+            Some(stretch) => {
+                let range = stretch.range(ask.query());
+                Trees::of_range(&ask, range, direction, group_by, cancel)?
+            }
+            None => Trees::new(&ask, direction, group_by, cancel)?,
+        };
         let look_for = wanted.look_for.map(|id| ask.view.function_of(id));
         let found = look_for.and_then(|id| heaviest_place(&trees.now, id));
         Some(TreeAnswer {

@@ -3,9 +3,9 @@
 
 use super::paths::Step;
 use crate::screen::question::Ask;
-use profile::diff::Sides;
+use profile::diff::{PartTest, Sides};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
-use profile::{Cancel, Function, FunctionId};
+use profile::{Cancel, Function, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -18,6 +18,9 @@ pub struct Trees {
 struct Before {
     tree: CallTree,
     sides: Sides,
+    /// The tree is of all that is kept, and what is compared with is all of it
+    /// but the part that is looked at.
+    rest: Option<PartTest>,
 }
 
 impl Trees {
@@ -37,10 +40,51 @@ impl Trees {
                 Some(Before {
                     tree: before.tree(direction, group_by, cancel).ok()?,
                     sides: Sides::of(&before, &selection),
+                    rest: None,
                 })
             }
         };
         Some(Trees { now, before })
+    }
+
+    /// A part of the time that is kept, and all the rest of it.
+    pub fn of_range<W>(
+        ask: &Ask<W>,
+        range: TimeRange,
+        direction: Direction,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let select = |window| {
+            let query = Query {
+                window,
+                ..ask.query().clone()
+            };
+            ask.view.select(&query, cancel).ok()
+        };
+        let (part, whole) = (select(range)?, select(TimeRange::ALL)?);
+        let mut sides = Sides::of(&whole, &part);
+        sides.a.samples = sides.a.samples.saturating_sub(sides.b.samples);
+        sides.a.seconds = (sides.a.seconds - sides.b.seconds).max(0.0);
+        Some(Trees {
+            now: part.tree(direction, group_by, cancel).ok()?,
+            before: Some(Before {
+                tree: whole.tree(direction, group_by, cancel).ok()?,
+                sides,
+                rest: Some(PartTest::new(&part, &whole)),
+            }),
+        })
+    }
+
+    /// How it is told what surely differs from the rest of the time, where that is
+    /// compared with.
+    pub fn rest(&self) -> Option<&PartTest> {
+        self.before.as_ref()?.rest.as_ref()
+    }
+
+    /// Samples that a place had before, or has in the rest of the time.
+    pub fn was(&self, place: &Pair) -> u64 {
+        self.before.as_ref().map_or(0, |before| before.samples(place))
     }
 
     /// Both sides' sizes, while they are compared.
@@ -140,8 +184,16 @@ impl Trees {
 }
 
 impl Before {
+    fn samples(&self, pair: &Pair) -> u64 {
+        let samples_here = match self.rest {
+            Some(_) => samples(pair.now),
+            None => 0,
+        };
+        samples(pair.before).saturating_sub(samples_here)
+    }
+
     fn change(&self, pair: &Pair) -> f64 {
-        self.sides.change(samples(pair.before), samples(pair.now))
+        self.sides.change(self.samples(pair), samples(pair.now))
     }
 }
 

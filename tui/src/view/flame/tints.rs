@@ -4,7 +4,7 @@
 
 use super::words;
 use crate::app::App;
-use crate::screen::flame::{Bar, Tint};
+use crate::screen::flame::{Bar, Flame, Tint};
 
 /// What all changes of color of a picture may cost: with the text of 160 by 45
 /// cells that is less than 16 kB.
@@ -18,38 +18,38 @@ const TO_NONE: usize = 10;
 pub struct Tints(u16);
 
 impl Tints {
-    pub fn new(app: &App) -> Self {
+    pub fn new(flame: &Flame, app: &App) -> Self {
         let mut narrowest = 0;
-        while let Some(next) = too_costly(app, &Tints(narrowest)) {
+        while let Some(next) = too_costly(flame, app, &Tints(narrowest)) {
             narrowest = next;
         }
         Tints(narrowest)
     }
 
-    pub fn of(&self, bar: &Bar, app: &App) -> Tint {
+    pub fn of(&self, bar: &Bar, flame: &Flame, app: &App) -> Tint {
         if bar.node.is_none() || bar.width < self.0 {
             return Tint::None;
         }
-        match (bar.before, words::change(bar, app)) {
-            (Some(_), change) if !words::is_sure(bar, app) || change == 0.0 => Tint::None,
+        match (bar.before, flame.change(bar)) {
+            (Some(_), change) if !words::is_sure(bar, flame, app) || change == 0.0 => Tint::None,
             (Some(_), more) if more > 0.0 => Tint::More,
             (Some(_), _) => Tint::Less,
-            (None, _) => app.views.flame.tint(bar),
+            (None, _) => flame.tint(bar),
         }
     }
 }
 
 /// The narrowest width that has to go without color, plus one; nothing if the
 /// picture is cheap enough.
-fn too_costly(app: &App, tints: &Tints) -> Option<u16> {
+fn too_costly(flame: &Flame, app: &App, tints: &Tints) -> Option<u16> {
     let (mut bytes, mut narrowest) = (0, u16::MAX);
-    for (_, row) in app.views.flame.shown() {
+    for (_, row) in flame.shown() {
         let (mut before, mut end) = (Tint::None, 0);
         for bar in row {
             if bar.start > end && before != Tint::None {
                 (before, bytes) = (Tint::None, bytes + TO_NONE);
             }
-            let tint = tints.of(bar, app);
+            let tint = tints.of(bar, flame, app);
             if tint != before {
                 bytes += if tint == Tint::None {
                     TO_NONE

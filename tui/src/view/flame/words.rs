@@ -2,6 +2,8 @@
 
 use crate::app::App;
 use crate::screen::flame::{Bar, Flame, Gone};
+use crate::screen::time::SECOND_NS;
+use crate::screen::tree::Stretch;
 use crate::view::{difference, text, units};
 use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
@@ -15,6 +17,22 @@ pub fn base(flame: &Flame) -> u64 {
 }
 
 pub fn title(flame: &Flame) -> String {
+    if let (Some(stretch), Some(sides)) = (flame.stretch(), flame.sides()) {
+        let what = match stretch {
+            Stretch::Window => "of the window".into(),
+            Stretch::Between(start, end) if end - start == SECOND_NS => "of this second".into(),
+            Stretch::Between(start, end) => format!("of these {:.2} s", (end - start) as f64 / 1e9),
+        };
+        let rest = match sides.a.samples {
+            0 => "there is no other time to compare it with".into(),
+            samples => format!(
+                "against the rest of the time: {:.0} s, {}",
+                sides.a.seconds,
+                units::counted(samples, "sample")
+            ),
+        };
+        return format!("FLAME GRAPH {what}{}, {rest}", grouped(flame.groups()));
+    }
     let title = match flame.direction() {
         Direction::TopDown => "TOP-DOWN: callees below their caller",
         Direction::BottomUp => "BOTTOM-UP: callers below their callee",
@@ -41,33 +59,33 @@ pub fn name(bar: &Bar, app: &App) -> String {
     }
 }
 
-/// By how much a frame is more than before, in the unit of the two sides; 0 where
-/// nothing is compared.
-pub fn change(bar: &Bar, app: &App) -> f64 {
-    let sides = app.views.flame.sides();
-    let pair = sides.zip(bar.before);
-    pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
+pub fn is_sure(bar: &Bar, flame: &Flame, app: &App) -> bool {
+    flame.is_sure(bar, app.shown.difference.as_deref())
 }
 
-pub fn is_sure(bar: &Bar, app: &App) -> bool {
-    let pair = app.shown.difference.as_ref().zip(bar.before);
-    pair.is_some_and(|(diff, before)| diff.is_sure(before, bar.samples))
-}
-
-/// What is written at a frame's right end: its share, or by how much it changed.
-pub fn number(bar: &Bar, app: &App) -> String {
-    let flame = &app.views.flame;
+/// What is written at a frame's right end, the longest first: its share, or by how
+/// much it changed.
+pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
+    let share = format!("{}%", units::percent(bar.samples, base(flame)));
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
-        return format!("{}%", units::percent(bar.samples, base(flame)));
+        return vec![share];
     };
-    match sides.amount(&sides.a, before) {
-        _ if !is_sure(bar, app) => "~".into(),
+    let is_sure = is_sure(bar, flame, app);
+    if flame.stretch().is_some() {
+        let rest = units::percent(before, sides.a.samples);
+        return match is_sure {
+            true => vec![format!("{share} (rest {rest}%)"), share],
+            false => vec![share],
+        };
+    }
+    vec![match sides.amount(&sides.a, before) {
+        _ if !is_sure => "~".into(),
         0.0 => "new".into(),
         was => {
-            let percent = change(bar, app) * 100.0 / was;
+            let percent = flame.change(bar) * 100.0 / was;
             format!("{percent:+.0}%")
         }
-    }
+    }]
 }
 
 /// What only the baseline has: `gone in B: GetOldSnapshot 44.0, f 3.1 ms/s`
@@ -75,6 +93,10 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
     let sides = flame.sides()?;
     let first = flame.gone().first()?;
     let unit = if sides.have_time() { "ms/s" } else { "pp" };
+    let where_ = match flame.stretch() {
+        Some(_) => "not in it",
+        None => "gone in B",
+    };
     let amount = |gone: &Gone| sides.amount(&sides.a, gone.samples);
     let mut names = format!("{} {:.1}", text::clean(&first.name), amount(first));
     let mut left = flame.gone().len() - 1;
@@ -89,21 +111,21 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
         0 => String::new(),
         left => format!(" and {} more", units::count(left as u64)),
     };
-    Some(format!("gone in B: {names} {unit}{more}"))
+    Some(format!("{where_}: {names} {unit}{more}"))
 }
 
-pub fn why_empty(app: &App) -> String {
-    let flame = &app.views.flame;
+pub fn why_empty(flame: &Flame, app: &App) -> String {
     match flame.tree() {
         _ if app.shown.report.samples == 0 => "no samples".into(),
         None => "counting…".into(),
+        Some(tree) if tree.root().samples == 0 => "no samples in it".into(),
         Some(_) => "no samples in what is zoomed into, in this window; Backspace: out".into(),
     }
 }
 
 /// `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of parent`
 pub fn detail(app: &App, width: usize) -> String {
-    let flame = &app.views.flame;
+    let flame = app.views.flame_in(app.in_pane());
     let Some(bar) = flame.selected() else {
         return String::new();
     };
@@ -118,6 +140,11 @@ pub fn detail(app: &App, width: usize) -> String {
     }
     let percent = |part| units::percent(part, base);
     let mut parts = match (flame.sides(), bar.before) {
+        (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
+            format!("{}% of this time", percent(bar.samples)),
+            format!("{}% of the rest", units::percent(before, sides.a.samples)),
+            format!("{} smp", units::count(bar.samples)),
+        ],
         (Some(sides), Some(before)) => vec![
             format!(
                 "{}% -> {}% of scope",
@@ -166,9 +193,25 @@ pub fn detail(app: &App, width: usize) -> String {
 
 /// One sentence on the selected frame.
 pub fn explain(app: &App) -> Option<String> {
-    let flame = &app.views.flame;
+    let flame = app.views.flame_in(app.in_pane());
     let bar = flame.selected()?;
     let node = bar.node?;
+    if let (Some(before), Some(sides), Some(_)) = (bar.before, flame.sides(), flame.stretch()) {
+        let judged = match is_sure(bar, flame, app) {
+            true => "surely another share",
+            false => "the same share, or by chance another",
+        };
+        return Some(format!(
+            "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
+            name(bar, app),
+            units::percent(bar.samples, base(flame)),
+            units::count(bar.samples),
+            units::count(base(flame)),
+            units::percent(before, sides.a.samples),
+            units::count(before),
+            units::count(sides.a.samples),
+        ));
+    }
     if let (Some(before), Some(diff)) = (bar.before, &app.shown.difference) {
         let name = name(bar, app);
         return Some(difference::judgement(&name, (before, bar.samples), diff));
