@@ -58,6 +58,8 @@ pub enum Event {
     Mouse(MouseEvent),
     /// A click on the head of a column.
     Head(Head),
+    /// A click on a frame above the one that is zoomed into, counted from the root.
+    Ancestor(usize),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
     /// To a question of [`Effect::Ask`].
@@ -232,6 +234,11 @@ impl App {
                 self.sort_by(head.column);
                 Vec::new()
             }
+            Event::Ancestor(number) => {
+                self.calm.key_at = Some(now);
+                self.views.flame.zoom_to_ancestor(number);
+                Vec::new()
+            }
             Event::Resize(size) => {
                 self.size = size;
                 Vec::new()
@@ -390,8 +397,7 @@ impl App {
                 let rate_hz = self.shown.rate_hz;
                 self.views.time.resize(width, height, rate_hz);
             }
-            // One line is the legend's.
-            View::Flame => self.views.flame.resize(width, height - 1),
+            View::Flame => self.views.flame.resize(width, height),
             View::Processes => self.views.processes.resize(height),
             View::Threads => self.views.threads.resize(height),
             View::Health => self.views.health.resize(height),

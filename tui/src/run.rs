@@ -325,7 +325,11 @@ impl Run {
         let head = is_click
             .then(|| view::head_at(&self.app, &self.theme, mouse.column, mouse.row))
             .flatten();
-        head.map_or(Event::Mouse(mouse), Event::Head)
+        let ancestor = is_click
+            .then(|| view::ancestor_at(&self.app, mouse.column, mouse.row))
+            .flatten();
+        let event = head.map(Event::Head).or(ancestor.map(Event::Ancestor));
+        event.unwrap_or(Event::Mouse(mouse))
     }
 
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {

@@ -129,6 +129,14 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     })
 }
 
+/// Which of the frames above the one that is zoomed into has its name there.
+pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
+    let part = app.parts()?.view;
+    let is_line = y == part.body() && app.views.flame.has_path();
+    let is_open = app.view == View::Flame && matches!(app.mode, Mode::Browse);
+    (is_line && is_open).then(|| flame::ancestor_at(app, part.width, x))?
+}
+
 /// The screen as lines of text.
 pub fn as_text(app: &App, theme: &Theme) -> String {
     let (width, height) = (app.size.width, app.size.height);

@@ -119,8 +119,7 @@ impl App {
         let (time, flame) = (&mut self.views.time, &mut self.views.other_flame);
         let chosen = time.chosen().map(|(start, end)| Stretch::Between(start, end));
         flame.set_stretch(Some(chosen.unwrap_or(Stretch::Window)));
-        // One line is the legend's.
-        flame.resize(part.width, usize::from(part.height).saturating_sub(1));
+        flame.resize(part.width, part.height.into());
         if let Some(function) = flame.held_function() {
             time.follow(Some(function));
         }

@@ -23,6 +23,10 @@ use profile::diff::{Diff, Sides};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use std::sync::Arc;
 
+/// From this size on what is above the zoomed frame has a line of its own.
+const WIDTH_WITH_PATH: u16 = 160;
+const BODY_WITH_PATH: usize = 30;
+
 #[derive(Debug, Default)]
 pub struct Flame {
     desk: TreeDesk,
@@ -41,7 +45,8 @@ pub struct Flame {
     /// The first row on the screen.
     offset: usize,
     width: u16,
-    height: usize,
+    /// Lines for the frames, the legend below them, and what is above the zoom.
+    body: usize,
     find: Option<Find>,
 }
 
@@ -57,7 +62,7 @@ impl Flame {
     /// The rows on the screen.
     pub fn shown(&self) -> impl Iterator<Item = (usize, &Vec<Bar>)> {
         let rows = self.layout.rows.iter().enumerate();
-        rows.skip(self.offset).take(self.height)
+        rows.skip(self.offset).take(self.height())
     }
 
     pub fn offset(&self) -> usize {
@@ -68,7 +73,7 @@ impl Flame {
         self.layout
             .rows
             .len()
-            .saturating_sub(self.offset + self.height)
+            .saturating_sub(self.offset + self.height())
     }
 
     pub fn selected_spot(&self) -> Spot {
@@ -138,7 +143,7 @@ impl Flame {
         !self.zoom.is_empty()
     }
 
-    /// What is above the zoomed frame, the root first.
+    /// What is above the zoomed frame and below the root.
     pub fn ancestors(&self) -> Vec<Arc<str>> {
         let Some(tree) = self.tree() else {
             return Vec::new();
@@ -204,9 +209,21 @@ impl Flame {
         self.layout = Layout::default();
     }
 
-    pub fn resize(&mut self, width: u16, height: usize) {
+    /// Lines that are left for frames.
+    fn height(&self) -> usize {
+        let others = 1 + usize::from(self.has_path());
+        self.body.saturating_sub(others).max(1)
+    }
+
+    /// Whether what is above the zoomed frame has a line of its own.
+    pub fn has_path(&self) -> bool {
+        let is_large = self.width >= WIDTH_WITH_PATH && self.body >= BODY_WITH_PATH;
+        self.is_zoomed() && is_large
+    }
+
+    pub fn resize(&mut self, width: u16, body: usize) {
         let is_wider = self.width != width;
-        (self.width, self.height) = (width, height.max(1));
+        (self.width, self.body) = (width, body);
         if is_wider {
             self.lay_out();
         } else {
@@ -241,9 +258,9 @@ impl Flame {
 
     /// No more than needed to see the selected bar.
     fn scroll(&mut self) {
-        let last = self.layout.rows.len().saturating_sub(self.height);
+        let last = self.layout.rows.len().saturating_sub(self.height());
         let row = self.selected.row;
-        let first = (row + 1).saturating_sub(self.height);
+        let first = (row + 1).saturating_sub(self.height());
         self.offset = self.offset.min(last).clamp(first, row.max(first));
     }
 
@@ -300,6 +317,13 @@ impl Flame {
         zoom.extend(self.layout.way(self.selected));
         self.held = Some(zoom.clone());
         self.zoom_to(zoom);
+    }
+
+    /// Out to one of the frames above, counted from the root.
+    pub fn zoom_to_ancestor(&mut self, number: usize) {
+        if number < self.zoom.len() {
+            self.zoom_to(self.zoom[..number].to_vec());
+        }
     }
 
     /// Back to where one zoomed in from; false if nowhere.

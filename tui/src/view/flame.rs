@@ -36,7 +36,14 @@ pub fn render(
     heads: Rect,
     body: Rect,
 ) {
-    render_heads(flame, theme, frame.buffer_mut(), heads);
+    if flame.has_path() {
+        let path = Rect { height: 1, ..body };
+        render_map(flame, theme, frame.buffer_mut(), heads);
+        render_path(app, flame, theme, frame.buffer_mut(), path);
+    } else {
+        render_heads(flame, theme, frame.buffer_mut(), heads);
+    }
+    let top = body.y + u16::from(flame.has_path());
     frame.set_cursor_position(Position::new(body.x, body.y));
     if flame.selected().is_none() {
         let room = usize::from(body.width - 2);
@@ -46,7 +53,7 @@ pub fn render(
         return;
     }
     let tints = Tints::new(flame, app);
-    for (y, (row, bars)) in (body.y..body.bottom()).zip(flame.shown()) {
+    for (y, (row, bars)) in (top..body.bottom()).zip(flame.shown()) {
         let painter = Painter {
             app,
             flame,
@@ -140,7 +147,7 @@ fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     let all = words::base(flame);
     let mut right = format!("zoom {}%", units::percent(samples, all));
     if area.width >= WIDTH_WIDE {
-        right = format!("|{}|  {right}", map(begin, samples, all));
+        right = format!("|{}|  {right}", map(MAP_CELLS, begin, samples, all));
     }
     let left = room - text::width(&right) - 3;
     let names: Vec<String> = flame
@@ -162,19 +169,73 @@ fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_string(x, area.y, right, theme.heads());
 }
 
+/// The whole width of the graph, and which part of it is shown.
+fn render_map(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    buffer.set_style(area, theme.heads());
+    let (begin, samples) = flame.zoomed_part().unwrap_or_default();
+    let all = words::base(flame);
+    let right = format!("|  zoom {}%", units::percent(samples, all));
+    let left = " map |";
+    let room = usize::from(area.width).saturating_sub(left.len() + right.len() + 1);
+    let map = map(room as u64, begin, samples, all);
+    let line = format!("{left}{map}{right}");
+    buffer.set_stringn(area.x, area.y, line, area.width.into(), theme.heads());
+}
+
 /// Which part of all samples that is.
-fn map(begin: u64, samples: u64, all: u64) -> String {
-    let cell = |sample: u64| sample * MAP_CELLS / all.max(1);
+fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
+    let cell = |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
     let (from, to) = (cell(begin), cell(begin + samples).max(cell(begin) + 1));
-    (0..MAP_CELLS)
-        .map(|at| {
-            if (from..to).contains(&at) {
-                '█'
-            } else {
-                '░'
-            }
+    let sign = |at| if (from..to).contains(&at) { '█' } else { '░' };
+    (0..cells).map(sign).collect()
+}
+
+const BETWEEN: &str = " › ";
+
+/// What is above the zoomed frame, the root first, each with its number and where
+/// it begins; the nearest say most, so others make room for them.
+fn path(app: &App, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
+    let root = match app.shown.scope.is_empty() {
+        true => "all".into(),
+        false => text::clean(&app.shown.scope).into_owned(),
+    };
+    let below = flame.ancestors();
+    let below = below.iter().map(|name| text::clean(name).into_owned());
+    let names: Vec<String> = [root].into_iter().chain(below).collect();
+    let needed = |name: &String| text::width(name) + text::width(BETWEEN);
+    let mut used: usize = names.iter().map(needed).sum::<usize>() + 1;
+    let skipped = names.iter().take_while(|name| {
+        let is_too_much = used > usize::from(width);
+        used -= if is_too_much { needed(name) } else { 0 };
+        is_too_much
+    });
+    let skipped = skipped.count();
+    let mut x = 1;
+    let numbered = names.into_iter().enumerate().skip(skipped);
+    numbered
+        .map(|(number, name)| {
+            let start = x;
+            x += needed(&name) as u16;
+            (number, start, name)
         })
         .collect()
+}
+
+/// Whose name is there.
+pub fn ancestor_at(app: &App, width: u16, x: u16) -> Option<usize> {
+    let path = path(app, &app.views.flame, width);
+    let holds = |(_, start, name): &&(usize, u16, String)| {
+        (*start..*start + text::width(name) as u16).contains(&x)
+    };
+    path.iter().find(holds).map(|(number, ..)| *number)
+}
+
+fn render_path(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
+    for (_, start, name) in path(app, flame, line.width) {
+        let room = usize::from(line.width.saturating_sub(start));
+        let text = format!("{name}{BETWEEN}");
+        buffer.set_stringn(line.x + start, line.y, text, room, theme.dim());
+    }
 }
 
 fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {

@@ -6,7 +6,8 @@ use crate::screen::motion::Motion;
 
 impl Flame {
     pub fn go(&mut self, motion: Motion) {
-        let page = |half| if half { self.height / 2 } else { self.height }.max(1);
+        let height = self.height();
+        let page = |half| if half { height / 2 } else { height }.max(1);
         match motion {
             Motion::Top => self.select(Spot::default()),
             Motion::Up(steps) => self.go_up(steps),
@@ -61,6 +62,9 @@ impl Flame {
     }
 
     pub fn select_cell(&mut self, column: u16, line: usize) {
+        let Some(line) = line.checked_sub(self.has_path().into()) else {
+            return;
+        };
         let mut row = self.layout.spots(self.offset + line);
         let holds = |bar: &Bar| (bar.start..bar.end()).contains(&column);
         let spot = row.find(|spot| self.layout.bar(*spot).is_some_and(holds));
