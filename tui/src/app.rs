@@ -282,7 +282,7 @@ impl App {
     /// The find of the current view, what it found (rows and their samples,
     /// where those can be added up), and the rows there are.
     pub fn find(&self) -> Option<(&Find, (usize, u64), usize)> {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return None;
         }
         fn of<I: crate::screen::table::Item>(
@@ -421,7 +421,7 @@ impl App {
     }
 
     fn go(&mut self, motion: Motion) {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return self.views.difference.go(motion);
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
@@ -439,7 +439,7 @@ impl App {
     }
 
     fn select_at(&mut self, column: u16, line: usize) {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return self.views.difference.select_line(line);
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
@@ -517,7 +517,7 @@ impl App {
     }
 
     pub(crate) fn selected_name(&self) -> Option<String> {
-        if let Some(diff) = self.difference() {
+        if let Some(diff) = self.difference_here() {
             return Some(self.views.difference.selected(diff)?.name.to_string());
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
@@ -537,7 +537,7 @@ impl App {
     }
 
     fn shift_column(&mut self, by: isize) {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return;
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
@@ -550,7 +550,7 @@ impl App {
     }
 
     fn sort_by(&mut self, column: usize) {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return;
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
@@ -563,7 +563,7 @@ impl App {
     }
 
     fn invert(&mut self) {
-        if self.difference().is_some() {
+        if self.difference_here().is_some() {
             return;
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);

@@ -187,7 +187,7 @@ pub struct Views {
     /// The other way round, beside it.
     pub other_tree: tree::Tree,
     pub flame: flame::Flame,
-    /// Of a stretch of time, below its map.
+    /// Of a stretch of time, below its map, or beside what differs.
     pub other_flame: flame::Flame,
     pub page: page::Page,
     pub time: time::Time,

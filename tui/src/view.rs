@@ -114,7 +114,10 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     let of_pane = parts.pane.filter(|(_, part)| is_in(part));
     let column = match of_pane {
         Some((Beside::Threads, part)) => threads::head_at(app, part.width, false, theme, x - part.x),
-        Some((Beside::Page | Beside::Tree | Beside::Stretch, _)) => None,
+        Some((
+            Beside::Page | Beside::Tree | Beside::Stretch | Beside::Difference,
+            _,
+        )) => None,
         None if !is_in(&parts.view) => None,
         None => match app.view {
             View::Functions => functions::head_at(parts.view.width, theme, x),
@@ -263,6 +266,9 @@ fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut F
         Beside::Threads => threads::render_beside(app, theme, frame, heads, body),
         Beside::Stretch => {
             return flame::render(app, &app.views.other_flame, theme, frame, heads, body);
+        }
+        Beside::Difference => {
+            flame::render(app, &app.views.other_flame, theme, frame, heads, body);
         }
         Beside::Tree => tree::render(app, &app.views.other_tree, theme, frame, heads, body),
     }

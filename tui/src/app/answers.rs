@@ -24,7 +24,9 @@ impl App {
         let of_pane = match pane {
             Some(Beside::Page) => views.beside.question(shown).map(Question::Page),
             Some(Beside::Tree) => views.other_tree.question(shown).map(Question::Tree),
-            Some(Beside::Stretch) => views.other_flame.question(shown).map(Question::Flame),
+            Some(Beside::Stretch | Beside::Difference) => {
+                views.other_flame.question(shown).map(Question::Flame)
+            }
             Some(Beside::Threads) | None => None,
         };
         let asked = [of_view.map(Effect::Ask), of_pane.map(Effect::AskBeside)];
@@ -67,7 +69,7 @@ impl App {
                 View::Page => views.page.take_waiting(),
                 View::Time => views.time.take_waiting() | views.other_flame.take_waiting(),
                 View::Code => views.code.take_waiting(),
-                View::Functions => views.beside.take_waiting(),
+                View::Functions => views.beside.take_waiting() | views.other_flame.take_waiting(),
                 View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {

@@ -28,15 +28,15 @@ impl App {
     /// Nothing where no store could fill it.
     fn beside(&self) -> Option<Beside> {
         match self.view {
-            View::Functions if self.difference().is_none() => {
-                self.shown.view.is_some().then_some(Beside::Page)
-            }
+            _ if self.shown.view.is_none() && self.view != View::Processes => None,
+            View::Functions if self.difference().is_some() => Some(Beside::Difference),
+            View::Functions => Some(Beside::Page),
             View::Processes => {
                 let is_known = View::Threads.lacking(&self.shown).is_none();
                 is_known.then_some(Beside::Threads)
             }
-            View::Time => self.shown.view.is_some().then_some(Beside::Stretch),
-            View::Tree => self.shown.view.is_some().then_some(Beside::Tree),
+            View::Time => Some(Beside::Stretch),
+            View::Tree => Some(Beside::Tree),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl App {
         if pane != Some(Beside::Tree) {
             self.views.other_tree.release();
         }
-        if pane != Some(Beside::Stretch) {
+        if !matches!(pane, Some(Beside::Stretch | Beside::Difference)) {
             self.views.other_flame.release();
         }
         if pane != Some(Beside::Threads) {
@@ -110,7 +110,19 @@ impl App {
             Beside::Threads => self.settle_threads(part),
             Beside::Tree => self.settle_tree(part),
             Beside::Stretch => self.settle_stretch(part),
+            Beside::Difference => self.settle_difference(part),
         }
+    }
+
+    /// What gets selected in the table is selected where it is widest.
+    fn settle_difference(&mut self, part: Part) {
+        let row = self.shown.difference.as_deref();
+        let row = row.and_then(|diff| self.views.difference.selected(diff));
+        let function = row.and_then(|row| row.id);
+        let flame = &mut self.views.other_flame;
+        flame.set_stretch(None);
+        flame.resize(part.width, part.height.into());
+        flame.follow(function);
     }
 
     /// What is marked, else the second that was chosen, else the window. What is

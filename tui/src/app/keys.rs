@@ -47,7 +47,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::View(view) => app.open(view),
         Action::NextView => app.open(app.view.next()),
         Action::PreviousView => app.open(app.view.previous()),
-        Action::Find if app.difference().is_some() => {
+        Action::Find if app.difference_here().is_some() => {
             app.detail = Detail::Notice(Notice::NotInDifference);
         }
         Action::Find => open_find(app),

@@ -271,6 +271,11 @@ impl App {
         self.shown.difference.as_deref().filter(|_| is_shown)
     }
 
+    /// The same, while the keys go there.
+    pub fn difference_here(&self) -> Option<&Diff> {
+        self.difference().filter(|_| self.in_pane().is_none())
+    }
+
     /// What is shown is compared with from now on.
     pub(crate) fn set_baseline(&mut self) {
         let Some(view) = self.shown.view.clone() else {
@@ -353,7 +358,7 @@ impl App {
 
     /// Its name and module, if it is one.
     fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
-        if let Some(diff) = self.difference() {
+        if let Some(diff) = self.difference_here() {
             let row = self.views.difference.selected(diff)?;
             return Some((Arc::clone(&row.name), Arc::clone(&row.module)));
         }

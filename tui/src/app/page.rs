@@ -8,7 +8,7 @@ use profile::FunctionId;
 impl App {
     /// The function that is selected.
     pub(super) fn function_here(&self) -> Option<FunctionId> {
-        if let Some(diff) = self.difference() {
+        if let Some(diff) = self.difference_here() {
             return self.views.difference.selected(diff)?.id;
         }
         match self.focus() {

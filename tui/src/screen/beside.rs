@@ -22,6 +22,8 @@ pub enum Beside {
     Tree,
     /// Below the map of time: the flame graph of what is marked there.
     Stretch,
+    /// Beside what differs, function by function: the flame graph of it.
+    Difference,
 }
 
 impl Beside {
@@ -31,7 +33,7 @@ impl Beside {
             Beside::Page => View::Page,
             Beside::Threads => View::Threads,
             Beside::Tree => View::Tree,
-            Beside::Stretch => View::Flame,
+            Beside::Stretch | Beside::Difference => View::Flame,
         }
     }
 
@@ -39,7 +41,7 @@ impl Beside {
         match self {
             Beside::Page | Beside::Threads => size.width >= WIDTH_WIDE,
             // Both have names that are indented.
-            Beside::Tree => size.width >= WIDTH_WITH_TREES,
+            Beside::Tree | Beside::Difference => size.width >= WIDTH_WITH_TREES,
             Beside::Stretch => size.width >= WIDTH_WIDE && size.height >= HEIGHT_WITH_STRETCH,
         }
     }
@@ -49,6 +51,7 @@ impl Beside {
         match self {
             Beside::Page | Beside::Threads => view.split_right(size.width * 3 / 8),
             Beside::Tree => view.split_right(size.width * 7 / 15),
+            Beside::Difference => view.split_right(size.width / 2),
             Beside::Stretch => {
                 let map = match size.height >= HEIGHT_WITH_WHOLE_MAP {
                     true => MAP_LINES,
@@ -143,14 +146,14 @@ impl Views {
 
     pub fn flame_in(&self, pane: Option<Beside>) -> &Flame {
         match pane {
-            Some(Beside::Stretch) => &self.other_flame,
+            Some(Beside::Stretch | Beside::Difference) => &self.other_flame,
             _ => &self.flame,
         }
     }
 
     pub fn flame_in_mut(&mut self, pane: Option<Beside>) -> &mut Flame {
         match pane {
-            Some(Beside::Stretch) => &mut self.other_flame,
+            Some(Beside::Stretch | Beside::Difference) => &mut self.other_flame,
             _ => &mut self.flame,
         }
     }

@@ -48,6 +48,8 @@ pub struct Flame {
     /// Lines for the frames, the legend below them, and what is above the zoom.
     body: usize,
     find: Option<Find>,
+    /// Selected because it is so in the table that this one stands beside.
+    followed: Option<FunctionId>,
 }
 
 impl Flame {

@@ -44,7 +44,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
 }
 
 fn row(app: &App, theme: &Theme, width: usize) -> String {
-    if let Some(diff) = app.difference() {
+    if let Some(diff) = app.difference_here() {
         return difference::detail(app, diff);
     }
     let report = &app.shown.report;

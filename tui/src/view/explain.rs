@@ -10,7 +10,7 @@ use profile::FunctionRow;
 
 /// One sentence on the selected row's number in the sorted column.
 pub fn sentence(app: &App) -> String {
-    if let Some(diff) = app.difference() {
+    if let Some(diff) = app.difference_here() {
         return super::difference::explain(app, diff);
     }
     let text = match app.focus() {

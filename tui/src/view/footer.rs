@@ -31,7 +31,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         .keymap
         .of(app.focus())
         .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
-        .filter(|binding| app.difference().is_none() || works_in_difference(binding.action))
+        .filter(|binding| app.difference_here().is_none() || works_in_difference(binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints

@@ -26,7 +26,7 @@ pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
 /// The words for the selected function's place, and where that is.
 fn target(app: &App) -> Option<(String, String)> {
     let (file, line) = match app.focus() {
-        _ if app.difference().is_some() => None,
+        _ if app.difference_here().is_some() => None,
         View::Functions => {
             let row = app.views.functions.selected(&app.shown.report)?.row;
             Some((row.file.clone()?, row.line))

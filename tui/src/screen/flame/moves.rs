@@ -74,6 +74,22 @@ impl Flame {
         }
     }
 
+    /// Selects the widest frame of what another view has selected, once.
+    pub fn follow(&mut self, function: Option<FunctionId>) {
+        if self.followed == function || self.layout.rows.is_empty() {
+            return;
+        }
+        self.followed = function;
+        let is_it = |spot: &Spot| self.layout.bar(*spot).and_then(function_id) == function;
+        let samples = |spot: &Spot| self.layout.bar(*spot).map(|bar| bar.samples);
+        // The first of equals.
+        let all = self.layout.all_spots().rev().filter(is_it);
+        let widest = all.max_by_key(samples).filter(|_| function.is_some());
+        if let Some(spot) = widest {
+            self.select(spot);
+        }
+    }
+
     pub fn is_found(&self, bar: &Bar) -> bool {
         let matches = |find: &Find| bar.node.is_some() && find.matches(&bar.name);
         self.find.as_ref().is_some_and(matches)
