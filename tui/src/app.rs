@@ -495,7 +495,10 @@ impl App {
             View::Page => self.views.page_in_mut(pane).select_found(down, including),
             View::Code => self.views.code.select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
-            View::Threads => self.views.threads_in_mut(pane).select_found(down, including, report),
+            View::Threads => self
+                .views
+                .threads_in_mut(pane)
+                .select_found(down, including, report),
             View::Time | View::Health => None,
         };
         if position.is_none()
@@ -528,7 +531,13 @@ impl App {
                 Some(tree.name(tree.selected()?)?.to_string())
             }
             View::Flame => Some(self.views.flame_in(pane).selected()?.name.to_string()),
-            View::Page => Some(self.views.page_in(pane).selected_function()?.name.to_string()),
+            View::Page => Some(
+                self.views
+                    .page_in(pane)
+                    .selected_function()?
+                    .name
+                    .to_string(),
+            ),
             View::Code => self.views.code.text_here(),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads_in(pane).selected(report)),

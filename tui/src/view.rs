@@ -113,11 +113,10 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     let is_in = |part: &Part| part.heads == y && (part.x..part.x + part.width).contains(&x);
     let of_pane = parts.pane.filter(|(_, part)| is_in(part));
     let column = match of_pane {
-        Some((Beside::Threads, part)) => threads::head_at(app, part.width, false, theme, x - part.x),
-        Some((
-            Beside::Page | Beside::Tree | Beside::Stretch | Beside::Difference,
-            _,
-        )) => None,
+        Some((Beside::Threads, part)) => {
+            threads::head_at(app, part.width, false, theme, x - part.x)
+        }
+        Some((Beside::Page | Beside::Tree | Beside::Stretch | Beside::Difference, _)) => None,
         None if !is_in(&parts.view) => None,
         None => match app.view {
             View::Functions => functions::head_at(parts.view.width, theme, x),

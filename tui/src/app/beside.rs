@@ -3,11 +3,11 @@
 //! that it is, once the focus is there.
 
 use super::App;
-use crate::screen::{Detail, Notice, View};
 use crate::screen::beside::{Beside, Parts, Strip};
 use crate::screen::geometry::Part;
 use crate::screen::page::Place;
 use crate::screen::tree::Stretch;
+use crate::screen::{Detail, Notice, View};
 use profile::FunctionId;
 use std::sync::Arc;
 
@@ -129,7 +129,9 @@ impl App {
     /// selected there is told by the map.
     fn settle_stretch(&mut self, part: Part) {
         let (time, flame) = (&mut self.views.time, &mut self.views.other_flame);
-        let chosen = time.chosen().map(|(start, end)| Stretch::Between(start, end));
+        let chosen = time
+            .chosen()
+            .map(|(start, end)| Stretch::Between(start, end));
         flame.set_stretch(Some(chosen.unwrap_or(Stretch::Window)));
         flame.resize(part.width, part.height.into());
         if let Some(function) = flame.held_function() {

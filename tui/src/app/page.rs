@@ -17,7 +17,14 @@ impl App {
                 Some(line.row.id)
             }
             View::Tree => self.views.tree_in(self.in_pane()).selected()?.function_id(),
-            View::Flame => Some(self.views.flame_in(self.in_pane()).selected()?.function.as_ref()?.id),
+            View::Flame => Some(
+                self.views
+                    .flame_in(self.in_pane())
+                    .selected()?
+                    .function
+                    .as_ref()?
+                    .id,
+            ),
             View::Page => self.views.page_in(self.in_pane()).function(),
             View::Code => self.views.code.function(),
             View::Processes | View::Threads | View::Time | View::Health => None,

@@ -2,10 +2,10 @@
 //! view that follows what is selected in the first, and lines at the bottom on
 //! the machine. How wide each is follows from the size of the terminal alone.
 
+use super::flame::Flame;
 use super::geometry::{Part, Size, WIDTH_WIDE};
 use super::page::Page;
 use super::table::Table;
-use super::flame::Flame;
 use super::time::FOOT_LINES;
 use super::tree::Tree;
 use super::{View, Views};
@@ -106,8 +106,7 @@ impl Parts {
         let mut view = whole;
         let pane = beside.filter(|beside| beside.fits(size));
         let pane = pane.map(|beside| (beside, beside.split(&mut view, size)));
-        let has_room =
-            size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
+        let has_room = size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
         let strip = strip.filter(|_| has_room);
         let strip = strip.map(|strip| (strip, view.split_below(STRIP_LINES)));
         Parts { view, pane, strip }

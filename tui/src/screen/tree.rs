@@ -193,13 +193,20 @@ impl Tree {
 
     /// Selects a function: at once if it is among the first rows.
     fn show(&mut self, function: FrameId) {
-        let is_it = |node: &Node| matches!(node.kind, NodeKind::Function { id, .. } if id == function);
-        let shown = self.desk.shown().filter(|_| self.direction() == self.desk.wanted);
+        let is_it =
+            |node: &Node| matches!(node.kind, NodeKind::Function { id, .. } if id == function);
+        let shown = self
+            .desk
+            .shown()
+            .filter(|_| self.direction() == self.desk.wanted);
         let Some(shown) = shown.cloned() else {
             return self.link(function);
         };
         let trees = &shown.trees;
-        let first = trees.children(&trees.root()).into_iter().filter_map(|place| place.now);
+        let first = trees
+            .children(&trees.root())
+            .into_iter()
+            .filter_map(|place| place.now);
         match first.into_iter().find(is_it) {
             Some(node) => {
                 self.desk.look_for = None;

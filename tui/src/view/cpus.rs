@@ -100,7 +100,9 @@ impl Busy {
         let left = room.saturating_sub(range.len()).max(1);
         let each = self.samples.len().div_ceil(left);
         let busiest = self.samples.chunks(each);
-        let busiest: Vec<u32> = busiest.map(|cpus| cpus.iter().copied().max().unwrap_or(0)).collect();
+        let busiest: Vec<u32> = busiest
+            .map(|cpus| cpus.iter().copied().max().unwrap_or(0))
+            .collect();
         let range = format!("0-{last}, the busiest of each {each} ");
         format!("{range}{}", trend::blocks(&busiest, full))
     }

@@ -28,14 +28,7 @@ use tints::Tints;
 /// Cells of the map that shows which part of all is zoomed into.
 const MAP_CELLS: u64 = 40;
 
-pub fn render(
-    app: &App,
-    flame: &Flame,
-    theme: &Theme,
-    frame: &mut Frame,
-    heads: Rect,
-    body: Rect,
-) {
+pub fn render(app: &App, flame: &Flame, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     if flame.has_path() {
         let path = Rect { height: 1, ..body };
         render_map(flame, theme, frame.buffer_mut(), heads);
@@ -114,7 +107,10 @@ impl Painter<'_> {
     /// Of what has surely changed.
     fn sign(&self, bar: &Bar) -> String {
         match words::is_sure(bar, self.flame, self.app) {
-            true => format!("{} ", difference::sign(self.flame.change(bar), self.theme).0),
+            true => format!(
+                "{} ",
+                difference::sign(self.flame.change(bar), self.theme).0
+            ),
             false => String::new(),
         }
     }
@@ -184,9 +180,16 @@ fn render_map(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
 
 /// Which part of all samples that is.
 fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
-    let cell = |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
+    let cell =
+        |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
     let (from, to) = (cell(begin), cell(begin + samples).max(cell(begin) + 1));
-    let sign = |at| if (from..to).contains(&at) { '█' } else { '░' };
+    let sign = |at| {
+        if (from..to).contains(&at) {
+            '█'
+        } else {
+            '░'
+        }
+    };
     (0..cells).map(sign).collect()
 }
 

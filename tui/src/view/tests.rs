@@ -15,6 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The page of a function.
+/// What stands beside views.
+mod beside;
 /// What goes to the terminal.
 mod bytes;
 /// The code of a function.
@@ -23,9 +26,6 @@ mod code;
 mod flame;
 /// What is counted, and recordings.
 mod knobs;
-/// The page of a function.
-/// What stands beside views.
-mod beside;
 /// What can be clicked on.
 mod links;
 mod page;

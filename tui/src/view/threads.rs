@@ -65,13 +65,7 @@ fn render_table(
     }
 }
 
-pub fn head_at(
-    app: &App,
-    width: u16,
-    has_process: bool,
-    theme: &Theme,
-    x: u16,
-) -> Option<usize> {
+pub fn head_at(app: &App, width: u16, has_process: bool, theme: &Theme, x: u16) -> Option<usize> {
     let layout = Layout::new(app, width, has_process, theme);
     let column = table::column_at(&layout.columns, width, x)?;
     ThreadRow::COLUMNS.iter().position(|each| *each == column)

@@ -26,14 +26,7 @@ const WIDTH_WITH_COUNTS: u16 = 84;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BySamples;
 
-pub fn render(
-    app: &App,
-    tree: &Tree,
-    theme: &Theme,
-    frame: &mut Frame,
-    heads: Rect,
-    body: Rect,
-) {
+pub fn render(app: &App, tree: &Tree, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let layout = Layout::new(heads.width, tree, app, theme);
     table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
     let mut line = Rect { height: 1, ..body };
@@ -369,7 +362,12 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
         }
     }
     let name = name(row, tree, app);
-    let layout = Layout::new(part.map_or(app.size.width, |part| part.width), tree, app, theme);
+    let layout = Layout::new(
+        part.map_or(app.size.width, |part| part.width),
+        tree,
+        app,
+        theme,
+    );
     let room = width.saturating_sub(used(&parts));
     if layout.name_cell(row, tree, app).contains('…') && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());

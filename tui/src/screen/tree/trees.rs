@@ -84,7 +84,9 @@ impl Trees {
 
     /// Samples that a place had before, or has in the rest of the time.
     pub fn was(&self, place: &Pair) -> u64 {
-        self.before.as_ref().map_or(0, |before| before.samples(place))
+        self.before
+            .as_ref()
+            .map_or(0, |before| before.samples(place))
     }
 
     /// Both sides' sizes, while they are compared.
