@@ -40,6 +40,8 @@ pub mod palette;
 pub mod processes;
 /// What views ask beyond the snapshot, and the answers.
 pub mod question;
+/// The last seconds.
+pub mod seconds;
 /// The one-line states: frozen, exited, lost.
 pub mod state;
 /// A list that is sorted, searched and selected from.
@@ -190,6 +192,8 @@ pub struct Views {
     /// Of a stretch of time, below its map, or beside what differs.
     pub other_flame: flame::Flame,
     pub page: page::Page,
+    /// Below the functions.
+    pub seconds: seconds::Seconds,
     pub time: time::Time,
     pub code: code::Code,
     pub processes: table::Table<ProcessRow>,

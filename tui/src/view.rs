@@ -43,6 +43,8 @@ mod palette;
 mod processes;
 /// What is below the last row, summed up.
 mod rest;
+/// The last seconds of all that is in scope.
+mod seconds;
 pub mod state_line;
 /// Columns and rows.
 mod table;
@@ -223,8 +225,15 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     if let Some((beside, part)) = parts.pane {
         draw_pane(app, beside, part, &theme.with_keys(is_in_pane), frame);
     }
-    if let Some((Strip::Cpus, part)) = parts.strip {
-        cpus::render(app, theme, frame, areas(part));
+    if let Some((strip, part)) = parts.strip {
+        let (rule, line) = areas(part);
+        let width = usize::from(rule.width);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(rule.x, rule.y, "─".repeat(width), width, theme.dim());
+        match strip {
+            Strip::Cpus => cpus::render(app, theme, frame, line),
+            Strip::Seconds => seconds::render(app, theme, frame, line),
+        }
     }
     if !is_in_pane {
         draw_view(app, parts.view, theme, frame);

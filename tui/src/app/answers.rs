@@ -3,7 +3,7 @@
 
 use super::{App, Effect};
 use crate::screen::View;
-use crate::screen::beside::Beside;
+use crate::screen::beside::{Beside, Strip};
 use crate::screen::question::{Answer, Question};
 use std::sync::Arc;
 
@@ -11,7 +11,10 @@ impl App {
     /// What the open view, and what stands beside it, need to follow the shown
     /// snapshot.
     pub(super) fn ask(&mut self) -> Vec<Effect> {
-        let (pane, shown) = (self.pane(), &self.shown);
+        let parts = self.parts();
+        let pane = parts.and_then(|parts| parts.pane).map(|(beside, _)| beside);
+        let strip = parts.and_then(|parts| parts.strip).map(|(strip, _)| strip);
+        let shown = &self.shown;
         let views = &mut self.views;
         let of_view = match self.view {
             View::Tree => views.tree.question(shown).map(Question::Tree),
@@ -29,7 +32,17 @@ impl App {
             }
             Some(Beside::Threads) | None => None,
         };
-        let asked = [of_view.map(Effect::Ask), of_pane.map(Effect::AskBeside)];
+        let of_strip = match strip {
+            Some(Strip::Seconds) => views.seconds.question(shown).map(Question::Seconds),
+            Some(Strip::Cpus) | None => None,
+        };
+        // The functions ask nothing for themselves.
+        let of_pane = of_pane.map(match self.view {
+            View::Functions => Effect::Ask,
+            _ => Effect::AskBeside,
+        });
+        let of_strip = of_strip.map(Effect::AskBeside);
+        let asked = [of_view.map(Effect::Ask), of_pane, of_strip];
         asked.into_iter().flatten().collect()
     }
 
@@ -50,6 +63,7 @@ impl App {
                 self.views.page.receive(Arc::clone(&answer), is_calm)
                     | self.views.beside.receive(answer, is_calm)
             }
+            Answer::Seconds(answer) => return self.views.seconds.receive(answer),
             Answer::Time(answer) => self.views.time.receive(answer, is_calm),
             Answer::Code(answer) => self.views.code.receive(answer, is_calm),
         };

@@ -42,7 +42,13 @@ impl App {
     }
 
     fn strip(&self) -> Option<Strip> {
-        (self.view == View::Processes).then_some(Strip::Cpus)
+        let recording = self.shown.recording.as_ref();
+        let has_time = recording.is_none_or(|recording| !recording.lacks.time);
+        match self.view {
+            View::Processes => Some(Strip::Cpus),
+            View::Functions if self.shown.view.is_some() && has_time => Some(Strip::Seconds),
+            _ => None,
+        }
     }
 
     /// Where the view lies that the keys go to.
@@ -89,6 +95,9 @@ impl App {
 
     /// The pane follows the selection.
     pub(super) fn settle_pane(&mut self, parts: &Parts) {
+        if !matches!(parts.strip, Some((Strip::Seconds, _))) {
+            self.views.seconds.release();
+        }
         let pane = parts.pane.map(|(beside, _)| beside);
         if pane != Some(Beside::Page) {
             self.views.beside.release();

@@ -80,6 +80,8 @@ const MAP_LINES_SMALL: u16 = 10 + FOOT_LINES as u16;
 pub enum Strip {
     /// How busy each CPU is.
     Cpus,
+    /// How many CPUs were busy, second by second.
+    Seconds,
 }
 
 /// From this size on there is room for them.

@@ -5,6 +5,7 @@
 use super::asking::{ReportAnswer, ReportQuestion};
 use super::code::{CodeAnswer, CodeWanted};
 use super::page::PageAnswer;
+use super::seconds::SecondsAnswer;
 use super::time::{TimeAnswer, TimeWanted};
 use super::tree::{TreeAnswer, TreeWanted};
 use crate::code::Library;
@@ -20,6 +21,7 @@ pub enum Question {
     Tree(Ask<TreeWanted>),
     Flame(Ask<TreeWanted>),
     Page(Ask<FunctionId>),
+    Seconds(Ask<()>),
     Time(Ask<TimeWanted>),
     Code(Ask<CodeWanted>),
 }
@@ -31,6 +33,7 @@ pub enum Answer {
     Tree(Arc<TreeAnswer>),
     Flame(Arc<TreeAnswer>),
     Page(Arc<PageAnswer>),
+    Seconds(Arc<SecondsAnswer>),
     Time(Arc<TimeAnswer>),
     Code(Arc<CodeAnswer>),
 }
@@ -43,6 +46,7 @@ impl Question {
             Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
             Question::Page(ask) => Answer::Page(Arc::new(PageAnswer::new(ask, cancel)?)),
+            Question::Seconds(ask) => Answer::Seconds(Arc::new(SecondsAnswer::new(ask, cancel)?)),
             Question::Time(ask) => Answer::Time(Arc::new(TimeAnswer::new(ask, cancel)?)),
             Question::Code(ask) => Answer::Code(Arc::new(CodeAnswer::new(ask, library, cancel)?)),
         })

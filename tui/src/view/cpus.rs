@@ -12,10 +12,9 @@ use ratatui::style::Style;
 
 const HEAD: &str = " cpu ";
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, (rule, line): (Rect, Rect)) {
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
-    let width = usize::from(rule.width);
-    buffer.set_stringn(rule.x, rule.y, "─".repeat(width), width, theme.dim());
+    let width = usize::from(line.width);
     let busy = Busy::of(app);
     let words = busy.words();
     let room = width.saturating_sub(HEAD.len() + text::width(&words) + 3);

@@ -2,10 +2,10 @@
 
 use super::before::Before;
 use crate::screen::question::{Ask, Key};
-use profile::query::{FunctionPage, HeatRows, NeighbourKind};
-use profile::{Cancel, Function, FunctionId, Query, TimeRange, View};
+use crate::screen::seconds::last_seconds;
+use profile::query::{FunctionPage, NeighbourKind};
+use profile::{Cancel, Function, FunctionId, View};
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// How far back the time line goes, whatever the window is.
 pub const SECONDS: usize = 60;
@@ -54,36 +54,9 @@ impl PageAnswer {
             samples: selection.samples(),
             page,
             functions,
-            seconds: seconds(&ask, id, end_ns, cancel)?,
+            seconds: last_seconds(&ask, Some(id), end_ns, SECONDS, cancel)?,
             key: ask.key,
             view: ask.view,
         })
     }
-}
-
-fn seconds(
-    ask: &Ask<FunctionId>,
-    id: FunctionId,
-    end_ns: u64,
-    cancel: &Cancel,
-) -> Option<Vec<u64>> {
-    let query = Query {
-        window: TimeRange::last(Duration::from_secs(SECONDS as u64), end_ns),
-        ..ask.query().clone()
-    };
-    let selection = ask.view.select(&query, cancel).ok()?;
-    let heat = selection.heat(&HeatRows::parts(1), Some(id));
-    // Seconds without any sample at the end are no columns.
-    let last = end_ns / 1_000_000_000;
-    let first = (last + 1).saturating_sub(SECONDS as u64);
-    let mut seconds = vec![0; SECONDS];
-    for column in 0..heat.columns() {
-        let second = heat.first_second + column as u64;
-        if let Some(at) = second.checked_sub(first)
-            && let Some(cell) = seconds.get_mut(at as usize)
-        {
-            *cell = heat.cell(column, 0);
-        }
-    }
-    Some(seconds)
 }
