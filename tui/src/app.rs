@@ -307,7 +307,7 @@ impl App {
                 Some((page.find()?, (found, 0), rows))
             }
             View::Code => {
-                let code = &self.views.code;
+                let code = self.views.code_in(pane);
                 let (found, rows) = code.found();
                 Some((code.find()?, (found, 0), rows))
             }
@@ -430,7 +430,7 @@ impl App {
             View::Tree => self.views.tree_in_mut(pane).go(motion),
             View::Flame => self.views.flame_in_mut(pane).go(motion),
             View::Page => self.views.page_in_mut(pane).go(motion),
-            View::Code => self.views.code.go(motion),
+            View::Code => self.views.code_in_mut(pane).go(motion),
             View::Time => self.views.time.go(motion),
             View::Processes => self.views.processes.go(motion, report),
             View::Threads => self.views.threads_in_mut(pane).go(motion, report),
@@ -448,7 +448,7 @@ impl App {
             View::Tree => self.views.tree_in_mut(pane).select_line(line),
             View::Flame => self.views.flame_in_mut(pane).select_cell(column, line),
             View::Page => self.views.page_in_mut(pane).select_line(line),
-            View::Code => self.views.code.select_line(line),
+            View::Code => self.views.code_in_mut(pane).select_line(line),
             View::Time => self.views.time.select_cell(column, line),
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads_in_mut(pane).select_line(line, report),
@@ -479,7 +479,7 @@ impl App {
             View::Tree => self.views.tree_in_mut(pane).set_find(find),
             View::Flame => self.views.flame_in_mut(pane).set_find(find),
             View::Page => self.views.page_in_mut(pane).set_find(find),
-            View::Code => self.views.code.set_find(find),
+            View::Code => self.views.code_in_mut(pane).set_find(find),
             View::Processes => self.views.processes.set_find(find, report),
             View::Threads => self.views.threads_in_mut(pane).set_find(find, report),
             View::Time | View::Health => {}
@@ -493,7 +493,7 @@ impl App {
             View::Tree => self.views.tree_in_mut(pane).select_found(down, including),
             View::Flame => self.views.flame_in_mut(pane).select_found(down, including),
             View::Page => self.views.page_in_mut(pane).select_found(down, including),
-            View::Code => self.views.code.select_found(down, including),
+            View::Code => self.views.code_in_mut(pane).select_found(down, including),
             View::Processes => self.views.processes.select_found(down, including, report),
             View::Threads => self
                 .views
@@ -538,7 +538,7 @@ impl App {
                     .name
                     .to_string(),
             ),
-            View::Code => self.views.code.text_here(),
+            View::Code => self.views.code_in(pane).text_here(),
             View::Processes => name(self.views.processes.selected(report)),
             View::Threads => name(self.views.threads_in(pane).selected(report)),
             View::Time | View::Health => None,

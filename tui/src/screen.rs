@@ -196,6 +196,8 @@ pub struct Views {
     pub seconds: seconds::Seconds,
     pub time: time::Time,
     pub code: code::Code,
+    /// Its instructions, beside the source text.
+    pub other_code: code::Code,
     pub processes: table::Table<ProcessRow>,
     /// Those of the selected process, beside the processes.
     pub own_threads: table::Table<ThreadRow>,

@@ -118,7 +118,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
         Some((Beside::Threads, part)) => {
             threads::head_at(app, part.width, false, theme, x - part.x)
         }
-        Some((Beside::Page | Beside::Tree | Beside::Stretch | Beside::Difference, _)) => None,
+        Some(_) => None,
         None if !is_in(&parts.view) => None,
         None => match app.view {
             View::Functions => functions::head_at(parts.view.width, theme, x),
@@ -258,7 +258,7 @@ fn draw_view(app: &App, part: Part, theme: &Theme, frame: &mut Frame) {
         View::Tree => tree::render(app, &app.views.tree, theme, frame, heads, body),
         View::Flame => flame::render(app, &app.views.flame, theme, frame, heads, body),
         View::Page => page::render(app, theme, frame, heads, body),
-        View::Code => code::render(app, theme, frame, heads, body),
+        View::Code => code::render(app, &app.views.code, theme, frame, heads, body),
         View::Time => time::render(app, theme, frame, heads, body),
         View::Processes => processes::render(app, theme, frame, heads, body),
         View::Threads => threads::render(app, theme, frame, heads, body),
@@ -272,6 +272,7 @@ fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut F
     match beside {
         Beside::Page => page::render_beside(app, theme, frame, heads, body),
         Beside::Threads => threads::render_beside(app, theme, frame, heads, body),
+        Beside::Assembly => code::render(app, &app.views.other_code, theme, frame, heads, body),
         Beside::Stretch => {
             return flame::render(app, &app.views.other_flame, theme, frame, heads, body);
         }

@@ -30,7 +30,8 @@ impl App {
             Some(Beside::Stretch | Beside::Difference) => {
                 views.other_flame.question(shown).map(Question::Flame)
             }
-            Some(Beside::Threads) | None => None,
+            // The instructions came with the source text.
+            Some(Beside::Threads | Beside::Assembly) | None => None,
         };
         let of_strip = match strip {
             Some(Strip::Seconds) => views.seconds.question(shown).map(Question::Seconds),

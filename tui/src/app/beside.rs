@@ -35,6 +35,7 @@ impl App {
                 let is_known = View::Threads.lacking(&self.shown).is_none();
                 is_known.then_some(Beside::Threads)
             }
+            View::Code if self.views.code.can_split() => Some(Beside::Assembly),
             View::Time => Some(Beside::Stretch),
             View::Tree => Some(Beside::Tree),
             _ => None,
@@ -108,6 +109,10 @@ impl App {
         if !matches!(pane, Some(Beside::Stretch | Beside::Difference)) {
             self.views.other_flame.release();
         }
+        self.views.code.set_split(pane == Some(Beside::Assembly));
+        if pane != Some(Beside::Assembly) {
+            self.views.other_code.release();
+        }
         if pane != Some(Beside::Threads) {
             self.views.own_threads.release();
         }
@@ -120,6 +125,19 @@ impl App {
             Beside::Tree => self.settle_tree(part),
             Beside::Stretch => self.settle_stretch(part),
             Beside::Difference => self.settle_difference(part),
+            Beside::Assembly => self.settle_assembly(part),
+        }
+    }
+
+    /// Whichever side has the keys leads.
+    fn settle_assembly(&mut self, part: Part) {
+        let is_led_from_here = self.in_pane().is_some();
+        let (source, assembly) = (&mut self.views.code, &mut self.views.other_code);
+        assembly.resize(part.width, part.height.into());
+        assembly.mirror(source);
+        match is_led_from_here {
+            true => source.follow_row(assembly),
+            false => assembly.follow_row(source),
         }
     }
 

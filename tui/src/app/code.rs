@@ -37,7 +37,7 @@ impl App {
     }
 
     pub(super) fn follow_call(&mut self) {
-        match self.views.code.follow() {
+        match self.views.code_in(self.in_pane()).follow() {
             Follow::Code(function) => self.leave_for(function),
             Follow::Name(name) => {
                 let module = self.views.code.answer().map(|a| a.function.module.clone());
@@ -65,12 +65,13 @@ impl App {
     }
 
     pub(super) fn go_hot(&mut self, down: bool) {
-        let place = self.views.code.go_hot(down);
+        let pane = self.in_pane();
+        let place = self.views.code_in_mut(pane).go_hot(down);
         self.detail = Detail::Notice(Notice::HotLine(place));
     }
 
     pub(super) fn edit(&mut self) -> Vec<Effect> {
-        match self.views.code.source_here() {
+        match self.views.code_in(self.in_pane()).source_here() {
             Ok((path, line)) => vec![Effect::Edit(path, line)],
             Err(NoSource) => {
                 self.detail = Detail::Notice(Notice::NoSource);

@@ -2,6 +2,7 @@
 //! view that follows what is selected in the first, and lines at the bottom on
 //! the machine. How wide each is follows from the size of the terminal alone.
 
+use super::code::Code;
 use super::flame::Flame;
 use super::geometry::{Part, Size, WIDTH_WIDE};
 use super::page::Page;
@@ -24,6 +25,8 @@ pub enum Beside {
     Stretch,
     /// Beside what differs, function by function: the flame graph of it.
     Difference,
+    /// Beside the source text of a function: its instructions.
+    Assembly,
 }
 
 impl Beside {
@@ -34,6 +37,7 @@ impl Beside {
             Beside::Threads => View::Threads,
             Beside::Tree => View::Tree,
             Beside::Stretch | Beside::Difference => View::Flame,
+            Beside::Assembly => View::Code,
         }
     }
 
@@ -41,7 +45,7 @@ impl Beside {
         match self {
             Beside::Page | Beside::Threads => size.width >= WIDTH_WIDE,
             // Both have names that are indented.
-            Beside::Tree | Beside::Difference => size.width >= WIDTH_WITH_TREES,
+            Beside::Tree | Beside::Difference | Beside::Assembly => size.width >= WIDTH_WITH_TREES,
             Beside::Stretch => size.width >= WIDTH_WIDE && size.height >= HEIGHT_WITH_STRETCH,
         }
     }
@@ -51,7 +55,7 @@ impl Beside {
         match self {
             Beside::Page | Beside::Threads => view.split_right(size.width * 3 / 8),
             Beside::Tree => view.split_right(size.width * 7 / 15),
-            Beside::Difference => view.split_right(size.width / 2),
+            Beside::Difference | Beside::Assembly => view.split_right(size.width / 2),
             Beside::Stretch => {
                 let map = match size.height >= HEIGHT_WITH_WHOLE_MAP {
                     true => MAP_LINES,
@@ -156,6 +160,20 @@ impl Views {
         match pane {
             Some(Beside::Stretch | Beside::Difference) => &mut self.other_flame,
             _ => &mut self.flame,
+        }
+    }
+
+    pub fn code_in(&self, pane: Option<Beside>) -> &Code {
+        match pane {
+            Some(Beside::Assembly) => &self.other_code,
+            _ => &self.code,
+        }
+    }
+
+    pub fn code_in_mut(&mut self, pane: Option<Beside>) -> &mut Code {
+        match pane {
+            Some(Beside::Assembly) => &mut self.other_code,
+            _ => &mut self.code,
         }
     }
 

@@ -8,6 +8,8 @@ mod before;
 mod here;
 mod notes;
 mod rows;
+/// Source text and instructions side by side.
+mod split;
 
 pub use answer::{CodeAnswer, CodeWanted, Spot};
 pub use before::Before;
@@ -90,6 +92,10 @@ pub struct Code {
     /// The rows that it finds.
     found: Vec<usize>,
     visits: u64,
+    /// The instructions stand beside it.
+    is_split: bool,
+    /// What the other side had selected when this one last followed it.
+    followed: Option<RowKey>,
 }
 
 impl Code {
@@ -270,7 +276,7 @@ impl Code {
         (self.rows, self.notes) = match self.answer() {
             Some(answer) => {
                 let notes = notes::notes(answer, self.layout, self.width, self.body / 3);
-                (rows::rows(answer, self.layout), notes)
+                (rows::rows(answer, self.drawn()), notes)
             }
             None => Default::default(),
         };
@@ -306,6 +312,10 @@ impl Code {
                 false => offset.min(last).clamp(first, selected),
             };
         }
+    }
+
+    fn is_seen(&self, at: usize) -> bool {
+        (self.offset()..self.offset() + self.height).contains(&at)
     }
 
     fn select(&mut self, at: usize) {
@@ -363,8 +373,7 @@ impl Code {
             }
         };
         let at = *hot.get(place)?;
-        let is_seen = (self.offset()..self.offset() + self.height).contains(&at);
-        match is_seen {
+        match self.is_seen(at) {
             true => self.select(at),
             false => self.center(at),
         }

@@ -5,7 +5,7 @@ use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::{difference, text, units};
 use crate::app::App;
-use crate::screen::code::{Before, CodeAnswer, CodeRow};
+use crate::screen::code::{Before, Code, CodeAnswer, CodeRow};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -13,12 +13,12 @@ use ratatui::style::Style;
 /// The selected row and the header in words.
 pub mod words;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(app, theme, heads.width);
+pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(code, theme, heads.width);
     table::render_heads(&columns, ((), false), theme, frame, heads);
-    render_title(app, &columns, theme, frame, heads);
+    render_title(app, code, &columns, theme, frame, heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
-    let answer = app.views.code.answer();
+    let answer = code.answer();
     let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
         let room = usize::from(body.width - 2);
         let text = text::cut_end(&words::why_empty(app), room).into_owned();
@@ -26,21 +26,24 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
         return;
     };
+    let is_beside = std::ptr::eq(code, &app.views.other_code);
     let painter = Painter {
-        app,
+        code,
+        line: is_beside.then(|| app.views.code.line_here()).flatten(),
+        is_beside,
         theme,
         answer,
         columns,
     };
     let mut line = Rect { height: 1, ..body };
-    for note in app.views.code.notes() {
+    for note in code.notes() {
         let room = usize::from(line.width) - 2;
         let note = text::cut_end(note, room);
         let buffer = frame.buffer_mut();
         buffer.set_stringn(line.x + 2, line.y, note, room, theme.warning());
         line.y += 1;
     }
-    for (row, is_selected) in app.views.code.shown() {
+    for (row, is_selected) in code.shown() {
         painter.row(row, is_selected, frame, line);
         line.y += 1;
     }
@@ -58,8 +61,8 @@ const CODE: usize = 4;
 /// On what is wider there is room for more than the code.
 const WIDE: u16 = 72;
 
-fn columns(app: &App, theme: &Theme, width: u16) -> Vec<Column<()>> {
-    let answer = app.views.code.answer();
+fn columns(code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
+    let answer = code.answer();
     let before = answer.and_then(|answer| answer.before.as_ref());
     let bar = if width < WIDE { 1 } else { BAR };
     let mut columns = vec![
@@ -80,11 +83,25 @@ fn columns(app: &App, theme: &Theme, width: u16) -> Vec<Column<()>> {
 }
 
 /// The file's name, and the layout.
-fn render_title(app: &App, columns: &[Column<()>], theme: &Theme, frame: &mut Frame, heads: Rect) {
-    let end = format!("o: {} ", app.views.code.layout().name());
+fn render_title(
+    app: &App,
+    code: &Code,
+    columns: &[Column<()>],
+    theme: &Theme,
+    frame: &mut Frame,
+    heads: Rect,
+) {
+    let is_beside = std::ptr::eq(code, &app.views.other_code);
+    let end = match is_beside {
+        true => format!("A: {} ", code.syntax().name()),
+        false => format!("o: {} ", code.layout().name()),
+    };
     let start = heads.right() - columns[CODE].width;
     let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
-    let title = text::cut_middle(&words::title(app), room).into_owned();
+    let title = match is_beside {
+        true => "ASSEMBLY".into(),
+        false => text::cut_middle(&words::title(app), room).into_owned(),
+    };
     let buffer = frame.buffer_mut();
     buffer.set_string(start, heads.y, title, theme.heads());
     let x = heads.right() - end.len() as u16;
@@ -92,7 +109,10 @@ fn render_title(app: &App, columns: &[Column<()>], theme: &Theme, frame: &mut Fr
 }
 
 struct Painter<'a> {
-    app: &'a App,
+    code: &'a Code,
+    /// The line that is selected in the source text beside.
+    line: Option<u32>,
+    is_beside: bool,
     theme: &'a Theme,
     answer: &'a CodeAnswer,
     columns: Vec<Column<()>>,
@@ -122,10 +142,11 @@ impl Painter<'_> {
         };
         let room = usize::from(self.columns[CODE].width);
         let (code, style) = self.code(row, room);
-        let style = match self.app.views.code.is_found(row) {
+        let style = match self.code.is_found(row) {
             true => self.theme.found(),
             false => style,
         };
+        let is_of_line = self.line.is_some() && self.code.line_of(row) == self.line;
         let row = Row {
             cells: vec![
                 (share, quiet),
@@ -138,6 +159,10 @@ impl Painter<'_> {
             gone: false,
         };
         table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
+        if is_of_line && !is_selected {
+            let buffer = frame.buffer_mut();
+            buffer.set_string(line.x, line.y, "▌", self.theme.trend());
+        }
     }
 
     /// Nothing where nothing hit, then and now.
@@ -164,7 +189,7 @@ impl Painter<'_> {
     /// What stands in the widest column.
     fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
         let (answer, dim) = (self.answer, self.theme.dim());
-        let text = words::row(answer, row, self.app.views.code.syntax());
+        let text = words::row(answer, row, self.code.syntax());
         match row {
             CodeRow::Line { place, .. } => {
                 let source = answer.body.text.as_ref();
@@ -182,6 +207,14 @@ impl Painter<'_> {
                 let code = text::cut_end(&text, room);
                 let gap = room.saturating_sub(text::width(&code));
                 (format!("│ {code}{} {place}", " ".repeat(gap)), dim)
+            }
+            CodeRow::Instruction { .. } if self.is_beside => {
+                let line = self.code.line_of(row).map(|line| line.to_string());
+                let line = line.unwrap_or_default();
+                let room = room.saturating_sub(line.len() + 1);
+                let code = text::cut_end(&text, room);
+                let gap = room.saturating_sub(text::width(&code));
+                (format!("{code}{} {line}", " ".repeat(gap)), Style::new())
             }
             CodeRow::Instruction { .. } => (text, Style::new()),
             CodeRow::Gap(_) => (format!("│ {text}"), dim),

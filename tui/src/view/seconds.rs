@@ -25,7 +25,9 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
     let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
     let seconds = &answer.samples[answer.samples.len().saturating_sub(room)..];
     let words = words(seconds, answer, app);
-    let counts = seconds.iter().map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
+    let counts = seconds
+        .iter()
+        .map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
     let counts: Vec<u32> = counts.collect();
     let most = counts.iter().copied().max().unwrap_or(0);
     let head = format!(" LAST {:2}s ", seconds.len());

@@ -167,7 +167,8 @@ pub fn trust(app: &App) -> Vec<Segment> {
 
 /// `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from add`
 pub fn detail(app: &App, width: usize) -> String {
-    let found = app.views.code.answer().zip(app.views.code.selected());
+    let code = app.views.code_in(app.in_pane());
+    let found = code.answer().zip(code.selected());
     let Some((answer, row)) = found else {
         return String::new();
     };
@@ -251,7 +252,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
 
 /// One sentence on the selected row.
 pub fn explain(app: &App) -> Option<String> {
-    let code = &app.views.code;
+    let code = app.views.code_in(app.in_pane());
     let (answer, row) = (code.answer()?, code.selected()?);
     let function = &answer.function.name;
     let all = units::counted(answer.samples(), "sample");

@@ -426,3 +426,63 @@ fn above_the_zoom_stands_what_leads_there() {
     hand.event(Event::Ancestor(0));
     assert!(!hand.app.views.flame.is_zoomed());
 }
+
+fn code(width: u16, height: u16) -> Hand {
+    let mut hand = Hand::new(width, height);
+    hand.show(tree_step(0))
+        .keys("/heap_hot\n\u{1b}a")
+        .wait(2_000);
+    hand
+}
+
+/// The lines that are selected in the source text and in the instructions.
+fn lines(hand: &Hand) -> (Option<u32>, Option<u32>) {
+    let views = &hand.app.views;
+    (views.code.line_here(), views.other_code.line_here())
+}
+
+#[test]
+fn instructions_stand_beside_the_source_text() {
+    let mut hand = code(160, 45);
+    assert_eq!(hand.app.pane(), Some(Beside::Assembly));
+    assert_eq!(lines(&hand), (Some(8), Some(8)));
+    hand.keys("jjj");
+    assert_eq!(lines(&hand), (Some(11), Some(11)));
+    assert!(hand.frame().contains('▌'), "{}", hand.frame());
+    // Of a line without instructions the last ones stay selected.
+    hand.keys("kk");
+    assert_eq!(lines(&hand).0, Some(9));
+    control(&mut hand, 'w');
+    hand.keys("g");
+    let (source, assembly) = lines(&hand);
+    assert!(source.is_some() && source == assembly);
+    hand.keys("j");
+    hand.looks_like("code-assembly-160x45");
+    // Which instruction it was is not forgotten on the way back.
+    let instruction = |hand: &Hand| hand.app.views.other_code.selected().cloned();
+    let before = instruction(&hand);
+    control(&mut hand, 'w');
+    hand.wait(1_000);
+    assert_eq!(instruction(&hand), before);
+    // One after the other, then one of them alone.
+    hand.keys("|");
+    assert!(hand.app.pane().is_none());
+    hand.keys("|o");
+    assert!(hand.app.pane().is_none());
+    assert_eq!(
+        hand.app.views.code.layout(),
+        crate::screen::code::Layout::Source
+    );
+}
+
+#[test]
+fn both_sides_of_code_add_up() {
+    let hand = code(160, 45);
+    let sum = |code: &crate::screen::code::Code| {
+        let rows = code.rows().iter().filter(|row| !row.is_part());
+        rows.map(|row| row.samples()).sum::<u64>()
+    };
+    let views = &hand.app.views;
+    assert_eq!(sum(&views.code), 233);
+    assert_eq!(sum(&views.other_code), 233);
+}

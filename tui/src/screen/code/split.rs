@@ -1,0 +1,94 @@
+//! Source text and instructions *side by side*, two lists that select the same
+//! place.
+
+use super::{Code, Layout, Place, rows};
+use std::sync::Arc;
+
+impl Code {
+    /// Whether there is something for each side, and both are wanted.
+    pub fn can_split(&self) -> bool {
+        self.layout == Layout::Both && self.answer().is_some() && self.layout() == Layout::Both
+    }
+
+    /// The instructions stand beside the source text, or below its lines.
+    pub fn set_split(&mut self, is_split: bool) {
+        if self.is_split != is_split {
+            let before = self.selected().cloned();
+            self.is_split = is_split;
+            if before.is_some() {
+                self.rebuild_at(before);
+            }
+        }
+    }
+
+    pub(super) fn drawn(&self) -> Layout {
+        match self.is_split && self.can_split() {
+            true => Layout::Source,
+            false => self.layout,
+        }
+    }
+
+    /// The instructions of what another one shows.
+    pub fn mirror(&mut self, other: &Code) {
+        let (Some(place), Some(answer)) = (&other.place, other.desk.shown()) else {
+            return;
+        };
+        self.layout = Layout::Assembly;
+        if self.syntax != other.syntax {
+            self.syntax = other.syntax;
+            self.find_rows();
+        }
+        let is_same = |mine: &Place| (mine.function, mine.visit) == (place.function, place.visit);
+        if !self.place.as_ref().is_some_and(is_same) {
+            self.followed = None;
+            self.place = Some(Place {
+                function: place.function,
+                held: None,
+                offset: 0,
+                is_new: true,
+                visit: place.visit,
+            });
+            self.rebuild();
+        }
+        if self
+            .desk
+            .shown()
+            .is_none_or(|mine| !Arc::ptr_eq(mine, answer))
+        {
+            self.desk.show(Arc::clone(answer));
+            self.rebuild();
+        }
+    }
+
+    /// Selects the place that another one has selected, once, if it is not there.
+    pub fn follow_row(&mut self, other: &Code) {
+        let (Some(row), Some(answer)) = (other.selected(), self.answer()) else {
+            return;
+        };
+        if row.key() == self.followed {
+            return;
+        }
+        let line = rows::line_of(row, answer);
+        let here = self.selected().and_then(|row| rows::line_of(row, answer));
+        let at = match line.is_some() && line == here {
+            true => None,
+            false => rows::same_place(row, answer, &self.rows),
+        };
+        self.followed = row.key();
+        match at {
+            Some(at) if self.is_seen(at) => self.select(at),
+            Some(at) => self.center(at),
+            None => {}
+        }
+    }
+
+    /// The line of source text that is selected, or that the selected row is of.
+    pub fn line_here(&self) -> Option<u32> {
+        rows::line_of(self.selected()?, self.answer()?)
+    }
+
+    /// That of an instruction, if it is of the file that is shown.
+    pub fn line_of(&self, row: &super::CodeRow) -> Option<u32> {
+        rows::line_of(row, self.answer()?)
+    }
+}
