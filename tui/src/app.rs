@@ -3,7 +3,7 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
-use crate::screen::beside::Beside;
+use crate::screen::beside::{Beside, Parts};
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
 use crate::screen::history::History;
@@ -381,9 +381,7 @@ impl App {
     /// of the body.
     fn settle(&mut self) {
         self.state = State::of(self);
-        let Some(parts) = self.parts() else {
-            return;
-        };
+        let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
         let (width, height) = (parts.view.width, usize::from(parts.view.height));
         match self.view {
             View::Functions => {

@@ -121,8 +121,8 @@ fn defaults() -> Vec<Binding> {
         "view-health"    Everywhere   View(View::Health)                  => "8",               "",           "what is missing and why";
         "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
         "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "view before";
-        "pane"           Everywhere   Pane                                => "|",               "",           "what stands beside, on, off";
-        "other-pane"     Everywhere   OtherPane                           => "ctrl-w",          "",           "keys to what stands beside";
+        "pane"           Everywhere   Pane                                => "|",               "",           "view beside, on, off";
+        "other-pane"     Everywhere   OtherPane                           => "ctrl-w",          "",           "to the view beside, back";
         "up"             Everywhere   Up                                  => "up k",            "",           "up; from row 1: watch top";
         "down"           Everywhere   Down                                => "down j",          "",           "down";
         "page-up"        Everywhere   PageUp                              => "pgup ctrl-b",     "",           "page up";

@@ -20,7 +20,7 @@ impl App {
     pub(super) fn use_time(&mut self) {
         if let Some((start_ns, end_ns)) = self.views.time.stretch() {
             self.set_window(Window::Between { start_ns, end_ns });
-            self.views.time.end_mark();
+            self.views.time.use_up();
             self.detail = Detail::Notice(Notice::TimeUsed);
         }
     }

@@ -106,6 +106,21 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Where there is no room for a screen: views keep a line.
+    pub fn tiny(size: Size) -> Self {
+        let view = Part {
+            x: 0,
+            heads: 0,
+            width: size.width,
+            height: 1,
+        };
+        Parts {
+            view,
+            pane: None,
+            strip: None,
+        }
+    }
+
     /// Shares out the whole; what does not fit into a terminal of that size is
     /// left out.
     pub fn new(whole: Part, size: Size, beside: Option<Beside>, strip: Option<Strip>) -> Self {

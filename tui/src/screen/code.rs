@@ -94,6 +94,8 @@ pub struct Code {
     visits: u64,
     /// The instructions stand beside it.
     is_split: bool,
+    /// What was selected before it was split, and what that became.
+    unsplit: Option<(RowKey, RowKey)>,
     /// What the other side had selected when this one last followed it.
     followed: Option<RowKey>,
 }

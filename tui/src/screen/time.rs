@@ -52,6 +52,8 @@ pub struct Time {
     held: Option<Spot>,
     /// Where a stretch of time begins, or ends.
     mark: Option<Spot>,
+    /// Where the cursor was when what it stood for became the window.
+    used: Option<Spot>,
 }
 
 impl Time {
@@ -219,6 +221,12 @@ impl Time {
         self.held = self.mark;
     }
 
+    /// What is marked is the window now.
+    pub fn use_up(&mut self) {
+        self.mark = None;
+        self.used = self.held;
+    }
+
     /// False if there is none.
     pub fn end_mark(&mut self) -> bool {
         self.mark.take().is_some()
@@ -234,9 +242,11 @@ impl Time {
         Some((second * SECOND_NS, (second + 1) * SECOND_NS))
     }
 
-    /// The same, but nothing while it watches the newest second.
+    /// The same, but nothing while it watches the newest second, or where that is
+    /// the window already.
     pub fn chosen(&self) -> Option<(u64, u64)> {
-        self.held.and_then(|_| self.stretch())
+        let is_new = self.mark.is_some() || self.held != self.used;
+        self.held.filter(|_| is_new).and_then(|_| self.stretch())
     }
 
     pub fn start_ns(&self, spot: Spot) -> u64 {

@@ -175,7 +175,10 @@ impl Tree {
     /// called now.
     pub fn mirror(&mut self, other: &Tree, current: impl Fn(FrameId) -> FrameId) {
         let wanted = opposite(other.desk.wanted);
-        self.desk.wanted = wanted;
+        if self.desk.wanted != wanted {
+            self.desk.wanted = wanted;
+            self.followed = None;
+        }
         if self.desk.follow_groups(&other.desk) {
             self.top_down.start_anew();
             self.bottom_up.start_anew();

@@ -2,6 +2,7 @@
 
 use super::theme::{Palette, Theme};
 use crate::app::App;
+use crate::screen::geometry::Part;
 use crate::screen::{Mode, View};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -100,20 +101,21 @@ fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
         Some(_) => (beside.expect("it has the keys"), Some(parts.view)),
         None => (parts.view, beside),
     };
-    let reversed = |x: u16| -> Vec<u16> {
-        let is_reversed = |y: &u16| buffer[(x, *y)].modifier.contains(Modifier::REVERSED);
-        body.clone().filter(is_reversed).collect()
+    let reversed = |part: Part| -> Vec<u16> {
+        let is_reversed = |y: &u16| buffer[(part.x, *y)].modifier.contains(Modifier::REVERSED);
+        let rows = part.body()..part.body() + part.height;
+        rows.filter(is_reversed).collect()
     };
-    if !reversed(here.x).is_empty() {
+    if !reversed(here).is_empty() {
         assert_eq!(
-            reversed(here.x),
+            reversed(here),
             [cursor.y],
             "one selected row, and the cursor on it"
         );
         assert_eq!(buffer[(here.x, cursor.y)].symbol(), ">");
     }
     if let Some(there) = there {
-        let there = reversed(there.x);
+        let there = reversed(there);
         assert!(there.is_empty(), "{there:?} selected where no key goes to");
     }
 }

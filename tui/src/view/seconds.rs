@@ -47,10 +47,6 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
     };
     let start_ns = answer.end_ns.saturating_sub(ago * SECOND_NS);
     let when = of_day((start_ns / 1_000_000) as i64 + answer.epoch_unix_ms);
-    let newest_words = match app.shown.recording.is_some() {
-        true => "at the end",
-        false => "now",
-    };
     let amount = |samples: u64| match units::cpus(samples, app.shown.rate_hz, 1.0) {
         Some(cpus) => format!("{cpus:.2}"),
         None => units::count(samples),
@@ -59,6 +55,13 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
         0 => "samples",
         _ => "CPUs",
     };
-    let (newest, most) = (amount(*newest), amount(*most));
-    format!("{unit} in scope: {newest_words} {newest}, max {most} at {when} UTC")
+    // The last second of a recording need not be a whole one.
+    let newest = match app.shown.recording {
+        Some(_) => String::new(),
+        None => format!("now {}, ", amount(*newest)),
+    };
+    format!(
+        "{unit} in scope: {newest}max {} at {when} UTC",
+        amount(*most)
+    )
 }

@@ -71,6 +71,9 @@ pub fn head_at(app: &App, width: u16, has_process: bool, theme: &Theme, x: u16) 
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
+/// Narrower, the function needs the room more.
+const WIDTH_WITH_MORE: u16 = 54;
+
 /// The columns of one width.
 struct Layout {
     columns: Vec<Column<ThreadColumn>>,
@@ -78,6 +81,8 @@ struct Layout {
     /// Which column is the name.
     name: usize,
     has_trend: bool,
+    /// Than what a thread burns, and where.
+    has_more: bool,
 }
 
 impl Layout {
@@ -90,10 +95,12 @@ impl Layout {
         let name = columns.len();
         columns.push(Column::left("NAME", 16, Some(Name)));
         columns.push(Column::right(head(app), 6, Some(Cpus)));
-        let compared = difference::people_columns(app, theme);
+        let compared = difference::people_columns(app, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
         match compared {
             Some(compared) => columns.extend(compared),
+            // The mark of the order is not to touch the next head.
+            None if width < WIDTH_WITH_MORE => columns.push(Column::left("", 0, None)),
             None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
         }
         let trend = TREND_LEN as u16;
@@ -108,6 +115,7 @@ impl Layout {
             has_process,
             name,
             has_trend,
+            has_more: width >= WIDTH_WITH_MORE,
         }
     }
 
@@ -126,6 +134,7 @@ impl Layout {
         let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
         let pair = (before.unwrap_or(0), thread.samples);
         match difference::people_cells(app, pair, theme) {
+            _ if !self.has_more => cells.push((String::new(), plain)),
             Some(compared) => cells.extend(compared),
             None => {
                 let kernel = kernel_percent(thread.kernel_samples, thread.samples);

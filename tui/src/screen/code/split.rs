@@ -1,7 +1,7 @@
 //! Source text and instructions *side by side*, two lists that select the same
 //! place.
 
-use super::{Code, Layout, Place, rows};
+use super::{Code, CodeRow, Layout, Place, rows};
 use std::sync::Arc;
 
 impl Code {
@@ -12,12 +12,22 @@ impl Code {
 
     /// The instructions stand beside the source text, or below its lines.
     pub fn set_split(&mut self, is_split: bool) {
-        if self.is_split != is_split {
-            let before = self.selected().cloned();
-            self.is_split = is_split;
-            if before.is_some() {
-                self.rebuild_at(before);
-            }
+        if self.is_split == is_split {
+            return;
+        }
+        self.is_split = is_split;
+        let Some(row) = self.selected().cloned() else {
+            return self.rebuild();
+        };
+        self.rebuild_at(Some(row.clone()));
+        let here = || self.selected().and_then(CodeRow::key);
+        if is_split {
+            self.unsplit = row.key().zip(here());
+        } else if let Some((before, became)) = self.unsplit.take()
+            && row.key() == Some(became)
+            && let Some(at) = self.rows.iter().position(|row| row.key() == Some(before))
+        {
+            self.center(at);
         }
     }
 
@@ -88,7 +98,7 @@ impl Code {
     }
 
     /// That of an instruction, if it is of the file that is shown.
-    pub fn line_of(&self, row: &super::CodeRow) -> Option<u32> {
+    pub fn line_of(&self, row: &CodeRow) -> Option<u32> {
         rows::line_of(row, self.answer()?)
     }
 }

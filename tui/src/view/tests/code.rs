@@ -306,6 +306,8 @@ proptest! {
                 let code = &hand.app.views.code;
                 (title(hand), code.selected().and_then(CodeRow::key))
             };
+            let line = |hand: &Hand| (hand.app.pane(), hand.app.views.code.line_here());
+            let line_before = line(&hand);
             let before = hand.app.views.code.answer().map(|_| of(&hand));
             match key {
                 's' => hand.wait(2_000).show(tree_step(step)),
@@ -324,7 +326,11 @@ proptest! {
             let samples = answer.samples();
             prop_assert_eq!(sum(&hand), samples);
             let now = of(&hand);
-            if matches!(key, 'r') && before.is_some() {
+            let line_now = line(&hand);
+            if key == 'r' && line_now.0 != line_before.0 {
+                // Side by side an instruction is on the other side.
+                prop_assert!(line_now.1 == line_before.1 || line_before.1.is_none());
+            } else if key == 'r' && before.is_some() {
                 prop_assert_eq!(Some(now), before);
             } else {
                 prop_assert!(now.1.is_some());

@@ -49,6 +49,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         2 => (0u64..40).prop_map(Deed::Stacks),
         2 => (1u16..300, 1u16..80).prop_map(|(width, height)| Deed::Resize(width, height)),
         1 => any_mouse(),
+        1 => Just(Deed::Key(KeyCode::Char('w'), true)),
         2 => (0u64..3_000).prop_map(Deed::Wait),
     ]
 }
