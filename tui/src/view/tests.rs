@@ -77,6 +77,10 @@ impl Hand {
 
     fn event(&mut self, event: Event) -> &mut Self {
         self.effects = self.app.update(event, self.now);
+        // What was asked for is not there yet when the next frame is due.
+        if self.effects.iter().any(is_question) {
+            rules::frame(&self.app, &UTF8);
+        }
         // As the worker would, only at once.
         while let Some(at) = self.effects.iter().position(is_question) {
             let (Effect::Ask(question) | Effect::AskBeside(question)) = self.effects.remove(at)

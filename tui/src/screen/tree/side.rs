@@ -52,7 +52,9 @@ impl Side {
     /// The rows on the screen.
     pub fn shown(&self) -> &[TreeRow] {
         let end = self.offset() + visible(self.rows.len(), self.height);
-        &self.rows[self.offset()..end.min(self.rows.len())]
+        // While an answer is waited for there are none, however far it was scrolled.
+        let shown = self.rows.get(self.offset()..end.min(self.rows.len()));
+        shown.unwrap_or_default()
     }
 
     pub fn selected(&self) -> Option<&TreeRow> {
