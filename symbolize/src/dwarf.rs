@@ -15,6 +15,7 @@
 //! | `sections` | the sections of a file, in memory |
 //! | `reader` | units, and the names of functions anywhere in the file |
 //! | `index` | which unit has an address |
+//! | `entries` | the functions among a unit's entries |
 //! | `scopes` | functions and what was inlined, from a unit's entries |
 //! | `rows` | the lines of a unit |
 //! | `files` | the names of its source files |
@@ -22,6 +23,7 @@
 //! | `flatten` | scopes and rows as ranges |
 //! | `split` | units whose entries are in another file |
 
+mod entries;
 mod files;
 mod flatten;
 mod index;
@@ -41,6 +43,7 @@ use crate::table::unit::UnitRanges;
 use crate::table::{self, Extras, Table};
 use crate::{LinkAddr, OpenError};
 
+use flatten::Scratch;
 use index::Index;
 use reader::Reader;
 pub use sections::Sections;
@@ -93,7 +96,9 @@ impl DebugInfo {
     pub fn table_at(&self, addr: LinkAddr) -> Option<Arc<Table>> {
         let unit = self.unit_at(addr.0)?;
         let read = || {
-            let ranges = self.reader().unit_ranges(unit, &self.split, true)?;
+            let ranges =
+                self.reader()
+                    .unit_ranges(unit, &self.split, true, &mut Scratch::default())?;
             let extras = Extras {
                 columns: true,
                 in_memory: true,
@@ -115,8 +120,9 @@ impl DebugInfo {
         order.sort_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
         let work = || {
             let mut mine = Vec::new();
+            let mut scratch = Scratch::default();
             while let Some(&unit) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let ranges = reader.unit_ranges(unit, &self.split, extras.columns);
+                let ranges = reader.unit_ranges(unit, &self.split, extras.columns, &mut scratch);
                 mine.extend(ranges.map(|ranges| (unit, ranges)));
             }
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,25 +9,34 @@ use super::rows::{NO_FILE, Row};
 use super::scopes::Scopes;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
-use crate::table::unit::{Place, UnitRanges};
+use crate::table::unit::{Place, PlaceIds, UnitRanges};
 
 const NONE: u32 = u32::MAX;
+
+/// What one unit after the other needs while it is read.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    names: HashMap<EntryPlace, u32, FastState>,
+    places: PlaceIds,
+}
 
 /// The names of functions and of files may be from different sections.
 pub fn flatten<'d, 'f>(
     reader: &Reader<'d>,
-    scopes: &Scopes,
+    mut scopes: Scopes,
     rows: &[Row],
     files: &mut Files<'f, 'f>,
+    scratch: &mut Scratch,
 ) -> UnitRanges {
-    let painted = paint::paint(scopes.intervals.clone());
+    let painted = paint::paint(std::mem::take(&mut scopes.intervals));
+    scratch.names.clear();
     let mut builder = Builder {
         reader,
-        scopes,
+        scopes: &scopes,
         files,
-        names: HashMap::default(),
+        names: &mut scratch.names,
         calls: vec![None; scopes.scopes.len()],
-        out: UnitRanges::default(),
+        out: UnitRanges::new(std::mem::take(&mut scratch.places)),
     };
     let (mut painted, mut rows) = (painted.iter().peekable(), rows.iter().peekable());
     let (mut scope, mut row) = (None, None::<&Row>);
@@ -48,7 +57,9 @@ pub fn flatten<'d, 'f>(
         let place = builder.place(scope, row);
         builder.out.add_range(start, place);
     }
-    builder.out.finish()
+    let (unit, places) = builder.out.finish();
+    scratch.places = places;
+    unit
 }
 
 struct Builder<'b, 'd, 'f> {
@@ -56,7 +67,7 @@ struct Builder<'b, 'd, 'f> {
     scopes: &'b Scopes,
     files: &'b mut Files<'f, 'f>,
     /// In the texts of `out`, or `NONE`.
-    names: HashMap<EntryPlace, u32, FastState>,
+    names: &'b mut HashMap<EntryPlace, u32, FastState>,
     /// By scope: the place of the call that was inlined.
     calls: Vec<Option<u32>>,
     out: UnitRanges,

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Unit, UnitOffset};
 
 use super::files::Files;
+use super::flatten::Scratch;
 use super::sections::{Sections, Slice};
 use super::split::{Split, SplitUnit};
 use super::{flatten, rows, scopes};
@@ -128,7 +129,13 @@ impl<'d> Reader<'d> {
     }
 
     /// What a unit says of its code.
-    pub fn unit_ranges(&self, index: usize, split: &Split, columns: bool) -> Option<UnitRanges> {
+    pub fn unit_ranges(
+        &self,
+        index: usize,
+        split: &Split,
+        columns: bool,
+        scratch: &mut Scratch,
+    ) -> Option<UnitRanges> {
         let unit = self.unit(index)?;
         let skeleton = Relocated::of(&unit);
         let dwarf = self.dwarf();
@@ -141,11 +148,13 @@ impl<'d> Reader<'d> {
                 let SplitUnit { reader, mut unit } = SplitUnit::new(entries)?;
                 skeleton.apply(&mut unit);
                 let scopes = scopes::read(reader.dwarf(), &unit, columns);
-                Some(flatten::flatten(&reader, &scopes, &rows, &mut files))
+                Some(flatten::flatten(
+                    &reader, scopes, &rows, &mut files, scratch,
+                ))
             });
         }
         let scopes = scopes::read(dwarf, &unit, columns);
-        Some(flatten::flatten(self, &scopes, &rows, &mut files))
+        Some(flatten::flatten(self, scopes, &rows, &mut files, scratch))
     }
 
     /// The name of the function that an entry tells of: as the linker knows
@@ -218,22 +227,28 @@ impl<'d> Entry<'d> {
         let mut entries = unit.entries_raw(Some(offset)).ok()?;
         let abbreviation = entries.read_abbreviation().ok()??;
         let mut found = Entry::default();
+        let (mut linkage_name, mut name) = (None, None);
         for &spec in abbreviation.attributes() {
             let attribute = entries.read_attribute(spec).ok()?;
-            let text = || {
-                let text = dwarf.attr_string(unit, attribute.value()).ok()?;
-                Some(text.slice()).filter(|text| !text.is_empty())
-            };
             match attribute.name() {
                 gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                    found.linkage_name = text()
+                    linkage_name = Some(attribute.value());
                 }
-                gimli::DW_AT_name => found.name = text(),
+                gimli::DW_AT_name => name = Some(attribute.value()),
                 gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                     found.origin = reference(unit, attribute.value(), supplementary);
                 }
                 _ => {}
             }
+        }
+        let text = |value| {
+            let text = dwarf.attr_string(unit, value).ok()?;
+            Some(text.slice()).filter(|text| !text.is_empty())
+        };
+        found.linkage_name = linkage_name.and_then(text);
+        // A text is a look into a section that is mostly not in any cache.
+        if found.linkage_name.is_none() {
+            found.name = name.and_then(text);
         }
         Some(found)
     }

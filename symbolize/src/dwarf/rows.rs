@@ -65,7 +65,8 @@ pub fn read(unit: &Unit<Slice<'_>>, columns: bool) -> Vec<Row> {
     found.sorted()
 }
 
-/// Rows as the program puts them out.
+/// Rows as the program puts them out, each sequence ended by a row without
+/// file.
 #[derive(Default)]
 struct Sequences {
     rows: Vec<Row>,
@@ -96,15 +97,32 @@ impl Sequences {
 
     fn end(&mut self, end: u64) {
         let behind = self.rows.len();
-        if let Some(start) = self.rows.get(self.first).map(|row| row.start)
-            && is_code(start, end)
-        {
-            self.sequences.push((start, end, self.first, behind));
+        match self.rows.get(self.first).map(|row| row.start) {
+            Some(start) if is_code(start, end) => {
+                self.sequences.push((start, end, self.first, behind));
+                self.rows.push(Row::end(end));
+            }
+            // Of code that the linker removed.
+            _ => self.rows.truncate(self.first),
         }
-        self.first = behind;
+        self.first = self.rows.len();
+    }
+
+    /// Whether they came in the order that is wanted, which is the rule.
+    fn are_sorted(&self) -> bool {
+        let in_order = |(first, behind): (usize, usize)| {
+            let rows = self.rows.get(first..=behind);
+            rows.is_some_and(|rows| rows.is_sorted_by(|a, b| a.start < b.start))
+        };
+        let ascend = |pair: &[(u64, u64, usize, usize)]| pair[0].1 <= pair[1].0;
+        self.sequences.windows(2).all(ascend) && self.sequences.iter().all(|s| in_order((s.2, s.3)))
     }
 
     fn sorted(mut self) -> Vec<Row> {
+        self.rows.truncate(self.first);
+        if self.are_sorted() {
+            return self.rows;
+        }
         self.sequences
             .sort_unstable_by_key(|(start, end, ..)| (*start, *end));
         let mut sorted: Vec<Row> = Vec::with_capacity(self.rows.len() + self.sequences.len());

@@ -1,10 +1,11 @@
 //! *Scopes*: functions and the functions inlined into them, from the entries
 //! of a unit.
 
-use gimli::{AttributeValue, Dwarf, EntriesRaw, Unit};
+use gimli::{AttributeValue, DebugAddrIndex, DebugRngListsIndex, Dwarf, RawRangeListsOffset, Unit};
 
+use super::entries::{Entries, Event, Function, Value};
 use super::paint::Interval;
-use super::reader::{self, EntryPlace};
+use super::reader::EntryPlace;
 use super::sections::Slice;
 
 /// Of one unit. LTO makes the largest, with a million.
@@ -46,12 +47,12 @@ pub fn read<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, columns: bool)
         dwarf,
         unit,
         columns,
+        start: unit.header.debug_info_offset().map_or(0, |o| o.0),
         out: Scopes::default(),
         open: Vec::new(),
     };
-    if let Ok(entries) = unit.entries_raw(None) {
-        // What was read up to a mistake is as good as ever.
-        _ = pass.run(entries);
+    if let Some(mut entries) = Entries::new(unit) {
+        pass.run(&mut entries);
     }
     pass.out
 }
@@ -60,116 +61,114 @@ struct Pass<'p, 'd> {
     dwarf: &'p Dwarf<Slice<'d>>,
     unit: &'p Unit<Slice<'d>>,
     columns: bool,
+    /// Where in the section the unit starts.
+    start: usize,
     out: Scopes,
     /// The functions that the pass is in: depth, and scope if it has code.
     open: Vec<(isize, Option<u32>)>,
 }
 
 impl<'d> Pass<'_, 'd> {
-    fn run(&mut self, mut entries: EntriesRaw<'_, Slice<'d>>) -> gimli::Result<()> {
-        let start = self.unit.header.debug_info_offset().map_or(0, |o| o.0);
-        while !entries.is_empty() && self.out.scopes.len() < SCOPES_MAX {
-            let (depth, offset) = (entries.next_depth(), entries.next_offset());
-            let Some(abbreviation) = entries.read_abbreviation()? else {
-                continue;
-            };
-            // Before the tag: what follows a block is not in what was before it.
-            while self.open.pop_if(|(outer, _)| *outer >= depth).is_some() {}
-            let tag = abbreviation.tag();
-            if tag != gimli::DW_TAG_subprogram && tag != gimli::DW_TAG_inlined_subroutine {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
-            let mut code = Code::default();
-            let mut call = Call {
-                caller: self.open.last().and_then(|(_, scope)| *scope),
-                file: 0,
-                line: 0,
-                column: 0,
-            };
-            let mut origin = None;
-            for &spec in abbreviation.attributes() {
-                let attribute = entries.read_attribute(spec)?;
-                let number = || attribute.udata_value().unwrap_or(0);
-                match attribute.name() {
-                    gimli::DW_AT_low_pc => code.low = Some(attribute.value()),
-                    gimli::DW_AT_high_pc => code.high = Some(attribute.value()),
-                    gimli::DW_AT_ranges => code.ranges = Some(attribute.value()),
-                    gimli::DW_AT_abstract_origin => {
-                        origin = reader::reference(self.unit, attribute.value(), false);
-                    }
-                    gimli::DW_AT_call_file => {
-                        call.file = match attribute.value() {
-                            AttributeValue::FileIndex(file) => file,
-                            _ => number(),
-                        };
-                    }
-                    gimli::DW_AT_call_line => call.line = number().try_into().unwrap_or(0),
-                    gimli::DW_AT_call_column if self.columns => {
-                        call.column = number().try_into().unwrap_or(0);
-                    }
-                    _ => {}
+    fn run(&mut self, entries: &mut Entries<'_, 'd>) {
+        while self.out.scopes.len() < SCOPES_MAX
+            && let Some(event) = entries.next()
+        {
+            match event {
+                Event::Function => self.function(entries.function(), entries.depth()),
+                Event::Closed => {
+                    let depth = entries.depth();
+                    while self.open.pop_if(|(outer, _)| *outer >= depth).is_some() {}
                 }
             }
-            let owner = self.out.scopes.len() as u32;
-            let has_code = self.add_code(&code, owner);
-            if has_code {
-                let is_function = tag == gimli::DW_TAG_subprogram;
-                let own = EntryPlace {
-                    supplementary: false,
-                    offset: start + offset.0,
-                };
-                self.out.scopes.push(Scope {
-                    name: if is_function { Some(own) } else { origin },
-                    call: (!is_function).then_some(call),
-                });
-            }
-            if abbreviation.has_children() {
-                self.open.push((depth, has_code.then_some(owner)));
-            }
         }
-        Ok(())
+    }
+
+    fn function(&mut self, function: &Function, depth: isize) {
+        let owner = self.out.scopes.len() as u32;
+        let has_code = self.add_code(function, owner);
+        if has_code {
+            let is_inlined = function.is_inlined;
+            let own = || Value::InUnit(function.offset).entry(self.start);
+            let origin = || function.origin?.entry(self.start);
+            self.out.scopes.push(Scope {
+                name: if is_inlined { origin() } else { own() },
+                call: is_inlined.then(|| self.call(function)),
+            });
+        }
+        if function.has_children() {
+            self.open.push((depth, has_code.then_some(owner)));
+        }
+    }
+
+    fn call(&self, function: &Function) -> Call {
+        let number = |value: Option<Value>| value.and_then(Value::number).unwrap_or(0);
+        let short = |value| number(value).try_into().unwrap_or(0);
+        Call {
+            caller: self.open.last().and_then(|(_, scope)| *scope),
+            file: number(function.call_file),
+            line: short(function.call_line),
+            column: match self.columns {
+                true => short(function.call_column),
+                false => 0,
+            },
+        }
     }
 
     /// Adds the intervals of a scope; `false` if there are none.
-    fn add_code(&mut self, code: &Code<'d>, owner: u32) -> bool {
+    fn add_code(&mut self, function: &Function, owner: u32) -> bool {
         let before = self.out.intervals.len();
-        let mut add = |start: u64, end: u64| {
+        let add = |intervals: &mut Vec<Interval>, start: u64, end: u64| {
             if is_code(start, end) {
-                self.out.intervals.push(Interval { start, end, owner });
+                intervals.push(Interval { start, end, owner });
             }
         };
-        if let Some(ranges) = code.ranges {
-            let ranges = self.dwarf.attr_ranges(self.unit, ranges);
+        if let Some(ranges) = function.ranges {
+            let ranges = self.dwarf.attr_ranges(self.unit, list(ranges));
             if let Ok(Some(mut ranges)) = ranges {
                 let mut left = RANGES_MAX;
                 while let Ok(Some(range)) = ranges.next()
                     && left > 0
                 {
                     left -= 1;
-                    add(range.begin, range.end);
+                    add(&mut self.out.intervals, range.begin, range.end);
                 }
             }
-        } else if let Some((low, high)) = code.low.zip(code.high) {
-            let address = |value| self.dwarf.attr_address(self.unit, value).ok().flatten();
-            if let Some(start) = address(low) {
-                let end = match high.udata_value() {
-                    Some(len) => start.checked_add(len),
-                    None => address(high),
-                };
-                add(start, end.unwrap_or(start));
-            }
+        } else if let Some((low, high)) = function.low.zip(function.high)
+            && let Some(start) = self.address(low)
+        {
+            let end = match high.number() {
+                Some(len) => start.checked_add(len),
+                None => self.address(high),
+            };
+            add(&mut self.out.intervals, start, end.unwrap_or(start));
         }
         self.out.intervals.len() > before
     }
+
+    fn address(&self, value: Value) -> Option<u64> {
+        match value {
+            Value::Address(address) => Some(address),
+            Value::AddressIndex(index) => {
+                let index = DebugAddrIndex(index.try_into().ok()?);
+                self.dwarf.address(self.unit, index).ok()
+            }
+            _ => None,
+        }
+    }
 }
 
-/// The attributes that say where code is.
-#[derive(Default)]
-struct Code<'d> {
-    low: Option<AttributeValue<Slice<'d>>>,
-    high: Option<AttributeValue<Slice<'d>>>,
-    ranges: Option<AttributeValue<Slice<'d>>>,
+/// A list of ranges, as gimli calls it.
+fn list(value: Value) -> AttributeValue<Slice<'static>> {
+    let list = match value {
+        Value::Number(offset) => offset
+            .try_into()
+            .map(|offset| AttributeValue::RangeListsRef(RawRangeListsOffset(offset))),
+        Value::RangesIndex(index) => index
+            .try_into()
+            .map(|index| AttributeValue::DebugRngListsIndex(DebugRngListsIndex(index))),
+        _ => Ok(AttributeValue::Flag(false)),
+    };
+    list.unwrap_or(AttributeValue::Flag(false))
 }
 
 /// Whether there is code: linkers leave 0, 1 or the highest address where they

@@ -42,10 +42,28 @@ pub struct UnitRanges {
     pub(super) files: Vec<(u32, u32)>,
     pub(super) texts: Vec<Text>,
     text: Vec<u8>,
-    place_ids: HashMap<Place, u32, FastState>,
+    place_ids: PlaceIds,
 }
 
+/// The numbers of places, while a unit is read: a map that grew for one unit
+/// is large enough for the next.
+#[derive(Debug, Default)]
+pub struct PlaceIds(HashMap<Place, u32, FastState>);
+
 impl UnitRanges {
+    /// Those of a new unit.
+    pub fn new(mut ids: PlaceIds) -> UnitRanges {
+        // To clear a map costs what its size is, not what is in it.
+        if ids.0.capacity() / 8 > ids.0.len() {
+            ids.0.shrink_to(ids.0.len() * 2);
+        }
+        ids.0.clear();
+        UnitRanges {
+            place_ids: ids,
+            ..UnitRanges::default()
+        }
+    }
+
     pub fn add_text(&mut self, text: &[u8]) -> u32 {
         let text = &text[..text.len().min(TEXT_BYTES_MAX)];
         let start = self.text.len() as u32;
@@ -67,7 +85,7 @@ impl UnitRanges {
     /// The number of a place, each being kept once.
     pub fn add_place(&mut self, place: Place) -> u32 {
         let next = self.places.len() as u32;
-        let id = *self.place_ids.entry(place).or_insert(next);
+        let id = *self.place_ids.0.entry(place).or_insert(next);
         if id == next {
             self.places.push(place);
         }
@@ -84,11 +102,11 @@ impl UnitRanges {
     }
 
     /// Ends the unit: what only served building is given back.
-    pub fn finish(mut self) -> UnitRanges {
-        self.place_ids = HashMap::default();
+    pub fn finish(mut self) -> (UnitRanges, PlaceIds) {
+        let ids = std::mem::take(&mut self.place_ids);
         self.ranges.shrink_to_fit();
         self.places.shrink_to_fit();
-        self
+        (self, ids)
     }
 
     pub fn is_empty(&self) -> bool {

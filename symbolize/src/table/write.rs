@@ -54,15 +54,16 @@ pub fn write(units: &[UnitRanges], extras: &Extras<'_>) -> Result<Vec<u8>, OpenE
     drop(stretches);
     let span = ranges.last().map_or(0, |last| last.0);
     let shift = page_shift(span, ranges.len() as u64);
-    out.part(Part::Pages, pages(&ranges, shift).into_iter());
-    out.part(Part::Starts, ranges.iter().map(|range| range.0));
-    out.part(Part::PlaceOf, ranges.iter().map(|range| range.1));
+    out.part(Part::Pages, &pages(&ranges, shift));
+    out.words(Part::Starts, ranges.iter().map(|range| range.0));
+    out.words(Part::PlaceOf, ranges.iter().map(|range| range.1));
     drop(ranges);
 
     let mut texts = Texts::default();
     let mut files = Files::default();
-    let mut places = Vec::new();
-    let mut columns = Vec::new();
+    let count = units.iter().map(|unit| unit.places.len()).sum::<usize>();
+    let mut places = Vec::with_capacity(count * 4);
+    let mut columns = Vec::with_capacity(if extras.columns { count } else { 0 });
     let mut before = 0;
     for unit in units {
         let file_ids = files.add_all(unit, &mut texts);
@@ -83,14 +84,15 @@ pub fn write(units: &[UnitRanges], extras: &Extras<'_>) -> Result<Vec<u8>, OpenE
         }
         before += unit.places.len() as u32;
     }
-    out.part(Part::Places, places.into_iter());
-    out.part(Part::Columns, columns.into_iter());
-    out.part(Part::Files, files.pairs.iter().flat_map(|(d, n)| [*d, *n]));
+    out.part(Part::Places, &places);
+    drop(places);
+    out.part(Part::Columns, &columns);
+    out.words(Part::Files, files.pairs.iter().flat_map(|(d, n)| [*d, *n]));
     let symbols: Vec<u32> = symbols(extras, base, &mut texts);
     let (key, source) = (texts.add(extras.key), texts.add(extras.source));
     out.texts(&texts.bytes, extras.in_memory);
-    out.part(Part::Symbols, symbols.into_iter());
-    out.part(Part::Segments, segments(extras).into_iter());
+    out.part(Part::Symbols, &symbols);
+    out.part(Part::Segments, &segments(extras));
     Ok(out.finish(shift, base, key, source))
 }
 
@@ -246,9 +248,24 @@ impl Output {
         }
     }
 
-    fn part(&mut self, part: Part, words: impl Iterator<Item = u32>) {
+    fn part(&mut self, part: Part, words: &[u32]) {
+        self.words(part, words.iter().copied());
+    }
+
+    fn words(&mut self, part: Part, words: impl Iterator<Item = u32>) {
         let start = self.begin();
-        words.for_each(|word| self.bytes.extend(word.to_le_bytes()));
+        // Some at once, so that the bytes are not asked for room at each word.
+        let mut some = [0; 1024];
+        let mut words = words.peekable();
+        while words.peek().is_some() {
+            let (places, _) = some.as_chunks_mut::<4>();
+            let mut count = 0;
+            for (place, word) in places.iter_mut().zip(&mut words) {
+                *place = word.to_le_bytes();
+                count += 1;
+            }
+            self.bytes.extend_from_slice(&some[..count * 4]);
+        }
         self.end(part, start);
     }
 
