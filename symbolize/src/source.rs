@@ -121,7 +121,7 @@ impl Source {
 }
 
 /// Into memory that is not zeroed before, which would cost as much again.
-fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size);
     while bytes.len() < size {
         let at = offset + bytes.len() as u64;

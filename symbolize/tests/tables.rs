@@ -28,7 +28,7 @@ impl Run {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let place = self.directory.path().join("proftop/symbols/v1");
+        let place = self.directory.path().join("proftop/symbols/v2");
         let entries = fs::read_dir(place).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }

@@ -7,7 +7,7 @@
 //! 200  length of everything before the sums        8
 //! 208  sum of this header, and of the sums         4 + 4
 //! 256  the parts, each at a multiple of 64
-//! …    sums: CRC-32 of each block of 64 KiB
+//! …    sums: CRC-32 of each block of 16 KiB
 //! ```
 //!
 //! Every record's size divides a block's, and texts are placed so that none
@@ -19,7 +19,7 @@ use crate::bytes::{u32_at, u64_at};
 
 pub const MAGIC: [u8; 8] = *b"PROFSYM1";
 /// Another one needs another directory of the cache.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const HEADER_BYTES: usize = 256;
 pub const PARTS: usize = 10;
 pub const PARTS_AT: usize = 40;
@@ -38,7 +38,7 @@ pub const SYMBOL_WORDS: u64 = 4;
 pub const SEGMENT_WORDS: u64 = 8;
 
 /// Longer texts are cut. Names of more than 8 KiB are not demangled anyway.
-pub const TEXT_BYTES_MAX: usize = 16 << 10;
+pub const TEXT_BYTES_MAX: usize = BLOCK_BYTES - 4;
 
 /// The parts of a table, in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
