@@ -4,7 +4,8 @@
 //! without a name is a function of its own, or one of those that start at the
 //! same place, if that is known. A function is called by its
 //! *owner*, the first frame that had the name. Ownership only ever changes from
-//! "itself" to "the first of that name", once, so whoever holds a frame finds
+//! "itself" to "the first of that name", once, and once more for frames that
+//! were known by their place when that gets a name; whoever holds a frame finds
 //! its function by one look at the table of owners.
 
 use crate::cow;
@@ -188,13 +189,35 @@ impl Names {
         self.join(frame, module, place);
     }
 
-    /// Whether the frame has a reason for having no name, and no function but
-    /// itself: it can still be given a name.
-    pub(crate) fn is_alone(&self, frame: FrameId) -> bool {
-        let at = frame.0 as usize;
-        self.reason(self.tags[at]).is_some()
-            && self.owners[at] == frame
-            && !self.names.contains_key(&frame)
+    /// Whether the frame has a reason for having no name: it can still be given
+    /// one.
+    pub(crate) fn has_reason(&self, frame: FrameId) -> bool {
+        self.reason(self.tag(frame)).is_some()
+    }
+
+    /// Names a frame that had a reason for having no name, and with it all
+    /// others in the function that was known by its place.
+    pub(crate) fn set_named_late(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
+        if name.is_empty() {
+            return;
+        }
+        let owner = self.owners[frame.0 as usize];
+        let Some(place) = Arc::make_mut(&mut self.table.names).remove(&owner) else {
+            return self.set_named(frame, module, name);
+        };
+        self.letters -= place.len();
+        self.by_name.remove(&(module, place));
+        let members = self.owners.iter().enumerate();
+        let members = members.filter(|(_, of)| **of == owner);
+        let members: Vec<FrameId> = members.map(|(frame, _)| FrameId(frame as u32)).collect();
+        self.set_named(owner, module, name);
+        let function = self.owners[owner.0 as usize];
+        for member in members {
+            if self.has_reason(member) {
+                self.set_tag(member, Tag::NAMED);
+            }
+            cow::write(&mut self.table.owners)[member.0 as usize] = function;
+        }
     }
 
     /// Makes the frame one of the function that is called so.
@@ -321,6 +344,28 @@ mod tests {
         let mut names = three_frames();
         names.set_named(FrameId(1), ModuleId(1), "".into());
         assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_EMPTY));
+    }
+
+    #[test]
+    fn a_late_name_is_that_of_all_frames_in_its_place() {
+        let mut names = Names::new();
+        (0..=4).for_each(|frame| names.add(FrameId(frame)));
+        for frame in [1, 2] {
+            names.set_unnamed_in(FrameId(frame), ModuleId(1), "stripped", "a+0x10".into());
+        }
+        names.set_unnamed_in(FrameId(3), ModuleId(1), "stripped", "a+0x90".into());
+        names.set_named_late(FrameId(2), ModuleId(1), "work".into());
+        for frame in [1, 2] {
+            assert_eq!(names.state(FrameId(frame)), NameState::Named("work".into()));
+        }
+        assert_eq!(names.owners()[1..4], [FrameId(1), FrameId(1), FrameId(3)]);
+        // Its other half, which has the name already.
+        names.set_named(FrameId(4), ModuleId(1), "rest".into());
+        names.set_named_late(FrameId(3), ModuleId(1), "rest".into());
+        assert_eq!(names.owners()[3], FrameId(4));
+        assert_eq!(names.state(FrameId(3)), NameState::Named("rest".into()));
+        assert_eq!(names.functions(), 2);
+        assert_eq!(names.letters, "work".len() + "rest".len());
     }
 
     #[test]

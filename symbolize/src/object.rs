@@ -39,6 +39,14 @@ impl Object {
         Object::from_source(Source::file(file)?)
     }
 
+    /// The same file, read once more.
+    pub fn again(&self) -> Result<Object, OpenError> {
+        match &self.source {
+            Source::File { file, .. } => Object::read(file),
+            Source::Memory(bytes) => Object::from_source(Source::Memory(bytes.clone())),
+        }
+    }
+
     pub fn from_source(source: Source) -> Result<Object, OpenError> {
         let header = headers::FileHeader::read(&source)?;
         let program_headers = header.program_headers(&source)?;

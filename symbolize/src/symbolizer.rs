@@ -116,6 +116,37 @@ impl Symbolizer {
         lines.clone()
     }
 
+    /// Whether a debug file of this file's would be news.
+    pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
+        let Ok(symbols) = self.open(source) else {
+            return false;
+        };
+        let files = DebugFiles::of(&source, self.remote);
+        let main = symbols.object();
+        !main.has_debug_info() && files.separate(main).is_none()
+    }
+
+    /// Reads a file again of which the build-id is known: its debug file has
+    /// come. The file itself may be out of reach by now.
+    pub fn reread(&self, source: &FileSource<'_>) -> Result<(), Reason> {
+        let symbols = self.open(*source)?;
+        let Some(id) = source.build_id.map(BuildId::new) else {
+            return Ok(());
+        };
+        let files = DebugFiles::of(source, self.remote);
+        let read = symbols
+            .object()
+            .again()
+            .and_then(|object| ElfSymbols::with_debug_files(object, &files));
+        let read = read.map_err(|error| error.reason())?;
+        let key = Key::BuildId(id);
+        self.files.forget(&key);
+        // Somebody else may have been faster: then it was read just now.
+        _ = self.files.slot(key).set(Ok(Arc::new(read)));
+        self.lines.forget(symbols.id());
+        Ok(())
+    }
+
     /// A damaged table answers nothing: the file's lines are found anew.
     fn forget_damaged(&self, id: &FileId) {
         let Some(Ok(Some(lines))) = self.lines.get(id) else {

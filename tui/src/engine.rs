@@ -8,6 +8,7 @@
 
 mod clock;
 mod cost;
+mod debuginfod;
 mod host;
 mod model;
 mod naming;

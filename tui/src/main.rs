@@ -10,6 +10,7 @@ mod cli;
 mod code;
 mod commands;
 mod config;
+mod debuginfod;
 mod engine;
 mod failure;
 mod kept;

@@ -143,6 +143,8 @@ pub struct Loading {
     /// 0 to 100, where it is known.
     pub percent: Option<u8>,
     pub what: &'static str,
+    /// Over a network.
+    pub is_remote: bool,
 }
 
 #[derive(Debug, Clone, Default)]

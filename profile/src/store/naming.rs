@@ -9,7 +9,7 @@ use super::Store;
 use crate::growth;
 use crate::intern::{RESERVED, StackId};
 use crate::sources::CHAIN_MAX;
-use crate::{Frame, FrameId, FunctionId, NameState, SourceFrame};
+use crate::{Frame, FrameId, FunctionId, ModuleId, NameState, SourceFrame};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Store {
         let tag = self.names.tag(frame);
         let is_name = matches!(state, NameState::Named(_));
         // What is no place in a program is called what it is for ever.
-        let is_late_name = is_name && frame.0 >= RESERVED && self.names.is_alone(frame);
+        let is_late_name = is_name && frame.0 >= RESERVED && self.names.has_reason(frame);
         if !tag.is_pending() && !is_late_name {
             return;
         }
@@ -87,6 +87,9 @@ impl Store {
                     self.names.set_unasked(frame);
                     self.naming.again.push(frame);
                 }
+            }
+            NameState::Named(name) if is_late_name => {
+                self.names.set_named_late(frame, at.module, name);
             }
             NameState::Named(name) => self.names.set_named(frame, at.module, name),
             NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
@@ -146,6 +149,16 @@ impl Store {
     /// What is known of a frame's name.
     pub fn name(&self, frame: FrameId) -> NameState {
         self.names.state(frame)
+    }
+
+    /// Every frame of a module that a sample has.
+    pub fn frames_in(&self, module: ModuleId) -> Vec<FrameId> {
+        let frames = (RESERVED..self.frames.len() as u32).map(FrameId);
+        let is_in = |id: &FrameId| {
+            let is_live = !self.names.tag(*id).is_released();
+            is_live && self.frame(*id).is_some_and(|frame| frame.module == module)
+        };
+        frames.filter(is_in).collect()
     }
 
     /// Every frame that a sample has and that has no name, whatever the reason.

@@ -2,6 +2,7 @@
 
 use super::clock::{Due, SnapshotClock, State};
 use super::cost::Meter;
+use super::debuginfod::Fetching;
 use super::naming::{Line, NamedModule, Naming};
 use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
@@ -53,6 +54,8 @@ pub struct Model {
     store: Store,
     naming: Naming,
     sources: Sources,
+    /// If debug files may be fetched.
+    fetching: Option<Fetching>,
     modules: HashMap<ModuleId, Described>,
     open_files: VecDeque<Arc<NamedModule>>,
     meter: Meter,
@@ -85,7 +88,8 @@ impl Model {
             settings,
             publish,
             naming: Naming::start(symbolizer.clone()),
-            sources: Sources::start(symbolizer),
+            sources: Sources::start(symbolizer.clone()),
+            fetching: Fetching::start(symbolizer),
             modules: HashMap::new(),
             open_files: VecDeque::new(),
             meter: Meter::new(),
@@ -277,6 +281,9 @@ impl Model {
                 kind: described.kind,
             });
         }
+        if let Some((fetching, leaf)) = self.fetching.as_mut().zip(frames.first()) {
+            fetching.note(leaf.module);
+        }
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         self.stops.note(ending(sample.ending), stopped_in);
@@ -313,6 +320,7 @@ impl Model {
                 self.store.set_source(source.frame, &source.chain());
             }
         }
+        self.fetch_debug_files();
         if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
             return;
         }
@@ -320,6 +328,26 @@ impl Model {
         let asked = wanted.into_iter().filter_map(|id| self.question(id));
         let asked: Vec<_> = asked.collect();
         self.naming.ask(asked.into_iter());
+    }
+
+    /// Asks for what is hot, and takes in what has come: its frames want names
+    /// and lines once more.
+    fn fetch_debug_files(&mut self) {
+        let Some(fetching) = &mut self.fetching else {
+            return;
+        };
+        let came = fetching.answers();
+        let modules = &self.modules;
+        fetching.ask(|id| {
+            let module = modules.get(&id).filter(|module| module.named.is_file())?;
+            Some((&module.named, &module.build_id, module.name.as_str()))
+        });
+        for module in came {
+            let frames = self.store.frames_in(module);
+            let questions = frames.into_iter().filter_map(|id| self.question(id));
+            let questions: Vec<_> = questions.collect();
+            self.naming.ask_again(questions);
+        }
     }
 
     /// What the workers need to know of a frame.
@@ -402,7 +430,7 @@ impl Model {
             scope: self.settings.scope.clone(),
             window: self.clock.window(),
             target: self.target.clone(),
-            loading: Vec::new(),
+            loading: self.fetching.iter().filter_map(Fetching::loading).collect(),
             losses: Some(Arc::clone(&self.losses)),
             recording: None,
             command_output: self.output.iter().cloned().collect(),
@@ -453,6 +481,7 @@ impl Model {
         if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
             notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
         }
+        notes.extend(self.fetching.iter().flat_map(Fetching::notes));
         if stats.refused_memory > 0 {
             notes.push(format!(
                 "{} samples did not fit into --mem and are not shown",

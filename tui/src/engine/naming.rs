@@ -269,6 +269,26 @@ impl Naming {
         }
     }
 
+    /// Asks for frames of one module once more: there are new names.
+    pub fn ask_again(&mut self, frames: Vec<(FrameId, u64, Arc<NamedModule>)>) {
+        let Some((_, _, module)) = frames.first() else {
+            return;
+        };
+        let module = module.clone();
+        let frames = frames
+            .into_iter()
+            .map(|(frame, address, _)| (frame, address));
+        let frames = frames.collect();
+        if let Some(requests) = &self.requests {
+            let again = true;
+            let _ = requests.send(Request {
+                module,
+                frames,
+                again,
+            });
+        }
+    }
+
     /// The answers that have come.
     pub fn answers(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
@@ -392,7 +412,7 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
         let source = go.map_or_else(Vec::new, |go| go_lines(symbols, go, FileOffset(offset)));
         Answer {
             frame,
-            late_for: None,
+            late_for: request.again.then_some((request.module.id, offset)),
             name: match source.last() {
                 Some(own) => NameState::Named(own.function.as_str().into()),
                 None => name_by_symbols(symbols, FileOffset(offset)),

@@ -144,11 +144,13 @@ pub fn first_samples() -> Snapshot {
             module: "postgres".into(),
             percent: Some(51),
             what: "DWARF 212 MB",
+            is_remote: false,
         },
         Loading {
             module: "libjitx.so".into(),
             percent: None,
             what: "reading symbols",
+            is_remote: false,
         },
     ];
     snapshot

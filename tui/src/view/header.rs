@@ -303,6 +303,9 @@ fn trust(app: &App) -> Vec<Segment> {
     let named = both(|of| (of.named, of.frames));
     let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
+    // That something is asked of others is said at any width.
+    let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
+    let net = if is_remote { " net" } else { "" };
     let mut segments = vec![
         Segment::new(
             9,
@@ -343,11 +346,14 @@ fn trust(app: &App) -> Vec<Segment> {
         Segment::new(
             4,
             [
-                format!("symbols {named}{loading}"),
-                format!("symbols {named}"),
+                format!("symbols {named}{loading}{net}"),
+                format!("symbols {named}{net}"),
                 match before {
-                    None => format!("sym {named}"),
-                    Some(_) => format!("sym {}", named.rsplit('/').next().unwrap_or_default()),
+                    None => format!("sym {named}{net}"),
+                    Some(_) => {
+                        let now = named.rsplit('/').next().unwrap_or_default();
+                        format!("sym {now}{net}")
+                    }
                 },
             ],
         ),

@@ -1,21 +1,25 @@
 //! Debug files from debuginfod servers, for those who name servers in
-//! `DEBUGINFOD_URLS`: elfutils' own client fetches them, into its own cache, by
-//! its own rules about sizes and times.
+//! `DEBUGINFOD_URLS`.
 
-use std::io;
+use crate::debuginfod::{self, Limits};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use symbolize::FileSource;
 use symbolize::RemoteFiles;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 
-const CLIENT: &str = "debuginfod-find";
+/// Somebody waits for it.
+const LIMITS: Limits = Limits {
+    bytes: 4 << 30,
+    time: Duration::from_secs(600),
+};
 
 /// Fetches what a file's debug information is in, unless it is here. What comes
 /// of it is said on standard error: answers do not depend on it.
 pub fn debug_file(object: &Object, path: &Path) {
-    if std::env::var_os("DEBUGINFOD_URLS").is_none_or(|urls| urls.is_empty()) {
+    if !debuginfod::is_wanted() {
         return;
     }
     let Some(id) = object.build_id() else {
@@ -25,21 +29,9 @@ pub fn debug_file(object: &Object, path: &Path) {
     if object.has_debug_info() || files.separate(object).is_some() {
         return;
     }
-    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    eprintln!("proftop: asking debuginfod for the debug file of `{name}` ({id})");
-    let mut client = Command::new(CLIENT);
-    client.args(["debuginfo", &id]).stdin(Stdio::null());
-    // It prints where the file is; we know.
-    let ended = client.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    match ended {
-        Ok(status) if status.success() => {}
-        Ok(_) => eprintln!("proftop: debuginfod has no debug file of `{name}`"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            eprintln!(
-                "proftop: DEBUGINFOD_URLS is set, but `{CLIENT}` is not installed (package debuginfod)"
-            );
-        }
-        Err(error) => eprintln!("proftop: cannot run `{CLIENT}`: {error}"),
+    eprintln!("proftop: asking debuginfod for the debug file of `{name}`");
+    if let Err(why) = debuginfod::fetch(&id, LIMITS, &AtomicBool::new(false)) {
+        eprintln!("proftop: no debug file of `{name}` from debuginfod: {why}");
     }
 }

@@ -1,0 +1,228 @@
+//! Debug files from debuginfod servers, for those who name servers in
+//! `DEBUGINFOD_URLS`, and for nobody else.
+//!
+//! elfutils' own client speaks to them: proxies, certificates and passwords are
+//! its business, a server's bytes are read by a process that is not ours, and a
+//! profiler has no use for an HTTP client of its own. What it may take is bounded
+//! here all the same, and what it brings counts only if it is the debug file of
+//! that build: then it goes into the client's cache, where all tools find it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use symbolize::debuginfod;
+use symbolize::object::Object;
+
+const CLIENT: &str = "debuginfod-find";
+
+/// How often the client is looked at.
+const NAP: Duration = Duration::from_millis(50);
+
+/// What one file may cost. `DEBUGINFOD_MAXSIZE` and `DEBUGINFOD_MAXTIME` count
+/// instead if they are set.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub bytes: u64,
+    pub time: Duration,
+}
+
+/// Why there is no debug file.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("`{CLIENT}` is not installed (package debuginfod)")]
+    NoClient,
+    #[error("no server has it")]
+    NotThere,
+    #[error("it is larger than {} MiB (DEBUGINFOD_MAXSIZE)", .0 >> 20)]
+    TooLarge(u64),
+    #[error("it took longer than {} s (DEBUGINFOD_MAXTIME)", .0.as_secs())]
+    TooSlow(Duration),
+    #[error("what came is not the debug file of that build")]
+    Wrong,
+    #[error("nobody waits for it any more")]
+    Stopped,
+    #[error("{what}: {source}")]
+    Failed {
+        what: &'static str,
+        source: io::Error,
+    },
+}
+
+/// Whether servers are named at all.
+pub fn is_wanted() -> bool {
+    std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty())
+}
+
+/// Fetches the debug file of a build into the client's cache. Returns within
+/// the limits, or soon after `stop` is set.
+pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), FetchError> {
+    let cache = debuginfod::default_cache().ok_or(FetchError::Failed {
+        what: "there is no place for it",
+        source: io::ErrorKind::NotFound.into(),
+    })?;
+    fetch_with(CLIENT, &cache, build_id, limits.by_environment(), stop)
+}
+
+impl Limits {
+    fn by_environment(self) -> Limits {
+        let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+        let set = |name| number(name).filter(|&number| number > 0);
+        Limits {
+            bytes: set("DEBUGINFOD_MAXSIZE").unwrap_or(self.bytes),
+            time: set("DEBUGINFOD_MAXTIME").map_or(self.time, Duration::from_secs),
+        }
+    }
+}
+
+fn fetch_with(
+    client: &str,
+    cache: &Path,
+    build_id: &[u8],
+    limits: Limits,
+    stop: &AtomicBool,
+) -> Result<(), FetchError> {
+    let failed = |what| move |source| FetchError::Failed { what, source };
+    let desk = Desk::new(cache).map_err(failed("cannot write to the cache of debuginfod"))?;
+    let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut command = Command::new(client);
+    command.args(["debuginfo", &id]);
+    // What it needs from our environment it may have, but no word on a screen.
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env("DEBUGINFOD_CACHE_PATH", &desk.path)
+        .env("DEBUGINFOD_MAXSIZE", limits.bytes.to_string())
+        .env("DEBUGINFOD_MAXTIME", limits.time.as_secs().to_string())
+        .env_remove("DEBUGINFOD_PROGRESS")
+        .env_remove("DEBUGINFOD_VERBOSE");
+    let child = command.spawn().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => FetchError::NoClient,
+        _ => FetchError::Failed {
+            what: "cannot run debuginfod-find",
+            source,
+        },
+    })?;
+    let status = Client { child }.wait(limits, stop)?;
+    if status.signal() == Some(Signal::XFSZ.as_raw()) {
+        return Err(FetchError::TooLarge(limits.bytes));
+    }
+    let came = debuginfod::debug_file(&desk.path, build_id);
+    if !status.success() {
+        return Err(FetchError::NotThere);
+    }
+    check(&came, build_id, limits.bytes)?;
+    put(&came, &debuginfod::debug_file(cache, build_id))
+        .map_err(failed("cannot write to the cache of debuginfod"))
+}
+
+/// A directory in which the client works, so that nothing half done or wrong is
+/// left where others look.
+struct Desk {
+    path: PathBuf,
+}
+
+impl Desk {
+    fn new(cache: &Path) -> io::Result<Desk> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = cache.join(format!(".proftop-{}-{number}", std::process::id()));
+        let mut make = fs::DirBuilder::new();
+        make.mode(0o700);
+        make.recursive(true).create(cache)?;
+        make.recursive(false).create(&path)?;
+        Ok(Desk { path })
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The running client. It does not outlive its use.
+struct Client {
+    child: Child,
+}
+
+impl Client {
+    fn wait(mut self, limits: Limits, stop: &AtomicBool) -> Result<ExitStatus, FetchError> {
+        self.bound(limits.bytes);
+        let began = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) => {}
+                Err(source) => {
+                    let what = "cannot wait for debuginfod-find";
+                    return Err(FetchError::Failed { what, source });
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(FetchError::Stopped);
+            }
+            if began.elapsed() > limits.time {
+                return Err(FetchError::TooSlow(limits.time));
+            }
+            thread::sleep(NAP);
+        }
+    }
+
+    /// The client asks a server how much there is; a server need not say so, nor
+    /// tell the truth, and packed bytes may become many.
+    fn bound(&self, bytes: u64) {
+        let limit = Rlimit {
+            current: Some(bytes),
+            maximum: Some(bytes),
+        };
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // One that has ended already needs none.
+        _ = rustix::process::prlimit(pid, Resource::Fsize, limit);
+        // Behind everything that is being watched.
+        _ = rustix::process::setpriority_process(pid, 19);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn check(came: &Path, build_id: &[u8], bytes_max: u64) -> Result<(), FetchError> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(came);
+    let file = file.map_err(|_| FetchError::Wrong)?;
+    let len = file.metadata().map_or(u64::MAX, |metadata| metadata.len());
+    if len > bytes_max {
+        return Err(FetchError::TooLarge(bytes_max));
+    }
+    let object = Object::read(&file).map_err(|_| FetchError::Wrong)?;
+    match object.build_id().as_deref() == Some(build_id) {
+        true => Ok(()),
+        false => Err(FetchError::Wrong),
+    }
+}
+
+/// Whole, or not at all.
+fn put(came: &Path, place: &Path) -> io::Result<()> {
+    if let Some(directory) = place.parent() {
+        let mut make = fs::DirBuilder::new();
+        make.mode(0o700).recursive(true).create(directory)?;
+    }
+    fs::rename(came, place)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Debug files fetched while we look, for files that are hot: on a thread of
+//! its own, one at a time, and only if `DEBUGINFOD_URLS` names servers. A build
+//! that is asked for tells a server what runs here, so that nothing is asked
+//! that does not matter.
+
+use super::naming::NamedModule;
+use crate::debuginfod::{self, FetchError, Limits};
+use crate::snapshot::Loading;
+use profile::ModuleId;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use symbolize::Symbolizer;
+
+/// A file is hot when so many samples ended in it, and one of so many did.
+const SAMPLES_MIN: u64 = 50;
+const ONE_OF: u64 = 100;
+
+/// Builds that are asked for in one run.
+const FILES_MAX: usize = 64;
+
+/// Of what is larger the debug information would not be read anyway.
+const LIMITS: Limits = Limits {
+    bytes: 512 << 20,
+    time: Duration::from_secs(120),
+};
+
+/// What came of what was asked for.
+#[derive(Debug, Default)]
+struct State {
+    /// Being fetched now.
+    current: Option<Arc<str>>,
+    came: u32,
+    /// Why others did not, and how many.
+    failures: Vec<(String, u32)>,
+    /// No further try makes sense.
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    module: Arc<NamedModule>,
+    build_id: Arc<[u8]>,
+    name: Arc<str>,
+}
+
+/// The thread and what it is told. Dropping it ends the thread, and the client
+/// that it runs.
+#[derive(Debug)]
+pub struct Fetching {
+    requests: Option<Sender<Wanted>>,
+    answers: Receiver<ModuleId>,
+    state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    is_idle: Arc<AtomicBool>,
+    asked: HashSet<Arc<[u8]>>,
+    samples: u64,
+    by_module: HashMap<ModuleId, u64>,
+}
+
+impl Fetching {
+    /// `None` if nobody named servers.
+    pub fn start(symbolizer: Arc<Symbolizer>) -> Option<Fetching> {
+        if !debuginfod::is_wanted() {
+            return None;
+        }
+        let (requests, queue) = channel();
+        let (results, answers) = channel();
+        let state = Arc::<Mutex<State>>::default();
+        let (stop, is_idle) = (
+            Arc::<AtomicBool>::default(),
+            Arc::new(AtomicBool::new(true)),
+        );
+        let worker = Worker {
+            symbolizer,
+            state: state.clone(),
+            stop: stop.clone(),
+            is_idle: is_idle.clone(),
+        };
+        let thread = thread::Builder::new().name("debuginfod".into());
+        let started = thread.spawn(move || worker.run(&queue, &results));
+        Some(Fetching {
+            requests: started.is_ok().then_some(requests),
+            answers,
+            state,
+            stop,
+            is_idle,
+            asked: HashSet::new(),
+            samples: 0,
+            by_module: HashMap::new(),
+        })
+    }
+
+    /// Counts a sample that ended in a module.
+    pub fn note(&mut self, module: ModuleId) {
+        self.samples += 1;
+        *self.by_module.entry(module).or_default() += 1;
+    }
+
+    /// Asks for the debug file of the hottest module that nobody asked for.
+    /// `describe` knows files; of the same build one is enough.
+    pub fn ask<'m>(
+        &mut self,
+        describe: impl Fn(ModuleId) -> Option<(&'m Arc<NamedModule>, &'m Arc<[u8]>, &'m str)>,
+    ) {
+        let Some(requests) = &self.requests else {
+            return;
+        };
+        if !self.is_idle.load(Ordering::Relaxed) || self.asked.len() >= FILES_MAX {
+            return;
+        }
+        let least = SAMPLES_MIN.max(self.samples / ONE_OF);
+        let mut hot: Vec<_> = self.by_module.iter().map(|(id, n)| (*n, *id)).collect();
+        hot.retain(|(samples, _)| *samples >= least);
+        hot.sort_unstable_by_key(|(samples, id)| (std::cmp::Reverse(*samples), id.0));
+        for (_, id) in hot {
+            let Some((module, build_id, name)) = describe(id) else {
+                continue;
+            };
+            if build_id.is_empty() || !self.asked.insert(build_id.clone()) {
+                continue;
+            }
+            self.is_idle.store(false, Ordering::Relaxed);
+            _ = requests.send(Wanted {
+                module: module.clone(),
+                build_id: build_id.clone(),
+                name: name.into(),
+            });
+            return;
+        }
+    }
+
+    /// Modules whose debug files have come.
+    pub fn answers(&mut self) -> Vec<ModuleId> {
+        self.answers.try_iter().collect()
+    }
+
+    /// What is being fetched.
+    pub fn loading(&self) -> Option<Loading> {
+        Some(Loading {
+            module: self.state().current.clone()?,
+            percent: None,
+            what: "from debuginfod",
+            is_remote: true,
+        })
+    }
+
+    /// What came of it all, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let state = self.state();
+        let came = (state.came > 0).then(|| format!("debuginfod: {} came", files(state.came)));
+        let failures = state.failures.iter();
+        let failures = failures.map(|(why, count)| format!("debuginfod: {}: {why}", files(*count)));
+        came.into_iter().chain(failures).collect()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn files(count: u32) -> String {
+    match count {
+        1 => "1 debug file".into(),
+        count => format!("{count} debug files"),
+    }
+}
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.requests.take();
+    }
+}
+
+struct Worker {
+    symbolizer: Arc<Symbolizer>,
+    state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    is_idle: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
+        while let Ok(wanted) = queue.recv() {
+            if self.is_over() {
+                continue;
+            }
+            if self.fetch(&wanted) && results.send(wanted.module.id()).is_err() {
+                return;
+            }
+            self.is_idle.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it is there now and was not before.
+    fn fetch(&self, wanted: &Wanted) -> bool {
+        let with_source = |f: &dyn Fn(symbolize::FileSource<'_>) -> bool| {
+            wanted.module.with_source(f).unwrap_or(false)
+        };
+        if !with_source(&|source| self.symbolizer.lacks_debug_file(source)) {
+            return false;
+        }
+        self.state().current = Some(wanted.name.clone());
+        let fetched = debuginfod::fetch(&wanted.build_id, LIMITS, &self.stop);
+        let mut state = self.state();
+        state.current = None;
+        match fetched {
+            Ok(()) => {
+                state.came += 1;
+                drop(state);
+                with_source(&|source| self.symbolizer.reread(&source).is_ok())
+            }
+            Err(why) => {
+                state.is_over = matches!(why, FetchError::NoClient | FetchError::Failed { .. });
+                state.count(why.to_string());
+                false
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.state().is_over
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn count(&mut self, why: String) {
+        match self.failures.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => self.failures.push((why, 1)),
+        }
+    }
+}
