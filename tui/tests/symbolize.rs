@@ -76,15 +76,21 @@ fn output(args: &[&str]) -> String {
 
 /// What is printed when `input` is all that is read.
 fn piped(args: &[&str], input: &[u8]) -> String {
+    piped_with_errors(args, input).0
+}
+
+/// The same, and what is said beside it.
+fn piped_with_errors(args: &[&str], input: &[u8]) -> (String, String) {
     let mut child = proftop(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    text(&output.stdout)
+    (text(&output.stdout), text(&output.stderr))
 }
 
 /// The address of the call that was inlined, and all others.
@@ -270,6 +276,108 @@ fn ahead_of_time_and_without_the_file() {
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("cannot symbolize `sum`"), "{message}");
+}
+
+/// A log of another machine, of two builds of one program: each address is
+/// answered by its own build, and by no other.
+#[test]
+fn builds_are_told_apart() {
+    let (Some(old), Some(new)) = (Fixture::new(), Fixture::new()) else {
+        return;
+    };
+    // The same program two lines further down.
+    let source = new.directory.path().join("sum.c");
+    fs::write(&source, format!("#include <stdlib.h>\n\n\n{SOURCE}")).unwrap();
+    let built = Command::new("cc")
+        .args(["-O2", "-g", "-Wl,--build-id=sha1", "-o"])
+        .args([&new.program, &source])
+        .status();
+    assert!(built.unwrap().success());
+    let (Some(address), Some(ids)) = (inlined(&old), build_ids(&[&old, &new])) else {
+        return;
+    };
+    let cache = old.directory.path().join("cache");
+    let cache = cache.to_str().unwrap();
+    let build = [
+        "symbolize",
+        "--build-cache",
+        cache,
+        old.program(),
+        new.program(),
+    ];
+    output(&build);
+    fs::remove_file(&old.program).unwrap();
+    fs::remove_file(&new.program).unwrap();
+    let [before, after] = &ids[..] else {
+        unreachable!()
+    };
+    let unknown = "0123456789abcdef";
+    let log = format!(
+        "#0 0x1 in f (/app/sum+{address}) (BuildId: {before})\n\
+         #1 0x1 in f (/app/sum+{address}) (BuildId: {after})\n\
+         #2 0x1 in f (/app/sum+{address}) (BuildId: {unknown})\n\
+         #3 0x1 in f (/app/sum+{address})\n\
+         #00 pc {pc:0>16}  /app/sum (sum+4) (BuildId: {after})\n\
+         Module /app/sum with build-id {before}\n\
+         #0 0x1 n/a (sum + {address})\n",
+        pc = &address[2..]
+    );
+    let (answered, said) = piped_with_errors(&["symbolize", "--cache", cache], log.as_bytes());
+    let lines: Vec<&str> = answered.lines().collect();
+    let line_of = |line: &str| {
+        let (_, rest) = line.split_once("[twice at ")?;
+        rest.split([':', ',']).nth(1).map(str::to_owned)
+    };
+    let lines: Vec<Option<String>> = lines.into_iter().map(line_of).collect();
+    let (three, six) = (Some("3".to_owned()), Some("6".to_owned()));
+    let expected = [&three, &six, &None, &None, &six, &None, &three];
+    assert_eq!(lines.iter().collect::<Vec<_>>(), expected, "{answered}");
+    assert!(
+        said.contains(&format!("no table of build {unknown}")),
+        "{said}"
+    );
+    assert!(said.contains("several builds"), "{said}");
+    assert!(said.contains("1 address in `/app/sum` left"), "{said}");
+}
+
+/// A file that is here, but is not the one that the log is about.
+#[test]
+fn another_build_is_not_asked() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let (Some(address), Some(ids)) = (inlined(&fixture), build_ids(&[&fixture])) else {
+        return;
+    };
+    let program = fixture.program();
+    for (id, is_answered) in [(&ids[0][..12], true), ("0123456789abcdef", false)] {
+        let log = format!("#0 0x1 in f ({program}+{address}) (BuildId: {id})");
+        for args in [&["symbolize"][..], &["symbolize", program]] {
+            let (answered, said) = piped_with_errors(args, log.as_bytes());
+            assert_eq!(answered.contains("[twice at"), is_answered, "{answered}");
+            assert_eq!(
+                said.contains("is of build 0123456789abcdef"),
+                !is_answered,
+                "{said}"
+            );
+        }
+    }
+}
+
+fn build_ids(fixtures: &[&Fixture]) -> Option<Vec<String>> {
+    let id = |fixture: &&Fixture| {
+        let notes = Command::new("readelf")
+            .args(["-n", fixture.program()])
+            .output();
+        let notes = text(&notes.ok()?.stdout);
+        let (_, id) = notes.split_once("Build ID: ")?;
+        Some(id.split_whitespace().next()?.to_owned())
+    };
+    let ids: Option<Vec<String>> = fixtures.iter().map(id).collect();
+    if ids.is_none() {
+        skip("needs a linker that writes build-ids, and readelf");
+    }
+    ids
 }
 
 /// A stripped program whose debug file only the client's cache has.

@@ -14,6 +14,7 @@
 //! | `log` | text with addresses inside |
 //! | `format` | what an answer looks like |
 //! | `ahead` | tables made ahead of time |
+//! | `tables` | a directory of them |
 //! | `fetch` | debug files from elsewhere |
 
 mod ahead;
@@ -22,6 +23,7 @@ mod format;
 mod log;
 mod modules;
 mod process;
+mod tables;
 
 use crate::cli::{SymbolFormat, SymbolizeConfig, SymbolizeTask};
 use crate::failure::{Exit, Failure};
@@ -104,7 +106,12 @@ fn answer(
             .try_for_each(|word| answer_word(word, place, &modules, style, &mut out)),
         true => answer_input(place, &modules, style, &mut out),
     };
-    match written.and_then(|()| out.flush()) {
+    let written = written.and_then(|()| out.flush());
+    drop(out);
+    for sentence in modules.missed() {
+        eprintln!("proftop: {sentence}");
+    }
+    match written {
         // A reader that has had enough is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
             "failed to symbolize standard input: {error}"

@@ -1,6 +1,7 @@
 //! Tables made ahead of time, to answer without the files they are of.
 
-use super::modules::{self, SUFFIX};
+use super::modules;
+use super::tables::SUFFIX;
 use crate::failure::{Exit, Failure};
 use std::fs;
 use std::io;

@@ -3,14 +3,18 @@
 //!
 //! | found | is |
 //! |---|---|
-//! | `FILE+0x1234`, `FILE(+0x1234)` | an address in that file as the linker wrote it: sanitizers, backtrace_symbols, systemd |
-//! | the same at the end of a line of `perf script -F +dsoff` | an offset in that file |
+//! | `FILE+0x1234`, `FILE(+0x1234)`, `FILE + 0x1234` | an address in that file as the linker wrote it: sanitizers, backtrace_symbols, systemd |
+//! | `pc 00001234  FILE` | the same, of Android |
+//! | the first at the end of a line of `perf script -F +dsoff` | an offset in that file |
 //! | `0x55d2c0a1b2c3`, or 12 digits and more without `0x` | an address in the process or file of the command line, if there is code |
+//! | `(BuildId: 0ab1c2d3e4)` behind one of the first two | the build that the text is about |
+//! | `Module FILE with build-id 0ab1c2d3e4`, a line of `perf buildid-list` | the same, for all lines that follow |
 
 use super::format::{self, Style};
 use super::modules::Modules;
+use super::tables::ID_DIGITS_MIN;
 use super::{Place, SymbolFormat};
-use regex::bytes::{Captures, Regex};
+use regex::bytes::{Captures, Match, Regex};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +26,25 @@ use symbolize::{FileOffset, LinkAddr};
 /// A file and an address in it, or an address.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?-u)(?P<file>[^\s()\[\]]+)\s?(?:\(\+|\+\s?)0x(?P<offset>[0-9a-fA-F]{1,16})\b\)?|\b0x(?P<marked>[0-9a-fA-F]{3,16})\b|\b(?P<bare>[0-9a-fA-F]{12,16})\b",
+        r"(?x-u)
+        (?P<there>
+            (?P<file>[^\s()\[\]]+)\s?(?:\(\+|\+\s?)0x(?P<offset>[0-9a-fA-F]{1,16})\b\)?
+          | \bpc\ (?P<pc>[0-9a-f]{8,16})\s+(?P<pc_file>/[^\s()]+)
+        )
+        (?:\s*\([^()\s]*\))?
+        (?:\s*\(BuildId:\s*(?P<build>[0-9a-fA-F]+)\))?
+      | \b0x(?P<marked>[0-9a-fA-F]{3,16})\b
+      | \b(?P<bare>[0-9a-fA-F]{12,16})\b",
+    )
+    .expect("a constant")
+});
+
+/// Which build a file is of.
+static BUILD: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x-u)
+        \bModule\ (?P<module>\S+)\ with\ build-id\ (?P<id>[0-9a-f]{8,64})\b
+      | ^(?P<listed>[0-9a-f]{16,64})\ (?P<path>/.+)$",
     )
     .expect("a constant")
 });
@@ -39,15 +61,17 @@ pub fn line(
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    hear_build(line, modules);
     let is_perf = PERF_FRAME.is_match(line);
     let mut written = 0;
     for found in ADDRESS.captures_iter(line) {
-        let whole = found.get(0).expect("it was found");
+        let there = found.name("there").or_else(|| found.get(0));
+        let there = there.expect("it was found");
         let Some(resolved) = resolve(&found, is_perf, place, modules) else {
             continue;
         };
-        out.write_all(&line[written..whole.end()])?;
-        written = whole.end();
+        out.write_all(&line[written..there.end()])?;
+        written = there.end();
         let style = Style {
             format: SymbolFormat::Text,
             ..style
@@ -58,25 +82,48 @@ pub fn line(
     out.write_all(b"\n")
 }
 
+/// Takes a note of a build that the line tells.
+fn hear_build(line: &[u8], modules: &Modules) {
+    let Some(found) = BUILD.captures(line) else {
+        return;
+    };
+    let named = found.name("module").zip(found.name("id"));
+    let told = named.or_else(|| found.name("path").zip(found.name("listed")));
+    if let Some((file, id)) = told {
+        modules.tell_build(path(file), &text(id).to_lowercase());
+    }
+}
+
+fn path(found: Match<'_>) -> &Path {
+    Path::new(OsStr::from_bytes(found.as_bytes()))
+}
+
+/// Of what only digits match.
+fn text(found: Match<'_>) -> &str {
+    std::str::from_utf8(found.as_bytes()).unwrap_or_default()
+}
+
 fn resolve(
     found: &Captures<'_>,
     is_perf: bool,
     place: &Place,
     modules: &Modules,
 ) -> Option<Resolved> {
-    let group = |name| Some(std::str::from_utf8(found.name(name)?.as_bytes()).ok());
-    let number = |digits: Option<&str>| u64::from_str_radix(digits?, 16).ok();
-    let resolved = if let Some(file) = found.name("file") {
-        let offset = number(group("offset")?)?;
-        let module = modules.find(Path::new(OsStr::from_bytes(file.as_bytes())))?;
+    let number = |name| u64::from_str_radix(text(found.name(name)?), 16).ok();
+    let file = found.name("file").or_else(|| found.name("pc_file"));
+    let resolved = if let Some(file) = file {
+        let offset = number("offset").or_else(|| number("pc"))?;
+        let build = found.name("build").map(|id| text(id).to_lowercase());
+        let build = build.filter(|build| build.len() >= ID_DIGITS_MIN);
+        let module = modules.find(path(file), build.as_deref())?;
         let addr = match is_perf {
             true => module.segments().to_link(FileOffset(offset))?,
             false => LinkAddr(offset),
         };
         module.resolve(addr)
     } else {
-        let digits = group("marked").or_else(|| group("bare"))?;
-        let addr = number(digits).filter(|addr| place.has_code_at(*addr))?;
+        let addr = number("marked").or_else(|| number("bare"))?;
+        let addr = place.has_code_at(addr).then_some(addr)?;
         place.resolve(addr, modules)?
     };
     let is_known = resolved.symbol.is_ok() || !resolved.frames.is_empty();

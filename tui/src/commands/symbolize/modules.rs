@@ -1,111 +1,200 @@
 //! Files, opened once, and the tables that stand for them.
 
 use super::fetch;
+use super::tables::Tables;
 use crate::failure::Failure;
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fs::{self, File};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use symbolize::debug_file::DebugFiles;
 use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
-use symbolize::table::Table;
 use symbolize::{FileSource, OpenError, RemoteFiles, Resolver, opener};
 
 /// Debug information that is held in memory, of one file.
 const BYTES_MAX: u64 = 8 << 30;
 
-/// What the name of a table ends with: `NAME.BUILDID.symtab`.
-pub const SUFFIX: &str = "symtab";
+/// Files whose builds a text may tell, by path and by name.
+const BUILDS_MAX: usize = 1 << 17;
+
+/// Files of which it is said why they were of no use.
+const MISSED_MAX: usize = 20;
 
 pub type Module = Rc<Resolver>;
 
-/// Modules by the path or name that they were asked for by; `None` for what
-/// could not be opened.
+/// A file as a text tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Told {
+    path: PathBuf,
+    /// Of the build that the text is about, or how it begins.
+    build: Option<String>,
+}
+
+/// Modules by what they were asked for by, or why there is none.
 pub struct Modules {
     /// Answers come from the tables in here alone.
-    cache: Option<PathBuf>,
-    known: RefCell<HashMap<PathBuf, Option<Module>>>,
+    tables: Option<Tables>,
+    named: RefCell<HashMap<PathBuf, Module>>,
+    known: RefCell<HashMap<Told, Result<Module, String>>>,
+    /// The builds of files, by path and by name, where a text has told them.
+    builds: RefCell<HashMap<PathBuf, String>>,
+    /// Addresses in files that could not be asked, by file and why.
+    missed: RefCell<BTreeMap<(PathBuf, String), u64>>,
 }
 
 impl Modules {
     pub fn of_files() -> Modules {
         Modules {
-            cache: None,
+            tables: None,
+            named: RefCell::default(),
             known: RefCell::default(),
+            builds: RefCell::default(),
+            missed: RefCell::default(),
         }
     }
 
     pub fn of_cache(directory: &Path) -> Result<Modules, Failure> {
-        let found = fs::metadata(directory).is_ok_and(|directory| directory.is_dir());
-        match found {
-            true => Ok(Modules {
-                cache: Some(directory.to_owned()),
-                known: RefCell::default(),
-            }),
-            false => Err(Failure::failed(format!(
-                "cannot read the cache `{}`: no such directory",
-                directory.display()
-            ))
-            .remedy("proftop symbolize --build-cache DIR FILE…", "makes one")),
-        }
+        let tables = Tables::list(directory).map_err(|error| {
+            let directory = directory.display();
+            Failure::failed(format!("cannot read the cache `{directory}`: {error}"))
+                .remedy("proftop symbolize --build-cache DIR FILE…", "makes one")
+        })?;
+        Ok(Modules {
+            tables: Some(tables),
+            ..Modules::of_files()
+        })
     }
 
     /// The module that the command line names. It answers for its file's name
     /// from now on, wherever a log says the file was.
     pub fn open_named(&self, path: &Path) -> Result<Module, Failure> {
-        let module = match &self.cache {
-            Some(directory) => open_table(directory, path),
+        let module = match &self.tables {
+            Some(tables) => tables.open(path, None),
             None => open_file(path),
         };
         let module = module.map_err(|why| {
             Failure::failed(format!("cannot symbolize `{}`: {why}", path.display()))
         })?;
         let module = Rc::new(module);
-        let mut known = self.known.borrow_mut();
-        known.insert(path.to_owned(), Some(module.clone()));
+        let mut named = self.named.borrow_mut();
+        named.insert(path.to_owned(), module.clone());
         if let Some(name) = path.file_name() {
-            known.insert(name.into(), Some(module.clone()));
+            named.insert(name.into(), module.clone());
         }
         Ok(module)
     }
 
-    /// The module at a path that some text tells.
-    pub fn find(&self, path: &Path) -> Option<Module> {
-        let mut known = self.known.borrow_mut();
-        let by_name = path.file_name().map(PathBuf::from);
-        let by_name = by_name.and_then(|name| known.get(&name)?.clone());
-        if by_name.is_some() {
-            return by_name;
+    /// The module at a path that some text tells, of the build that it tells if
+    /// it does.
+    pub fn find(&self, path: &Path, build: Option<&str>) -> Option<Module> {
+        let builds = self.builds.borrow();
+        let by_name = || builds.get(Path::new(path.file_name()?));
+        let told = || builds.get(path).or_else(by_name).map(String::as_str);
+        let build = build.or_else(told);
+        let named = self.named.borrow();
+        let named = path.file_name().and_then(|name| named.get(Path::new(name)));
+        let named = named.cloned().map(|module| of_build(module, build));
+        let found = named.unwrap_or_else(|| {
+            let told = Told {
+                path: path.to_owned(),
+                build: build.map(str::to_owned),
+            };
+            let mut known = self.known.borrow_mut();
+            let open = || self.open_told(path, build);
+            known.entry(told).or_insert_with(open).clone()
+        });
+        if let Err(why) = &found {
+            self.miss(path, why);
         }
-        let open = || match &self.cache {
-            Some(directory) => open_table(directory, path).ok(),
-            // The text is a stranger's: only regular files on disks of ours.
-            None => {
-                let root = opener::roots(None).into_iter().next()?;
-                let absolute = std::path::absolute(path).ok()?;
-                let file = opener::open_beneath(root, &absolute, RemoteFiles::Skip).ok()?;
-                read(&file, &absolute).ok()
-            }
-        };
-        let entry = known.entry(path.to_owned());
-        entry.or_insert_with(|| open().map(Rc::new)).clone()
+        found.ok()
+    }
+
+    /// From now on the file is of that build.
+    pub fn tell_build(&self, path: &Path, build: &str) {
+        let mut builds = self.builds.borrow_mut();
+        if builds.len() >= BUILDS_MAX {
+            return;
+        }
+        builds.insert(path.to_owned(), build.to_owned());
+        if let Some(name) = path.file_name() {
+            builds.insert(name.into(), build.to_owned());
+        }
+    }
+
+    fn open_told(&self, path: &Path, build: Option<&str>) -> Result<Module, String> {
+        if let Some(tables) = &self.tables {
+            return tables.open(path, build).map(Rc::new);
+        }
+        // The text is a stranger's: only regular files on disks of ours.
+        let root = opener::roots(None).into_iter().next();
+        let root = root.ok_or("no root directory")?;
+        let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
+        let file = opener::open_beneath(root, &absolute, RemoteFiles::Skip)
+            .map_err(|reason| reason.explain().to_owned())?;
+        let module = read(&file, &absolute).map_err(|error| error.to_string())?;
+        of_build(Rc::new(module), build)
+    }
+
+    /// Words like `name+0x10` are no files: only what has a directory, or is
+    /// there in some build, is missed.
+    fn miss(&self, path: &Path, why: &str) {
+        let is_file = path.is_absolute() || why.contains("build");
+        let mut missed = self.missed.borrow_mut();
+        let what = (path.to_owned(), why.to_owned());
+        if is_file && (missed.len() < MISSED_MAX || missed.contains_key(&what)) {
+            *missed.entry(what).or_default() += 1;
+        }
+    }
+
+    /// Which addresses were left as they are because of their files, in
+    /// sentences.
+    pub fn missed(&self) -> Vec<String> {
+        let missed = self.missed.borrow();
+        let missed = missed.iter().map(|((path, why), count)| {
+            let path = symbolize::sanitize(path.as_os_str().as_bytes());
+            let addresses = match count {
+                1 => "1 address",
+                _ => &format!("{count} addresses"),
+            };
+            format!("{addresses} in `{path}` left as they are: {why}")
+        });
+        missed.collect()
     }
 
     /// A file that a process has mapped.
     pub fn find_mapped(&self, source: &FileSource<'_>) -> Option<Module> {
-        let mut known = self.known.borrow_mut();
-        let entry = known.entry(source.path.to_owned());
+        let told = Told {
+            path: source.path.to_owned(),
+            build: None,
+        };
         let open = || {
-            let file = opener::open(source, RemoteFiles::Open).ok()?;
-            let object = Object::read(&file).ok()?;
+            let file = opener::open(source, RemoteFiles::Open)
+                .map_err(|reason| reason.explain().to_owned())?;
+            let object = Object::read(&file).map_err(|error| error.to_string())?;
             fetch::debug_file(&object, source.path);
             let files = || DebugFiles::of(source, RemoteFiles::Open);
-            Resolver::of_file(object, files, BYTES_MAX).ok()
+            let read = Resolver::of_file(object, files, BYTES_MAX);
+            read.map(Rc::new).map_err(|error| error.to_string())
         };
-        entry.or_insert_with(|| open().map(Rc::new)).clone()
+        let mut known = self.known.borrow_mut();
+        known.entry(told).or_insert_with(open).clone().ok()
+    }
+}
+
+/// Names of another build would be wrong, and look right.
+fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
+    let id = module.id();
+    // Ids of other kinds are not what texts call a build-id.
+    let is_other = |build: &&str| !id.contains(':') && !id.starts_with(build);
+    match build.filter(is_other) {
+        None => Ok(module),
+        Some(build) => Err(format!(
+            "that is of build {build}, and the file here of {id}"
+        )),
     }
 }
 
@@ -138,53 +227,4 @@ fn read(file: &File, absolute: &Path) -> Result<Resolver, OpenError> {
     fetch::debug_file(&object, absolute);
     let files = || DebugFiles::of(&FileSource::new(absolute), RemoteFiles::Open);
     Resolver::of_file(object, files, BYTES_MAX)
-}
-
-/// The table of a file in a directory of tables, by its name or its build-id.
-fn open_table(directory: &Path, file: &Path) -> Result<Resolver, String> {
-    let wanted = file.file_name().unwrap_or_default().to_string_lossy();
-    let entries = fs::read_dir(directory).map_err(|error| error.to_string())?;
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let mut names = names.filter_map(|name| name.into_string().ok());
-    let mut found: Vec<String> = names.by_ref().filter(|name| is_of(name, &wanted)).collect();
-    found.sort();
-    match &found[..] {
-        [] => Err("the cache has no table of it".into()),
-        [only] => {
-            let table = File::open(directory.join(only)).map_err(|error| error.to_string())?;
-            let table = Table::from_file(table).map_err(|error| error.to_string())?;
-            Ok(Resolver::of_table(table))
-        }
-        [first, second, ..] => Err(format!(
-            "the cache has several builds of it: say which by build-id ({first}, {second})"
-        )),
-    }
-}
-
-/// Whether a table called `NAME.ID.symtab` is of the file or the build-id.
-fn is_of(table: &str, wanted: &str) -> bool {
-    let Some(rest) = table.strip_suffix(SUFFIX).and_then(|t| t.strip_suffix('.')) else {
-        return false;
-    };
-    rest.rsplit_once('.')
-        .is_some_and(|(name, id)| name == wanted || id == wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_found_by_name_and_by_build_id() {
-        let table = "libc.so.6.0ab1.symtab";
-        for (wanted, is) in [
-            ("libc.so.6", true),
-            ("0ab1", true),
-            ("libc", false),
-            ("0ab", false),
-        ] {
-            assert_eq!(is_of(table, wanted), is, "{wanted}");
-        }
-        assert!(!is_of("libc.so.6", "libc.so"));
-    }
 }
