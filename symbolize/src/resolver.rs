@@ -132,6 +132,17 @@ impl Resolver {
         }
     }
 
+    /// Every function of the symbol table: where it starts, and its name.
+    pub fn functions(&self) -> Box<dyn Iterator<Item = (LinkAddr, &[u8])> + '_> {
+        match &self.0 {
+            Source::File { symbols, .. } => {
+                Box::new(symbols.functions().map(|f| (f.start, f.name)))
+            }
+            Source::Table(table) => Box::new(table.symbols()),
+            Source::Foreign(symbols) => Box::new(symbols.functions().map(|f| (f.start, f.name))),
+        }
+    }
+
     /// All answers as a table, to be asked without the file.
     pub fn to_table(&self, threads: usize) -> Result<Vec<u8>, OpenError> {
         let (symbols, info) = match &self.0 {

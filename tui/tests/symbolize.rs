@@ -364,6 +364,43 @@ fn another_build_is_not_asked() {
     }
 }
 
+/// Perf knows functions by name, newer ones also where in the file they are.
+#[test]
+fn the_text_of_perf_script() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let (Some(address), Some(sum)) = (inlined(&fixture), fixture.addresses("sum")) else {
+        return;
+    };
+    let cache = fixture.directory.path().join("cache");
+    let cache = cache.to_str().unwrap();
+    output(&["symbolize", "--build-cache", cache, fixture.program()]);
+    let inlined = u64::from_str_radix(&address[2..], 16).unwrap();
+    // `sum` again, one byte further: where its caller would go on.
+    let (at, behind) = (inlined - sum[0], inlined + 1 - sum[0]);
+    let text = format!(
+        "sum 12 [000] 1.5: 10101 cpu-clock:\n\
+         \tffffffff8158c221 sum+0x{at:x} ([kernel.kallsyms])\n\
+         \t    1000 sum+0x{at:x} (/srv/sum)\n\
+         \t    2000 sum+0x{behind:x} (/srv/sum)\n\
+         \t    3000 unknown+0x1 (/srv/sum)\n\
+         \t    4000 [unknown] (/srv/other)\n\n"
+    );
+    let answered = piped(&["symbolize", "--cache", cache], text.as_bytes());
+    let lines: Vec<&str> = answered.lines().collect();
+    let told: Vec<bool> = lines.iter().map(|l| l.contains(") [twice at ")).collect();
+    assert_eq!(
+        told,
+        [false, false, true, true, false, false, false],
+        "{answered}"
+    );
+    let unchanged: Vec<&str> = text.lines().collect();
+    for (line, before) in lines.iter().zip(unchanged) {
+        assert!(line.starts_with(before), "{line}");
+    }
+}
+
 fn build_ids(fixtures: &[&Fixture]) -> Option<Vec<String>> {
     let id = |fixture: &&Fixture| {
         let notes = Command::new("readelf")

@@ -14,6 +14,17 @@ pub struct NamedRange<'t> {
 }
 
 impl Table {
+    /// All functions of the symbol table, where each starts and its name.
+    pub fn symbols(&self) -> impl Iterator<Item = (LinkAddr, &[u8])> {
+        let count = self.directory.count(Part::Symbols);
+        (0..count).filter_map(|index| {
+            let [start, _, name, within] = self.record(Part::Symbols, index)?;
+            // Behind a function that lies in it, it only goes on.
+            let addr = self.directory.base + u64::from(start);
+            (within == 0).then_some((LinkAddr(addr), self.text(name)?))
+        })
+    }
+
     /// The function at `addr` as the file's symbol table has it, if the table
     /// was written with one.
     pub fn symbol(&self, addr: LinkAddr) -> Option<NamedRange<'_>> {

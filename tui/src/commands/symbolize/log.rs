@@ -6,6 +6,7 @@
 //! | `FILE+0x1234`, `FILE(+0x1234)`, `FILE + 0x1234` | an address in that file as the linker wrote it: sanitizers, backtrace_symbols, systemd |
 //! | `pc 00001234  FILE` | the same, of Android |
 //! | the first at the end of a line of `perf script -F +dsoff` | an offset in that file |
+//! | `name+0x10 (FILE)` there, as perf script prints without that | an address in the only function of that name |
 //! | `0x55d2c0a1b2c3`, or 12 digits and more without `0x` | an address in the process or file of the command line, if there is code |
 //! | `(BuildId: 0ab1c2d3e4)` behind one of the first two | the build that the text is about |
 //! | `Module FILE with build-id 0ab1c2d3e4`, a line of `perf buildid-list` | the same, for all lines that follow |
@@ -53,6 +54,14 @@ static BUILD: LazyLock<Regex> = LazyLock::new(|| {
 static PERF_FRAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?-u)^\s+[0-9a-f]+ .*\(/.*\)$").expect("a constant"));
 
+/// `    7f1c2a3b name+0x10 (/lib/libc.so.6)`: without where in the file that is.
+static PERF_FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?-u)^\s+[0-9a-f]+ (?P<name>.+)\+0x(?P<offset>[0-9a-f]{1,8}) \((?P<file>/[^()+]+)\)$",
+    )
+    .expect("a constant")
+});
+
 /// Answers the addresses of one line.
 pub fn line(
     line: &[u8],
@@ -63,23 +72,45 @@ pub fn line(
 ) -> io::Result<()> {
     hear_build(line, modules);
     let is_perf = PERF_FRAME.is_match(line);
+    // Of all frames but a stack's first perf prints where they will go on: the
+    // call is before that.
+    let back = u64::from(modules.follows_frame(is_perf) && is_perf);
+    if let Some(resolved) = by_function(line, back, modules) {
+        out.write_all(line)?;
+        format::in_place(&resolved, in_text(style), out)?;
+        return out.write_all(b"\n");
+    }
     let mut written = 0;
     for found in ADDRESS.captures_iter(line) {
         let there = found.name("there").or_else(|| found.get(0));
         let there = there.expect("it was found");
-        let Some(resolved) = resolve(&found, is_perf, place, modules) else {
+        let Some(resolved) = resolve(&found, is_perf.then_some(back), place, modules) else {
             continue;
         };
         out.write_all(&line[written..there.end()])?;
         written = there.end();
-        let style = Style {
-            format: SymbolFormat::Text,
-            ..style
-        };
-        format::in_place(&resolved, style, out)?;
+        format::in_place(&resolved, in_text(style), out)?;
     }
     out.write_all(&line[written..])?;
     out.write_all(b"\n")
+}
+
+fn in_text(style: Style) -> Style {
+    Style {
+        format: SymbolFormat::Text,
+        ..style
+    }
+}
+
+/// What perf knew by its name already: the lines, and what was inlined.
+fn by_function(line: &[u8], back: u64, modules: &Modules) -> Option<Resolved> {
+    let found = PERF_FUNCTION.captures(line)?;
+    let offset = u64::from_str_radix(text(found.name("offset")?), 16).ok()?;
+    let module = modules.find(path(found.name("file")?), None)?;
+    let start = module.function(found.name("name")?.as_bytes())?;
+    let addr = start.0.checked_add(offset)?.checked_sub(back)?;
+    let resolved = module.resolve(LinkAddr(addr));
+    (!resolved.frames.is_empty()).then_some(resolved)
 }
 
 /// Takes a note of a build that the line tells.
@@ -105,7 +136,7 @@ fn text(found: Match<'_>) -> &str {
 
 fn resolve(
     found: &Captures<'_>,
-    is_perf: bool,
+    perf: Option<u64>,
     place: &Place,
     modules: &Modules,
 ) -> Option<Resolved> {
@@ -116,9 +147,12 @@ fn resolve(
         let build = found.name("build").map(|id| text(id).to_lowercase());
         let build = build.filter(|build| build.len() >= ID_DIGITS_MIN);
         let module = modules.find(path(file), build.as_deref())?;
-        let addr = match is_perf {
-            true => module.segments().to_link(FileOffset(offset))?,
-            false => LinkAddr(offset),
+        let addr = match perf {
+            Some(back) => {
+                let at = module.segments().to_link(FileOffset(offset))?;
+                LinkAddr(at.0.checked_sub(back)?)
+            }
+            None => LinkAddr(offset),
         };
         module.resolve(addr)
     } else {

@@ -3,9 +3,10 @@
 use super::fetch;
 use super::tables::Tables;
 use crate::failure::Failure;
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::rc::Rc;
 use symbolize::debug_file::DebugFiles;
 use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
-use symbolize::{FileSource, OpenError, RemoteFiles, Resolver, opener};
+use symbolize::{FileSource, LinkAddr, OpenError, RemoteFiles, Resolver, demangle, opener};
 
 /// Debug information that is held in memory, of one file.
 const BYTES_MAX: u64 = 8 << 30;
@@ -24,7 +25,49 @@ const BUILDS_MAX: usize = 1 << 17;
 /// Files of which it is said why they were of no use.
 const MISSED_MAX: usize = 20;
 
-pub type Module = Rc<Resolver>;
+pub type Module = Rc<Opened>;
+
+/// A file or a table, ready to be asked.
+pub struct Opened {
+    resolver: Resolver,
+    /// Made when the first function is asked for by its name.
+    by_name: OnceCell<HashMap<Vec<u8>, Option<LinkAddr>>>,
+}
+
+impl Opened {
+    fn new(resolver: Resolver) -> Module {
+        Rc::new(Opened {
+            resolver,
+            by_name: OnceCell::new(),
+        })
+    }
+
+    /// Where the only function of that name starts, as it is or demangled.
+    pub fn function(&self, name: &[u8]) -> Option<LinkAddr> {
+        let by_name = self.by_name.get_or_init(|| {
+            let mut by_name = HashMap::new();
+            for (start, name) in self.resolver.functions() {
+                let demangled = demangle(name).full();
+                let other = (demangled.as_bytes() != name).then(|| demangled.as_bytes().to_vec());
+                for name in other.into_iter().chain([name.to_vec()]) {
+                    let known = by_name.entry(name).or_insert(Some(start));
+                    // Of two of one name nobody can tell which was meant.
+                    *known = known.filter(|known| *known == start);
+                }
+            }
+            by_name
+        });
+        by_name.get(name).copied().flatten()
+    }
+}
+
+impl Deref for Opened {
+    type Target = Resolver;
+
+    fn deref(&self) -> &Resolver {
+        &self.resolver
+    }
+}
 
 /// A file as a text tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,6 +85,8 @@ pub struct Modules {
     known: RefCell<HashMap<Told, Result<Module, String>>>,
     /// The builds of files, by path and by name, where a text has told them.
     builds: RefCell<HashMap<PathBuf, String>>,
+    /// The last line was a frame of perf script.
+    was_frame: Cell<bool>,
     /// Addresses in files that could not be asked, by file and why.
     missed: RefCell<BTreeMap<(PathBuf, String), u64>>,
 }
@@ -53,6 +98,7 @@ impl Modules {
             named: RefCell::default(),
             known: RefCell::default(),
             builds: RefCell::default(),
+            was_frame: Cell::new(false),
             missed: RefCell::default(),
         }
     }
@@ -79,7 +125,7 @@ impl Modules {
         let module = module.map_err(|why| {
             Failure::failed(format!("cannot symbolize `{}`: {why}", path.display()))
         })?;
-        let module = Rc::new(module);
+        let module = Opened::new(module);
         let mut named = self.named.borrow_mut();
         named.insert(path.to_owned(), module.clone());
         if let Some(name) = path.file_name() {
@@ -113,6 +159,11 @@ impl Modules {
         found.ok()
     }
 
+    /// Whether the line before was a frame, and notes whether this one is.
+    pub fn follows_frame(&self, is_frame: bool) -> bool {
+        self.was_frame.replace(is_frame)
+    }
+
     /// From now on the file is of that build.
     pub fn tell_build(&self, path: &Path, build: &str) {
         let mut builds = self.builds.borrow_mut();
@@ -127,7 +178,7 @@ impl Modules {
 
     fn open_told(&self, path: &Path, build: Option<&str>) -> Result<Module, String> {
         if let Some(tables) = &self.tables {
-            return tables.open(path, build).map(Rc::new);
+            return tables.open(path, build).map(Opened::new);
         }
         // The text is a stranger's: only regular files on disks of ours.
         let root = opener::roots(None).into_iter().next();
@@ -136,7 +187,7 @@ impl Modules {
         let file = opener::open_beneath(root, &absolute, RemoteFiles::Skip)
             .map_err(|reason| reason.explain().to_owned())?;
         let module = read(&file, &absolute).map_err(|error| error.to_string())?;
-        of_build(Rc::new(module), build)
+        of_build(Opened::new(module), build)
     }
 
     /// Words like `name+0x10` are no files: only what has a directory, or is
@@ -178,7 +229,7 @@ impl Modules {
             fetch::debug_file(&object, source.path);
             let files = || DebugFiles::of(source, RemoteFiles::Open);
             let read = Resolver::of_file(object, files, BYTES_MAX);
-            read.map(Rc::new).map_err(|error| error.to_string())
+            read.map(Opened::new).map_err(|error| error.to_string())
         };
         let mut known = self.known.borrow_mut();
         known.entry(told).or_insert_with(open).clone().ok()
