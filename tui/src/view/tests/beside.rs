@@ -5,6 +5,7 @@ use crate::app::Head;
 use crate::screen::beside::Beside;
 use crate::view::fixture::tree_step;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use proptest::prelude::*;
 
 fn control(hand: &mut Hand, key: char) {
     hand.event(Event::Key(KeyEvent::new(
@@ -488,4 +489,39 @@ fn both_sides_of_code_add_up() {
     let views = &hand.app.views;
     assert_eq!(sum(&views.code), 233);
     assert_eq!(sum(&views.other_code), 233);
+}
+
+/// `W` takes the keys to what stands beside, `S` and `R` are snapshots and sizes.
+const KEYS: &str = "12345678jkhlGgWW|W\n\n\u{8}\u{8}/iIoav}#EC*b=fxSSRR";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Wherever the keys go, whatever comes and however large it is, and back again.
+    #[test]
+    fn nothing_breaks_side_by_side(
+        deeds in prop::collection::vec(
+            (prop::sample::select(KEYS.chars().collect::<Vec<_>>()), 0u64..40),
+            1..40,
+        ),
+    ) {
+        let mut hand = Hand::new(160, 45);
+        hand.show(tree_step(0)).wait(2_000);
+        for (key, step) in deeds {
+            match key {
+                'W' => control(&mut hand, 'w'),
+                'S' => drop(hand.wait(step * 60).show(tree_step(step))),
+                'R' => match step % 4 {
+                    0 => resize(&mut hand, 80, 24),
+                    1 => resize(&mut hand, 120, 40),
+                    2 => resize(&mut hand, 300, 80),
+                    _ => resize(&mut hand, 160, 45),
+                },
+                '/' => drop(hand.keys("/e\n")),
+                key => drop(hand.keys(&key.to_string())),
+            }
+            rules::frame(&hand.app, &UTF8);
+            rules::frame(&hand.app, &ASCII);
+        }
+    }
 }
