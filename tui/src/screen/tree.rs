@@ -206,11 +206,8 @@ impl Tree {
             return self.link(function);
         };
         let trees = &shown.trees;
-        let first = trees
-            .children(&trees.root())
-            .into_iter()
-            .filter_map(|place| place.now);
-        match first.into_iter().find(is_it) {
+        let mut first = trees.first().iter().filter_map(|place| place.now);
+        match first.find(is_it) {
             Some(node) => {
                 self.desk.look_for = None;
                 self.side_mut().select_way(&[node.kind], trees);

@@ -3,7 +3,7 @@
 
 use super::paths::{PathId, Paths, Step};
 use super::rows::{self, Fold, Joint, TreeRow, What, is_tiny};
-use super::trees::{Trees, alone, samples};
+use super::trees::{Trees, samples};
 use crate::screen::cursor::{Cursor, visible};
 use crate::screen::motion::Motion;
 use profile::FunctionId;
@@ -338,9 +338,9 @@ impl Side {
             self.paths.child(above, Step::Node(*kind))
         });
         if trees.now.direction() == Direction::BottomUp
-            && let Some(node) = trees.now.find(way)
+            && let Some(place) = trees.find(way)
         {
-            self.open_only_way(end, alone(node), trees);
+            self.open_only_way(end, place, trees);
         }
         // A small one gets a row of its own.
         self.rows = rows::rows(trees, &mut self.paths, &self.open, Some(end));

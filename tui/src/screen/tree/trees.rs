@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub struct Trees {
     pub now: CallTree,
     before: Option<Before>,
+    /// What is below the root: of a tree of callers that is every function, and too
+    /// many to be found again at each key.
+    first: Vec<Pair>,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,22 @@ impl Trees {
                 })
             }
         };
-        Some(Trees { now, before })
+        Some(Self::with_first(now, before))
+    }
+
+    fn with_first(now: CallTree, before: Option<Before>) -> Self {
+        let mut trees = Trees {
+            now,
+            before,
+            first: Vec::new(),
+        };
+        trees.first = trees.find_children(&trees.root());
+        trees
+    }
+
+    /// The places below the root, in the order of [`Trees::children`].
+    pub fn first(&self) -> &[Pair] {
+        &self.first
     }
 
     /// A part of the time that is kept, and all the rest of it.
@@ -66,14 +84,13 @@ impl Trees {
         let mut sides = Sides::of(&whole, &part);
         sides.a.samples = sides.a.samples.saturating_sub(sides.b.samples);
         sides.a.seconds = (sides.a.seconds - sides.b.seconds).max(0.0);
-        Some(Trees {
-            now: part.tree(direction, group_by, cancel).ok()?,
-            before: Some(Before {
-                tree: whole.tree(direction, group_by, cancel).ok()?,
-                sides,
-                rest: Some(PartTest::new(&part, &whole)),
-            }),
-        })
+        let before = Before {
+            tree: whole.tree(direction, group_by, cancel).ok()?,
+            sides,
+            rest: Some(PartTest::new(&part, &whole)),
+        };
+        let now = part.tree(direction, group_by, cancel).ok()?;
+        Some(Self::with_first(now, Some(before)))
     }
 
     /// How it is told what surely differs from the rest of the time, where that is
@@ -103,18 +120,27 @@ impl Trees {
 
     /// The place at the end of a way from the root.
     pub fn find(&self, way: &[NodeKind]) -> Option<Pair> {
-        if self.before.is_none() {
-            return self.now.find(way).map(alone);
-        }
-        way.iter().try_fold(self.root(), |place, kind| {
-            let is_it = |child: &Pair| child.now.is_some_and(|node| node.kind == *kind);
-            self.children(&place).into_iter().find(is_it)
+        let is_it = |child: &Pair, kind: &NodeKind| child.now.is_some_and(|n| n.kind == *kind);
+        let Some((kind, below)) = way.split_first() else {
+            return Some(self.root());
+        };
+        let first = self.first.iter().find(|child| is_it(child, kind)).copied();
+        below.iter().try_fold(first?, |place, kind| {
+            let mut children = self.children(&place).into_iter();
+            children.find(|child| is_it(child, kind))
         })
     }
 
     /// What is below a place: what has most samples first, or, of two trees, what
     /// changed most.
     pub fn children(&self, place: &Pair) -> Vec<Pair> {
+        match *place == self.root() {
+            true => self.first.clone(),
+            false => self.find_children(place),
+        }
+    }
+
+    fn find_children(&self, place: &Pair) -> Vec<Pair> {
         match (&self.before, &place.now) {
             (Some(before), _) => {
                 let mut pairs = self.now.pairs(&before.tree, place);

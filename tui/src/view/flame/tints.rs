@@ -17,10 +17,26 @@ const TO_NONE: usize = 10;
 /// From which width on frames are colored.
 pub struct Tints(u16);
 
+/// A frame, and the color that it would have.
+struct Colored {
+    start: u16,
+    end: u16,
+    tint: Tint,
+}
+
 impl Tints {
     pub fn new(flame: &Flame, app: &App) -> Self {
+        // What a frame's color is takes names to compare: once for each of them.
+        let all = Tints(0);
+        let color = |bar: &Bar| Colored {
+            start: bar.start,
+            end: bar.end(),
+            tint: all.of(bar, flame, app),
+        };
+        let rows = flame.shown().map(|(_, row)| row.iter().map(color));
+        let rows: Vec<Vec<Colored>> = rows.map(Iterator::collect).collect();
         let mut narrowest = 0;
-        while let Some(next) = too_costly(flame, app, &Tints(narrowest)) {
+        while let Some(next) = too_costly(&rows, narrowest) {
             narrowest = next;
         }
         Tints(narrowest)
@@ -40,16 +56,17 @@ impl Tints {
 }
 
 /// The narrowest width that has to go without color, plus one; nothing if the
-/// picture is cheap enough.
-fn too_costly(flame: &Flame, app: &App, tints: &Tints) -> Option<u16> {
+/// picture is cheap enough with color from `narrowest` on.
+fn too_costly(rows: &[Vec<Colored>], from: u16) -> Option<u16> {
     let (mut bytes, mut narrowest) = (0, u16::MAX);
-    for (_, row) in flame.shown() {
+    for row in rows {
         let (mut before, mut end) = (Tint::None, 0);
         for bar in row {
             if bar.start > end && before != Tint::None {
                 (before, bytes) = (Tint::None, bytes + TO_NONE);
             }
-            let tint = tints.of(bar, flame, app);
+            let width = bar.end - bar.start;
+            let tint = if width < from { Tint::None } else { bar.tint };
             if tint != before {
                 bytes += if tint == Tint::None {
                     TO_NONE
@@ -58,9 +75,9 @@ fn too_costly(flame: &Flame, app: &App, tints: &Tints) -> Option<u16> {
                 };
             }
             if tint != Tint::None {
-                narrowest = narrowest.min(bar.width);
+                narrowest = narrowest.min(width);
             }
-            (before, end) = (tint, bar.end());
+            (before, end) = (tint, bar.end);
         }
     }
     (bytes > BYTES_MAX && narrowest < u16::MAX).then(|| narrowest + 1)
