@@ -1,5 +1,5 @@
 //! The bytes of a table: in memory, or in a file of ours, of which each block
-//! of 16 KiB is read and checked when it is first needed.
+//! of 8 KiB is read and checked when it is first needed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,9 +11,9 @@ use crate::OpenError;
 use crate::bytes::u32_in;
 use crate::source::read_at;
 
-/// A look-up reads some eight of them. Of 64 KiB each, that is half a megabyte
-/// for one answer; of 4 KiB the sums would be a thousandth of the file.
-pub const BLOCK_BYTES: usize = 16 << 10;
+/// A look-up reads some eight of them, and most of what that costs is memory
+/// that the kernel has to find and fill. No text may be longer.
+pub const BLOCK_BYTES: usize = 8 << 10;
 
 /// 1 GiB of debug information makes a table of some 300 MiB.
 const FILE_BYTES_MAX: u64 = 4 << 30;

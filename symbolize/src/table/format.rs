@@ -7,7 +7,7 @@
 //! 200  length of everything before the sums        8
 //! 208  sum of this header, and of the sums         4 + 4
 //! 256  the parts, each at a multiple of 64
-//! …    sums: CRC-32 of each block of 16 KiB
+//! …    sums: CRC-32 of each block of 8 KiB
 //! ```
 //!
 //! Every record's size divides a block's, and texts are placed so that none
