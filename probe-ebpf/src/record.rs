@@ -55,8 +55,8 @@ pub mod record_kind {
     /// The same, walked by frame pointers only, because the process's tables are
     /// not in place; its whole stack follows on the same CPU.
     pub const STACK_FOLLOWS: u8 = 1;
-    /// A header, a [`super::RawStack`] and a copy of the stack from `sp` on. The
-    /// header's time is that of the sample before it.
+    /// A header, a [`super::RawStack`] and a copy of a part of the stack, the
+    /// first one from `sp` on. The header's time is that of the sample before it.
     pub const STACK: u8 = 2;
     /// A sample with its frames, walked by tables; its stack follows as well, to
     /// be walked a second time.
@@ -70,12 +70,15 @@ pub struct RawStack {
     pub registers: Registers,
     pub scratch: [u64; SCRATCH_REGISTERS],
     pub stack_bytes: u64,
+    /// How far above `sp` they begin: a long stack comes in several records.
+    pub offset: u64,
 }
 
 const _: () = {
-    assert!(size_of::<RawStack>() == 144);
+    assert!(size_of::<RawStack>() == 152);
     assert!(core::mem::offset_of!(RawStack, scratch) == 24);
     assert!(core::mem::offset_of!(RawStack, stack_bytes) == 136);
+    assert!(core::mem::offset_of!(RawStack, offset) == 144);
 };
 
 /// A user frame as one word: what kind of address it is, and the address.

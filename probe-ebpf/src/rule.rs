@@ -94,7 +94,7 @@ impl Rule {
 pub struct Extended {
     /// One of [`base`].
     pub base: u8,
-    /// 0 or 1.
+    /// One of [`deref`].
     pub deref: u8,
     /// One of [`extended_rbp`].
     pub caller_rbp: u8,
@@ -140,6 +140,15 @@ pub mod base {
     /// `runtime.m`, `rbp_offset` that of `sched.bp` in `runtime.g`. With `deref`
     /// the goroutine's return address is on its stack.
     pub const GOROUTINE: u8 = 17;
+}
+
+/// Values of [`Extended::deref`].
+pub mod deref {
+    pub const NO: u8 = 0;
+    pub const YES: u8 = 1;
+    /// The base is no address to count from, but the return address:
+    /// `sp = rsp + offset`.
+    pub const RETURN: u8 = 2;
 }
 
 /// Values of [`Extended::caller_rbp`].

@@ -8,7 +8,9 @@
 
 use crate::frame_pointer;
 use crate::record::Ending;
-use crate::rule::{Extended, Rule, base, caller_rbp, extended_rbp, extended_rbx, kind, special};
+use crate::rule::{
+    Extended, Rule, base, caller_rbp, deref, extended_rbp, extended_rbx, kind, special,
+};
 use crate::table::{
     Mapping, NO_BLOCK, NO_TABLE, PAGE_SHIFT, PROCESS_MAPPINGS_MAX, Words, find_rule, less_than,
 };
@@ -332,8 +334,12 @@ fn extended_step<W: World>(rule: &Extended, walk: &mut Walk, world: &mut W) -> u
             }
         }
     };
+    if rule.deref == deref::RETURN {
+        let sp = sp.wrapping_add(i64::from(rule.offset) as u64);
+        return return_to(from, sp, walk.registers.bp, walk);
+    }
     let mut cfa = from.wrapping_add(i64::from(rule.offset) as u64);
-    if rule.deref != 0 {
+    if rule.deref != deref::NO {
         let Some(value) = world.read(cfa) else {
             return status::READ_FAULT;
         };
@@ -883,6 +889,23 @@ pub mod tests {
         let words = [0x7010, 0, 0x7777, 0x40_2000];
         let (rule, stack) = extended(call, &words);
         check(rule, at(0x7000, 5), stack, Ok((0x40_2000, 0x7020, 0x7777)));
+    }
+
+    #[test]
+    fn a_return_address_in_a_register() {
+        let vfork = Extended {
+            base: base::RDI,
+            deref: deref::RETURN,
+            ..Extended::default()
+        };
+        let mut walk = at(0x7000, 5);
+        walk.scratch[scratch(base::RDI)] = 0x40_2000;
+        // The stack is as high as the caller's.
+        let (rule, stack) = extended(vfork, &[1]);
+        check(rule, walk, stack, Ok((0x40_2000, 0x7000, 5)));
+        walk.is_leaf = 0;
+        let (rule, stack) = extended(vfork, &[1]);
+        check(rule, walk, stack, Err(status::UNSUPPORTED));
     }
 
     #[test]

@@ -28,24 +28,51 @@ pub struct RawSample {
     pub is_checked: bool,
 }
 
-/// A copy of a thread's stack, for the sample of the same time and CPU.
+/// A copy of a thread's stack, or of a part of it, for the sample of the same time
+/// and CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackCopy {
     pub time_ns: u64,
     pub cpu: u32,
     pub registers: Registers,
     pub scratch: [u64; SCRATCH_REGISTERS],
-    /// From the stack pointer upwards.
+    /// How far above the stack pointer it begins.
+    pub offset: usize,
     pub bytes: Vec<u8>,
     /// There was no room for more of it.
     pub is_cut: bool,
 }
 
-impl Drop for StackCopy {
+impl StackCopy {
+    /// Adds the part that begins where this one ends. Another one is left away: a
+    /// part between them was lost.
+    pub fn append(&mut self, part: &StackCopy) {
+        if part.offset == self.offset + self.bytes.len() {
+            let length = self.bytes.len() + part.bytes.len();
+            if length > self.bytes.capacity() {
+                // A vector that grew by itself would leave a copy behind.
+                let mut larger = Vec::with_capacity(2 * length);
+                larger.extend_from_slice(&self.bytes);
+                self.erase();
+                self.bytes = larger;
+            }
+            self.bytes.extend_from_slice(&part.bytes);
+            self.is_cut = part.is_cut;
+        }
+    }
+}
+
+impl StackCopy {
     /// It may hold what is nobody's business.
-    fn drop(&mut self) {
+    fn erase(&mut self) {
         self.bytes.fill(0);
         std::hint::black_box(&self.bytes);
+    }
+}
+
+impl Drop for StackCopy {
+    fn drop(&mut self) {
+        self.erase();
     }
 }
 
@@ -98,6 +125,7 @@ fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
         *register = word(3 + index)?;
     }
     let length = usize::try_from(word(3 + SCRATCH_REGISTERS)?).ok()?;
+    let offset = usize::try_from(word(4 + SCRATCH_REGISTERS)?).ok()?;
     let stack = raw.0.get(size_of::<RawStack>()..)?;
     Some(StackCopy {
         time_ns: u64::from_le_bytes(header.at(0)?),
@@ -108,6 +136,7 @@ fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
             bp: word(2)?,
         },
         scratch,
+        offset,
         bytes: stack.get(..length)?.to_vec(),
         // Less than a page was left, or nothing.
         is_cut: length > (RAW_PAGES - 1) * PAGE_BYTES,
@@ -240,15 +269,36 @@ mod tests {
         assert_eq!(comm_bytes(&sample.comm), b"postgres");
     }
 
-    #[test]
-    fn a_stack_arrives() {
+    /// Sixteen bytes of a stack, so far above its start.
+    fn part(offset: u64, content: u8) -> Vec<u8> {
         let mut bytes = record(&[], &[], 0);
         bytes[offset_of!(SampleHeader, kind)] = record_kind::STACK;
         let registers = 3 + SCRATCH_REGISTERS as u64;
-        for word in (1..=registers).chain([16]) {
+        for word in (1..=registers).chain([16, offset]) {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend([7; 16]);
+        bytes.extend([content; 16]);
+        bytes
+    }
+
+    #[test]
+    fn parts_become_one_stack() {
+        let stack = |offset, content| match decode(&part(offset, content)) {
+            Ok(Record::Stack(stack)) => stack,
+            other => panic!("{other:?}"),
+        };
+        let mut whole = stack(0, 1);
+        whole.append(&stack(16, 2));
+        // The one before it was lost.
+        whole.append(&stack(48, 4));
+        assert_eq!(whole.bytes, [[1; 16], [2; 16]].concat());
+        whole.append(&stack(32, 3));
+        assert_eq!(whole.bytes.len(), 48);
+    }
+
+    #[test]
+    fn a_stack_arrives() {
+        let mut bytes = part(0, 7);
         let Ok(Record::Stack(stack)) = decode(&bytes) else {
             panic!("no stack");
         };

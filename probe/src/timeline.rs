@@ -15,6 +15,7 @@ use crate::targets::Targets;
 use crate::thread_names::ThreadNames;
 use crate::unwinding::Unwinding;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
 /// How often the dead are forgotten and what is unused is freed.
@@ -80,9 +81,12 @@ impl Timeline {
     pub fn push(&mut self, record: Record) {
         match record {
             Record::Sample(sample) => self.waiting_samples.push(sample),
-            Record::Stack(stack) => {
-                self.stacks.insert((stack.cpu, stack.time_ns), stack);
-            }
+            Record::Stack(stack) => match self.stacks.entry((stack.cpu, stack.time_ns)) {
+                Entry::Occupied(mut begun) => begun.get_mut().append(&stack),
+                // Without its beginning it cannot be walked.
+                Entry::Vacant(place) if stack.offset == 0 => drop(place.insert(stack)),
+                Entry::Vacant(_) => {}
+            },
         }
     }
 

@@ -1,11 +1,12 @@
 //! Keeps the walk in BPF supplied with tables and mappings, and does itself the
 //! walks that came before them.
 //!
-//! A process is published when it has been sampled and every file that it maps
-//! has a table, or is known to have none. Samples before that come with a copy of
+//! A process is published when it has been sampled, its program has started, and
+//! every file that it maps has a table, or is known to have none. Samples before that come with a copy of
 //! the stack; they are held until then, and walked here.
 
 mod check;
+mod starting;
 
 use crate::clocks::now_ns;
 use crate::decode::{RawSample, StackCopy};
@@ -17,6 +18,7 @@ use crate::sample::{KeptWalk, Module, ModuleId, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
 use crate::tables::{Content, MappedRange, Tables};
 use probe_ebpf::{Ending, UserFrame};
+use starting::Starting;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -70,6 +72,7 @@ pub struct Unwinding {
     tables: Tables,
     frames_max: usize,
     published: HashMap<u32, Published>,
+    starting: Starting,
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Files whose table is not known yet, and the samples that wanted it.
@@ -87,6 +90,7 @@ impl Unwinding {
             tables,
             frames_max,
             published: HashMap::new(),
+            starting: Starting::default(),
             held: VecDeque::new(),
             held_bytes: 0,
             unknown: HashMap::new(),
@@ -128,6 +132,7 @@ impl Unwinding {
     /// Follows what has happened to processes. BPF has taken the list of a new
     /// program away itself, and given a child its parent's.
     pub fn apply(&mut self, event: &Event, now_ns: u64) {
+        self.starting.apply(event);
         match event.what {
             What::Comm {
                 pid,
@@ -187,6 +192,9 @@ impl Unwinding {
         let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if same && self.tables.list_of(pid).is_some() {
             self.tables.touch(pid, now_ns);
+        } else if self.starting.contains(pid, now_ns) {
+            self.forget(pid, now_ns);
+            self.hurry(mappings);
         } else if self.has_tables(mappings) {
             self.publish(pid, mappings, now_ns);
         } else {
@@ -274,6 +282,7 @@ impl Unwinding {
     /// Once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
+        self.starting.sweep(now_ns);
         let waiting = self.tables.stats().waiting + self.held.len();
         if waiting == 0 && self.was_waiting {
             memory::give_back();

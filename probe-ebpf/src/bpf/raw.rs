@@ -1,17 +1,17 @@
 //! The whole stack of a thread, for a process whose tables are not in place
 //! yet: user space walks it by the same code when they are.
 
-use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, Scratch, count};
-use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
+use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
+use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES, RAW_PER_SECOND};
+use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES, RAW_PARTS, RAW_PER_SECOND};
 use probe_ebpf::record::record_kind;
 use probe_ebpf::settings::counter;
 use probe_ebpf::{RawStack, SampleHeader};
 
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
-const STACK_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
+const PART_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
 
 #[inline(always)]
 fn this_cpus() -> Option<*mut RawScratch> {
@@ -39,7 +39,6 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
         count(counter::STACKS_OVER_RATE, 1);
         return;
     }
-    raw.shipped += 1;
     let into = &mut raw.raw;
     into.registers.ip = walk.registers.ip;
     into.registers.sp = walk.registers.sp;
@@ -61,15 +60,52 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
     sample.header.kind = kind;
 }
 
-/// Ships what [`prepare`] has noted, after the sample it belongs to.
+/// Ships what [`prepare`] has noted, after the sample it belongs to: part by
+/// part, as long as the stack goes on.
 #[inline(never)]
-pub fn ship(scratch: *const Scratch) -> u32 {
+pub fn ship() -> u32 {
     let Some(raw) = this_cpus() else {
         return 0;
     };
-    let copied = copy_stack(raw);
+    // SAFETY: a per-CPU value of this CPU.
+    unsafe { (*raw).raw.offset = 0 };
+    let body = ship_part as *mut c_void;
+    // SAFETY: the body takes all its state from per-CPU maps. As a loop of the
+    // language this would be verified for every number of parts.
+    unsafe { helpers::bpf_loop(RAW_PARTS as u32, body, core::ptr::null_mut(), 0) };
+    0
+}
+
+/// The loop's body: one part. 1 if there is no more of the stack, or no room.
+unsafe extern "C" fn ship_part(_index: u32, _context: *mut c_void) -> i64 {
+    let (Some(raw), Some(scratch)) = (this_cpus(), SCRATCH.get_ptr_mut(0)) else {
+        return 1;
+    };
+    let ring = &raw const SAMPLES as *mut c_void;
+    // SAFETY: the pointer is a map.
+    let waiting = unsafe { helpers::bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64) };
+    // SAFETY: a per-CPU value of this CPU.
+    let is_first = unsafe { (*raw).raw.offset == 0 };
+    // Copies leave room for samples, and the rest of a long stack for the first
+    // parts of others.
+    let room = if is_first {
+        2 * WAKE_BYTES.load()
+    } else {
+        WAKE_BYTES.load() / 2
+    };
+    if waiting > room {
+        if is_first {
+            count(counter::STACKS_OVER_RATE, 1);
+        }
+        return 1;
+    }
+    let copied = copy_part(raw);
     // SAFETY: both are per-CPU values of this CPU.
     let (raw, sample) = unsafe { (&mut *raw, &(*scratch).header) };
+    if copied == 0 && raw.raw.offset > 0 {
+        return 1;
+    }
+    raw.shipped += 1;
     raw.header.time_ns = sample.time_ns;
     raw.header.cgroup_id = sample.cgroup_id;
     raw.header.stopped_at = 0;
@@ -83,13 +119,7 @@ pub fn ship(scratch: *const Scratch) -> u32 {
     raw.header.kind = record_kind::STACK;
     raw.header.reserved = [0; 4];
     raw.header.comm = sample.comm;
-    let bytes = HEADERS
-        + if copied > STACK_MAX {
-            STACK_MAX
-        } else {
-            copied
-        };
-    let ring = &raw const SAMPLES as *mut c_void;
+    let bytes = HEADERS + if copied > PART_MAX { PART_MAX } else { copied };
     let record = &raw mut raw.header as *mut c_void;
     // SAFETY: the pointers are a map and a value of a map; the length is bounded
     // by the value's.
@@ -101,14 +131,18 @@ pub fn ship(scratch: *const Scratch) -> u32 {
     } else {
         counter::STACKS_OVER_RATE
     };
-    count(slot, 1);
-    0
+    if raw.raw.offset == 0 {
+        count(slot, 1);
+    }
+    raw.raw.offset = raw.raw.offset.wrapping_add(copied);
+    let is_full = copied > PART_MAX - PAGE_BYTES as u64;
+    !(written == 0 && is_full && raw.shipped < RAW_PER_SECOND) as i64
 }
 
 /// Copies pages until one cannot be read: the end of the stack's mapping. The
 /// first is copied from `sp` to the end of its page.
 #[inline(always)]
-fn copy_stack(raw: *mut RawScratch) -> u64 {
+fn copy_part(raw: *mut RawScratch) -> u64 {
     let body = copy_page as *mut c_void;
     // SAFETY: the body takes all its state from the per-CPU map. As a loop of
     // the language this would be verified for every number of pages. It changes
@@ -131,10 +165,11 @@ unsafe extern "C" fn copy_page(_index: u32, _context: *mut c_void) -> i64 {
     // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
     let raw = unsafe { &mut *raw };
     let copied = raw.raw.stack_bytes;
-    if copied > STACK_MAX - PAGE {
+    if copied > PART_MAX - PAGE {
         return 1;
     }
-    let from = raw.raw.registers.sp.wrapping_add(copied);
+    let start = raw.raw.registers.sp.wrapping_add(raw.raw.offset);
+    let from = start.wrapping_add(copied);
     let left = PAGE - (from & (PAGE - 1));
     let to = &raw mut raw.stack as *mut u8;
     // SAFETY: there is a page left in the value, as was just checked; the helper

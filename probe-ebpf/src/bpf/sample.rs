@@ -51,7 +51,7 @@ pub fn take(ctx: &PerfEventContext) {
     submit(scratch);
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     if unsafe { (*scratch).header.kind } != record_kind::WALKED {
-        raw::ship(scratch);
+        raw::ship();
     }
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
 }

@@ -88,6 +88,7 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
             raw.stopped_at = named.ip;
             raw.stack_follows = true;
             Some(StackCopy {
+                offset: 0,
                 time_ns,
                 cpu,
                 registers: named,

@@ -1,7 +1,7 @@
 //! Packs an unwind rule: into one word if it fits, else into an extended rule.
 
 use probe_ebpf::rule::{
-    Extended, Rule, base, caller_rbp, extended_rbp, extended_rbx, kind, special,
+    Extended, Rule, base, caller_rbp, deref, extended_rbp, extended_rbx, kind, special,
 };
 use symbolize::unwind::{Cfa, Goroutine, RbpRule, RbxRule, Register, UnwindRule};
 
@@ -35,6 +35,16 @@ pub fn encode(rule: &UnwindRule) -> Packed {
             above,
             rbp,
         } => Packed::Extended(cgo_call(goroutine, above, rbp)),
+        UnwindRule::ReturnInRegister { register, offset } => match base_number(register) {
+            // Those two are never known as scratch registers are.
+            base::RSP | base::RBP => Packed::UNSUPPORTED,
+            base => Packed::Extended(Extended {
+                base,
+                deref: deref::RETURN,
+                offset,
+                ..Extended::default()
+            }),
+        },
         UnwindRule::Goroutine(goroutine) => Packed::Extended(of_goroutine(&goroutine)),
         UnwindRule::FrameWithRbx { cfa, rbp, rbx } => {
             let rule = extended(&cfa, rbp).map(|rule| Extended {

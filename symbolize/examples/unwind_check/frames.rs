@@ -84,6 +84,7 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
         UnwindRule::Hole
         | UnwindRule::EndOfStack
         | UnwindRule::Unsupported(_)
+        | UnwindRule::ReturnInRegister { .. }
         | UnwindRule::StackSwitch
         | UnwindRule::CgoCall { .. }
         | UnwindRule::Goroutine(_) => None,

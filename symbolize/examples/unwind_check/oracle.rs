@@ -166,6 +166,10 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
                         }
                         UnwindRule::Plt { .. } => (0..16).all(is_same),
                         UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. } => is_same(addr),
+                        UnwindRule::ReturnInRegister { register, .. } => {
+                            row.register(X86_64::RA)
+                                == Some(RegisterRule::Register(gimli::Register(register as u16)))
+                        }
                         // Not from this section.
                         UnwindRule::StackSwitch
                         | UnwindRule::CgoCall { .. }

@@ -36,6 +36,10 @@ pub enum UnwindRule {
         rbp: RbpRule,
         rbx: RbxRule,
     },
+    /// The return address was taken from the stack, and is in a register:
+    /// `(rip, rsp) = (register, rsp + offset)`. The C library's `vfork` does so, for
+    /// the child would write over it.
+    ReturnInRegister { register: Register, offset: i32 },
     /// A function that runs on another stack than its caller, to which `rbp`
     /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`
     StackSwitch,

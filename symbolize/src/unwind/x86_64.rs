@@ -45,6 +45,7 @@ fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     match state.return_address {
         Some(RegisterRule::Offset(-8)) => {}
         Some(RegisterRule::Undefined) => return Ok(UnwindRule::EndOfStack),
+        Some(RegisterRule::Register(register)) => return return_in(register, state),
         _ => return Err(Unsupported::ReturnAddress),
     }
     let rbp = rbp(state.frame_pointer.as_ref(), section)?;
@@ -64,6 +65,27 @@ fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
         }
     };
     Ok(UnwindRule::Frame { cfa, rbp })
+}
+
+/// Only where all else is as simple as it can be.
+fn return_in(register: gimli::Register, state: &State) -> Result<UnwindRule, Unsupported> {
+    let is_same = matches!(
+        state.frame_pointer,
+        None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
+    );
+    match (Register::from_dwarf(register.0), state.cfa()) {
+        (
+            Some(register),
+            CfaRule::RegisterAndOffset {
+                register: X86_64::RSP,
+                offset,
+            },
+        ) if is_same => Ok(UnwindRule::ReturnInRegister {
+            register,
+            offset: narrow(offset)?,
+        }),
+        _ => Err(Unsupported::ReturnAddress),
+    }
 }
 
 fn cfa(bytes: &[u8]) -> Result<Cfa, Unsupported> {

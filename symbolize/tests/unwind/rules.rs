@@ -182,8 +182,10 @@ fn unsupported() {
     fn check_cause(instructions: &[u8], why: Unsupported) {
         check(instructions, &[(0, UnwindRule::Unsupported(why))]);
     }
-    // rip in rcx
-    check_cause(&[0x09, 16, 2], Unsupported::ReturnAddress);
+    // rip in xmm0
+    check_cause(&[0x09, 16, 17], Unsupported::ReturnAddress);
+    // rip in rcx, def_cfa rbp
+    check_cause(&[0x09, 16, 2, 0x0d, 6], Unsupported::ReturnAddress);
     // rip at cfa-16
     check_cause(&[0x90, 2], Unsupported::ReturnAddress);
     // def_cfa xmm0
@@ -198,6 +200,20 @@ fn unsupported() {
     check_cause(&[0x10, 6, 2, 0x77, 0], Unsupported::RbpExpression);
     // def_cfa_offset 2^32
     check_cause(&[0x0e, 0x80, 0x80, 0x80, 0x80, 0x10], Unsupported::Offset);
+}
+
+#[test]
+fn a_return_address_in_a_register() {
+    let in_rdi = |offset| UnwindRule::ReturnInRegister {
+        register: Register::Rdi,
+        offset,
+    };
+    // As vfork in glibc: advance 1, def_cfa_offset 0, rip in rdi; advance 8,
+    // def_cfa_offset 8.
+    check(
+        &[0x41, 0x0e, 0, 0x09, 16, 5, 0x48, 0x0e, 8],
+        &[(1, in_rdi(0)), (8, in_rdi(0)), (9, in_rdi(8))],
+    );
 }
 
 #[test]
