@@ -66,8 +66,17 @@ impl Viewer {
         Some(viewer)
     }
 
-    /// It answers when it has started, and says that it is still reading.
+    /// It answers when it has started, and says that it is still reading. Who
+    /// asks before it listens takes it for dead, and makes it so.
     fn await_ready(&self) {
+        let listens = || ["x.json", "x.sock"].map(|name| self.folder.join(name).exists());
+        for _ in 0..600 {
+            if listens() == [true; 2] {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        std::thread::sleep(Duration::from_millis(100));
         let mut told = String::new();
         for _ in 0..100 {
             let output = self.run(&["thread", "list", "--json"]);
