@@ -327,6 +327,11 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     let record = Process::start(record.stderr(Stdio::null()));
     let length = || fs::metadata(&file).map_or(0, |file| file.len());
     wait_until("something is written", || length() > 1000);
+    // The first block may be of a few samples: tables are still being made.
+    for _ in 0..2 {
+        let before = length();
+        wait_until("more is written", || length() > before);
+    }
     record.signal(Signal::KILL);
     let report = run(&mut proftop(&[
         "report",
