@@ -192,10 +192,7 @@ impl Unwinding {
         let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if same && self.tables.list_of(pid).is_some() {
             self.tables.touch(pid, now_ns);
-        } else if self.starting.contains(pid, now_ns) {
-            self.forget(pid, now_ns);
-            self.hurry(mappings);
-        } else if self.has_tables(mappings) {
+        } else if !self.starting.contains(pid, now_ns) && self.has_tables(mappings) {
             self.publish(pid, mappings, now_ns);
         } else {
             // By the tables that there are it would be walked by frame pointers

@@ -11,7 +11,7 @@ mod apart;
 
 pub use apart::{Apart, PartTest, apart};
 
-use crate::{FunctionId, FunctionRow, RowName, Selection};
+use crate::{Function, FunctionId, FunctionRow, RowName, Selection};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -102,6 +102,14 @@ impl Sides {
     pub fn change(&self, before: u64, now: u64) -> f64 {
         self.amount(&self.b, now) - self.amount(&self.a, before)
     }
+}
+
+/// The function of a selection that is this one of another: by name and module, as
+/// its number may be another there.
+pub fn same_function(selection: &Selection, function: &Function) -> Option<FunctionId> {
+    let rows = selection.functions().into_iter();
+    let mut same = rows.filter(|row| row.name == function.name && row.module == function.module);
+    same.next().map(|row| row.id)
 }
 
 /// One function on both sides.

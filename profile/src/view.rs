@@ -5,10 +5,12 @@
 
 use crate::intern::{NO_STACK, RESERVED, StackTable};
 use crate::names::NameTable;
-use crate::query::{Cancel, Cancelled, Query, Selection};
+use crate::query::{Cancel, Cancelled, Query, Selection, TimeRange};
 use crate::sources::SourceTable;
 use crate::store::{History, Module, ModuleTable, ProcessTable};
-use crate::{Ending, Frame, FrameId, FrameKind, FunctionId, Info, NameState, RowName, intern};
+use crate::{
+    Ending, Frame, FrameId, FrameKind, FunctionId, Info, NameState, RowName, Window, intern,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -94,6 +96,17 @@ impl View {
     /// with one.
     pub fn end_ns(&self) -> Option<u64> {
         self.tables.end_ns
+    }
+
+    /// The part of a stretch of time that history covers.
+    pub fn window(&self, range: TimeRange) -> Window {
+        let TimeRange { start_ns, end_ns } = range;
+        let end_ns = end_ns.or(self.end_ns()).unwrap_or(0);
+        let begin_ns = self.begin_ns().unwrap_or(end_ns);
+        Window {
+            start_ns: start_ns.unwrap_or(0).max(begin_ns).min(end_ns),
+            end_ns,
+        }
     }
 
     /// Where and how it was sampled.

@@ -35,9 +35,9 @@ mod knobs;
 mod links;
 /// Clicks and the wheel.
 mod mouse;
-/// Pages of functions.
 /// What is said in the palette with a word behind it.
 mod order;
+/// Pages of functions.
 mod page;
 /// Everything by its name.
 mod palette;

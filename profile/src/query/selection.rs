@@ -4,7 +4,7 @@ use super::scope::Admission;
 use super::shape::{Shaper, Step};
 use super::threads::{self, People};
 use super::trend::Trends;
-use super::{Cancel, Cancelled, Query, TimeRange, functions};
+use super::{Cancel, Cancelled, Query, functions};
 use crate::intern::StackId;
 use crate::names::Tag;
 use crate::store::{Sample, Stamps};
@@ -130,13 +130,7 @@ impl Selection {
 
     /// The part of the window that history covers.
     pub fn window(&self) -> Window {
-        let TimeRange { start_ns, end_ns } = self.query.window;
-        let end_ns = end_ns.or(self.view.end_ns()).unwrap_or(0);
-        let begin_ns = self.view.begin_ns().unwrap_or(end_ns);
-        Window {
-            start_ns: start_ns.unwrap_or(0).max(begin_ns).min(end_ns),
-            end_ns,
-        }
+        self.view.window(self.query.window)
     }
 
     /// What the selected stacks and their names lack.

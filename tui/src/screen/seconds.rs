@@ -56,7 +56,7 @@ pub struct SecondsAnswer {
 impl SecondsAnswer {
     /// Nothing if it was cancelled.
     pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
-        let end_ns = ask.select(cancel)?.window().end_ns;
+        let end_ns = ask.view.window(ask.query().window).end_ns;
         // The one that is under way has not all of its samples yet.
         let mut samples = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
         samples.pop();

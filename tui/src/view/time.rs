@@ -69,7 +69,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     if let Some(spot) = time.selected()
         && painter.seconds.contains(&spot.second)
     {
-        let x = body.x + time.label() + (spot.second - painter.seconds.start) as u16;
+        let x = painter.x_of(spot.second, body);
         let here = Position::new(x, body.y + spot.row as u16);
         if body.contains(here) {
             frame.buffer_mut()[here].set_style(theme.selected());
@@ -132,13 +132,18 @@ impl Painter<'_> {
         }
     }
 
+    /// The column of a second that is shown.
+    fn x_of(&self, second: u64, area: Rect) -> u16 {
+        area.x + self.time.label() + (second - self.seconds.start) as u16
+    }
+
     /// Seconds before the newest one.
     fn axis(&self, buffer: &mut Buffer, area: Rect) {
         let map = &self.answer.all;
         let last = map.first_second + map.columns() as u64 - 1;
         for second in self.seconds.clone() {
             let age = last.saturating_sub(second);
-            let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
+            let x = self.x_of(second, area);
             let label = match age {
                 _ if second > last => continue,
                 0 => "|".into(),
@@ -158,7 +163,7 @@ impl Painter<'_> {
         for (sign, start_ns, end_ns) in &self.sides {
             let (first, last) = (start_ns / SECOND_NS, end_ns.saturating_sub(1) / SECOND_NS);
             for second in self.seconds.clone().filter(|s| (first..=last).contains(s)) {
-                let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
+                let x = self.x_of(second, area);
                 if x < area.right() && buffer[(x, area.y)].symbol() == " " {
                     buffer.set_string(x, area.y, sign, self.theme.heads());
                 }
@@ -198,7 +203,7 @@ impl Painter<'_> {
     fn mark_row(&self, row: usize, (from, to): (Spot, Spot), buffer: &mut Buffer, area: Rect) {
         for second in self.seconds.clone() {
             if (from..=to).contains(&Spot { second, row }) {
-                let x = area.x + self.time.label() + (second - self.seconds.start) as u16;
+                let x = self.x_of(second, area);
                 buffer[(x, area.y)].set_style(self.theme.selected());
             }
         }

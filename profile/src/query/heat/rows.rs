@@ -103,8 +103,7 @@ impl Selection {
     }
 
     fn cpu_rows(&self, at_most: usize) -> HeatRows {
-        let mut cpus: Vec<u16> = self.cpus().iter().map(|row| row.cpu).collect();
-        cpus.sort_unstable();
+        let cpus: Vec<u16> = self.cpus.keys().copied().collect();
         let numbers = cpus.last().map_or(0, |last| usize::from(*last) + 1);
         let mut row_of = vec![0; numbers];
         let mut rows = Vec::new();

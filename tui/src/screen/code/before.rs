@@ -5,7 +5,7 @@
 use super::CodeRow;
 use super::answer::{line_at, line_of};
 use crate::code::{Body, Place};
-use profile::diff::Sides;
+use profile::diff::{Sides, same_function};
 use profile::query::CodePlace;
 use profile::{Cancel, Function, Selection};
 
@@ -40,15 +40,12 @@ impl Before {
             samples: 0,
             is_same_build: true,
         };
-        let rows = was.functions().into_iter();
-        let mut same =
-            rows.filter(|row| row.name == function.name && row.module == function.module);
-        let Some(row) = same.next() else {
+        let Some(id) = same_function(was, function) else {
             return Some((before, Vec::new()));
         };
-        let then = was.view().function(row.id);
+        let then = was.view().function(id);
         before.is_same_build = is_of_here || is_same_build(was, now, &then, function);
-        let code = was.code(row.id, cancel).ok()?;
+        let code = was.code(id, cancel).ok()?;
         before.samples = code.self_samples + code.inlined_samples;
         let counted = code.addresses.into_iter().map(|address| Counted {
             samples: address.samples(),

@@ -106,27 +106,33 @@ impl CodeRow {
     /// That hit there; of an instruction below its line they are a part of the
     /// line's.
     pub fn samples(&self) -> u64 {
-        match self {
-            CodeRow::Line { samples, .. }
-            | CodeRow::Instruction { samples, .. }
-            | CodeRow::Address { samples, .. }
-            | CodeRow::OtherLines { samples, .. }
-            | CodeRow::OtherFile { samples, .. }
-            | CodeRow::Unplaced { samples, .. } => *samples,
-            CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => 0,
-        }
+        self.counts().0
     }
 
     /// The same in the baseline.
     pub fn before(&self) -> u64 {
-        match self {
-            CodeRow::Line { before, .. }
-            | CodeRow::Instruction { before, .. }
-            | CodeRow::Address { before, .. }
-            | CodeRow::OtherLines { before, .. }
-            | CodeRow::OtherFile { before, .. }
-            | CodeRow::Unplaced { before, .. } => *before,
-            CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => 0,
+        self.counts().1
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        match *self {
+            CodeRow::Line {
+                samples, before, ..
+            }
+            | CodeRow::Instruction {
+                samples, before, ..
+            }
+            | CodeRow::Address {
+                samples, before, ..
+            }
+            | CodeRow::OtherLines {
+                samples, before, ..
+            }
+            | CodeRow::OtherFile {
+                samples, before, ..
+            }
+            | CodeRow::Unplaced { samples, before } => (samples, before),
+            CodeRow::Gap(_) | CodeRow::Piece(_) | CodeRow::Call { .. } => (0, 0),
         }
     }
 

@@ -2,7 +2,7 @@
 //! same by name and module, as functions are that have another number there.
 
 use crate::screen::question::Ask;
-use profile::diff::Sides;
+use profile::diff::{Sides, same_function};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, Selection, View};
 use std::collections::HashMap;
@@ -40,11 +40,8 @@ impl Before {
         cancel: &Cancel,
     ) -> Option<Self> {
         let selection = ask.baseline()?.select(&ask.view, cancel)?;
-        let rows = selection.functions().into_iter();
-        let mut same =
-            rows.filter(|row| row.name == function.name && row.module == function.module);
-        let was = match same.next() {
-            Some(row) => selection.page(row.id, cancel).ok()?,
+        let was = match same_function(&selection, function) {
+            Some(id) => selection.page(id, cancel).ok()?,
             None => None,
         };
         let side = |of: fn(&FunctionPage) -> &[Neighbour]| {

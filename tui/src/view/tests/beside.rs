@@ -54,8 +54,7 @@ fn threads_stand_beside_the_processes() {
         control(&mut hand, 'w');
         hand.keys("j");
         hand.looks_like(&format!("processes-threads-{width}x{height}"));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("processes-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("processes-{width}x{height}-ascii"));
     }
     let hand = processes(119, 45);
     assert!(!hand.frame().contains(" TID "));
@@ -213,8 +212,7 @@ fn the_other_tree_stands_beside_the_tree() {
     control(&mut hand, 'w');
     hand.keys("gj");
     hand.looks_like("tree-keys-160x45");
-    let ascii = rules::frame(&hand.app, &ASCII);
-    compare("tree-160x45-ascii", &ascii);
+    hand.looks_like_in_ascii("tree-160x45-ascii");
     // Whoever moves there stays there while samples come.
     let before = other(&hand);
     hand.wait(2_000).show(tree_step(0)).wait(2_000);
@@ -285,8 +283,7 @@ fn what_is_marked_has_a_flame_graph_below_the_map() {
         hand.looks_like(&format!("time-flame-{width}x{height}"));
         hand.keys("i");
         assert!(hand.frame().contains("in all the rest"), "{}", hand.frame());
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("time-flame-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("time-flame-{width}x{height}-ascii"));
     }
 }
 
@@ -364,8 +361,7 @@ fn beside_what_differs_stands_its_flame_graph() {
     hand.keys("b=").keys("\\!_bt_\n").keys("jjj");
     assert_eq!(hand.app.pane(), Some(Beside::Difference));
     hand.looks_like("difference-160x45");
-    let ascii = rules::frame(&hand.app, &ASCII);
-    compare("difference-160x45-ascii", &ascii);
+    hand.looks_like_in_ascii("difference-160x45-ascii");
     let name = |hand: &Hand| {
         let bar = hand.app.views.other_flame.selected()?;
         Some(bar.name.to_string())

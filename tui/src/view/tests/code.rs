@@ -34,8 +34,7 @@ fn code_at_every_size() {
         let mut hand = code(width, height, "heap_hot");
         hand.looks_like(&format!("code-{width}x{height}"));
         hand.keys("jj");
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("code-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("code-{width}x{height}-ascii"));
     }
     for (keys, name) in [
         ("o", "source"),
@@ -124,8 +123,7 @@ fn the_difference_of_code_at_every_size() {
         let mut hand = compared(width, height, "heap_hot", b"one build", 5);
         hand.looks_like(&format!("difference-code-{width}x{height}"));
         hand.keys("jj");
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("difference-code-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("difference-code-{width}x{height}-ascii"));
     }
 }
 

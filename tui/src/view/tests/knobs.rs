@@ -1,6 +1,6 @@
 //! Scope, window and filter: what they count, what they say, and the way back.
 
-use super::{ASCII, Hand, compare};
+use super::Hand;
 use crate::screen::View;
 use crate::screen::knobs::Window;
 use crate::snapshot::{Lacks, Recording, Snapshot, Span, TargetState};
@@ -30,8 +30,7 @@ fn narrowed_and_filtered_at_every_size() {
         hand.keys("4\n");
         hand.keys("/LWLock\nx").code(KeyCode::Esc);
         hand.looks_like(&format!("knobs-{width}x{height}"));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("knobs-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("knobs-{width}x{height}-ascii"));
     }
 }
 
@@ -180,8 +179,7 @@ fn the_difference_at_every_size() {
         assert!(hand.frame().contains("DIFF"));
         hand.keys("\\!_bt_\n").keys("jj");
         hand.looks_like(&format!("difference-{width}x{height}"));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("difference-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("difference-{width}x{height}-ascii"));
     }
 }
 
@@ -211,8 +209,7 @@ fn the_difference_of_trees_at_every_size() {
             let is_told = hand.frame().contains("gone in B") || key > "3";
             assert!(is_told || height < 40, "{}", hand.frame());
             hand.looks_like(&format!("difference-{view}-{width}x{height}"));
-            let ascii = rules::frame(&hand.app, &ASCII);
-            compare(&format!("difference-{view}-{width}x{height}-ascii"), &ascii);
+            hand.looks_like_in_ascii(&format!("difference-{view}-{width}x{height}-ascii"));
         }
     }
 }
@@ -340,8 +337,7 @@ fn a_file_at_every_size() {
     for (width, height) in SIZES {
         let hand = file(width, height, |_| {});
         hand.looks_like(&format!("file-{width}x{height}"));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("file-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("file-{width}x{height}-ascii"));
     }
 }
 

@@ -25,8 +25,7 @@ fn pages_at_every_size() {
         let mut hand = page(width, height, "heap_hot");
         hand.looks_like(&format!("page-{width}x{height}"));
         hand.keys("jj");
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("page-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("page-{width}x{height}-ascii"));
     }
     page(80, 24, "copy_user")
         .keys("k")

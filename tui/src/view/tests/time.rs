@@ -18,8 +18,7 @@ fn times_at_every_size() {
         let mut hand = time(width, height);
         hand.looks_like(&format!("time-{width}x{height}"));
         hand.keys("hhhhjjvll");
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("time-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("time-{width}x{height}-ascii"));
     }
     time(80, 24).keys("i").looks_like("time-explain-80x24");
     time(80, 24).keys("?").looks_like("time-help-80x24");
@@ -41,8 +40,7 @@ fn rows_may_be_cpus_or_threads() {
         hand.keys("hhvlj");
         let (from, to) = hand.app.views.time.stretch().expect("a stretch");
         assert_eq!((from % SECOND_NS, to - from), (0, 2 * SECOND_NS));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("time-{rows}-80x24-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("time-{rows}-80x24-ascii"));
         hand.keys("\u{1b}");
     }
     hand.keys("i").looks_like("time-threads-explain-80x24");

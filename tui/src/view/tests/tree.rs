@@ -35,8 +35,7 @@ fn trees_at_every_size() {
         hand.keys("*");
         hand.looks_like(&format!("tree-{width}x{height}"));
         hand.keys("jk");
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("tree-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("tree-{width}x{height}-ascii"));
         hand.keys("gI").keys("jl");
         hand.looks_like(&format!("tree-bottom-up-{width}x{height}"));
     }

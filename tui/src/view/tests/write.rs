@@ -1,11 +1,10 @@
 //! The write dialog.
 
-use super::{ASCII, Hand, compare};
+use super::Hand;
 use crate::app::{Effect, Event, Written};
 use crate::screen::Mode;
 use crate::screen::write::WriteJob;
 use crate::view::fixture::{postgres, tree_step};
-use crate::view::rules;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 fn hand(width: u16, height: u16) -> Hand {
@@ -34,8 +33,7 @@ fn the_dialog_at_every_size() {
         let mut hand = hand(width, height);
         hand.keys("w").code(KeyCode::Down).code(KeyCode::Down);
         hand.looks_like(&format!("write-{width}x{height}"));
-        let ascii = rules::frame(&hand.app, &ASCII);
-        compare(&format!("write-{width}x{height}-ascii"), &ascii);
+        hand.looks_like_in_ascii(&format!("write-{width}x{height}-ascii"));
     }
 }
 
