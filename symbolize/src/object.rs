@@ -11,7 +11,7 @@ mod layout;
 use std::fs::File;
 
 use crate::OpenError;
-use crate::address::{Segment, Segments};
+use crate::address::{LinkAddr, Segment, Segments};
 use crate::file_id::FileId;
 use crate::source::Source;
 
@@ -28,6 +28,7 @@ const SECTION_NAMES_BYTES_MAX: u64 = 16 << 20;
 pub struct Object {
     source: Source,
     machine: u16,
+    entry: u64,
     program_headers: Vec<ProgramHeader>,
     segments: Segments,
     sections: Vec<Section>,
@@ -60,6 +61,7 @@ impl Object {
             .unwrap_or_default();
         Ok(Object {
             machine: header.machine,
+            entry: header.entry,
             segments: loads(&program_headers)?,
             program_headers,
             sections,
@@ -113,6 +115,11 @@ impl Object {
     /// `e_machine`.
     pub fn machine(&self) -> u16 {
         self.machine
+    }
+
+    /// Where the file says that a program begins.
+    pub fn entry(&self) -> LinkAddr {
+        LinkAddr(self.entry)
     }
 
     pub fn segments(&self) -> &Segments {

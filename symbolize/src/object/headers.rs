@@ -19,6 +19,8 @@ const SECTIONS_MAX: u64 = 1 << 16;
 #[derive(Debug)]
 pub struct FileHeader {
     pub machine: u16,
+    /// Where a program begins; of a library anything.
+    pub entry: u64,
     pub names_section: u16,
     phoff: u64,
     phnum: u16,
@@ -42,6 +44,7 @@ impl FileHeader {
         }
         let header = FileHeader {
             machine: u16_at(bytes, 18),
+            entry: u64_at(bytes, 24),
             phoff: u64_at(bytes, 32),
             shoff: u64_at(bytes, 40),
             phnum: u16_at(bytes, 56),

@@ -1,6 +1,7 @@
 //! `_init` and `_fini`: the C library's start files put them together from
-//! pieces that have no unwind information. Few instructions, always the same:
-//! they are recognised, or left alone.
+//! pieces that have no unwind information. The first instruction of the dynamic
+//! linker has none either. Few instructions, always the same: they are
+//! recognised, or left alone.
 
 use super::collect::Collector;
 use super::rule::{RbpRule, Register, UnwindRule};
@@ -22,8 +23,19 @@ const FORMS: [(&[u8], &[u8]); 2] = [
 
 const RET: u8 = 0xc3;
 
-/// Adds both functions, where they are as expected.
+/// How a program begins whose first instruction nobody calls, where compilers do
+/// not. A library's entry is the first byte of its code, whatever that is.
+const BEGINNINGS: [&[u8]; 3] = [
+    // mov %rsp, %rdi: the dynamic linker of glibc
+    &[0x48, 0x89, 0xe7],
+    // xor %ebp, %ebp, as the ABI asks for, and musl's xor %rbp, %rbp
+    &[0x31, 0xed],
+    &[0x48, 0x31, 0xed],
+];
+
+/// Adds them, where they are as expected.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
+    first_instruction(object, collector)?;
     for name in [b".init".as_slice(), b".fini"] {
         let Some(section) = object.section_by_name(name) else {
             continue;
@@ -50,6 +62,28 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
         }
     }
     Ok(())
+}
+
+/// No more than that one: what it returns to is told by the frame pointer, which is
+/// zero there.
+fn first_instruction(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
+    let (entry, segments) = (object.entry(), object.segments());
+    let offset = segments.to_file(entry);
+    let Some(offset) = offset.filter(|_| segments.is_executable(entry)) else {
+        return Ok(());
+    };
+    let mut code = [0; 8];
+    let read = object.source().read_some(offset.0, &mut code);
+    if begins_a_program(&code[..read]) && collector.open(entry.0, 1) {
+        collector.add(entry.0, || UnwindRule::EndOfStack);
+        collector.close()?;
+    }
+    Ok(())
+}
+
+fn begins_a_program(code: &[u8]) -> bool {
+    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
+    BEGINNINGS.iter().any(|begin| code.starts_with(begin))
 }
 
 /// From where to where there is a word more on the stack than the return
@@ -92,6 +126,15 @@ mod tests {
         let protected = [ENDBR64, INIT].concat();
         assert_eq!(room_on_the_stack(&protected), Some((8, 26)));
         assert_eq!(room_on_the_stack(&[0x50, 0x58, 0xc3]), Some((1, 2)));
+    }
+
+    #[test]
+    fn how_programs_begin() {
+        assert!(begins_a_program(&[0x48, 0x89, 0xe7, 0xe8]));
+        assert!(begins_a_program(&[ENDBR64, &[0x31, 0xed, 0x49]].concat()));
+        // lea 0x..(%rip), %rdi: as libraries do, in `deregister_tm_clones`.
+        assert!(!begins_a_program(&[0x48, 0x8d, 0x3d, 0x01]));
+        assert!(!begins_a_program(ENDBR64));
     }
 
     #[test]

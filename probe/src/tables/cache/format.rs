@@ -20,7 +20,7 @@ use symbolize::{Segment, Segments};
 
 const MAGIC: &[u8; 8] = b"PFUNWIND";
 /// Counts changes of this format and of what the words in it mean.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Lengths of key, segments, rules, pages and words, and the first page.
 const FIELDS: usize = 6;
