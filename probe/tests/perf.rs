@@ -67,7 +67,9 @@ fn samples_are_busy_time_times_rate() {
     let ratio = seen.counters.taken as f64 / (busy * 499.0);
     // Ticks in the kernel are missing where we may not see them.
     assert!((0.85..1.05).contains(&ratio), "{ratio} of expected");
-    assert_eq!(seen.counters.lost, 0);
+    // Some are, where others keep us from reading; they are told.
+    let lost = seen.counters.lost;
+    assert!(lost * 50 < seen.counters.taken, "{lost} lost");
 }
 
 #[test]
