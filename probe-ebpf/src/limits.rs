@@ -18,15 +18,23 @@ pub const RING_BYTES: usize = 8 << 20;
 /// Pages of a user stack in one record, of a process whose tables are not in
 /// place yet.
 pub const RAW_PAGES: usize = 15;
-/// Records that a stack may take: 240 KiB. What lies above a stack is copied as
-/// well where it can be read, so that more would be paid by all, and be of use to
-/// few: of rustc's stacks two fifths are longer.
-pub const RAW_PARTS: usize = 4;
 pub const PAGE_BYTES: usize = 4096;
+/// Records that a stack may take: a little more than 1 MiB.
+pub const RAW_PARTS: usize = 18;
+/// Of these, how many are for its end, with the thread's first frames. They come
+/// second: between them and the first there is often one large frame that nothing is
+/// needed of. The compiler of Rust begins with one of half a megabyte.
+pub const RAW_PARTS_TAIL: usize = 2;
+/// The same of a stack whose mapping's end is not known: 240 KiB. What lies above
+/// it is copied as well where it can be read, and paid by the stacks of others.
+pub const RAW_PARTS_BLIND: usize = 4;
 
-/// Records with stacks that one CPU ships in a second: 256 stacks, all that are
-/// needed at the default rate; it bounds what is copied to 60 MB/s.
-pub const RAW_PER_SECOND: u64 = 256 * RAW_PARTS as u64;
+/// Records with stacks that one CPU ships in a second: it bounds what is copied
+/// to 60 MB/s.
+pub const RAW_PER_SECOND: u64 = 1024;
+/// Of these, how many only begin a stack: more than the default rate takes
+/// samples, so that no short stack is left out for the rest of a long one.
+pub const RAW_FIRST_PER_SECOND: u64 = 256;
 
 /// Bytes of the user stack that are read at once. From the third word on this
 /// is cheaper than asking for each; 1 to 4 KiB are equally good, measured.

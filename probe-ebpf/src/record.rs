@@ -72,13 +72,16 @@ pub struct RawStack {
     pub stack_bytes: u64,
     /// How far above `sp` they begin: a long stack comes in several records.
     pub offset: u64,
+    /// Where the mapping ends that the stack is in; 0 if that cannot be told.
+    pub end: u64,
 }
 
 const _: () = {
-    assert!(size_of::<RawStack>() == 152);
+    assert!(size_of::<RawStack>() == 160);
     assert!(core::mem::offset_of!(RawStack, scratch) == 24);
     assert!(core::mem::offset_of!(RawStack, stack_bytes) == 136);
     assert!(core::mem::offset_of!(RawStack, offset) == 144);
+    assert!(core::mem::offset_of!(RawStack, end) == 152);
 };
 
 /// A user frame as one word: what kind of address it is, and the address.

@@ -1,6 +1,7 @@
 //! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
 //! cannot panic.
 
+use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::limits::{KERNEL_FRAMES_MAX, PAGE_BYTES, RAW_PAGES, USER_FRAMES_MAX};
 use probe_ebpf::record::{COMM_LEN, record_kind};
 use probe_ebpf::walk::{SCRATCH_REGISTERS, ending};
@@ -26,54 +27,6 @@ pub struct RawSample {
     pub stack_follows: bool,
     /// It was walked by tables, and its stack is there to check that.
     pub is_checked: bool,
-}
-
-/// A copy of a thread's stack, or of a part of it, for the sample of the same time
-/// and CPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StackCopy {
-    pub time_ns: u64,
-    pub cpu: u32,
-    pub registers: Registers,
-    pub scratch: [u64; SCRATCH_REGISTERS],
-    /// How far above the stack pointer it begins.
-    pub offset: usize,
-    pub bytes: Vec<u8>,
-    /// There was no room for more of it.
-    pub is_cut: bool,
-}
-
-impl StackCopy {
-    /// Adds the part that begins where this one ends. Another one is left away: a
-    /// part between them was lost.
-    pub fn append(&mut self, part: &StackCopy) {
-        if part.offset == self.offset + self.bytes.len() {
-            let length = self.bytes.len() + part.bytes.len();
-            if length > self.bytes.capacity() {
-                // A vector that grew by itself would leave a copy behind.
-                let mut larger = Vec::with_capacity(2 * length);
-                larger.extend_from_slice(&self.bytes);
-                self.erase();
-                self.bytes = larger;
-            }
-            self.bytes.extend_from_slice(&part.bytes);
-            self.is_cut = part.is_cut;
-        }
-    }
-}
-
-impl StackCopy {
-    /// It may hold what is nobody's business.
-    fn erase(&mut self) {
-        self.bytes.fill(0);
-        std::hint::black_box(&self.bytes);
-    }
-}
-
-impl Drop for StackCopy {
-    fn drop(&mut self) {
-        self.erase();
-    }
 }
 
 /// One record of the ring.
@@ -125,21 +78,25 @@ fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
         *register = word(3 + index)?;
     }
     let length = usize::try_from(word(3 + SCRATCH_REGISTERS)?).ok()?;
-    let offset = usize::try_from(word(4 + SCRATCH_REGISTERS)?).ok()?;
+    let offset = word(4 + SCRATCH_REGISTERS)?;
+    let end = word(5 + SCRATCH_REGISTERS)?;
     let stack = raw.0.get(size_of::<RawStack>()..)?;
+    let registers = Registers {
+        ip: word(0)?,
+        sp: word(1)?,
+        bp: word(2)?,
+    };
+    let reach = match end {
+        // Less than a page was left, or nothing.
+        0 => (length > (RAW_PAGES - 1) * PAGE_BYTES).then_some(u64::MAX),
+        end => Some(end.saturating_sub(registers.sp)),
+    };
     Some(StackCopy {
         time_ns: u64::from_le_bytes(header.at(0)?),
         cpu: u32::from_le_bytes(header.at(32)?),
-        registers: Registers {
-            ip: word(0)?,
-            sp: word(1)?,
-            bp: word(2)?,
-        },
+        registers,
         scratch,
-        offset,
-        bytes: stack.get(..length)?.to_vec(),
-        // Less than a page was left, or nothing.
-        is_cut: length > (RAW_PAGES - 1) * PAGE_BYTES,
+        bytes: StackBytes::new(offset, stack.get(..length)?, reach),
     })
 }
 
@@ -270,35 +227,20 @@ mod tests {
     }
 
     /// Sixteen bytes of a stack, so far above its start.
-    fn part(offset: u64, content: u8) -> Vec<u8> {
+    fn part(offset: u64, end: u64) -> Vec<u8> {
         let mut bytes = record(&[], &[], 0);
         bytes[offset_of!(SampleHeader, kind)] = record_kind::STACK;
         let registers = 3 + SCRATCH_REGISTERS as u64;
-        for word in (1..=registers).chain([16, offset]) {
+        for word in (1..=registers).chain([16, offset, end]) {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend([content; 16]);
+        bytes.extend([7; 16]);
         bytes
     }
 
     #[test]
-    fn parts_become_one_stack() {
-        let stack = |offset, content| match decode(&part(offset, content)) {
-            Ok(Record::Stack(stack)) => stack,
-            other => panic!("{other:?}"),
-        };
-        let mut whole = stack(0, 1);
-        whole.append(&stack(16, 2));
-        // The one before it was lost.
-        whole.append(&stack(48, 4));
-        assert_eq!(whole.bytes, [[1; 16], [2; 16]].concat());
-        whole.append(&stack(32, 3));
-        assert_eq!(whole.bytes.len(), 48);
-    }
-
-    #[test]
     fn a_stack_arrives() {
-        let mut bytes = part(0, 7);
+        let mut bytes = part(32, 0);
         let Ok(Record::Stack(stack)) = decode(&bytes) else {
             panic!("no stack");
         };
@@ -311,10 +253,14 @@ mod tests {
             }
         );
         assert_eq!(stack.scratch, std::array::from_fn(|index| index as u64 + 4));
-        assert_eq!(stack.bytes, [7; 16]);
+        assert_eq!(stack.bytes, StackBytes::new(32, &[7; 16], None));
         assert_eq!((stack.time_ns, stack.cpu), (11, 16));
         bytes.pop();
         assert_eq!(decode(&bytes), Err(DecodeError::Short(bytes.len())));
+        let Ok(Record::Stack(stack)) = decode(&part(0, 98)) else {
+            panic!("no stack");
+        };
+        assert_eq!(stack.bytes, StackBytes::new(0, &[7; 16], Some(96)));
     }
 
     #[test]

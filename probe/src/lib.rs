@@ -37,6 +37,7 @@ mod ring;
 pub mod sample;
 mod sideband;
 pub mod source;
+mod stack;
 mod startup;
 pub mod tables;
 pub mod target;

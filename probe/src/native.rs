@@ -1,7 +1,7 @@
 //! The walk of a copied stack, on the host: the same steps as in BPF, over the
 //! same tables.
 
-use crate::decode::StackCopy;
+use crate::stack::StackCopy;
 use crate::tables::Reader;
 use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{Mapping, NO_TABLE, Words};
@@ -30,7 +30,7 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
         mappings,
         tables,
         cfa_is_above_sp: false,
-        ran_out: false,
+        has_lacked: false,
     };
     let mut walk = Walk {
         registers: stack.registers,
@@ -66,7 +66,7 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
     Walked {
         ending: match told {
             // Not the thread's fault, but that of our copy.
-            Ending::ReadFault if world.ran_out && stack.is_cut => Ending::CopyCut,
+            Ending::ReadFault if world.has_lacked => Ending::CopyCut,
             other => other,
         },
         stopped_at: walk.registers.ip,
@@ -80,8 +80,8 @@ struct Copied<'a> {
     tables: &'a Reader,
     /// By the rule of the frame that is being walked.
     cfa_is_above_sp: bool,
-    /// A word behind the end of the copy was asked for.
-    ran_out: bool,
+    /// A word that the copy does not have was asked for.
+    has_lacked: bool,
 }
 
 impl<'a> World for Copied<'a> {
@@ -91,14 +91,9 @@ impl<'a> World for Copied<'a> {
         let Some(offset) = address.checked_sub(self.stack.registers.sp) else {
             return self.read_popped(address);
         };
-        let at = usize::try_from(offset).ok()?;
-        match self.stack.bytes.get(at..at.checked_add(8)?) {
-            Some(bytes) => Some(u64::from_le_bytes(bytes.try_into().ok()?)),
-            None => {
-                self.ran_out = true;
-                None
-            }
-        }
+        let word = self.stack.bytes.word(offset);
+        self.has_lacked |= word.is_none() && self.stack.bytes.lacks(offset);
+        word
     }
 
     fn read_pair(&mut self, address: u64) -> Option<(u64, u64)> {

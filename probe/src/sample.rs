@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use crate::stack::StackBytes;
 use crate::tables::MappedRange;
 pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
@@ -129,10 +130,7 @@ pub struct Batch {
 pub struct KeptWalk {
     pub pid: u32,
     pub registers: Registers,
-    /// From the stack pointer upwards.
-    pub stack: Vec<u8>,
-    /// There was no room for more of it.
-    pub is_cut: bool,
+    pub stack: StackBytes,
     /// What the process had mapped to run, by address.
     pub mappings: Vec<MappedRange>,
     /// Innermost first.

@@ -5,11 +5,12 @@
 //! records come.
 
 use crate::clocks::now_ns;
-use crate::decode::{RawSample, Record, StackCopy};
+use crate::decode::{RawSample, Record};
 use crate::process::ProcessTable;
 use crate::resolve::Resolver;
 use crate::sample::Batch;
 use crate::sideband::record::{Event, What};
+use crate::stack::StackCopy;
 use crate::startup::StartupScan;
 use crate::targets::Targets;
 use crate::thread_names::ThreadNames;
@@ -82,9 +83,9 @@ impl Timeline {
         match record {
             Record::Sample(sample) => self.waiting_samples.push(sample),
             Record::Stack(stack) => match self.stacks.entry((stack.cpu, stack.time_ns)) {
-                Entry::Occupied(mut begun) => begun.get_mut().append(&stack),
+                Entry::Occupied(mut begun) => begun.get_mut().bytes.add(stack.bytes),
                 // Without its beginning it cannot be walked.
-                Entry::Vacant(place) if stack.offset == 0 => drop(place.insert(stack)),
+                Entry::Vacant(place) if stack.bytes.has_beginning() => drop(place.insert(stack)),
                 Entry::Vacant(_) => {}
             },
         }

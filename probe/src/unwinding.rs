@@ -9,13 +9,14 @@ mod check;
 mod starting;
 
 use crate::clocks::now_ns;
-use crate::decode::{RawSample, StackCopy};
+use crate::decode::RawSample;
 use crate::mappings::{Backing, Mappings};
 use crate::memory;
 use crate::native;
 use crate::resolve::Located;
 use crate::sample::{KeptWalk, Module, ModuleId, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
+use crate::stack::StackCopy;
 use crate::tables::{Content, MappedRange, Tables};
 use probe_ebpf::{Ending, UserFrame};
 use starting::Starting;
@@ -214,7 +215,7 @@ impl Unwinding {
 
     /// Keeps a sample until it can be walked.
     pub fn hold(&mut self, raw: RawSample, located: Located, stack: StackCopy) {
-        self.held_bytes += stack.bytes.len();
+        self.held_bytes += stack.bytes.size();
         self.held.push_back(Held {
             raw,
             located,
@@ -243,11 +244,11 @@ impl Unwinding {
             let is_old = now_ns.saturating_sub(held.raw.time_ns) > HELD_NS;
             let is_surplus = given_up < surplus;
             if !is_old && !is_surplus && !self.has_tables(&held.located.mappings) {
-                bytes += held.stack.bytes.len();
+                bytes += held.stack.bytes.size();
                 waiting.push_back(held);
                 continue;
             }
-            given_up += held.stack.bytes.len();
+            given_up += held.stack.bytes.size();
             let layout = layout(&held.located.mappings);
             let mappings = self.tables.resolve(&layout);
             let found = native::walk(&held.stack, &mappings, &reader, self.frames_max);
@@ -256,7 +257,6 @@ impl Unwinding {
                     pid: held.raw.tgid,
                     registers: held.stack.registers,
                     stack: held.stack.bytes.clone(),
-                    is_cut: held.stack.is_cut,
                     mappings: layout,
                     frames: found.frames.clone(),
                     ending: found.ending,

@@ -83,6 +83,13 @@ pub struct RawScratch {
     /// The second that `shipped` counts in.
     pub second: u64,
     pub shipped: u64,
+    /// Of a long stack, where its last parts begin; 0 if it is copied in one go.
+    pub tail: u64,
+    /// How far above the stack pointer the next part begins that is not one of the
+    /// last ones.
+    pub next: u64,
+    /// Where the part ends that is being copied.
+    pub until: u64,
     pub header: SampleHeader,
     pub raw: RawStack,
     pub stack: [u8; RAW_PAGES * PAGE_BYTES],

@@ -5,7 +5,10 @@ use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, SCRATCH, Scratch, WAKE_BYTES
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES, RAW_PARTS, RAW_PER_SECOND};
+use probe_ebpf::limits::{
+    PAGE_BYTES, RAW_FIRST_PER_SECOND, RAW_PAGES, RAW_PARTS, RAW_PARTS_BLIND, RAW_PARTS_TAIL,
+    RAW_PER_SECOND,
+};
 use probe_ebpf::record::record_kind;
 use probe_ebpf::settings::counter;
 use probe_ebpf::{RawStack, SampleHeader};
@@ -60,15 +63,14 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
     sample.header.kind = kind;
 }
 
-/// Ships what [`prepare`] has noted, after the sample it belongs to: part by
-/// part, as long as the stack goes on.
+/// Ships what [`prepare`] has noted, after the sample it belongs to, part by part:
+/// the first, those at the stack's end, then what is between them.
 #[inline(never)]
 pub fn ship() -> u32 {
     let Some(raw) = this_cpus() else {
         return 0;
     };
-    // SAFETY: a per-CPU value of this CPU.
-    unsafe { (*raw).raw.offset = 0 };
+    find_end(raw);
     let body = ship_part as *mut c_void;
     // SAFETY: the body takes all its state from per-CPU maps. As a loop of the
     // language this would be verified for every number of parts.
@@ -76,34 +78,71 @@ pub fn ship() -> u32 {
     0
 }
 
+/// Finds where the mapping of the stack ends. In an interrupt the kernel answers
+/// this once, and not at all while the mappings of the process change.
+#[inline(always)]
+fn find_end(raw: *mut RawScratch) {
+    const TAIL: u64 = RAW_PARTS_TAIL as u64 * PART_MAX;
+    let body = note_end as *mut c_void;
+    // SAFETY: a per-CPU value of this CPU; the task is the current one.
+    unsafe {
+        (*raw).next = 0;
+        (*raw).tail = 0;
+        let end = &raw mut (*raw).raw.end;
+        let sp = (*raw).raw.registers.sp;
+        // It is changed behind the compiler's back.
+        end.write_volatile(0);
+        let task = helpers::bpf_get_current_task_btf();
+        helpers::bpf_find_vma(task, sp, body, core::ptr::null_mut(), 0);
+        let end = end.read_volatile();
+        if end.wrapping_sub(sp) > PART_MAX + TAIL && end > sp {
+            (*raw).tail = end - TAIL;
+        }
+    }
+}
+
+/// What the kernel calls with the mapping. `vm_start` and `vm_end` have always been
+/// the first two words of a `vm_area_struct`.
+unsafe extern "C" fn note_end(_task: *mut c_void, mapping: *const u64, _: *mut c_void) -> i64 {
+    if let Some(raw) = this_cpus() {
+        // SAFETY: a per-CPU value of this CPU, and a structure of the kernel whose
+        // fields the verifier knows.
+        unsafe { (*raw).raw.end = *mapping.add(1) };
+    }
+    0
+}
+
 /// The loop's body: one part. 1 if there is no more of the stack, or no room.
-unsafe extern "C" fn ship_part(_index: u32, _context: *mut c_void) -> i64 {
+unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     let (Some(raw), Some(scratch)) = (this_cpus(), SCRATCH.get_ptr_mut(0)) else {
         return 1;
     };
     let ring = &raw const SAMPLES as *mut c_void;
     // SAFETY: the pointer is a map.
     let waiting = unsafe { helpers::bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64) };
-    // SAFETY: a per-CPU value of this CPU.
-    let is_first = unsafe { (*raw).raw.offset == 0 };
-    // Copies leave room for samples, and the rest of a long stack for the first
-    // parts of others.
-    let room = if is_first {
-        2 * WAKE_BYTES.load()
+    // Copies leave room for samples, and the middle of a long stack for what matters
+    // more of others.
+    let wake = WAKE_BYTES.load();
+    let room = if index == 0 {
+        2 * wake
+    } else if index <= RAW_PARTS_TAIL as u32 {
+        wake + wake / 2
     } else {
-        WAKE_BYTES.load() / 2
+        wake / 2
     };
     if waiting > room {
-        if is_first {
+        if index == 0 {
             count(counter::STACKS_OVER_RATE, 1);
         }
         return 1;
     }
+    // SAFETY: a per-CPU value of this CPU.
+    let is_tail = unsafe { choose(&mut *raw, index as u64) };
     let copied = copy_part(raw);
     // SAFETY: both are per-CPU values of this CPU.
     let (raw, sample) = unsafe { (&mut *raw, &(*scratch).header) };
-    if copied == 0 && raw.raw.offset > 0 {
-        return 1;
+    if copied == 0 && index > 0 {
+        return !is_tail as i64;
     }
     raw.shipped += 1;
     raw.header.time_ns = sample.time_ns;
@@ -131,16 +170,42 @@ unsafe extern "C" fn ship_part(_index: u32, _context: *mut c_void) -> i64 {
     } else {
         counter::STACKS_OVER_RATE
     };
-    if raw.raw.offset == 0 {
+    if index == 0 {
         count(slot, 1);
     }
-    raw.raw.offset = raw.raw.offset.wrapping_add(copied);
-    let is_full = copied > PART_MAX - PAGE_BYTES as u64;
-    !(written == 0 && is_full && raw.shipped < RAW_PER_SECOND) as i64
+    if !is_tail {
+        raw.next = raw.raw.offset.wrapping_add(copied);
+    }
+    // Short of a page: the end, or one that cannot be read. Then there may still be
+    // more behind it, at the end of a long stack.
+    let goes_on = is_tail || raw.tail != 0 && index == 0 || copied > PART_MAX - PAGE_BYTES as u64;
+    let is_blind = raw.raw.end == 0 && index as usize + 1 >= RAW_PARTS_BLIND;
+    let is_enough = raw.shipped >= RAW_PER_SECOND - RAW_FIRST_PER_SECOND;
+    (written != 0 || !goes_on || is_blind || is_enough) as i64
 }
 
-/// Copies pages until one cannot be read: the end of the stack's mapping. The
-/// first is copied from `sp` to the end of its page.
+/// Chooses what to copy next. True for the parts at the end of a long stack.
+#[inline(always)]
+fn choose(raw: &mut RawScratch, index: u64) -> bool {
+    if raw.tail != 0 && index > 0 && index <= RAW_PARTS_TAIL as u64 {
+        let start = raw.tail + (index - 1) * PART_MAX;
+        raw.raw.offset = start.wrapping_sub(raw.raw.registers.sp);
+        raw.until = raw.raw.end;
+        return true;
+    }
+    raw.raw.offset = raw.next;
+    raw.until = if raw.tail != 0 {
+        raw.tail
+    } else if raw.raw.end != 0 {
+        raw.raw.end
+    } else {
+        u64::MAX
+    };
+    false
+}
+
+/// Copies pages until the part's end, or until one cannot be read. The first is
+/// copied from `sp` to the end of its page.
 #[inline(always)]
 fn copy_part(raw: *mut RawScratch) -> u64 {
     let body = copy_page as *mut c_void;
@@ -170,6 +235,9 @@ unsafe extern "C" fn copy_page(_index: u32, _context: *mut c_void) -> i64 {
     }
     let start = raw.raw.registers.sp.wrapping_add(raw.raw.offset);
     let from = start.wrapping_add(copied);
+    if from >= raw.until {
+        return 1;
+    }
     let left = PAGE - (from & (PAGE - 1));
     let to = &raw mut raw.stack as *mut u8;
     // SAFETY: there is a page left in the value, as was just checked; the helper

@@ -92,9 +92,7 @@ fn other_walk(unwinder: &UnwinderX86_64<Code>, walk: &KeptWalk) -> Vec<u64> {
     let registers = walk.registers;
     let mut read = |address: u64| {
         let at = address.checked_sub(registers.sp).ok_or(())?;
-        let at = usize::try_from(at).map_err(|_| ())?;
-        let word = walk.stack.get(at..at.saturating_add(8)).ok_or(())?;
-        Ok(u64::from_le_bytes(word.try_into().map_err(|_| ())?))
+        walk.stack.word(at).ok_or(())
     };
     // One for each walk: it remembers rules by address, and not whose.
     let mut cache = CacheX86_64::<_>::new();

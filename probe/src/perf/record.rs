@@ -3,7 +3,8 @@
 
 use super::registers;
 use crate::bytes::{u32_at, u64_at};
-use crate::decode::{RawSample, StackCopy};
+use crate::decode::RawSample;
+use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::limits::KERNEL_FRAMES_MAX;
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::{Ending, UserFrame};
@@ -88,13 +89,11 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
             raw.stopped_at = named.ip;
             raw.stack_follows = true;
             Some(StackCopy {
-                offset: 0,
                 time_ns,
                 cpu,
                 registers: named,
                 scratch,
-                bytes: stack.to_vec(),
-                is_cut,
+                bytes: StackBytes::new(0, stack, is_cut.then_some(u64::MAX)),
             })
         }
     };
@@ -193,10 +192,7 @@ mod tests {
         assert_eq!(raw.kernel, [0xffff_8000, 0xffff_9000]);
         assert_eq!(raw.cgroup_id, 77);
         assert_eq!(raw.user, [UserFrame::exact(stack.registers.ip)]);
-        assert_eq!(
-            (stack.bytes.as_slice(), stack.is_cut),
-            (&[9; 16][..], false)
-        );
+        assert_eq!(stack.bytes, StackBytes::new(0, &[9; 16], None));
         assert_eq!((stack.time_ns, stack.cpu), (raw.time_ns, raw.cpu));
     }
 
@@ -206,7 +202,7 @@ mod tests {
         let Some(Record::Sample(_, Some(stack))) = parse(&bytes, false) else {
             panic!("no sample");
         };
-        assert!(stack.is_cut);
+        assert!(stack.bytes.lacks(64));
     }
 
     #[test]
