@@ -13,8 +13,7 @@ pub use colors::Tint;
 pub use layout::{Bar, Gone, Spot};
 
 use super::find::Find;
-use super::question::Ask;
-use super::tree::{Stretch, TreeAnswer, TreeDesk, TreeWanted, Trees};
+use super::tree::{Stretch, TreeAnswer, TreeDesk, TreeQuestion, Trees};
 use crate::snapshot::Snapshot;
 use colors::Colors;
 use layout::{Layout, Way};
@@ -178,7 +177,7 @@ impl Flame {
         }
     }
 
-    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 

@@ -7,7 +7,7 @@ use super::code::{CodeAnswer, CodeWanted};
 use super::page::PageAnswer;
 use super::seconds::SecondsAnswer;
 use super::time::{TimeAnswer, TimeWanted};
-use super::tree::{TreeAnswer, TreeWanted};
+use super::tree::{TreeAnswer, TreeQuestion};
 use crate::code::Library;
 use crate::snapshot::{Baseline, Snapshot};
 use profile::{Cancel, FunctionId, Query, Selection, View};
@@ -18,8 +18,8 @@ use std::sync::Arc;
 pub enum Question {
     /// What the knobs ask for.
     Report(ReportQuestion),
-    Tree(Ask<TreeWanted>),
-    Flame(Ask<TreeWanted>),
+    Tree(TreeQuestion),
+    Flame(TreeQuestion),
     Page(Ask<FunctionId>),
     Seconds(Ask<()>),
     Time(Ask<TimeWanted>),
@@ -43,8 +43,8 @@ impl Question {
     pub fn answer(self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
         Some(match self {
             Question::Report(question) => Answer::Report(Arc::new(question.answer(cancel)?)),
-            Question::Tree(ask) => Answer::Tree(Arc::new(TreeAnswer::new(ask, cancel)?)),
-            Question::Flame(ask) => Answer::Flame(Arc::new(TreeAnswer::new(ask, cancel)?)),
+            Question::Tree(ask) => Answer::Tree(Arc::new(ask.answer(cancel)?)),
+            Question::Flame(ask) => Answer::Flame(Arc::new(ask.answer(cancel)?)),
             Question::Page(ask) => Answer::Page(Arc::new(PageAnswer::new(ask, cancel)?)),
             Question::Seconds(ask) => Answer::Seconds(Arc::new(SecondsAnswer::new(ask, cancel)?)),
             Question::Time(ask) => Answer::Time(Arc::new(TimeAnswer::new(ask, cancel)?)),

@@ -10,12 +10,11 @@ mod side;
 mod trees;
 
 pub use asking::TreeDesk;
-pub use question::{Stretch, TreeAnswer, TreeWanted};
+pub use question::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};
 pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
 use super::find::{self, Find};
 use super::motion::Motion;
-use super::question::Ask;
 use crate::snapshot::Snapshot;
 use profile::query::{Direction, GroupBy, Node, NodeKind};
 use profile::{FrameId, Function};
@@ -94,7 +93,7 @@ impl Tree {
     }
 
     /// What has to be asked now.
-    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 
@@ -104,13 +103,17 @@ impl Tree {
     }
 
     pub fn take_waiting(&mut self) -> bool {
+        let before = self.desk.shown().map(|shown| Arc::clone(&shown.trees));
         let Some(answer) = self.desk.take_waiting() else {
             return false;
         };
+        let is_same = before.is_some_and(|trees| Arc::ptr_eq(&trees, &answer.trees));
         let height = self.height;
         let side = self.side_mut();
         side.resize(height);
-        side.take(&answer.trees, |id| answer.view.function_of(id));
+        if !is_same {
+            side.take(&answer.trees, |id| answer.view.function_of(id));
+        }
         if let Some(way) = &answer.found {
             side.select_way(way, &answer.trees);
         }

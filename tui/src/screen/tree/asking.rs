@@ -2,8 +2,8 @@
 //! the flame graph.
 
 use super::trees::Trees;
-use super::{Stretch, TreeAnswer, TreeWanted};
-use crate::screen::question::{Ask, Desk};
+use super::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};
+use crate::screen::question::Desk;
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
 use profile::query::{CallTree, Direction, GroupBy};
@@ -29,7 +29,7 @@ impl TreeDesk {
     }
 
     pub fn trees(&self) -> Option<&Trees> {
-        self.shown().map(|shown| &shown.trees)
+        self.shown().map(|shown| &*shown.trees)
     }
 
     pub fn tree(&self) -> Option<&CallTree> {
@@ -63,25 +63,22 @@ impl TreeDesk {
     }
 
     /// What has to be asked now.
-    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TreeWanted>> {
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         let wanted = TreeWanted {
             direction: self.wanted,
             group_by: self.group_by,
             stretch: self.stretch,
             look_for: self.look_for,
         };
-        self.desk.ask(snapshot, wanted)
+        let ask = self.desk.ask(snapshot, wanted)?;
+        Some(TreeQuestion::new(ask, self.shown()))
     }
 
     /// Takes an answer. True if it may be put on the screen now: the screen
     /// waits for it, or nobody is looking.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         let (key, wanted) = (answer.key, answer.key.what);
-        let without_search = TreeWanted {
-            look_for: None,
-            ..wanted
-        };
-        if !self.desk.receive(&key, without_search, answer) {
+        if !self.desk.receive(&key, wanted.without_search(), answer) {
             return false;
         }
         self.look_for = None;

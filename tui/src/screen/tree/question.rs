@@ -4,6 +4,7 @@ use super::trees::Trees;
 use crate::screen::question::{Ask, Key};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use profile::{Cancel, FunctionId, Query, TimeRange, View};
+use std::sync::Arc;
 
 /// Which tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,16 @@ pub struct TreeWanted {
     pub stretch: Option<Stretch>,
     /// A function whose heaviest place is to be found.
     pub look_for: Option<FunctionId>,
+}
+
+impl TreeWanted {
+    /// The same tree, whatever is to be found in it.
+    pub fn without_search(self) -> Self {
+        TreeWanted {
+            look_for: None,
+            ..self
+        }
+    }
 }
 
 /// A part of the time that is kept.
@@ -37,11 +48,49 @@ impl Stretch {
     }
 }
 
+/// Asks for a tree, or for a place in one that is there already.
+#[derive(Debug, Clone)]
+pub struct TreeQuestion {
+    ask: Ask<TreeWanted>,
+    there: Option<Arc<Trees>>,
+}
+
+impl TreeQuestion {
+    /// `shown` is on the screen; it may be another tree.
+    pub fn new(ask: Ask<TreeWanted>, shown: Option<&Arc<TreeAnswer>>) -> Self {
+        let is_that = |shown: &&Arc<TreeAnswer>| {
+            let tree = |key: &Key<TreeWanted>| Key {
+                what: key.what.without_search(),
+                ..*key
+            };
+            tree(&shown.key) == tree(&ask.key)
+        };
+        let there = shown.filter(is_that).map(|shown| Arc::clone(&shown.trees));
+        TreeQuestion { ask, there }
+    }
+
+    /// Nothing if it was cancelled.
+    pub fn answer(self, cancel: &Cancel) -> Option<TreeAnswer> {
+        match self.there {
+            Some(trees) => Some(TreeAnswer::of(self.ask, trees)),
+            None => TreeAnswer::new(self.ask, cancel),
+        }
+    }
+}
+
+impl PartialEq for TreeQuestion {
+    fn eq(&self, other: &Self) -> bool {
+        self.ask == other.ask
+    }
+}
+
+impl Eq for TreeQuestion {}
+
 /// A tree, with all that belongs to it.
 #[derive(Debug)]
 pub struct TreeAnswer {
     pub key: Key<TreeWanted>,
-    pub trees: Trees,
+    pub trees: Arc<Trees>,
     pub view: View,
     /// The way to the function that was looked for, if it is there.
     pub found: Option<Vec<NodeKind>>,
@@ -59,14 +108,18 @@ impl TreeAnswer {
             }
             None => Trees::new(&ask, direction, group_by, cancel)?,
         };
-        let look_for = wanted.look_for.map(|id| ask.view.function_of(id));
+        Some(Self::of(ask, Arc::new(trees)))
+    }
+
+    fn of(ask: Ask<TreeWanted>, trees: Arc<Trees>) -> Self {
+        let look_for = ask.key.what.look_for.map(|id| ask.view.function_of(id));
         let found = look_for.and_then(|id| heaviest_place(&trees.now, id));
-        Some(TreeAnswer {
+        TreeAnswer {
             key: ask.key,
             trees,
             view: ask.view,
             found,
-        })
+        }
     }
 }
 

@@ -333,6 +333,7 @@ impl Side {
     /// Selects the place at the end of a way, and opens what leads there.
     pub fn select_way(&mut self, way: &[NodeKind], trees: &Trees) {
         self.touched = true;
+        let open = self.open.len();
         let end = way.iter().fold(Paths::ROOT, |above, kind| {
             self.open.insert(above);
             self.paths.child(above, Step::Node(*kind))
@@ -342,9 +343,11 @@ impl Side {
         {
             self.open_only_way(end, place, trees);
         }
-        // A small one gets a row of its own.
-        self.rows = rows::rows(trees, &mut self.paths, &self.open, Some(end));
-        self.keys = self.rows.iter().map(|row| row.path).collect();
+        if self.open.len() > open || !self.keys.contains(&end) {
+            // A small one gets a row of its own.
+            self.rows = rows::rows(trees, &mut self.paths, &self.open, Some(end));
+            self.keys = self.rows.iter().map(|row| row.path).collect();
+        }
         self.select_path(end, trees);
     }
 
