@@ -36,6 +36,7 @@ mod wire;
 pub use open::{Opened, read};
 
 use crate::Selection;
+use crate::query::GroupBy;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -162,17 +163,36 @@ impl Format {
 }
 
 impl Format {
+    /// Whether it holds what each thread did; else it can be asked to, in the place
+    /// of what all threads of a name did.
+    pub fn has_threads(self) -> bool {
+        match self {
+            Format::Pft | Format::Pprof | Format::Firefox | Format::Trace => true,
+            Format::Folded | Format::Speedscope | Format::Html | Format::Svg => false,
+        }
+    }
+
     /// Writes what a query asks for; of `.pft` everything.
     pub fn write(self, selection: &Selection, out: impl Write) -> Result<(), FormatError> {
+        self.write_by(GroupBy::Comm, selection, out)
+    }
+
+    /// As [`Format::write`]; what has no threads tells stacks apart by `by`.
+    fn write_by(
+        self,
+        by: GroupBy,
+        selection: &Selection,
+        out: impl Write,
+    ) -> Result<(), FormatError> {
         match self {
             Format::Pft => pft::write(selection.view(), out),
-            Format::Folded => folded::write(selection, out),
+            Format::Folded => folded::write_by(selection, by, out),
             Format::Pprof => pprof::write(selection, out),
-            Format::Speedscope => speedscope::write(selection, out),
+            Format::Speedscope => speedscope::write(selection, by, out),
             Format::Firefox => firefox::write(selection, out),
             Format::Trace => trace::write(selection, out),
-            Format::Html => html::write(selection, out),
-            Format::Svg => svg::write(selection, out),
+            Format::Html => html::write(selection, by, out),
+            Format::Svg => svg::write(selection, by, out),
         }
     }
 
@@ -180,15 +200,20 @@ impl Format {
     pub fn write_as(
         self,
         path: &Path,
+        by_thread: bool,
         selection: &Selection,
         out: impl Write,
     ) -> Result<(), FormatError> {
+        let by = match by_thread {
+            true => GroupBy::Thread,
+            false => GroupBy::Comm,
+        };
         // pprof always is.
         if !is_gzipped(path) || self == Format::Pprof {
-            return self.write(selection, out);
+            return self.write_by(by, selection, out);
         }
         let mut packed = GzEncoder::new(out, Compression::new(6));
-        self.write(selection, &mut packed)?;
+        self.write_by(by, selection, &mut packed)?;
         packed.finish()?.flush()?;
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! The crate knows no kernel, no ELF and no terminal: what goes in are numbers
 //! and strings, what comes out are numbers and strings.
 
+mod anonymous;
 pub mod band;
 mod cow;
 pub mod diff;

@@ -72,6 +72,14 @@ impl SourceTable {
         (link.file != NO_FILE).then(|| &self.files[link.file as usize])
     }
 
+    /// The same places in files that lie elsewhere.
+    pub(crate) fn moved(&self, file: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
+        Self {
+            files: Arc::new(self.files.iter().map(file).collect()),
+            ..self.clone()
+        }
+    }
+
     /// The functions that are inlined in a frame, innermost first.
     #[inline]
     pub(crate) fn inlined_in(&self, frame: FrameId) -> &[Link] {

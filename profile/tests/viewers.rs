@@ -252,7 +252,7 @@ fn packed_files_are_unpacked() {
     let path = std::path::Path::new("x.speedscope.json.gz");
     assert_eq!(Format::of_path(path), Some(Format::Speedscope));
     Format::Speedscope
-        .write_as(path, &selection, &mut packed)
+        .write_as(path, false, &selection, &mut packed)
         .unwrap();
     assert_eq!(opened(&packed).unwrap().format, "speedscope");
     packed.truncate(packed.len() / 2);

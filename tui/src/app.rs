@@ -12,7 +12,7 @@ use crate::screen::motion::Motion;
 use crate::screen::question::{Answer, Question};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::Table;
-use crate::screen::write::WriteJob;
+use crate::screen::write::{Options, Repeat, Room, WriteJob};
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -66,6 +66,10 @@ pub enum Event {
     Answer(Answer),
     /// What became of a [`Effect::Write`].
     Written(Written),
+    /// The same, of a file that others are to follow.
+    Repeated(Written),
+    /// To a [`Effect::Measure`].
+    Measured(Room),
     /// An editor was closed, or why none was opened.
     Edited(Result<(), String>),
     /// Time went by.
@@ -98,8 +102,10 @@ pub enum Effect {
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
-    /// To be answered with [`Event::Written`].
+    /// To be answered with [`Event::Written`] or [`Event::Repeated`].
     Write(WriteJob),
+    /// How much room there is in a folder; to be answered with [`Event::Measured`].
+    Measure(PathBuf),
     /// A file in the user's editor, at a line; to be answered with
     /// [`Event::Edited`].
     Edit(PathBuf, u32),
@@ -154,6 +160,10 @@ pub struct App {
     pub behind: Option<Duration>,
     pub(crate) cut_shown: bool,
     calm: Calm,
+    /// Files that follow one another.
+    repeat: Option<Repeat>,
+    /// What was chosen for the last file.
+    last_options: Options,
 }
 
 /// When the rows may change places: not more often than once a second, and
@@ -213,6 +223,8 @@ impl App {
             behind: None,
             cut_shown: false,
             calm: Calm::default(),
+            repeat: None,
+            last_options: Options::default(),
         };
         app.settle();
         app
@@ -251,6 +263,13 @@ impl App {
                 self.hear_written(written);
                 Vec::new()
             }
+            Event::Repeated(written) => self.hear_repeated(written).into_iter().collect(),
+            Event::Measured(room) => {
+                if let Mode::Write(dialog) = &mut self.mode {
+                    dialog.hear_room(room);
+                }
+                Vec::new()
+            }
             Event::Edited(result) => {
                 self.hear_edited(result);
                 Vec::new()
@@ -265,10 +284,11 @@ impl App {
             }
             Event::Tick => {
                 self.sort_if_calm();
-                Vec::new()
+                self.write_if_due()
             }
         };
         effects.extend(self.ask_for_report());
+        effects.extend(self.ask_for_room());
         self.settle();
         effects.extend(self.ask());
         effects

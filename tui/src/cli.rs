@@ -230,6 +230,8 @@ pub struct ExportConfig {
     pub output: PathBuf,
     pub format: Option<profile::formats::Format>,
     pub filter: Filter,
+    pub by_thread: bool,
+    pub hides_names: bool,
     pub overwrite: bool,
 }
 

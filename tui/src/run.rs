@@ -188,7 +188,8 @@ enum Woken {
     Signal(Caught),
     Feed(bool),
     Answer(Answer),
-    Saved(crate::app::Written),
+    /// What was written, or found out about a folder.
+    Told(Event),
     Tick,
     FrameDue,
     /// A frame is out, after so long.
@@ -228,7 +229,7 @@ impl Run {
                 answer = self.answers.answered() => Woken::Answer(answer),
                 answer = self.besides.answered() => Woken::Answer(answer),
                 answer = self.codes.answered() => Woken::Answer(answer),
-                written = self.writing.written() => Woken::Saved(written),
+                event = self.writing.told() => Woken::Told(event),
                 _ = tick.tick() => Woken::Tick,
                 written = self.writer.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
@@ -248,7 +249,7 @@ impl Run {
             }
             Woken::Tick => self.tell(Event::Tick).await,
             Woken::Feed(true) => self.take_snapshot().await,
-            Woken::Saved(written) => self.tell(Event::Written(written)).await,
+            Woken::Told(event) => self.tell(event).await,
             Woken::Answer(answer) => self.tell(Event::Answer(answer)).await,
             Woken::Feed(false) => {
                 self.feed = None;
@@ -348,6 +349,7 @@ impl Run {
                 Effect::Ask(question) => self.ask(question),
                 Effect::AskBeside(question) => self.besides.ask(question),
                 Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
+                Effect::Measure(folder) => self.writing.measure(folder),
                 Effect::Edit(path, line) => self.edit(&path, line).await?,
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {

@@ -292,7 +292,13 @@ pub enum Notice {
         path: String,
         bytes: u64,
     },
-    NotWritten(String),
+    /// And that so many files before it are all, where more were to follow.
+    NotWritten {
+        why: String,
+        stopped: Option<u32>,
+    },
+    /// So many were written, one after the other.
+    NoMoreFiles(u32),
     NothingToWrite,
     /// Something in it was left out.
     Configuration(String),

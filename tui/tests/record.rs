@@ -86,6 +86,25 @@ fn formats_change_and_come_back() {
     assert!(error.contains("cannot read standard input"), "{error}");
 }
 
+#[test]
+fn an_export_can_hide_names_and_tell_threads_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let name = file.to_str().unwrap();
+    let comm = FOLDED.split(';').next().unwrap();
+    let hidden = ["export", "-", name, "--hide-names"];
+    assert_eq!(piped(&mut proftop(&hidden), FOLDED.as_bytes()).0, Some(0));
+    let back = ["export", name, "-", "--format", "folded"];
+    let out = text(&run(&mut proftop(&back)).stdout);
+    assert!(
+        out.starts_with("command-1;") && !out.contains(&format!("{comm};")),
+        "{out}"
+    );
+    let by_thread = ["export", "-", "-", "--format", "folded", "--by-thread"];
+    let (_, out, _) = piped(&mut proftop(&by_thread), FOLDED.as_bytes());
+    assert!(out.starts_with(&format!("{comm}/1;")), "{out}");
+}
+
 /// The profile knows the words of a recording, not who says them: the two lists
 /// have to agree, or a reason becomes `other`.
 #[test]

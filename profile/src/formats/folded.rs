@@ -15,9 +15,18 @@ use crate::{
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
-/// Writes the stacks of a selection, sorted.
-pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+/// Writes the stacks of a selection, sorted, under the names of threads.
+pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
+    write_by(selection, GroupBy::Comm, out)
+}
+
+/// The same under what else tells them apart: the first step of each line.
+pub fn write_by(
+    selection: &Selection,
+    by: GroupBy,
+    mut out: impl Write,
+) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let mut names: HashMap<NodeKind, String> = HashMap::new();
     let mut lines: Vec<(String, u64)> = tree

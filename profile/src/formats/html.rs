@@ -19,9 +19,9 @@ const ROWS_MAX: usize = 512;
 const PAGE: &str = include_str!("html/page.html");
 const DATA: &str = "/*DATA*/";
 
-/// Writes the flame graph of a selection, under the names of threads.
-pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+/// Writes the flame graph of a selection, under the threads or their names.
+pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let flame = tree.flame(&tree.root(), WIDTH, NARROWEST, ROWS_MAX);
     let (before, after) = PAGE.split_once(DATA).expect("the page has a place for it");

@@ -2,7 +2,7 @@
 //! that runs in the browser and sends nothing anywhere.
 //!
 //! `speedscope/src/lib/file-format-spec.ts` of `github.com/jlfwong/speedscope`
-//! describes it. There is one profile for each thread name, the busiest first;
+//! describes it. There is one profile for each thread or thread name, the busiest first;
 //! equal stacks are one sample with their weight.
 
 mod reader;

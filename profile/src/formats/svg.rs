@@ -22,9 +22,9 @@ const LETTER: f64 = 7.0;
 
 const SCRIPT: &str = include_str!("svg/script.js");
 
-/// Writes the flame graph of a selection, under the names of threads.
-pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+/// Writes the flame graph of a selection, under the threads or their names.
+pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let flame = tree.flame(&tree.root(), CELLS, NARROWEST, ROWS_MAX);
     let info = selection.view().info();

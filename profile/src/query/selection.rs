@@ -109,6 +109,15 @@ impl Selection {
         Ok(selection)
     }
 
+    /// The same samples, and [none of the names](View::anonymous) by which some of
+    /// them may have been chosen.
+    pub fn anonymous(self) -> Self {
+        Self {
+            view: self.view.anonymous(),
+            ..self
+        }
+    }
+
     /// The view it was made from.
     pub fn view(&self) -> &View {
         &self.view

@@ -40,6 +40,21 @@ impl ModuleTable {
     pub(crate) fn contains(&self, id: ModuleId) -> bool {
         self.0.contains_key(&id)
     }
+
+    /// The same modules at other places.
+    pub(crate) fn moved(&self, mut path: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
+        // In an order that is the same each time.
+        let mut all: Vec<(&ModuleId, &Module)> = self.0.iter().collect();
+        all.sort_unstable_by_key(|(id, _)| **id);
+        let moved = all.into_iter().map(|(id, module)| {
+            let module = Module {
+                path: path(&module.path),
+                ..module.clone()
+            };
+            (*id, module)
+        });
+        Self(Arc::new(moved.collect()))
+    }
 }
 
 #[derive(Debug, Default)]

@@ -45,6 +45,31 @@ impl ProcessTable {
         all
     }
 
+    /// The same processes and threads under other names.
+    pub(crate) fn renamed(
+        &self,
+        mut comm: impl FnMut(&Arc<str>) -> Arc<str>,
+        mut details: impl FnMut(&ProcessDetails) -> ProcessDetails,
+    ) -> Self {
+        let renamed = { self.by_number().into_iter() }.map(|(id, process)| {
+            let process = Process {
+                comm: comm(&process.comm),
+                details: details(&process.details),
+                ..process.clone()
+            };
+            (id, process)
+        });
+        let processes: HashMap<ProcessId, Process> = renamed.collect();
+        let threads = self.threads.iter().map(|thread| Thread {
+            comm: comm(&thread.comm),
+            ..thread.clone()
+        });
+        Self {
+            threads: Arc::new(threads.collect()),
+            processes: Arc::new(processes),
+        }
+    }
+
     /// The length of a table by [`ThreadSlot`].
     pub(crate) fn thread_slots(&self) -> usize {
         self.threads.len()

@@ -4,10 +4,9 @@ use super::{App, Effect};
 use crate::cli::values;
 use crate::screen::knobs::{Narrowing, Part, Window};
 use crate::screen::palette::{OrderKind, said};
-use crate::screen::write::FileKind;
+use crate::screen::write::{FileKind, Manner};
 use crate::screen::{Mode, View};
 use crate::snapshot::Span;
-use profile::formats::Format;
 use std::path::Path;
 
 impl App {
@@ -89,12 +88,11 @@ impl App {
     }
 
     fn write_to(&mut self, name: &str) -> Result<Option<Effect>, String> {
-        let kind = match Format::of_path(Path::new(name)) {
-            Some(format) => FileKind::Profile(format),
-            None if name.ends_with(".txt") => FileKind::Text,
-            None => return Err("its name tells no format: .pft .pb.gz .folded .svg .txt".into()),
+        let Some(kind) = FileKind::of_path(Path::new(name)) else {
+            return Err("its name tells no format: .pft .pb.gz .folded .svg .txt".into());
         };
-        let effect = self.write(kind, name, false);
-        effect.map(Some).ok_or_else(|| "no samples to write".into())
+        let job = self.write(kind, name, false, Manner::default());
+        let effect = job.map(|job| Some(Effect::Write(job)));
+        effect.ok_or_else(|| "no samples to write".into())
     }
 }

@@ -1,8 +1,11 @@
-//! Writing what is on the screen to a file.
+//! Writing what is on the screen to a file, once or again and again.
 
 use super::{App, Effect};
-use crate::screen::write::{Content, FileKind, Problem, Reply, WriteDialog, WriteJob};
+use crate::screen::write::{
+    Content, FileKind, Manner, Problem, Repeat, Reply, WriteDialog, WriteJob,
+};
 use crate::screen::{Detail, Mode, Notice};
+use crate::snapshot::{Snapshot, TargetState};
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +29,8 @@ impl App {
             self.detail = Detail::Notice(Notice::NothingToWrite);
             return;
         }
-        let dialog = WriteDialog::new(&self.shown, &self.scope_words());
+        let manner = self.last_options.manner;
+        let dialog = WriteDialog::new(&self.shown, &self.scope_words(), manner);
         self.mode = Mode::Write(dialog);
     }
 
@@ -48,48 +52,185 @@ impl App {
             Reply::Unknown => return None,
             Reply::Stay => {}
             Reply::Close => self.mode = Mode::Browse,
+            Reply::Stop => self.stop_writing(),
             Reply::Write { overwrite } => {
                 let (kind, name) = (dialog.kind(), dialog.file.text().to_owned());
-                return Some(self.write(kind, &name, overwrite).into_iter().collect());
+                let (options, goes_on) = (dialog.options, dialog.goes_on);
+                self.last_options = options;
+                let mut job = self.write(kind, &name, overwrite, options.manner);
+                let every = options.every().filter(|_| goes_on);
+                if let (Some(every), Some(job)) = (every, &mut job) {
+                    let manner = options.manner;
+                    self.repeat = Some(Repeat::new(kind, manner, &name, every, self.now));
+                    job.is_repeated = true;
+                }
+                return Some(job.map(Effect::Write).into_iter().collect());
             }
         }
         Some(Vec::new())
     }
 
-    pub(super) fn write(&mut self, kind: FileKind, name: &str, overwrite: bool) -> Option<Effect> {
-        let content = match kind {
-            FileKind::Text => Content::Screen,
-            FileKind::Profile(format) => Content::Profile {
-                view: self.shown.view.clone()?,
-                query: self.shown.query.clone(),
-                format,
-            },
-        };
+    /// What the dialog has to know of where it would write to.
+    pub(super) fn ask_for_room(&mut self) -> Option<Effect> {
+        match &mut self.mode {
+            Mode::Write(dialog) => dialog.ask_for_room().map(Effect::Measure),
+            _ => None,
+        }
+    }
+
+    pub(super) fn write(
+        &mut self,
+        kind: FileKind,
+        name: &str,
+        overwrite: bool,
+        manner: Manner,
+    ) -> Option<WriteJob> {
+        let query = self.shown.query.clone();
+        let content = content(kind, manner, &self.shown, query)?;
         self.mode = Mode::Browse;
         self.detail = Detail::Notice(Notice::Writing);
-        Some(Effect::Write(WriteJob {
+        Some(WriteJob {
             path: PathBuf::from(name),
             overwrite,
             content,
+            is_repeated: false,
+        })
+    }
+
+    /// The next of the files that follow one another. Frozen or not, it has what came
+    /// in meanwhile; after the target's end it is the last.
+    pub(super) fn write_if_due(&mut self) -> Vec<Effect> {
+        let now = self.now;
+        if !self
+            .repeat
+            .as_mut()
+            .is_some_and(|repeat| repeat.is_due(now))
+        {
+            return Vec::new();
+        }
+        self.write_next().into_iter().collect()
+    }
+
+    fn write_next(&mut self) -> Option<Effect> {
+        let repeat = self.repeat.as_mut()?;
+        let waiting = self
+            .frozen
+            .as_ref()
+            .and_then(|frozen| frozen.waiting.as_ref());
+        let newest = waiting.unwrap_or(&self.base);
+        let query = self.knobs.query(newest.report.window.end_ns);
+        repeat.is_last = !is_live(newest);
+        Some(Effect::Write(WriteJob {
+            path: repeat.path(),
+            overwrite: false,
+            content: content(repeat.kind, repeat.manner, newest, query)?,
+            is_repeated: true,
         }))
     }
 
+    /// What was begun is finished.
+    fn stop_writing(&mut self) {
+        if let Some(repeat) = self.repeat.take() {
+            self.mode = Mode::Browse;
+            self.detail = Detail::Notice(Notice::NoMoreFiles(repeat.count));
+        }
+    }
+
+    /// What became of a file that was asked for by itself, or of the first of several.
     pub(super) fn hear_written(&mut self, written: Written) {
         let notice = match written {
             Written::Done { path, bytes } => Notice::Written { path, bytes },
-            Written::Failed(why) => Notice::NotWritten(why),
+            Written::Failed(why) => Notice::NotWritten { why, stopped: None },
             Written::Exists(job) if matches!(self.mode, Mode::Browse) => {
-                let mut dialog = WriteDialog::new(&self.shown, &self.scope_words());
-                dialog.ask_again(&job);
+                let (scope, options) = (self.scope_words(), self.last_options);
+                let mut dialog = WriteDialog::new(&self.shown, &scope, options.manner);
+                dialog.ask_again(&job, options);
                 dialog.problem = Some(Problem::Exists);
                 self.mode = Mode::Write(dialog);
                 return;
             }
-            Written::Exists(job) => {
-                let name = job.path.to_string_lossy();
-                Notice::NotWritten(format!("{name} exists already"))
-            }
+            Written::Exists(job) => Notice::exists(&job),
         };
         self.detail = Detail::Notice(notice);
     }
+
+    /// The same of one of the files that follow one another.
+    pub(super) fn hear_repeated(&mut self, written: Written) -> Option<Effect> {
+        let repeat = self.repeat.as_mut()?;
+        let is_first = repeat.count == 0;
+        let notice = match written {
+            Written::Exists(job) if is_first => {
+                // It is asked about like any other.
+                self.repeat = None;
+                self.hear_written(Written::Exists(job));
+                return None;
+            }
+            Written::Exists(_) if repeat.pass_over() => return self.write_next(),
+            Written::Exists(job) => self.stop(Notice::exists(&job)),
+            Written::Failed(why) => self.stop(Notice::NotWritten { why, stopped: None }),
+            Written::Done { path, bytes } => {
+                repeat.wrote();
+                match (repeat.is_last, is_first) {
+                    (true, _) => Notice::NoMoreFiles(self.repeat.take()?.count),
+                    (false, true) => Notice::Written { path, bytes },
+                    // The line is whose it is; the header has the count.
+                    (false, false) => return None,
+                }
+            }
+        };
+        self.detail = Detail::Notice(notice);
+        None
+    }
+
+    /// No more files, for what the notice says.
+    fn stop(&mut self, notice: Notice) -> Notice {
+        let count = self.repeat.take().map(|repeat| repeat.count);
+        match notice {
+            Notice::NotWritten { why, .. } => Notice::NotWritten {
+                why,
+                stopped: count.filter(|count| *count > 0),
+            },
+            other => other,
+        }
+    }
+
+    /// Files that follow one another, while they do.
+    pub fn repeat(&self) -> Option<&Repeat> {
+        self.repeat.as_ref()
+    }
+}
+
+impl Notice {
+    fn exists(job: &WriteJob) -> Notice {
+        Notice::NotWritten {
+            why: format!("{} exists already", job.path.to_string_lossy()),
+            stopped: None,
+        }
+    }
+}
+
+fn is_live(snapshot: &Snapshot) -> bool {
+    let is_live = matches!(
+        snapshot.target,
+        TargetState::Starting | TargetState::Running
+    );
+    is_live && snapshot.recording.is_none()
+}
+
+/// Nothing where no samples have come.
+fn content(
+    kind: FileKind,
+    manner: Manner,
+    snapshot: &Snapshot,
+    query: profile::Query,
+) -> Option<Content> {
+    Some(match kind {
+        FileKind::Text => Content::Screen,
+        FileKind::Profile(format) => Content::Profile {
+            view: snapshot.view.clone()?,
+            query,
+            format,
+            manner,
+        },
+    })
 }

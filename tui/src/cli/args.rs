@@ -299,6 +299,12 @@ pub struct Export {
     /// Write only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
+    /// Each thread by itself, where the format would put those of one name together
+    #[arg(long)]
+    pub by_thread: bool,
+    /// Numbers in the place of commands, users, machines and directories
+    #[arg(long)]
+    pub hide_names: bool,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,

@@ -205,6 +205,8 @@ fn export(words: Export) -> ExportConfig {
         output: words.output,
         format: words.format,
         filter: words.filter.unwrap_or_default(),
+        by_thread: words.by_thread,
+        hides_names: words.hide_names,
         overwrite: words.force,
     }
 }

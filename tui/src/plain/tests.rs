@@ -292,6 +292,15 @@ fn what_is_counted_goes_to_a_file() {
         talk.ask(&format!("write -f {}", path.display()))
             .contains("wrote ")
     );
+    let hidden = folder.path().join("hidden.folded");
+    let said = talk.ask(&format!("write -t -n {}", hidden.display()));
+    assert!(said.contains("wrote "), "{said}");
+    let lines = std::fs::read_to_string(&hidden).expect("it was written");
+    assert!(
+        lines.lines().all(|line| line.starts_with("command-")),
+        "{lines}"
+    );
+    assert!(talk.ask("write -n a.txt").contains("text shows names"));
     assert!(talk.ask("write a.xyz").contains(".pft .pb.gz"));
     assert!(talk.ask("write").contains("usage: write"));
 }

@@ -6,25 +6,51 @@ use crate::app::Written;
 use crate::batch::BatchReport;
 use crate::cli::Format as TextFormat;
 use crate::run::writing;
-use crate::screen::write::{Content, KINDS, WriteJob};
+use crate::screen::write::{Content, FileKind, KINDS, Manner, WriteJob};
 use crate::view::units;
 use profile::formats::Format;
 use std::path::Path;
 
-pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let (overwrite, name) = match words.strip_prefix("-f ") {
-        Some(name) => (true, name.trim()),
-        None => (false, words),
-    };
-    let path = Path::new(name);
-    let format = Format::of_path(path);
-    let is_text = name.ends_with(".txt");
-    if format.is_none() && !is_text {
-        let endings: Vec<&str> = KINDS.iter().map(|kind| kind.ending()).collect();
-        let endings = endings.join(" ");
-        let what = format!("the end of the name tells the format: {endings}");
-        return Err(Trouble::usage(what));
+/// What stands before the name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Flags {
+    overwrite: bool,
+    manner: Manner,
+}
+
+/// The flags, and the name behind them: it may have blanks.
+fn flags(words: &str) -> (Flags, &str) {
+    let mut flags = Flags::default();
+    let mut rest = words.trim();
+    while let Some((word, behind)) = rest.split_once(' ') {
+        match word {
+            "-f" => flags.overwrite = true,
+            "-t" => flags.manner.by_thread = true,
+            "-n" => flags.manner.hides_names = true,
+            _ => break,
+        }
+        rest = behind.trim_start();
     }
+    (flags, rest)
+}
+
+pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let (Flags { overwrite, manner }, name) = flags(words);
+    let path = Path::new(name);
+    let format = match FileKind::of_path(path) {
+        Some(FileKind::Profile(format)) => Some(format),
+        Some(FileKind::Text) if manner.hides_names => {
+            let what = "text shows names: write another format, or leave -n out";
+            return Err(Trouble::say(what));
+        }
+        Some(FileKind::Text) => None,
+        None => {
+            let endings: Vec<&str> = KINDS.iter().map(|kind| kind.ending()).collect();
+            let endings = endings.join(" ");
+            let what = format!("the end of the name tells the format: {endings}");
+            return Err(Trouble::usage(what));
+        }
+    };
     let shown = &dialog.session.app.shown;
     let Some(view) = shown.view.clone() else {
         return Err(Trouble::say("no samples have come yet"));
@@ -36,6 +62,7 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
                 view,
                 query,
                 format,
+                manner,
             };
             (content, String::new())
         }
@@ -47,6 +74,7 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             path: path.to_owned(),
             overwrite,
             content,
+            is_repeated: false,
         },
         text,
     );
@@ -80,4 +108,19 @@ fn report(dialog: &Dialog) -> String {
         width: None,
     };
     report.render(TextFormat::Text, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_come_before_the_name() {
+        let name = |words| flags(words).1;
+        let (all, name_of_all) = flags(" -t  -f -n my file.folded ");
+        assert_eq!(name_of_all, "my file.folded");
+        assert!(all.overwrite && all.manner.by_thread && all.manner.hides_names);
+        assert_eq!(flags("-x a.pft"), (Flags::default(), "-x a.pft"));
+        assert_eq!(name("-f"), "-f", "a name of its own");
+    }
 }

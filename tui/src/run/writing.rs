@@ -1,20 +1,21 @@
 //! Writing files, on a thread for each: a disk may take its time.
 
-use crate::app::{App, Written};
+use crate::app::{App, Event, Written};
 use crate::commands::output::{Output, is_there};
-use crate::screen::write::{Content, WriteJob};
+use crate::screen::write::{Content, Room, WriteJob};
 use crate::view;
 use crate::view::theme::Theme;
+use probe::privilege::InvokingUser;
 use profile::Cancel;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 #[derive(Debug)]
 pub struct Writing {
     threads: Vec<JoinHandle<()>>,
-    tell: UnboundedSender<Written>,
-    told: UnboundedReceiver<Written>,
+    tell: UnboundedSender<Event>,
+    told: UnboundedReceiver<Event>,
 }
 
 impl Writing {
@@ -34,24 +35,39 @@ impl Writing {
             Content::Profile { .. } => String::new(),
         };
         let tell = self.tell.clone();
+        let event = match job.is_repeated {
+            true => Event::Repeated,
+            false => Event::Written,
+        };
         let work = move || {
             // Nobody listens any more when the screen was left.
-            let _ = tell.send(write(job, screen));
+            let _ = tell.send(event(write(job, screen)));
         };
         self.threads.retain(|thread| !thread.is_finished());
         match Builder::new().name("writing".into()).spawn(work) {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {
                 let why = format!("cannot start a thread: {error}");
-                let _ = self.tell.send(Written::Failed(why));
+                let _ = self.tell.send(event(Written::Failed(why)));
             }
         }
     }
 
-    /// Waits for the end of one; may be given up at any time.
-    pub async fn written(&mut self) -> Written {
+    /// Finds out about a folder. Nobody waits for that thread: a folder of a server
+    /// that is gone may never answer.
+    pub fn measure(&self, folder: PathBuf) {
+        let tell = self.tell.clone();
+        let work = move || {
+            let _ = tell.send(Event::Measured(room(folder)));
+        };
+        // Without a thread nothing is known.
+        let _ = Builder::new().name("measuring".into()).spawn(work);
+    }
+
+    /// Waits for something to be told; may be given up at any time.
+    pub async fn told(&mut self) -> Event {
         match self.told.recv().await {
-            Some(written) => written,
+            Some(event) => event,
             None => std::future::pending().await,
         }
     }
@@ -62,6 +78,18 @@ impl Writing {
             // A panic has said so already.
             let _ = thread.join();
         }
+    }
+}
+
+/// At once.
+pub fn room(folder: PathBuf) -> Room {
+    let free_bytes = rustix::fs::statvfs(&folder)
+        .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+        .map_err(|errno| std::io::Error::from(errno).to_string());
+    Room {
+        free_bytes,
+        owner: InvokingUser::under_sudo().map(|user| user.name),
+        folder,
     }
 }
 
@@ -76,11 +104,16 @@ pub fn write(job: WriteJob, screen: String) -> Written {
             view,
             query,
             format,
+            manner,
         } => {
-            let selection = view.select(query, &Cancel::new());
-            let selection = selection.expect("nobody cancels it");
+            let selected = view.select(query, &Cancel::new());
+            let selected = selected.expect("nobody cancels it");
+            let selection = match manner.hides_names {
+                true => selected.anonymous(),
+                false => selected,
+            };
             let mut bytes = Vec::new();
-            let written = format.write_as(&job.path, &selection, &mut bytes);
+            let written = format.write_as(&job.path, manner.by_thread, &selection, &mut bytes);
             written.map(|()| bytes)
         }
     };

@@ -1,83 +1,42 @@
 //! The *write dialog*: what is on the screen, to a file. What the chosen format
 //! cannot hold is said before anything is written.
 
-use super::knobs::Window;
+/// Formats, and what is written in them.
+mod kind;
+/// What else can be chosen.
+mod options;
+/// More files, one after the other.
+mod repeat;
+
+pub use kind::{FileKind, KINDS, subject};
+pub use options::{Manner, Options, Switch};
+pub use repeat::Repeat;
+
 use super::line_edit::LineEdit;
-use crate::app::App;
 use crate::calendar;
-use crate::snapshot::{Snapshot, Span};
-use crossterm::event::{KeyCode, KeyEvent};
+use crate::snapshot::{Snapshot, TargetState};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::formats::Format;
 use profile::{Query, View};
-use std::path::PathBuf;
-
-/// What a file is to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    Profile(Format),
-    /// The screen as text.
-    Text,
-}
-
-/// What can be chosen, in the order of the dialog.
-pub const KINDS: [FileKind; 9] = [
-    FileKind::Profile(Format::Pft),
-    FileKind::Profile(Format::Pprof),
-    FileKind::Profile(Format::Folded),
-    FileKind::Profile(Format::Speedscope),
-    FileKind::Profile(Format::Firefox),
-    FileKind::Profile(Format::Trace),
-    FileKind::Profile(Format::Html),
-    FileKind::Profile(Format::Svg),
-    FileKind::Text,
-];
-
-impl FileKind {
-    /// How its files' names end.
-    pub fn ending(self) -> &'static str {
-        match self {
-            FileKind::Profile(Format::Pft) => ".pft",
-            FileKind::Profile(Format::Pprof) => ".pb.gz",
-            FileKind::Profile(Format::Folded) => ".folded",
-            FileKind::Profile(Format::Speedscope) => ".speedscope.json",
-            FileKind::Profile(Format::Firefox) => ".firefox.json.gz",
-            FileKind::Profile(Format::Trace) => ".trace.json.gz",
-            FileKind::Profile(Format::Html) => ".html",
-            FileKind::Profile(Format::Svg) => ".svg",
-            FileKind::Text => ".txt",
-        }
-    }
-
-    /// Who reads it.
-    pub fn purpose(self) -> &'static str {
-        match self {
-            FileKind::Profile(Format::Pft) => "everything; opens here again, all views",
-            FileKind::Profile(Format::Pprof) => "go tool pprof, Pyroscope, Parca",
-            FileKind::Profile(Format::Folded) => "flamegraph.pl, inferno, flamelens",
-            FileKind::Profile(Format::Speedscope) => "speedscope.app",
-            FileKind::Profile(Format::Firefox) => "profiler.firefox.com, with times",
-            FileKind::Profile(Format::Trace) => "ui.perfetto.dev, with times",
-            FileKind::Profile(Format::Html) => "a flame graph as one page, searched",
-            FileKind::Profile(Format::Svg) => "a flame graph as a picture",
-            FileKind::Text => "this screen as text",
-        }
-    }
-
-    /// What it does not hold of what is counted.
-    pub fn loses(self) -> String {
-        match self {
-            FileKind::Profile(format) => format.loses().join(", "),
-            FileKind::Text => "all that is not on the screen".into(),
-        }
-    }
-}
+use std::path::{Path, PathBuf};
 
 /// Where the keys go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Format,
     File,
+    Threads,
+    Names,
+    Repeat,
 }
+
+const FIELDS: [Field; 5] = [
+    Field::Format,
+    Field::File,
+    Field::Threads,
+    Field::Names,
+    Field::Repeat,
+];
 
 #[derive(Debug)]
 pub struct WriteDialog {
@@ -86,11 +45,17 @@ pub struct WriteDialog {
     pub field: Field,
     pub file: LineEdit,
     /// What the name begins with unless it is typed.
-    stem: String,
+    stem: Stem,
     /// The name was typed: it stays when the format changes, but for its end.
     is_typed: bool,
+    pub options: Options,
+    /// More samples will come.
+    pub goes_on: bool,
     /// Why the last attempt did not succeed.
     pub problem: Option<Problem>,
+    /// Of the folder that was asked about.
+    pub room: Option<Room>,
+    asked: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,12 +65,24 @@ pub enum Problem {
     Failed(String),
 }
 
+/// What there is to know of a folder before writing into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    pub folder: PathBuf,
+    /// For this user; else why that is not known.
+    pub free_bytes: Result<u64, String>,
+    /// Whose the file will be, if that is not who runs.
+    pub owner: Option<String>,
+}
+
 /// A file to be written.
 #[derive(Debug, Clone)]
 pub struct WriteJob {
     pub path: PathBuf,
     pub overwrite: bool,
     pub content: Content,
+    /// It is one of those that follow one another.
+    pub is_repeated: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -114,6 +91,7 @@ pub enum Content {
         view: View,
         query: Query,
         format: Format,
+        manner: Manner,
     },
     /// What the screen looks like without the dialog.
     Screen,
@@ -121,13 +99,11 @@ pub enum Content {
 
 impl PartialEq for WriteJob {
     fn eq(&self, other: &Self) -> bool {
-        let format = |job: &Self| match &job.content {
-            Content::Profile { format, .. } => Some(*format),
+        let look = |job: &Self| match &job.content {
+            Content::Profile { format, manner, .. } => Some((*format, *manner)),
             Content::Screen => None,
         };
-        self.path == other.path
-            && self.overwrite == other.overwrite
-            && format(self) == format(other)
+        self.path == other.path && self.overwrite == other.overwrite && look(self) == look(other)
     }
 }
 
@@ -141,26 +117,36 @@ pub enum Reply {
     Write {
         overwrite: bool,
     },
+    /// No more files are to follow.
+    Stop,
     /// It means nothing here.
     Unknown,
 }
 
 impl WriteDialog {
-    pub fn new(shown: &Snapshot, scope: &str) -> Self {
+    pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
+        let is_live = matches!(shown.target, TargetState::Starting | TargetState::Running);
         let mut dialog = WriteDialog {
             kind: 0,
             field: Field::Format,
             file: LineEdit::default(),
-            stem: stem(shown, scope),
+            stem: Stem::new(shown, scope),
             is_typed: false,
+            options: Options {
+                manner,
+                ..Options::default()
+            },
+            goes_on: is_live && shown.recording.is_none(),
             problem: None,
+            room: None,
+            asked: None,
         };
         dialog.choose(0);
         dialog
     }
 
     /// As it was before a job that was not done.
-    pub fn ask_again(&mut self, job: &WriteJob) {
+    pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
         let is_it = |kind: &&FileKind| match (&job.content, kind) {
             (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
             (Content::Screen, FileKind::Text) => true,
@@ -170,6 +156,7 @@ impl WriteDialog {
         self.file = LineEdit::new(&job.path.to_string_lossy());
         self.is_typed = true;
         self.field = Field::File;
+        self.options = options;
     }
 
     pub fn kind(&self) -> FileKind {
@@ -180,35 +167,120 @@ impl WriteDialog {
         self.kind
     }
 
+    /// How the field's option stands; nothing for what is no option.
+    pub fn switch(&self, field: Field) -> Option<Switch> {
+        match field {
+            Field::Format | Field::File => None,
+            Field::Threads => Some(self.options.by_thread(self.kind())),
+            Field::Names => Some(self.options.hides_names(self.kind())),
+            Field::Repeat => Some(self.options.repeats(self.goes_on)),
+        }
+    }
+
+    /// The folder of the file, if it was not asked about yet; one at a time.
+    pub fn ask_for_room(&mut self) -> Option<PathBuf> {
+        let is_waiting = self.asked.is_some() && self.room.is_none();
+        let folder = self.folder();
+        if is_waiting || self.asked.as_ref() == Some(&folder) {
+            return None;
+        }
+        self.room = None;
+        self.asked = Some(folder.clone());
+        Some(folder)
+    }
+
+    fn folder(&self) -> PathBuf {
+        match self.file.text().rsplit_once('/') {
+            Some(("", _)) => "/".into(),
+            Some((folder, _)) => folder.into(),
+            None => ".".into(),
+        }
+    }
+
+    pub fn hear_room(&mut self, room: Room) {
+        if self.asked.as_ref() == Some(&room.folder) {
+            self.room = Some(room);
+        }
+    }
+
     pub fn press(&mut self, key: KeyEvent) -> Reply {
-        let control = key
-            .modifiers
-            .contains(crossterm::event::KeyModifiers::CONTROL);
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => return Reply::Close,
-            KeyCode::Char('o') if control => return Reply::Write { overwrite: true },
-            KeyCode::Enter if self.file.text().is_empty() => {
-                self.problem = Some(Problem::Failed("the file needs a name".into()));
-            }
-            KeyCode::Enter => return Reply::Write { overwrite: false },
-            KeyCode::Tab | KeyCode::BackTab => {
-                self.field = match self.field {
-                    Field::Format => Field::File,
-                    Field::File => Field::Format,
-                };
-            }
+            KeyCode::Char('o') if control => return self.try_to_write(true),
+            KeyCode::Char('x') if control => return Reply::Stop,
+            KeyCode::Enter => return self.try_to_write(false),
+            KeyCode::Tab => self.go_to_field(1),
+            KeyCode::BackTab => self.go_to_field(FIELDS.len() - 1),
             KeyCode::Down => self.choose(self.kind + 1),
             KeyCode::Up => self.choose(self.kind + KINDS.len() - 1),
-            _ if self.field == Field::Format => return self.press_format(key),
-            _ => {
+            _ => return self.press_in_field(key),
+        }
+        Reply::Stay
+    }
+
+    fn press_in_field(&mut self, key: KeyEvent) -> Reply {
+        match self.field {
+            Field::Format => return self.press_format(key),
+            Field::File => {
                 if !self.file.press(key) {
                     return Reply::Unknown;
                 }
                 self.is_typed = true;
-                self.problem = None;
+                self.follow_ending();
             }
+            _ if key.code == KeyCode::Char(' ') => self.turn(),
+            Field::Repeat if self.goes_on => {
+                if !self.options.type_seconds(key) {
+                    return Reply::Unknown;
+                }
+            }
+            Field::Threads | Field::Names | Field::Repeat => return Reply::Unknown,
         }
+        self.problem = None;
         Reply::Stay
+    }
+
+    /// Who types the ending of a format means that one.
+    fn follow_ending(&mut self) {
+        let kind = FileKind::of_path(Path::new(self.file.text()));
+        let known = kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
+        self.kind = known.unwrap_or(self.kind);
+    }
+
+    /// What would not be what was asked for is not written.
+    fn try_to_write(&mut self, overwrite: bool) -> Reply {
+        let options = &self.options;
+        let why = if self.file.text().is_empty() {
+            "the file needs a name"
+        } else if options.manner.hides_names && self.kind() == FileKind::Text {
+            "the screen shows names: write another format, or do not hide them"
+        } else if self.goes_on && options.repeats && options.seconds == 0 {
+            "every how many seconds? type the number"
+        } else {
+            return Reply::Write { overwrite };
+        };
+        self.problem = Some(Problem::Failed(why.into()));
+        Reply::Stay
+    }
+
+    fn go_to_field(&mut self, by: usize) {
+        let here = FIELDS.iter().position(|field| *field == self.field);
+        self.field = FIELDS[(here.unwrap_or(0) + by) % FIELDS.len()];
+        self.options.is_typing = false;
+    }
+
+    fn turn(&mut self) {
+        let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
+        let options = &mut self.options;
+        let option = match self.field {
+            Field::Threads => &mut options.manner.by_thread,
+            Field::Names => &mut options.manner.hides_names,
+            Field::Repeat => &mut options.repeats,
+            Field::Format | Field::File => return,
+        };
+        *option ^= can_be_turned;
+        self.name_anew(self.kind().ending());
     }
 
     fn press_format(&mut self, key: KeyEvent) -> Reply {
@@ -221,14 +293,18 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// A name that was typed keeps all but the ending of the format before.
     fn choose(&mut self, kind: usize) {
         let before = self.kind().ending();
         self.kind = kind % KINDS.len();
         self.problem = None;
+        self.name_anew(before);
+    }
+
+    /// A name that was typed keeps all but the ending of the format before.
+    fn name_anew(&mut self, before: &str) {
         let stem = match self.is_typed {
             true => self.file.text().strip_suffix(before),
-            false => Some(self.stem.as_str()),
+            false => Some(self.stem.text(self.options.manner.hides_names)),
         };
         if let Some(stem) = stem {
             let name = format!("{stem}{}", self.kind().ending());
@@ -237,53 +313,45 @@ impl WriteDialog {
     }
 }
 
-/// `./db-01-postgres-20261120T140312Z`
-fn stem(shown: &Snapshot, scope: &str) -> String {
-    let time = shown.view.as_ref().and_then(|view| {
-        let end_ms = shown.report.window.end_ns / 1_000_000;
-        end_ms.checked_add_signed(view.info().epoch_unix_ms)
-    });
-    let mut parts = vec!["proftop".to_owned(), shown.host.name.clone(), scope.into()];
-    if let Some(ms) = time.filter(|ms| *ms > 0) {
-        parts.push(calendar::compact(ms / 1000));
-    }
-    // The scope's words are a stranger's, and a shell is to take the name.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let plain = parts.iter().map(|part| {
-        let part: String = part.chars().take(40).collect();
-        let words = part.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
-        words.collect::<Vec<_>>().join("_")
-    });
-    let plain: Vec<String> = plain.filter(|part| !part.is_empty()).collect();
-    plain.join("-")
+/// What a file is called, but for its ending.
+#[derive(Debug)]
+struct Stem {
+    /// `proftop-db-01-postgres-20261120T140312Z`
+    whole: String,
+    /// Without machine and scope.
+    anonymous: String,
 }
 
-/// What is written, in words.
-pub fn subject(app: &App, kind: FileKind) -> String {
-    let shown = &app.shown;
-    let samples = crate::view::units::counted;
-    match kind {
-        FileKind::Profile(Format::Pft) => {
-            let kept = shown.view.as_ref().map_or(0, View::samples);
-            format!("all that is kept: {}", samples(kept, "sample"))
+impl Stem {
+    fn new(shown: &Snapshot, scope: &str) -> Self {
+        let time = shown.view.as_ref().and_then(|view| {
+            let end_ms = shown.report.window.end_ns / 1_000_000;
+            end_ms.checked_add_signed(view.info().epoch_unix_ms)
+        });
+        let time = time.filter(|ms| *ms > 0);
+        let time = time.map_or_else(String::new, |ms| calendar::compact(ms / 1000));
+        // The scope's words are a stranger's, and a shell is to take the name.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let plain = |part: &str| {
+            let part: String = part.chars().take(40).collect();
+            let words = part.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
+            words.collect::<Vec<_>>().join("_")
+        };
+        let join = |parts: &[&str]| {
+            let parts = parts.iter().map(|part| plain(part));
+            let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+            parts.join("-")
+        };
+        Stem {
+            whole: join(&["proftop", &shown.host.name, scope, &time]),
+            anonymous: join(&["proftop", &time]),
         }
-        FileKind::Profile(_) => {
-            let window = match app.knobs.window {
-                Window::Last(Span::All) => "all".into(),
-                Window::Last(span) => format!("last {}", crate::view::units::span(span)),
-                Window::Since { .. } => "since the mark".into(),
-                Window::Between { .. } => "the marked time".into(),
-            };
-            let filter = match app.knobs.filter.is_empty() {
-                true => "",
-                false => ", filtered",
-            };
-            format!(
-                "this query: {}, {window}{filter}: {}",
-                app.scope_words(),
-                samples(shown.report.samples, "sample")
-            )
+    }
+
+    fn text(&self, is_anonymous: bool) -> &str {
+        match is_anonymous {
+            true => &self.anonymous,
+            false => &self.whole,
         }
-        FileKind::Text => "the lines of this screen".into(),
     }
 }

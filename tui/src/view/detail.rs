@@ -182,7 +182,18 @@ fn say(app: &App, notice: &Notice) -> String {
                 false => wrote,
             }
         }
-        Notice::NotWritten(why) => format!("not written: {why}"),
+        Notice::NotWritten { why, stopped: None } => format!("not written: {why}"),
+        Notice::NotWritten {
+            why,
+            stopped: Some(count),
+        } => {
+            let files = units::counted(u64::from(*count), "file");
+            format!("not written, and no more follow {files}: {why}")
+        }
+        Notice::NoMoreFiles(count) => {
+            let files = units::counted(u64::from(*count), "file");
+            format!("no more files follow: {files} written")
+        }
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),
         Notice::Baseline(samples) => format!(

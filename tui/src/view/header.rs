@@ -118,6 +118,14 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
         live.insert(0, format!("{word} {file}{clock}"));
     }
     segments.push(Segment::new(9, live));
+    if let Some(repeat) = app.repeat() {
+        let every = format!("writes every {} s", repeat.every.as_secs());
+        let count = repeat.count;
+        segments.push(Segment::new(
+            8,
+            [format!("{every} ({count})"), "writes".into()],
+        ));
+    }
     if snapshot.rate_hz > 0 {
         // The usual one needs no word; of another Health says why.
         let engine = match snapshot.engine {

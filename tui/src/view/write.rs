@@ -1,17 +1,18 @@
 //! The write dialog, over the body.
 
-use super::text;
 use super::theme::Theme;
+use super::{text, units};
 use crate::app::App;
-use crate::screen::write::{Field, KINDS, Problem, WriteDialog, subject};
+use crate::screen::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteDialog, subject};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
 const WIDTH_MAX: u16 = 80;
-/// What is written, the file's name, two lines for what is lost, and the frame.
-const HEIGHT_OTHERS: u16 = 6;
+/// The frame, and every line but those of the formats: what is written, the file's
+/// name, the room for it, two lines of options, and two for what is lost.
+const HEIGHT_OTHERS: u16 = 9;
 /// Labels are left of that.
 const INDENT: u16 = 9;
 
@@ -26,48 +27,113 @@ pub fn render(app: &App, dialog: &WriteDialog, theme: &Theme, frame: &mut Frame)
         width,
         height,
     };
-    let keys = match dialog.problem {
-        Some(Problem::Exists) => " ^o overwrite   Esc cancel ",
-        _ => " Enter write   Tab field   Up Down format   Esc cancel ",
-    };
-    let block = Block::bordered().title(" Write ").title_bottom(keys);
+    let block = Block::bordered()
+        .title(" Write ")
+        .title_bottom(keys(app, dialog, width));
     let inner = block.inner(area);
     Clear.render(area, frame.buffer_mut());
     block.render(area, frame.buffer_mut());
-    let kinds = inner.height.saturating_sub(4).max(1);
+    let kinds = inner.height.saturating_sub(HEIGHT_OTHERS - 2).max(1);
     let line = |y: u16| Rect {
         y: inner.y + y,
         height: 1,
         ..inner
     };
-    entry(
-        "What",
-        &subject(app, dialog.kind()),
-        Style::new(),
-        theme,
-        frame,
-        line(0),
-    );
+    let plain = Style::new();
+    let what = subject(app, dialog.kind());
+    entry("What", &what, plain, theme, frame, line(0));
     render_kinds(dialog, kinds, theme, frame, line(1));
     render_file(dialog, theme, frame, line(1 + kinds));
-    let (label, words, style) = match &dialog.problem {
-        Some(Problem::Exists) => (
-            "Exists",
-            "there is such a file: ^o overwrites it, or type another name".into(),
-            theme.warning(),
-        ),
-        Some(Problem::Failed(why)) => ("", why.clone(), theme.warning()),
-        None => match dialog.kind().loses() {
-            nothing if nothing.is_empty() => ("Loses", "nothing".into(), Style::new()),
-            loses => ("Loses", loses, Style::new()),
-        },
+    let words = dialog.room.as_ref().map_or_else(String::new, room_words);
+    entry("", &words, theme.dim(), theme, frame, line(2 + kinds));
+    let threads = (Field::Threads, "split by thread".to_owned());
+    let names = (Field::Names, "hide names".to_owned());
+    let more = match dialog.options.seconds {
+        0 => "go on writing every _ s".into(),
+        seconds => format!("go on writing every {seconds} s"),
     };
+    let options = [threads, names];
+    render_options("Options", dialog, &options, theme, frame, line(3 + kinds));
+    let options = [(Field::Repeat, more)];
+    render_options("", dialog, &options, theme, frame, line(4 + kinds));
+    let (label, words, style) = remark(app, dialog, theme);
     let room = usize::from(inner.width.saturating_sub(INDENT));
     let lines = super::detail::wrap(&words, room);
     for (number, words) in (0..2).zip(&lines) {
         let label = if number == 0 { label } else { "" };
-        entry(label, words, style, theme, frame, line(2 + kinds + number));
+        entry(label, words, style, theme, frame, line(5 + kinds + number));
     }
+}
+
+/// What can be pressed, as far as there is room to say so.
+fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
+    let is_wide = width >= 72;
+    match (&dialog.problem, dialog.field) {
+        (Some(Problem::Exists), _) => " ^o overwrite   Esc cancel ",
+        _ if app.repeat().is_some() && is_wide => {
+            " Enter write   Tab field   Space on, off   ^x no more files   Esc cancel "
+        }
+        _ if app.repeat().is_some() => " Enter write   Tab field   ^x no more files   Esc cancel ",
+        (_, Field::Format | Field::File) => {
+            " Enter write   Tab field   Up Down format   Esc cancel "
+        }
+        (_, Field::Repeat) => " Enter write   Tab field   Space on, off   0-9   Esc ",
+        _ => " Enter write   Tab field   Space on, off   Esc cancel ",
+    }
+}
+
+/// `free here: 41.0 GB   the file will be ann's (sudo)`
+fn room_words(room: &Room) -> String {
+    let free = match &room.free_bytes {
+        Ok(bytes) => format!("free here: {}", units::bytes(*bytes)),
+        Err(why) => format!("free here: not known ({why})"),
+    };
+    match &room.owner {
+        Some(owner) => format!("{free}   the file will be {owner}'s (sudo)"),
+        None => free,
+    }
+}
+
+/// What is wrong, what an option does while the keys go there, or else what the
+/// format does not hold.
+fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, String, Style) {
+    let plain = Style::new();
+    match (&dialog.problem, option_words(app, dialog)) {
+        (Some(Problem::Exists), _) => (
+            "Exists",
+            "there is such a file: ^o overwrites it, or type another name".into(),
+            theme.warning(),
+        ),
+        (Some(Problem::Failed(why)), _) => ("", why.clone(), theme.warning()),
+        (None, Some(words)) => ("", words, plain),
+        (None, None) => match dialog.kind().loses() {
+            nothing if nothing.is_empty() => ("Loses", "nothing".into(), plain),
+            loses => ("Loses", loses, plain),
+        },
+    }
+}
+
+fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
+    let is_text = dialog.kind() == FileKind::Text;
+    let words = match (dialog.field, dialog.switch(dialog.field)?) {
+        (Field::Threads, Switch::Always) => "this format holds what each thread did",
+        (Field::Threads, _) if is_text => "the screen is written as it is",
+        (Field::Threads, _) => "each thread by itself; else threads of one name are put together",
+        (Field::Names, _) if is_text => "not of a screen: the names are on it",
+        (Field::Names, _) => {
+            "commands, users, machines and directories become numbers; names of functions and files stay"
+        }
+        (_, Switch::Never) => "no more samples will come: this is one file",
+        _ => match app.repeat() {
+            Some(repeat) => {
+                let (files, every) = (repeat.count, repeat.every.as_secs());
+                let files = units::counted(u64::from(files), "file");
+                return Some(format!("{files} so far, one every {every} s"));
+            }
+            None => "one file after the other, with numbers in their names, until the target ends",
+        },
+    };
+    Some(words.into())
 }
 
 fn entry(label: &str, words: &str, style: Style, theme: &Theme, frame: &mut Frame, area: Rect) {
@@ -99,6 +165,38 @@ fn render_kinds(dialog: &WriteDialog, rows: u16, theme: &Theme, frame: &mut Fram
         if is_here {
             frame.set_cursor_position(Position::new(line.x + INDENT, y));
         }
+    }
+}
+
+/// On one line, each as wide as its words.
+fn render_options(
+    label: &str,
+    dialog: &WriteDialog,
+    options: &[(Field, String)],
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    entry(label, "", Style::new(), theme, frame, area);
+    let mut x = area.x + INDENT;
+    for (field, words) in options {
+        let Some(switch) = dialog.switch(*field) else {
+            continue;
+        };
+        let is_here = dialog.field == *field;
+        let style = match (is_here, switch.can_be_turned()) {
+            (true, _) => theme.selected(),
+            (false, true) => Style::new(),
+            (false, false) => theme.dim(),
+        };
+        let words = format!("{} {words}", switch.sign());
+        let room = usize::from(area.right().saturating_sub(x));
+        let buffer = frame.buffer_mut();
+        let (end, _) = buffer.set_stringn(x, area.y, words, room, style);
+        if is_here {
+            frame.set_cursor_position(Position::new(x, area.y));
+        }
+        x = end + 3;
     }
 }
 

@@ -12,9 +12,9 @@ use std::io::Write;
 /// The stacks of one thread name, as numbers of frames, and their samples.
 type Stacks = Vec<(Vec<u32>, u64)>;
 
-/// Writes the stacks of a selection, by the names of threads.
-pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
+/// Writes the stacks of a selection, by threads or their names.
+pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
+    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let mut frames = Frames::default();
     let mut by_thread: BTreeMap<u32, Stacks> = BTreeMap::new();

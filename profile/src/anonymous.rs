@@ -1,0 +1,142 @@
+//! A view *without the names of people and machines*, to be given away: it tells
+//! which code ran, not whose it was.
+//!
+//! Commands, users, control groups and directories get numbers; what had one name
+//! still has one, so that whatever is grouped by it adds up as before. The
+//! machine's name, the scope and the notes go. What stays is code: names of
+//! functions and files, numbers of processes, build-ids.
+
+use crate::{Info, ProcessDetails, View};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Directories that are alike on every machine: what lies there tells nothing of
+/// this one.
+const COMMON: [&str; 14] = [
+    "/bin/",
+    "/sbin/",
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/usr/bin/",
+    "/usr/sbin/",
+    "/usr/lib/",
+    "/usr/lib32/",
+    "/usr/lib64/",
+    "/usr/libexec/",
+    "/usr/include/",
+    "/usr/src/debug/",
+    "/rustc/",
+];
+
+impl View {
+    /// The same samples, and none of those names.
+    pub fn anonymous(&self) -> View {
+        let tables = &*self.tables;
+        let mut commands = Aliases::new("command-");
+        let mut users = Aliases::new("user-");
+        let mut cgroups = Aliases::new("/group-");
+        let mut directories = Aliases::new("/dir-");
+        let processes = tables.processes.renamed(
+            |comm| commands.of(comm),
+            |details| ProcessDetails {
+                cgroup: details.cgroup.as_ref().map(|path| cgroups.of(path)),
+                user: details.user.as_ref().map(|name| users.of(name)),
+            },
+        );
+        let modules = tables.modules.moved(|path| directories.of_path(path));
+        let sources = tables.sources.moved(|path| directories.of_path(path));
+        View {
+            tables: Arc::new(crate::view::Tables {
+                history: tables.history.clone(),
+                stacks: tables.stacks.clone(),
+                frames: Arc::clone(&tables.frames),
+                names: tables.names.clone(),
+                sources,
+                modules,
+                processes,
+                info: Arc::new(anonymous(&tables.info)),
+                begin_ns: tables.begin_ns,
+                end_ns: tables.end_ns,
+                kept_seconds: tables.kept_seconds,
+            }),
+        }
+    }
+}
+
+fn anonymous(info: &Info) -> Info {
+    let mut notes = vec!["names of commands, users, machines and directories were hidden".into()];
+    if !info.notes.is_empty() {
+        // They may have such a name in the middle of a sentence.
+        notes.push(match info.notes.len() {
+            1 => "a note of the recording was left out".into(),
+            count => format!("{count} notes of the recording were left out"),
+        });
+    }
+    Info {
+        host: String::new(),
+        scope: String::new(),
+        notes,
+        ..info.clone()
+    }
+}
+
+/// What each name is called instead, in the order in which they are met.
+struct Aliases {
+    stem: &'static str,
+    known: HashMap<Arc<str>, Arc<str>>,
+}
+
+impl Aliases {
+    fn new(stem: &'static str) -> Self {
+        Self {
+            stem,
+            known: HashMap::new(),
+        }
+    }
+
+    /// What has no name gets none.
+    fn of(&mut self, name: &Arc<str>) -> Arc<str> {
+        if name.is_empty() {
+            return Arc::clone(name);
+        }
+        let next = self.known.len() + 1;
+        let alias = || format!("{}{next}", self.stem).into();
+        Arc::clone(self.known.entry(Arc::clone(name)).or_insert_with(alias))
+    }
+
+    /// The file's own name stays, and so does what is no path on this machine:
+    /// `[kernel]`, `src/main.rs`.
+    fn of_path(&mut self, path: &Arc<str>) -> Arc<str> {
+        let is_common = COMMON.iter().any(|start| path.starts_with(start));
+        // From such a directory `..` leads anywhere.
+        let is_common = is_common && !path.contains("/../");
+        match path.rsplit_once('/') {
+            Some((directory, name)) if path.starts_with('/') && !is_common => {
+                let directory = self.of(&format!("{directory}/").into());
+                format!("{directory}/{name}").into()
+            }
+            _ => Arc::clone(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_keep_their_last_part_and_what_every_machine_has() {
+        let mut directories = Aliases::new("/dir-");
+        let mut of = |path: &str| directories.of_path(&path.into()).to_string();
+        assert_eq!(of("/home/ann/bin/ledger"), "/dir-1/ledger");
+        assert_eq!(of("/srv/acme/ledger"), "/dir-2/ledger");
+        assert_eq!(of("/home/ann/bin/tool (deleted)"), "/dir-1/tool (deleted)");
+        assert_eq!(of("/usr/lib/libc.so.6"), "/usr/lib/libc.so.6");
+        assert_eq!(of("/usr/lib/../../home/ann/x"), "/dir-3/x");
+        assert_eq!(of("/root"), "/dir-4/root");
+        for path in ["[kernel]", "src/main.rs", ""] {
+            assert_eq!(of(path), path);
+        }
+    }
+}

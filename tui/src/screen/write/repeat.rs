@@ -1,0 +1,120 @@
+//! A file *again and again*: what is counted then, under a name with a number, until
+//! somebody ends it, the target does, or a file cannot be written.
+
+use super::{FileKind, Manner};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// So many names that are taken already are passed over.
+const TAKEN_MAX: u32 = 1_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    pub kind: FileKind,
+    pub manner: Manner,
+    pub every: Duration,
+    /// Of the first file.
+    name: String,
+    /// Of the file that is written next, or being written.
+    number: u32,
+    taken: u32,
+    next_at: Duration,
+    /// The one before is not yet out.
+    is_writing: bool,
+    /// Files that are written.
+    pub count: u32,
+    /// No more samples will come.
+    pub is_last: bool,
+}
+
+impl Repeat {
+    /// The first file, which is being written, is that of `name`.
+    pub fn new(kind: FileKind, manner: Manner, name: &str, every: Duration, now: Duration) -> Self {
+        Repeat {
+            kind,
+            manner,
+            every,
+            name: name.to_owned(),
+            number: 1,
+            taken: 0,
+            next_at: now + every,
+            is_writing: true,
+            count: 0,
+            is_last: false,
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        let (name, ending) = (&*self.name, self.kind.ending());
+        let stem = name.strip_suffix(ending).unwrap_or(name);
+        match self.number {
+            1 => name.into(),
+            number => format!("{stem}-{number}{ending}").into(),
+        }
+    }
+
+    /// Whether the next file is to be written now; it counts as being written then.
+    /// Files that would have been due meanwhile are left out.
+    pub fn is_due(&mut self, now: Duration) -> bool {
+        let is_due = !self.is_writing && now >= self.next_at;
+        if is_due {
+            self.next_at = now + self.every;
+            self.number += 1;
+            self.is_writing = true;
+        }
+        is_due
+    }
+
+    /// One is out.
+    pub fn wrote(&mut self) {
+        self.is_writing = false;
+        self.taken = 0;
+        self.count += 1;
+    }
+
+    /// There is a file of that name, of another time: the next number, unless that
+    /// has come too often.
+    pub fn pass_over(&mut self) -> bool {
+        self.number += 1;
+        self.taken += 1;
+        self.taken <= TAKEN_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::formats::Format;
+    use std::path::Path;
+
+    #[test]
+    fn one_file_after_the_other() {
+        let seconds = Duration::from_secs;
+        let kind = FileKind::Profile(Format::Pprof);
+        let mut repeat = Repeat::new(kind, Manner::default(), "a.pb.gz", seconds(10), seconds(5));
+        assert_eq!(repeat.path(), Path::new("a.pb.gz"));
+        assert!(!repeat.is_due(seconds(99)), "the first is not out");
+        repeat.wrote();
+        assert!(!repeat.is_due(seconds(14)));
+        assert!(repeat.is_due(seconds(33)));
+        assert_eq!(repeat.path(), Path::new("a-2.pb.gz"));
+        assert!(repeat.pass_over());
+        assert_eq!(repeat.path(), Path::new("a-3.pb.gz"));
+        repeat.wrote();
+        assert!(!repeat.is_due(seconds(42)), "no two for one that came late");
+        assert!(repeat.is_due(seconds(43)));
+        assert!((0..TAKEN_MAX).all(|_| repeat.pass_over()));
+        assert!(!repeat.pass_over());
+    }
+
+    #[test]
+    fn a_name_without_an_ending_gets_one_with_its_number() {
+        let every = Duration::from_secs(1);
+        let kind = FileKind::Profile(Format::Pprof);
+        let mut repeat = Repeat::new(kind, Manner::default(), "mine", every, every);
+        assert_eq!(repeat.path(), Path::new("mine"));
+        repeat.wrote();
+        assert!(repeat.is_due(Duration::from_secs(9)));
+        assert_eq!(repeat.path(), Path::new("mine-2.pb.gz"));
+    }
+}
