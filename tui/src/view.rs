@@ -32,6 +32,8 @@ mod functions;
 pub mod header;
 pub mod health;
 mod help;
+/// Keys that sentences name.
+mod keys;
 /// To places in files.
 pub mod links;
 /// Which files' symbols are being read.

@@ -5,7 +5,7 @@ use super::{Action, Key, Scope};
 use crate::app::FilterAction;
 use crate::screen::View;
 use crate::screen::tree::FoldAction;
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
@@ -74,7 +74,7 @@ fn defaults() -> Vec<Binding> {
         "hot-path"       Tree         HotPath                             => "*",               "hot path",   "go down the hot path";
         "open-all"       Tree         Fold(FoldAction::OpenAll)           => "E",               "all",        "open all that is not small";
         "close-all"      Tree         Fold(FoldAction::CloseAll)          => "C",               "",           "close all but the way here";
-        "zoom"           Flame        Zoom                                => "enter",           "zoom",       "zoom in; Backspace: out";
+        "zoom"           Flame        Zoom                                => "enter",           "zoom",       "zoom in; back leads out";
         "mark-time"      Time         MarkTime                            => "v",               "mark",       "mark from here";
         "use-time"       Time         UseTime                             => "enter",           "use",        "the marked time as window";
         "left"           Maps         Left                                => "left h",          "",           "to the left";
@@ -184,6 +184,15 @@ impl Keymap {
         found.keys.first().copied()
     }
 
+    /// How a sentence in a view names the key of an action, where it has one.
+    pub fn label(&self, action: Action, view: View) -> Option<String> {
+        let bindings = self.of(view).filter(|binding| binding.action == action);
+        let keys = bindings.flat_map(|binding| &binding.keys);
+        // Rather not Esc: a terminal waits for what may follow it.
+        let key = keys.min_by_key(|key| **key == Key::Code(KeyCode::Esc))?;
+        Some(key.label(true))
+    }
+
     /// Gives the action of that name these keys and no others; whatever had
     /// them in the same views loses them.
     pub fn rebind(&mut self, name: &str, keys: &[Key]) -> Rebound {
@@ -235,7 +244,7 @@ impl Binding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crossterm::event::{KeyCode, KeyModifiers};
+    use crossterm::event::KeyModifiers;
 
     fn views() -> impl Iterator<Item = View> {
         View::ALL.into_iter().chain([View::Page])

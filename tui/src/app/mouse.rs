@@ -4,6 +4,7 @@
 //! [`Event::Head`]: super::Event::Head
 
 use super::{App, Effect, keys};
+use crate::action::{Action, Keymap};
 use crate::screen::motion::Motion;
 use crate::screen::tabs::{Tab, tabs};
 use crate::screen::{Detail, Mode, View};
@@ -24,12 +25,14 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
         MouseEventKind::ScrollDown => scroll(app, event, Motion::Down(WHEEL_LINES)),
         MouseEventKind::Down(MouseButton::Left) => {
             if is_double(app, event.column, event.row) {
-                return keys::press(app, KeyEvent::from(KeyCode::Enter));
+                // What Enter does, whichever key has that now.
+                let enter = KeyEvent::from(KeyCode::Enter);
+                return press(app, Keymap::default().find(enter, app.focus()));
             }
             click(app, event.column, event.row);
         }
         MouseEventKind::Down(MouseButton::Right) => {
-            return keys::press(app, KeyEvent::from(KeyCode::Backspace));
+            return press(app, Some(Action::Back));
         }
         MouseEventKind::Drag(MouseButton::Left) => drag(app, event.column, event.row),
         _ => return Vec::new(),
@@ -37,6 +40,13 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     app.calm.key_at = Some(app.now);
     app.detail = Detail::Row;
     Vec::new()
+}
+
+/// As if its key had been pressed.
+fn press(app: &mut App, action: Option<Action>) -> Vec<Effect> {
+    app.calm.key_at = Some(app.now);
+    app.detail = Detail::Row;
+    action.map_or_else(Vec::new, |action| keys::act(app, action))
 }
 
 /// Whether a row was clicked there just before.
@@ -57,7 +67,7 @@ fn click(app: &mut App, column: u16, row: u16) {
         return;
     };
     if geometry.tabs == Some(row) {
-        if let Some(view) = tab_at(app.view, geometry.width, column) {
+        if let Some(view) = tab_at(app, geometry.width, column) {
             app.open(view);
         }
     } else if let Some((is_pane, (column, line))) = place_at(app, column, row) {
@@ -92,8 +102,8 @@ fn drag(app: &mut App, column: u16, row: u16) {
     }
 }
 
-fn tab_at(open: View, width: u16, column: u16) -> Option<View> {
-    let mut tabs = tabs(open, width).into_iter();
+fn tab_at(app: &App, width: u16, column: u16) -> Option<View> {
+    let mut tabs = tabs(&app.keymap, app.view, width).into_iter();
     let holds = |tab: &Tab| (tab.start..tab.start + tab.width()).contains(&column);
     Some(tabs.find(holds)?.view)
 }

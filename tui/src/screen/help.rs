@@ -2,7 +2,7 @@
 //! meaning of its words. It is plain text; the view only frames it.
 
 use super::View;
-use crate::action::{Keymap, Scope};
+use crate::action::{Action, Keymap, Scope};
 
 /// One line of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ const TREE_WORDS: &[(&str, &str)] = &[
     ("hot path", "always the heaviest below,"),
     ("", "with half of it or more"),
     ("[stopped]", "the stack's start is not"),
-    ("", "known; i: why"),
+    ("", "known; explain says why"),
 ];
 
 const FLAME_WORDS: &[(&str, &str)] = &[
@@ -83,8 +83,6 @@ const TIME_WORDS: &[(&str, &str)] = &[
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab; a head sorts"),
     ("wheel", "moves the selection"),
-    ("M", "mouse off: the terminal"),
-    ("", "selects text again"),
 ];
 
 /// The help's left and right column; below them the rest, where there is room
@@ -113,6 +111,10 @@ pub fn columns(keymap: &Keymap, view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
     left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
     left.push(heading("MOUSE"));
     left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
+    if let Some(key) = keymap.label(Action::Mouse, view) {
+        left.push(entry(&key, "mouse off: the terminal"));
+        left.push(entry("", "selects text again"));
+    }
     let mut right = vec![heading("EVERYWHERE")];
     right.extend(keys(
         keymap,

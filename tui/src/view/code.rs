@@ -4,7 +4,9 @@
 use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::{difference, text, units};
+use crate::action::Action;
 use crate::app::App;
+use crate::screen::View;
 use crate::screen::code::{Before, Code, CodeAnswer, CodeRow};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -93,8 +95,8 @@ fn render_title(
 ) {
     let is_beside = std::ptr::eq(code, &app.views.other_code);
     let end = match is_beside {
-        true => format!("A: {} ", code.syntax().name()),
-        false => format!("o: {} ", code.layout().name()),
+        true => named(app, Action::Syntax, code.syntax().name()),
+        false => named(app, Action::Layout, code.layout().name()),
     };
     let start = heads.right() - columns[CODE].width;
     let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
@@ -106,6 +108,15 @@ fn render_title(
     buffer.set_string(start, heads.y, title, theme.heads());
     let x = heads.right() - end.len() as u16;
     buffer.set_string(x, heads.y, end, theme.heads());
+}
+
+/// `o: asm `, or the name alone.
+fn named(app: &App, action: Action, name: &str) -> String {
+    // The key is that of the view, whoever has the keys now.
+    match app.keymap.label(action, View::Code) {
+        Some(key) => format!("{key}: {name} "),
+        None => format!("{name} "),
+    }
 }
 
 struct Painter<'a> {

@@ -1,10 +1,12 @@
 //! The detail line: the selected row in full, a number explained, or what the
 //! last key did.
 
+use super::keys::{and, hint, hints, key};
 use super::theme::Theme;
 use super::{
     code, difference, explain, flame, footer, functions, page, processes, text, time, tree, units,
 };
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
@@ -161,16 +163,25 @@ fn say(app: &App, notice: &Notice) -> String {
         } => {
             let found = footer::found(app, *rows, *samples);
             let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
-            format!("/{pattern}/ {found}{position}   n N: next, previous")
+            let found = format!("/{pattern}/ {found}{position}");
+            let keys = [Action::FindNext, Action::FindPrevious];
+            and(&found, "   ", [hints(app, keys, "next, previous")])
         }
-        Notice::NoFind => "nothing to find: / opens the find line".into(),
+        Notice::NoFind => {
+            let opens = key(app, Action::Find).map(|key| format!("{key} opens the find line"));
+            and("nothing to find", ": ", [opens])
+        }
         Notice::NoPane => {
             "nothing stands beside this view here: that takes a terminal of 120 columns".into()
         }
         Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this could be about".into(),
-        Notice::Marked => "marked: the window is from now on; m: mark anew, Backspace: undo".into(),
+        Notice::Marked => {
+            let anew = hint(app, Action::Mark, "mark anew");
+            let undo = hint(app, Action::Back, "undo");
+            and("marked: the window is from now on", "; ", [anew, undo])
+        }
         Notice::Writing => "writing…".into(),
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
@@ -196,12 +207,21 @@ fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),
-        Notice::Baseline(samples) => format!(
-            "{} are A now; =: what differs from them",
-            units::counted(*samples, "sample")
-        ),
-        Notice::NotInDifference => "not in the difference: = goes back to the functions".into(),
-        Notice::NoBaseline => "nothing to compare with yet: b makes what is shown A".into(),
+        Notice::Baseline(samples) => {
+            let are = format!("{} are A now", units::counted(*samples, "sample"));
+            let differs = hint(app, Action::Difference, "what differs from them");
+            and(&are, "; ", [differs])
+        }
+        Notice::NotInDifference => {
+            let back = key(app, Action::Difference);
+            let back = back.map(|key| format!("{key} goes back to the functions"));
+            and("not in the difference", ": ", [back])
+        }
+        Notice::NoBaseline => {
+            let makes = key(app, Action::Baseline);
+            let makes = makes.map(|key| format!("{key} makes what is shown A"));
+            and("nothing to compare with yet", ": ", [makes])
+        }
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }
@@ -211,17 +231,29 @@ fn say(app: &App, notice: &Notice) -> String {
             let steps = units::counted(u64::from(*steps), "step");
             format!("the hot path ends here, {steps} down: nothing below has half of it")
         }
-        Notice::TimeUsed => "every view counts this time only   , . back to now".into(),
+        Notice::TimeUsed => {
+            let shorter = key(app, Action::ShorterWindow);
+            let keys = shorter.zip(key(app, Action::LongerWindow));
+            let back = keys.map(|(one, other)| format!("{one} {other} back to now"));
+            and("every view counts this time only", "   ", [back])
+        }
         Notice::FoundBelow(name) => {
             format!("on none of these rows: where {name} has most samples")
         }
         Notice::SameName { position, count } => {
             let count = units::counted(*count as u64, "frame");
-            format!("{position} of {count} of this function here   #: next")
+            let here = format!("{position} of {count} of this function here");
+            and(&here, "   ", [hint(app, Action::SameName, "next")])
         }
         Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
-        Notice::Mouse(true) => "mouse on: click selects, wheel moves; M: off".into(),
-        Notice::Mouse(false) => "mouse off: the terminal selects text again; M: on".into(),
+        Notice::Mouse(true) => {
+            let off = hint(app, Action::Mouse, "off");
+            and("mouse on: click selects, wheel moves", "; ", [off])
+        }
+        Notice::Mouse(false) => {
+            let on = hint(app, Action::Mouse, "on");
+            and("mouse off: the terminal selects text again", "; ", [on])
+        }
         Notice::NoSource => "there is no source text here that could be edited".into(),
         Notice::NotEdited(why) => format!("not edited: {why}"),
         Notice::Unsampled(name) => format!("no sample in this window was in {name}"),
@@ -229,9 +261,14 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::HotLine(None) => "no sample hit here".into(),
         Notice::HotLine(Some((position, count))) => {
             let count = units::counted(*count as u64, "hot row");
-            format!("{position} of {count}: those with 5% of it or more   {{ }}: others")
+            let which = format!("{position} of {count}: those with 5% of it or more");
+            let keys = [Action::HotPrevious, Action::HotNext];
+            and(&which, "   ", [hints(app, keys, "others")])
         }
-        Notice::Syntax(name) => format!("instructions in {name} syntax   A: the other"),
+        Notice::Syntax(name) => {
+            let written = format!("instructions in {name} syntax");
+            and(&written, "   ", [hint(app, Action::Syntax, "the other")])
+        }
         Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
         Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),

@@ -1,7 +1,9 @@
 //! The help, over everything: the view's keys, the words, the keys that work
 //! everywhere.
 
+use super::keys::key;
 use super::theme::Theme;
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::help::{COLUMN_WIDTH, HelpLine, columns, has_two_columns, line_count};
 use ratatui::Frame;
@@ -23,11 +25,10 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     };
     let shown = usize::from(height.saturating_sub(2));
     let more = lines.saturating_sub(scroll + shown);
-    let foot = if more > 0 {
-        format!(" Esc close   PgDn: {more} more lines ")
-    } else {
-        " Esc close ".into()
-    };
+    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
+    let page = key(app, Action::PageDown).filter(|_| more > 0);
+    let page = page.map(|key| format!("  {key}: {more} more lines "));
+    let foot = close.into_iter().chain(page).collect::<String>();
     let block = Block::bordered()
         .title(format!(" Help: {} ", app.focus().name()))
         .title_bottom(foot);

@@ -1,8 +1,10 @@
 //! The started command's last lines, over the body. They are a stranger's text:
 //! nothing in them reaches the terminal as it is.
 
+use super::keys::key;
 use super::text;
 use super::theme::Theme;
+use crate::action::Action;
 use crate::app::App;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -17,9 +19,10 @@ pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
         height: all.height.saturating_sub(3),
         ..all
     };
+    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
     let block = Block::bordered()
         .title(" Output of the command ")
-        .title_bottom(" Esc close ");
+        .title_bottom(close.unwrap_or_default());
     let inner = block.inner(area);
     Clear.render(area, frame.buffer_mut());
     block.render(area, frame.buffer_mut());

@@ -3,8 +3,10 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{difference, text, trend, units};
+use super::{difference, keys, text, trend, units};
+use crate::action::Action;
 use crate::app::App;
+use crate::screen::View;
 use crate::screen::beside::Beside;
 use crate::screen::page::{Before, Page, PageAnswer, PageRow, SECONDS};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
@@ -101,12 +103,11 @@ impl<'a> Painter<'a> {
         let columns = self.layout.columns("CALLERS", self.bar_head());
         table::render_heads(&columns, ((), false), self.theme, frame, heads);
         if self.found().is_none() {
-            let back = if self.is_beside {
-                ""
-            } else {
-                "; Backspace: back"
+            let back = match self.is_beside {
+                true => String::new(),
+                false => keys::and("", "; ", [keys::hint(self.app, Action::Back, "back")]),
             };
-            let text = words::why_empty(self.app, self.page, back);
+            let text = words::why_empty(self.app, self.page, &back);
             let room = usize::from(body.width - 2);
             let text = text::cut_end(&text, room).into_owned();
             let buffer = frame.buffer_mut();
@@ -170,12 +171,10 @@ impl<'a> Painter<'a> {
             PageRow::Gone(gone) => self.gone(gone, frame, line),
             PageRow::MoreCallers(count, samples, is_open)
             | PageRow::MoreCallees(count, samples, is_open) => {
+                let count = units::count(*count as u64);
                 let name = match is_open {
-                    true => format!(
-                        "▾ the last {}; Enter: as one row",
-                        units::count(*count as u64)
-                    ),
-                    false => format!("▸ {} more; Enter: show", units::count(*count as u64)),
+                    true => self.with_key(&format!("▾ the last {count}"), "as one row"),
+                    false => self.with_key(&format!("▸ {count} more"), "show"),
                 };
                 let sum = Neighbour {
                     kind: NeighbourKind::Own,
@@ -285,13 +284,20 @@ impl<'a> Painter<'a> {
         if self.is_beside {
             return;
         }
-        let copy = "Y: copy";
+        let copy = self.app.keymap.label(Action::CopyStack, View::Page);
+        let copy = copy.map_or_else(String::new, |key| format!("{key}: copy"));
         buffer.set_string(
             line.right() - 1 - copy.len() as u16,
             line.y,
             copy,
             self.theme.heads(),
         );
+    }
+
+    /// What Enter does with a row, as long as it does.
+    fn with_key(&self, text: &str, words: &str) -> String {
+        let key = self.app.keymap.label(Action::Follow, View::Page);
+        keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
     }
 
     fn seconds(&self, frame: &mut Frame, line: Rect) {

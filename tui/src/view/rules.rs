@@ -125,6 +125,7 @@ fn check_view(app: &App, buffer: &Buffer) {
     if let Some(y) = geometry.tabs
         && matches!(app.mode, Mode::Browse | Mode::Find(_))
     {
-        assert!(line(buffer, y).contains(&format!("[{}", app.view.digit())));
+        let name = format!("{}]", app.view.short_name());
+        assert!(line(buffer, y).contains(&name));
     }
 }

@@ -1,9 +1,12 @@
 //! The one-line state under the header, in reverse video.
 
+use super::keys::{and, hint, key};
 use super::theme::Theme;
 use super::{text, units};
+use crate::action::Action;
 use crate::app::App;
 use crate::calendar;
+use crate::screen::View;
 use crate::screen::knobs::Window;
 use crate::screen::state::State;
 use ratatui::Frame;
@@ -11,7 +14,7 @@ use ratatui::layout::Rect;
 use std::time::Duration;
 
 pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let line = format!(" ■ {}{}", sentence(app, state), keys(state));
+    let line = format!(" ■ {}{}", sentence(app, state), keys(app, state));
     let buffer = frame.buffer_mut();
     let room = usize::from(area.width);
     buffer.set_stringn(
@@ -25,19 +28,26 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
 }
 
 /// What to press about it, with the gap before it.
-fn keys(state: &State) -> &'static str {
-    match state {
-        State::Frozen { .. } => "  Space: go on",
-        State::NoMatch { .. } => "  Esc: end the find",
-        State::KeepsNothing { .. } => "  Bksp: undo",
-        State::Idle => " Longer window: .",
-        State::Lost { .. } | State::Cut { .. } => "  8 Health",
+fn keys(app: &App, state: &State) -> String {
+    let (gap, hint) = match state {
+        State::Frozen { .. } => ("  ", hint(app, Action::Freeze, "go on")),
+        State::NoMatch { .. } => ("  ", hint(app, Action::Back, "end the find")),
+        State::KeepsNothing { .. } => ("  ", hint(app, Action::Back, "undo")),
+        State::Idle => {
+            let longer = key(app, Action::LongerWindow);
+            (" ", longer.map(|key| format!("Longer window: {key}")))
+        }
+        State::Lost { .. } | State::Cut { .. } => {
+            let health = key(app, Action::View(View::Health));
+            ("  ", health.map(|key| format!("{key} Health")))
+        }
         State::Failed(_)
         | State::Exited(_)
         | State::Behind(_)
         | State::Broken(_)
-        | State::File { .. } => "",
-    }
+        | State::File { .. } => return String::new(),
+    };
+    and("", gap, [hint])
 }
 
 /// What is the matter, without a word on keys.

@@ -1,15 +1,16 @@
 //! The tab line: the views there are, the open one in brackets.
 
+use super::text;
 use super::theme::Theme;
 use crate::app::App;
-use crate::screen::tabs::{HELP, tabs};
+use crate::screen::tabs::{help, tabs};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
-    for tab in tabs(app.view, area.width) {
+    for tab in tabs(&app.keymap, app.view, area.width) {
         let style = if tab.view == app.view.tab() {
             theme.title()
         } else if tab.view.lacking(&app.shown).is_some() {
@@ -19,6 +20,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
         };
         buffer.set_string(area.x + tab.start, area.y, tab.text, style);
     }
-    let start = area.right() - HELP.len() as u16;
-    buffer.set_string(start, area.y, HELP, theme.dim());
+    let help = help(&app.keymap, app.view);
+    let start = area.right().saturating_sub(text::width(&help) as u16);
+    buffer.set_string(start, area.y, help, theme.dim());
 }

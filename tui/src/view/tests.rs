@@ -24,6 +24,8 @@ mod bytes;
 mod code;
 /// The flame graph.
 mod flame;
+/// Sentences that name keys.
+mod keys;
 /// What is counted, and recordings.
 mod knobs;
 /// What can be clicked on.

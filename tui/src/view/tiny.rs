@@ -3,6 +3,7 @@
 
 use super::fit::{Segment, fit};
 use super::{text, units};
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::geometry::SIZE_MIN;
 use ratatui::Frame;
@@ -64,6 +65,8 @@ fn segments(app: &App) -> Vec<Segment> {
             ],
         ));
     }
-    segments.push(Segment::new(3, ["q quit".into(), String::new()]));
+    let quit = app.keymap.label(Action::Quit, app.view);
+    let quit = quit.map_or_else(String::new, |key| format!("{key} quit"));
+    segments.push(Segment::new(3, [quit, String::new()]));
     segments
 }

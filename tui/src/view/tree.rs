@@ -1,14 +1,16 @@
 //! The call tree: shares in columns that stay where they are, and beside them
 //! the names, indented.
 
+use super::keys::{and, hint, key};
 use super::table::{self, Column, Row};
 use super::theme::Theme;
 use super::units::Scale;
 use super::{difference, text, units};
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::geometry::WIDTH_WIDE;
 use crate::screen::knobs::Unit;
-use crate::screen::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
+use crate::screen::tree::{Fold, FoldAction, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use profile::diff::Sides;
 use profile::query::{Direction, GroupBy, NodeKind};
 use profile::{Function, Role, RowName};
@@ -329,6 +331,9 @@ fn numbers(row: &TreeRow, tree: &Tree) -> String {
     )
 }
 
+/// What shows the rows that one stands for.
+const OPEN: Action = Action::Fold(FoldAction::Toggle);
+
 /// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
 pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
     let (tree, part) = (app.views.tree_in(app.in_pane()), app.part());
@@ -344,7 +349,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
         more.push(format!("depth {}", row.depth));
     }
     if let What::Rest(_) = row.what {
-        more.push("Enter: show them".into());
+        more.extend(hint(app, OPEN, "show them"));
     }
     for part in more {
         if used(&parts) + text::width(&part) <= width {
@@ -357,7 +362,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
                 let room = width.saturating_sub(used(&parts));
                 parts.extend(place(&function, room));
             }
-            Role::Stopped(_) => parts.push("i: why".into()),
+            Role::Stopped(_) => parts.extend(hint(app, Action::Explain, "why")),
             Role::NoStack | Role::Hidden => {}
         }
     }
@@ -425,10 +430,12 @@ pub fn explain(app: &App) -> Option<String> {
                 ending.explain()
             )
         }
-        (What::Rest(count), _) => format!(
-            "{number}: {} that have less than {SMALL_PERCENT}% of all each; Enter shows them",
-            units::counted(count as u64, "row")
-        ),
+        (What::Rest(count), _) => {
+            let rows = units::counted(count as u64, "row");
+            let rows = format!("{number}: {rows} that have less than {SMALL_PERCENT}% of all each");
+            let shows = key(app, OPEN).map(|key| format!("{key} shows them"));
+            and(&rows, "; ", [shows])
+        }
         (What::Place(_), _) if row.depth > 0 => {
             let grouped = u32::from(tree.groups() != GroupBy::None);
             let callers = u64::from((row.depth - 1).saturating_sub(grouped));

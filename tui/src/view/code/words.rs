@@ -1,9 +1,12 @@
 //! What the code view says in words.
 
+use crate::action::Action;
 use crate::app::App;
 use crate::code::Syntax;
+use crate::screen::View;
 use crate::screen::code::{CodeAnswer, CodeRow};
 use crate::view::fit::Segment;
+use crate::view::keys::{and, hint};
 use crate::view::{text, units};
 use profile::{FunctionId, Role};
 
@@ -11,9 +14,7 @@ pub fn why_empty(app: &App) -> String {
     let code = &app.views.code;
     match code.answer() {
         _ if app.shown.view.is_none() => "no samples".into(),
-        None if code.function().is_none() => {
-            "whose code? select a function in 1, 2 or 3, and press a there".into()
-        }
+        None if code.function().is_none() => whose(app),
         None => "reading the code…".into(),
         Some(answer) if answer.function.role != Role::Function => {
             format!(
@@ -21,11 +22,28 @@ pub fn why_empty(app: &App) -> String {
                 answer.function.name
             )
         }
-        Some(answer) => format!(
-            "{} has no samples in this window; Backspace: back",
-            answer.function.name
-        ),
+        Some(answer) => {
+            let none = format!("{} has no samples in this window", answer.function.name);
+            and(&none, "; ", [hint(app, Action::Back, "back")])
+        }
     }
+}
+
+/// Where to say which function it is to be.
+fn whose(app: &App) -> String {
+    let there = Action::Code;
+    let key = app.keymap.label(there, View::Functions);
+    let press = key.map(|key| format!("press {key} there"));
+    let keys: Option<Vec<String>> = [View::Functions, View::Tree, View::Flame]
+        .into_iter()
+        .map(|view| app.keymap.label(Action::View(view), View::Code))
+        .collect();
+    let views = match keys.as_deref() {
+        Some([one, two, three]) => format!("{one}, {two} or {three}"),
+        _ => "functions, tree or flame graph".into(),
+    };
+    let whose = format!("whose code? select a function in {views}");
+    and(&whose, ", and ", [press])
 }
 
 pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {

@@ -1,9 +1,11 @@
 //! The selected frame in words.
 
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::flame::{Bar, Flame, Gone};
 use crate::screen::time::SECOND_NS;
 use crate::screen::tree::Stretch;
+use crate::view::keys::{and, hint};
 use crate::view::{difference, text, units};
 use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
@@ -119,7 +121,10 @@ pub fn why_empty(flame: &Flame, app: &App) -> String {
         _ if app.shown.report.samples == 0 => "no samples".into(),
         None => "counting…".into(),
         Some(tree) if tree.root().samples == 0 => "no samples in it".into(),
-        Some(_) => "no samples in what is zoomed into, in this window; Backspace: out".into(),
+        Some(_) => {
+            let empty = "no samples in what is zoomed into, in this window";
+            and(empty, "; ", [hint(app, Action::Back, "out")])
+        }
     }
 }
 
@@ -132,8 +137,11 @@ pub fn detail(app: &App, width: usize) -> String {
     let base = base(flame);
     if let Some((name, is_here)) = flame.hidden() {
         let why = match is_here {
-            true => "too narrow here; Enter: zoom in on it",
-            false => "gone from the window",
+            true => {
+                let zoom = hint(app, Action::Zoom, "zoom in on it");
+                and("too narrow here", "; ", [zoom])
+            }
+            false => "gone from the window".into(),
         };
         let room = width.saturating_sub(why.len() + 2);
         return format!("{}: {why}", text::cut_middle(&name, room));

@@ -1,8 +1,10 @@
 //! The selected cell in words.
 
 use super::rows;
+use crate::action::Action;
 use crate::app::App;
 use crate::screen::time::{SECOND_NS, Spot, Time};
+use crate::view::keys::{and, hint};
 use crate::view::{text, units};
 use profile::query::{HeatBy, HeatRow};
 
@@ -37,12 +39,18 @@ pub fn detail(app: &App, width: usize) -> String {
         parts.push(format!("{} of {}", units::count(own), text::clean(name)));
     }
     let keys = match time.marked() {
-        Some(_) => "Enter: as the window",
-        None => "v: mark  Enter: this second",
+        Some(_) => and("", "", [hint(app, Action::UseTime, "as the window")]),
+        None => {
+            let keys = [
+                hint(app, Action::MarkTime, "mark"),
+                hint(app, Action::UseTime, "this second"),
+            ];
+            keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
+        }
     };
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    if used(&parts) + keys.len() <= width {
-        parts.push(keys.into());
+    if !keys.is_empty() && used(&parts) + keys.len() <= width {
+        parts.push(keys);
     }
     parts.join("   ")
 }
