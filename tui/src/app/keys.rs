@@ -124,7 +124,10 @@ fn go_back(app: &mut App) {
     }
     let pane = app.in_pane();
     let is_closed = match app.focus() {
-        View::Flame => app.views.flame_in_mut(pane).zoom_out(),
+        View::Flame => {
+            let is_last = pane.is_some() || app.has_zoomed_since();
+            is_last && app.views.flame_in_mut(pane).zoom_out()
+        }
         View::Time => app.views.time.end_mark(),
         _ => false,
     };

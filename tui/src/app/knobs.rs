@@ -52,7 +52,7 @@ impl App {
         }
     }
 
-    fn after_turning(&mut self, before: &Knobs) {
+    pub(super) fn after_turning(&mut self, before: &Knobs) {
         if !self.knobs.asks_the_same(before) {
             self.turns += 1;
             if self.is_the_engines() {
@@ -74,6 +74,8 @@ impl App {
             functions: self.views.functions.place(),
             page: self.views.page.place(),
             code: self.views.code.place(),
+            tree: self.views.tree.place(),
+            flame: self.views.flame.place(),
             processes: self.views.processes.place(),
             threads: self.views.threads.place(),
         }
@@ -84,6 +86,13 @@ impl App {
             Some(place) => self.go_to(place),
             None => self.detail = Detail::Notice(Notice::NoBack),
         }
+    }
+
+    /// Whether the flame graph was zoomed into after the last step that there is to
+    /// go back: what was done last is undone first.
+    pub(super) fn has_zoomed_since(&self) -> bool {
+        let before = self.history.last().map_or(0, |place| place.flame.zooms());
+        self.views.flame.zooms() > before
     }
 
     pub(super) fn go_forward(&mut self) {
@@ -98,6 +107,8 @@ impl App {
         self.views.functions.return_to(place.functions);
         self.views.processes.return_to(place.processes);
         self.views.threads.return_to(place.threads);
+        self.views.tree.return_to(place.tree);
+        self.views.flame.return_to(place.flame);
         if let Some(page) = place.page {
             self.views.page.open(page);
         }

@@ -80,8 +80,11 @@ impl App {
         let id = found.map(|row| row.id);
         let id = id.ok_or_else(|| format!("no function here has '{words}' in its name"))?;
         self.mode = Mode::Browse;
+        self.remember();
+        let before = self.knobs.clone();
         self.knobs.shows_difference = false;
         self.open(View::Functions);
+        self.after_turning(&before);
         let report = &self.shown.report;
         self.views.functions.select_key(id, report);
         Ok(None)

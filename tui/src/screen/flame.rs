@@ -13,7 +13,7 @@ pub use colors::Tint;
 pub use layout::{Bar, Gone, Spot};
 
 use super::find::Find;
-use super::tree::{Stretch, TreeAnswer, TreeDesk, TreeQuestion, Trees};
+use super::tree::{Look, Stretch, TreeAnswer, TreeDesk, TreeQuestion, Trees};
 use crate::snapshot::Snapshot;
 use colors::Colors;
 use layout::{Layout, Way};
@@ -51,7 +51,53 @@ pub struct Flame {
     followed: Option<FunctionId>,
 }
 
+/// The graph as it was left.
+#[derive(Debug, Clone)]
+pub struct Place {
+    look: Look,
+    zoom: Way,
+    outside: Vec<(Way, usize)>,
+    held: Option<Way>,
+    trail: Way,
+    offset: usize,
+}
+
+impl Place {
+    /// How often one had zoomed in.
+    pub fn zooms(&self) -> usize {
+        self.outside.len()
+    }
+}
+
 impl Flame {
+    pub fn place(&self) -> Place {
+        Place {
+            look: self.desk.look(),
+            zoom: self.zoom.clone(),
+            outside: self.outside.clone(),
+            held: self.held.clone(),
+            trail: self.trail.clone(),
+            offset: self.offset,
+        }
+    }
+
+    pub fn return_to(&mut self, place: Place) {
+        self.zoom = place.zoom;
+        self.outside = place.outside;
+        self.held = place.held;
+        self.trail = place.trail;
+        self.offset = place.offset;
+        match self.desk.return_to(place.look) {
+            true => self.lay_out(),
+            false => self.layout = Layout::default(),
+        }
+    }
+
+    /// How often one has zoomed in.
+    pub fn zooms(&self) -> usize {
+        self.outside.len()
+    }
+
     pub fn tree(&self) -> Option<&CallTree> {
         self.desk.tree()
     }
@@ -259,6 +305,10 @@ impl Flame {
 
     /// No more than needed to see the selected bar.
     fn scroll(&mut self) {
+        if self.layout.rows.is_empty() {
+            // Its rows are on their way.
+            return;
+        }
         let last = self.layout.rows.len().saturating_sub(self.height());
         let row = self.selected.row;
         let first = (row + 1).saturating_sub(self.height());

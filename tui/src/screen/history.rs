@@ -3,9 +3,11 @@
 
 use super::View;
 use super::code::Place as CodePlace;
+use super::flame::Place as FlamePlace;
 use super::knobs::Knobs;
 use super::page::Place as PagePlace;
 use super::table::Place as TablePlace;
+use super::tree::Place as TreePlace;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 
 /// Beyond that many steps the first are forgotten.
@@ -19,6 +21,8 @@ pub struct Place {
     pub functions: TablePlace<FunctionRow>,
     pub page: Option<PagePlace>,
     pub code: Option<CodePlace>,
+    pub tree: TreePlace,
+    pub flame: FlamePlace,
     pub processes: TablePlace<ProcessRow>,
     pub threads: TablePlace<ThreadRow>,
 }
@@ -46,6 +50,11 @@ impl History {
             self.push(place);
         }
         self.is_window = true;
+    }
+
+    /// Where one step back would lead.
+    pub fn last(&self) -> Option<&Place> {
+        self.back.last()
     }
 
     pub fn back(&mut self, here: Place) -> Option<Place> {

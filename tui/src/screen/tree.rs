@@ -9,7 +9,7 @@ mod rows;
 mod side;
 mod trees;
 
-pub use asking::TreeDesk;
+pub use asking::{Look, TreeDesk};
 pub use question::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};
 pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
@@ -18,7 +18,7 @@ use super::motion::Motion;
 use crate::snapshot::Snapshot;
 use profile::query::{Direction, GroupBy, Node, NodeKind};
 use profile::{FrameId, Function};
-use side::Side;
+use side::{Side, SidePlace};
 use std::sync::Arc;
 pub use trees::Trees;
 
@@ -34,6 +34,14 @@ pub struct Tree {
     followed: Option<FrameId>,
 }
 
+/// The tree as it was left.
+#[derive(Debug, Clone)]
+pub struct Place {
+    look: Look,
+    top_down: SidePlace,
+    bottom_up: SidePlace,
+}
+
 /// What a key does to what is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldAction {
@@ -45,6 +53,24 @@ pub enum FoldAction {
 }
 
 impl Tree {
+    pub fn place(&self) -> Place {
+        Place {
+            look: self.desk.look(),
+            top_down: self.top_down.place(),
+            bottom_up: self.bottom_up.place(),
+        }
+    }
+
+    /// Until the tree of then is there again, it is shown in the one that is here.
+    pub fn return_to(&mut self, place: Place) {
+        self.top_down.return_to(place.top_down);
+        self.bottom_up.return_to(place.bottom_up);
+        let is_shown = self.desk.return_to(place.look);
+        if is_shown {
+            self.with_trees(|side, trees| side.rebuild(trees));
+        }
+    }
+
     /// What is on the screen.
     pub fn trees(&self) -> Option<&Trees> {
         self.desk.trees()

@@ -9,6 +9,13 @@ use profile::FunctionId;
 use profile::query::{CallTree, Direction, GroupBy};
 use std::sync::Arc;
 
+/// Which way round, and by which groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    wanted: Direction,
+    group_by: GroupBy,
+}
+
 #[derive(Debug, Default)]
 pub struct TreeDesk {
     /// What is wanted; the shown tree may not be there yet.
@@ -23,6 +30,28 @@ pub struct TreeDesk {
 }
 
 impl TreeDesk {
+    pub fn look(&self) -> Look {
+        Look {
+            wanted: self.wanted,
+            group_by: self.group_by,
+        }
+    }
+
+    /// Whether what is on the screen looks like that; else it goes, with its ways.
+    pub fn return_to(&mut self, look: Look) -> bool {
+        (self.wanted, self.group_by) = (look.wanted, look.group_by);
+        self.look_for = None;
+        let is_it = |shown: &Arc<TreeAnswer>| {
+            let what = shown.key.what;
+            (what.direction, what.group_by) == (look.wanted, look.group_by)
+        };
+        let is_shown = self.shown().is_some_and(is_it);
+        if !is_shown {
+            self.clear();
+        }
+        is_shown
+    }
+
     /// What is on the screen.
     pub fn shown(&self) -> Option<&Arc<TreeAnswer>> {
         self.desk.shown()

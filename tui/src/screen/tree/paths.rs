@@ -19,7 +19,7 @@ pub enum Step {
     Rest,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Paths {
     /// By number: the path one step shorter, and the step. A path comes after
     /// the ones that it goes through.

@@ -36,7 +36,52 @@ pub struct Side {
     height: usize,
 }
 
+/// What was open and selected when it was left.
+#[derive(Debug, Clone)]
+pub struct SidePlace {
+    paths: Paths,
+    open: HashSet<PathId>,
+    cursor: Cursor<PathId>,
+    last_seen: Option<TreeRow>,
+    hot_end: Option<PathId>,
+    touched: bool,
+}
+
 impl Side {
+    /// The paths that are needed for it, and no others.
+    pub fn place(&self) -> SidePlace {
+        let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
+        let held = cursor.held();
+        let keep = self.open.iter().copied().chain(held).chain(self.hot_end);
+        let (paths, became) = self.paths.renamed(keep, |function| function);
+        let new = |id: PathId| became.get(&id).copied();
+        if let Some(held) = held.and_then(new) {
+            cursor.rename(held);
+            if let Some(row) = &mut last_seen {
+                row.path = held;
+            }
+        }
+        SidePlace {
+            open: self.open.iter().copied().filter_map(new).collect(),
+            hot_end: self.hot_end.and_then(new),
+            paths,
+            cursor,
+            last_seen,
+            touched: self.touched,
+        }
+    }
+
+    /// To be followed by a tree.
+    pub fn return_to(&mut self, place: SidePlace) {
+        self.release();
+        self.paths = place.paths;
+        self.open = place.open;
+        self.cursor = place.cursor.come_back();
+        self.last_seen = place.last_seen;
+        self.hot_end = place.hot_end;
+        self.touched = place.touched;
+    }
+
     pub fn rows(&self) -> &[TreeRow] {
         &self.rows
     }
@@ -135,7 +180,7 @@ impl Side {
         })
     }
 
-    fn rebuild(&mut self, trees: &Trees) {
+    pub fn rebuild(&mut self, trees: &Trees) {
         let held = self.cursor.held();
         self.rows = rows::rows(trees, &mut self.paths, &self.open, held);
         if let Some(held) = held {

@@ -18,6 +18,13 @@ fn hand(width: u16, height: u16) -> Hand {
     hand
 }
 
+/// All between the tabs and the key line, and what the detail line says.
+fn body(hand: &Hand) -> Vec<String> {
+    let frame = hand.frame();
+    let lines = frame.lines().skip(4).take(18);
+    lines.map(str::to_owned).collect()
+}
+
 fn line(hand: &Hand, number: usize) -> String {
     let frame = hand.frame();
     frame.lines().nth(number).unwrap_or_default().to_owned()
@@ -51,6 +58,31 @@ fn enter_narrows_to_a_process_and_backspace_leads_back() {
     assert_eq!(hand.app.view, View::Functions);
     hand.keys("[");
     assert_eq!(hand.frame(), before);
+}
+
+#[test]
+fn what_was_opened_behind_a_knob_is_closed_on_the_way_back() {
+    let mut hand = hand(80, 24);
+    hand.keys("2").wait(2_000);
+    let before = body(&hand);
+    hand.keys("K").keys("E");
+    assert_ne!(body(&hand), before);
+    hand.keys("\u{8}");
+    assert_eq!(body(&hand), before, "the folds of then");
+    hand.keys("]");
+    assert_ne!(body(&hand), before);
+    // A zoom before a knob is undone behind it.
+    hand.keys("[3jjjj\n").wait(2_000);
+    let zoomed = body(&hand);
+    hand.keys("U\u{8}");
+    assert_eq!(body(&hand), zoomed, "the knob first");
+    hand.keys("\u{8}");
+    assert_ne!(body(&hand), zoomed, "then the zoom");
+    // A way to a function by its name leads back, too.
+    hand.keys("1b=:goto IndexNext\n");
+    assert!(!hand.app.knobs.shows_difference);
+    hand.keys("\u{8}");
+    assert!(hand.app.knobs.shows_difference);
 }
 
 #[test]
@@ -443,5 +475,43 @@ proptest! {
             prop_assert_eq!(&hand.app.knobs.window, &before.window);
             last = samples;
         }
+    }
+}
+
+proptest! {
+    // Each takes many frames.
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Behind the turn of a knob nothing is kept of what was opened, zoomed into,
+    /// selected or sorted: as many steps back as were taken lead to the very frame.
+    #[test]
+    fn the_way_back_undoes_what_was_opened(
+        start in prop::sample::select(vec![
+            "2", "2jl", "2jjllE", "2*", "2oI", "3", "3jjjj\n", "3jI", "4j", "5j", "jj\n", "ja",
+        ]),
+        knob in prop::sample::select(vec!["K", "U", "R", "."]),
+        keys in prop::collection::vec(prop::sample::select(vec![
+            "2", "3", "1", "j", "jj", "l", "E", "C", "*", "I", "\n", "jjj\n", "x", "H", "K", "s", "/PostgresMain\n\u{1b}",
+            "a", "p", "4\n", ":goto IndexNext\n", "b", "=", ",",
+        ]), 1..14),
+    ) {
+        let mut hand = hand(80, 24);
+        hand.keys(start).wait(2_000);
+        let (before, knobs, view) = (body(&hand), hand.app.knobs.clone(), hand.app.view);
+        hand.keys(knob);
+        for keys in &keys {
+            hand.keys(keys);
+            rules::frame(&hand.app, &super::UTF8);
+        }
+        // One at a time: how many steps there are depends on what the keys could do.
+        for _ in 0..80 {
+            if hand.app.knobs == knobs && hand.app.view == view && body(&hand) == before {
+                break;
+            }
+            hand.keys("\u{8}");
+        }
+        prop_assert_eq!(&hand.app.knobs, &knobs);
+        prop_assert_eq!(hand.app.view, view);
+        prop_assert_eq!(body(&hand), before);
     }
 }
