@@ -90,19 +90,6 @@ impl View {
         View::Health,
     ];
 
-    pub fn digit(self) -> char {
-        match self {
-            View::Functions | View::Page => '1',
-            View::Tree => '2',
-            View::Flame => '3',
-            View::Processes => '4',
-            View::Threads => '5',
-            View::Time => '6',
-            View::Code => '7',
-            View::Health => '8',
-        }
-    }
-
     /// As in the tab line.
     pub fn short_name(self) -> &'static str {
         match self {
@@ -189,8 +176,10 @@ pub struct Views {
     /// The other way round, beside it.
     pub other_tree: tree::Tree,
     pub flame: flame::Flame,
-    /// Of a stretch of time, below its map, or beside what differs.
-    pub other_flame: flame::Flame,
+    /// Of a stretch of time, below its map.
+    pub stretch_flame: flame::Flame,
+    /// Beside what differs.
+    pub difference_flame: flame::Flame,
     pub page: page::Page,
     /// Below the functions.
     pub seconds: seconds::Seconds,

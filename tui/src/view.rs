@@ -276,10 +276,10 @@ fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut F
         Beside::Threads => threads::render_beside(app, theme, frame, heads, body),
         Beside::Assembly => code::render(app, &app.views.other_code, theme, frame, heads, body),
         Beside::Stretch => {
-            return flame::render(app, &app.views.other_flame, theme, frame, heads, body);
+            return flame::render(app, &app.views.stretch_flame, theme, frame, heads, body);
         }
         Beside::Difference => {
-            flame::render(app, &app.views.other_flame, theme, frame, heads, body);
+            flame::render(app, &app.views.difference_flame, theme, frame, heads, body);
         }
         Beside::Tree => tree::render(app, &app.views.other_tree, theme, frame, heads, body),
     }

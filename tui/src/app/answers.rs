@@ -27,9 +27,8 @@ impl App {
         let of_pane = match pane {
             Some(Beside::Page) => views.beside.question(shown).map(Question::Page),
             Some(Beside::Tree) => views.other_tree.question(shown).map(Question::Tree),
-            Some(Beside::Stretch | Beside::Difference) => {
-                views.other_flame.question(shown).map(Question::Flame)
-            }
+            Some(Beside::Stretch) => views.stretch_flame.question(shown).map(Question::Flame),
+            Some(Beside::Difference) => views.difference_flame.question(shown).map(Question::Flame),
             // The instructions came with the source text.
             Some(Beside::Threads | Beside::Assembly) | None => None,
         };
@@ -58,7 +57,11 @@ impl App {
             }
             Answer::Flame(answer) => {
                 self.views.flame.receive(Arc::clone(&answer), is_calm)
-                    | self.views.other_flame.receive(answer, is_calm)
+                    | self
+                        .views
+                        .stretch_flame
+                        .receive(Arc::clone(&answer), is_calm)
+                    | self.views.difference_flame.receive(answer, is_calm)
             }
             Answer::Page(answer) => {
                 self.views.page.receive(Arc::clone(&answer), is_calm)
@@ -82,9 +85,11 @@ impl App {
                 View::Tree => views.tree.take_waiting() | views.other_tree.take_waiting(),
                 View::Flame => views.flame.take_waiting(),
                 View::Page => views.page.take_waiting(),
-                View::Time => views.time.take_waiting() | views.other_flame.take_waiting(),
+                View::Time => views.time.take_waiting() | views.stretch_flame.take_waiting(),
                 View::Code => views.code.take_waiting(),
-                View::Functions => views.beside.take_waiting() | views.other_flame.take_waiting(),
+                View::Functions => {
+                    views.beside.take_waiting() | views.difference_flame.take_waiting()
+                }
                 View::Processes | View::Threads | View::Health => false,
             };
         if is_shown {

@@ -106,8 +106,11 @@ impl App {
         if pane != Some(Beside::Tree) {
             self.views.other_tree.release();
         }
-        if !matches!(pane, Some(Beside::Stretch | Beside::Difference)) {
-            self.views.other_flame.release();
+        if pane != Some(Beside::Stretch) {
+            self.views.stretch_flame.release();
+        }
+        if pane != Some(Beside::Difference) {
+            self.views.difference_flame.release();
         }
         self.views.code.set_split(pane == Some(Beside::Assembly));
         if pane != Some(Beside::Assembly) {
@@ -146,8 +149,7 @@ impl App {
         let row = self.shown.difference.as_deref();
         let row = row.and_then(|diff| self.views.difference.selected(diff));
         let function = row.and_then(|row| row.id);
-        let flame = &mut self.views.other_flame;
-        flame.set_stretch(None);
+        let flame = &mut self.views.difference_flame;
         flame.resize(part.width, part.height.into());
         flame.follow(function);
     }
@@ -155,7 +157,7 @@ impl App {
     /// What is marked, else the second that was chosen, else the window. What is
     /// selected there is told by the map.
     fn settle_stretch(&mut self, part: Part) {
-        let (time, flame) = (&mut self.views.time, &mut self.views.other_flame);
+        let (time, flame) = (&mut self.views.time, &mut self.views.stretch_flame);
         let chosen = time
             .chosen()
             .map(|(start, end)| Stretch::Between(start, end));

@@ -166,14 +166,16 @@ impl Views {
 
     pub fn flame_in(&self, pane: Option<Beside>) -> &Flame {
         match pane {
-            Some(Beside::Stretch | Beside::Difference) => &self.other_flame,
+            Some(Beside::Stretch) => &self.stretch_flame,
+            Some(Beside::Difference) => &self.difference_flame,
             _ => &self.flame,
         }
     }
 
     pub fn flame_in_mut(&mut self, pane: Option<Beside>) -> &mut Flame {
         match pane {
-            Some(Beside::Stretch | Beside::Difference) => &mut self.other_flame,
+            Some(Beside::Stretch) => &mut self.stretch_flame,
+            Some(Beside::Difference) => &mut self.difference_flame,
             _ => &mut self.flame,
         }
     }

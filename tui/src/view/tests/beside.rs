@@ -260,7 +260,7 @@ fn time(width: u16, height: u16) -> Hand {
 
 /// Samples of the graph below the map, of the rest, and frames that surely differ.
 fn stretch(hand: &Hand) -> (u64, u64, usize) {
-    let flame = &hand.app.views.other_flame;
+    let flame = &hand.app.views.stretch_flame;
     let sides = flame.sides().expect("something to compare with");
     let bars = flame.shown().flat_map(|(_, row)| row);
     let sure = bars.filter(|bar| flame.is_sure(bar, None)).count();
@@ -295,7 +295,7 @@ fn what_is_marked_has_a_flame_graph_below_the_map() {
 fn before_is_the_rest_of_the_time() {
     let mut hand = time(160, 45);
     hand.keys("hhhhvll");
-    let flame = &hand.app.views.other_flame;
+    let flame = &hand.app.views.stretch_flame;
     let sides = flame.sides().expect("two sides");
     let (root, bars): (Vec<_>, Vec<_>) = flame
         .shown()
@@ -329,7 +329,7 @@ fn the_map_and_its_flame_graph_follow_each_other() {
     control(&mut hand, 'w');
     hand.keys("/SeqNext\n\u{1b}");
     assert!(hand.frame().contains("# half: SeqNext"), "{}", hand.frame());
-    let flame = |hand: &Hand| hand.app.views.other_flame.is_zoomed();
+    let flame = |hand: &Hand| hand.app.views.stretch_flame.is_zoomed();
     hand.keys("\n");
     assert!(flame(&hand));
     hand.keys("\u{8}");
@@ -359,6 +359,35 @@ fn the_map_and_its_flame_graph_follow_each_other() {
 }
 
 #[test]
+fn time_and_difference_keep_their_own_zoom() {
+    let mut hand = time(160, 45);
+    hand.keys("hhhhvll");
+    control(&mut hand, 'w');
+    hand.keys("/IndexNext\n\u{1b}\n");
+    let zoomed = |hand: &Hand| {
+        let views = &hand.app.views;
+        [&views.stretch_flame, &views.difference_flame].map(|flame| flame.is_zoomed())
+    };
+    assert_eq!(zoomed(&hand), [true, false]);
+    let before = hand.frame();
+    hand.keys("1b=").wait(2_000);
+    assert_eq!(hand.app.pane(), Some(Beside::Difference));
+    control(&mut hand, 'w');
+    hand.keys("/ExecScan\n\u{1b}\n");
+    assert_eq!(zoomed(&hand), [true, true]);
+    hand.keys("=6");
+    control(&mut hand, 'w');
+    assert_eq!(zoomed(&hand), [true, true]);
+    let below = |frame: &str| {
+        let lines = frame.lines().skip(20).take(20);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(below(&hand.frame()), below(&before));
+    hand.keys("\u{8}");
+    assert_eq!(zoomed(&hand), [false, true]);
+}
+
+#[test]
 fn beside_what_differs_stands_its_flame_graph() {
     let mut hand = Hand::new(160, 45);
     hand.show(tree_step(0)).wait(2_000);
@@ -367,7 +396,7 @@ fn beside_what_differs_stands_its_flame_graph() {
     hand.looks_like("difference-160x45");
     hand.looks_like_in_ascii("difference-160x45-ascii");
     let name = |hand: &Hand| {
-        let bar = hand.app.views.other_flame.selected()?;
+        let bar = hand.app.views.difference_flame.selected()?;
         Some(bar.name.to_string())
     };
     let row = |hand: &Hand| {

@@ -1,6 +1,7 @@
 //! Scope, window and filter: what they count, what they say, and the way back.
 
 use super::Hand;
+use crate::action::Action;
 use crate::screen::View;
 use crate::screen::knobs::Window;
 use crate::snapshot::{Lacks, Recording, Snapshot, Span, TargetState};
@@ -449,7 +450,8 @@ proptest! {
         hand.keys(&"\u{8}".repeat(24));
         prop_assert_eq!(&hand.app.knobs, &place);
         // A view that was only switched to is no step.
-        hand.keys(&view.digit().to_string());
+        let key = hand.app.keymap.label(Action::View(view.tab()), view);
+        hand.keys(&key.expect("views have keys"));
         let moved = keys.iter().any(|keys| matches!(*keys, "j" | "s"));
         if !moved {
             hand.keys("i\u{1b}");
