@@ -27,6 +27,8 @@ mod answers;
 mod beside;
 /// The code of functions.
 mod code;
+/// The way to what is looked at.
+mod crumbs;
 /// Keys, one mode at a time.
 mod keys;
 /// What is counted, and how far back one can go.
@@ -48,6 +50,7 @@ mod tree;
 /// What goes to a file.
 mod write;
 
+pub use crumbs::Crumb;
 pub use knobs::FilterAction;
 pub use write::Written;
 
@@ -58,6 +61,8 @@ pub enum Event {
     Mouse(MouseEvent),
     /// A click on the head of a column.
     Head(Head),
+    /// A click on a step of the way to what is looked at.
+    Crumb(Crumb),
     /// A click on a frame above the one that is zoomed into, counted from the root.
     Ancestor(usize),
     Resize(Size),
@@ -244,6 +249,12 @@ impl App {
                 self.calm.key_at = Some(now);
                 self.pane_focus = head.in_pane.then_some(self.view);
                 self.sort_by(head.column);
+                Vec::new()
+            }
+            Event::Crumb(crumb) => {
+                self.calm.key_at = Some(now);
+                self.detail = Detail::Row;
+                self.go_to_crumb(crumb);
                 Vec::new()
             }
             Event::Ancestor(number) => {

@@ -329,7 +329,11 @@ impl Run {
         let ancestor = is_click
             .then(|| view::ancestor_at(&self.app, mouse.column, mouse.row))
             .flatten();
+        let crumb = is_click
+            .then(|| view::crumb_at(&self.app, mouse.column, mouse.row))
+            .flatten();
         let event = head.map(Event::Head).or(ancestor.map(Event::Ancestor));
+        let event = event.or(crumb.map(Event::Crumb));
         event.unwrap_or(Event::Mouse(mouse))
     }
 

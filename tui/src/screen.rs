@@ -256,6 +256,8 @@ pub enum Notice {
     NoNow,
     /// The source does not say when a sample was taken.
     NoTime,
+    /// Nothing but that part of the machine.
+    OnlySampled(Arc<str>),
     /// So many samples are what is compared with.
     Baseline(u64),
     NoBaseline,

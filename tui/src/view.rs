@@ -78,7 +78,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use crate::app::{App, Head};
+use crate::app::{App, Crumb, Head};
 use crate::screen::beside::{Beside, Strip};
 use crate::screen::geometry::{Geometry, Part};
 use crate::screen::{Mode, View};
@@ -133,6 +133,13 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
         column,
         in_pane: of_pane.is_some(),
     })
+}
+
+/// Which step of the way to what is looked at is there.
+pub fn crumb_at(app: &App, x: u16, y: u16) -> Option<Crumb> {
+    let geometry = app.geometry()?;
+    let is_line = y == 1 && matches!(app.mode, Mode::Browse);
+    is_line.then(|| header::crumb_at(app, geometry.width, x))?
 }
 
 /// Which of the frames above the one that is zoomed into has its name there.

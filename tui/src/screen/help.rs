@@ -81,7 +81,8 @@ const TIME_WORDS: &[(&str, &str)] = &[
 ];
 
 const MOUSE: &[(&str, &str)] = &[
-    ("click", "row, tab; a head sorts"),
+    ("click", "row, tab, step of line 2;"),
+    ("", "a head sorts"),
     ("wheel", "moves the selection"),
 ];
 

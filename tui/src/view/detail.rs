@@ -177,6 +177,7 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this could be about".into(),
+        Notice::OnlySampled(scope) => format!("only {scope} is sampled: nothing else came in"),
         Notice::Marked => {
             let anew = hint(app, Action::Mark, "mark anew");
             let undo = hint(app, Action::Back, "undo");

@@ -19,7 +19,7 @@ mod tree;
 
 pub use bush::bush;
 pub use code::MadeUp;
-pub use tree::{tree_of_build, tree_step};
+pub use tree::{tree_of_build, tree_of_source, tree_step};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),

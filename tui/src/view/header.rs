@@ -4,7 +4,7 @@
 use super::fit::{Segment, fit};
 use super::theme::Theme;
 use super::{code, text, units};
-use crate::app::App;
+use crate::app::{App, Crumb};
 use crate::screen::View;
 use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::{Snapshot, Span, TargetState};
@@ -12,6 +12,7 @@ use profile::Completeness;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
@@ -206,18 +207,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
 
 /// From the whole to the part that is looked at, and that part alone.
 fn scope(app: &App) -> [String; 2] {
-    let sampled = text::clean(&app.shown.scope);
-    let mut crumbs = vec!["system".to_owned()];
-    if !matches!(sampled.as_ref(), "" | "system") {
-        crumbs.push(sampled.into_owned());
-    }
-    let narrowed = app.knobs.scope.iter();
-    crumbs.extend(narrowed.map(|part| text::clean(&part.words).into_owned()));
-    if app.view == View::Code
-        && let Some(answer) = app.views.code.answer()
-    {
-        crumbs.push(text::cut_middle(&answer.function.name, 40).into_owned());
-    }
+    let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
     let inside = match &crumbs[..] {
         [only] | [_, only] => only.clone(),
         [.., last] => format!("… › {last}"),
@@ -227,7 +217,41 @@ fn scope(app: &App) -> [String; 2] {
         2 => format!("system › {inside}"),
         _ => inside,
     };
-    [crumbs.join(" › "), inside]
+    [crumbs.join(BETWEEN), inside]
+}
+
+const BETWEEN: &str = " › ";
+
+fn crumbs(app: &App) -> Vec<(Crumb, String)> {
+    let crumbs = app.crumbs().into_iter();
+    let words = |(crumb, words): (Crumb, Arc<str>)| match crumb {
+        Crumb::Function => (
+            crumb,
+            text::cut_middle(&text::clean(&words), 40).into_owned(),
+        ),
+        _ => (crumb, text::clean(&words).into_owned()),
+    };
+    crumbs.map(words).collect()
+}
+
+/// Which crumb is there, on the line of the query; none where they are cut.
+pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
+    let (mut segments, _) = query(app);
+    fit(&mut segments, width.into(), 3);
+    let crumbs = crumbs(app);
+    let words: Vec<&str> = crumbs.iter().map(|(_, words)| &**words).collect();
+    if segments[0].text() != words.join(BETWEEN) {
+        return None;
+    }
+    let mut start = 0;
+    for (crumb, words) in &crumbs {
+        let end = start + text::width(words);
+        if (start..end).contains(&x.into()) {
+            return Some(*crumb);
+        }
+        start = end + text::width(BETWEEN);
+    }
+    None
 }
 
 fn window(app: &App) -> String {

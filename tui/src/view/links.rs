@@ -1,7 +1,8 @@
 //! *Links*: where a function is in source text, for terminals that open what is
 //! clicked on (OSC 8). The text says all by itself; the link only adds to it.
 
-use super::page::words;
+use super::code::words as code;
+use super::page::words as page;
 use crate::app::App;
 use crate::screen::geometry::Geometry;
 use crate::screen::{Detail, Mode, View};
@@ -23,24 +24,42 @@ pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
     }
 }
 
-/// The words for the selected function's place, and where that is.
+/// The words for the selected place, and where that is.
 fn target(app: &App) -> Option<(String, String)> {
-    let (file, line) = match app.focus() {
+    let pane = app.in_pane();
+    let (text, path) = match app.focus() {
         _ if app.difference_here().is_some() => None,
         View::Functions => {
             let row = app.views.functions.selected(&app.shown.report)?.row;
-            Some((row.file.clone()?, row.line))
+            place(row.file.as_deref(), row.line)
         }
         View::Page => {
-            let function = app.views.page_in(app.in_pane()).selected_function()?;
-            Some((function.file.clone()?, function.line))
+            let function = app.views.page_in(pane).selected_function()?;
+            place(function.file.as_deref(), function.line)
         }
-        _ => None,
+        View::Tree => {
+            let tree = app.views.tree_in(pane);
+            let function = tree.function(tree.selected()?)?;
+            place(function.file.as_deref(), function.line)
+        }
+        View::Flame => {
+            let bar = app.views.flame_in(pane).selected()?;
+            let function = bar.function.as_ref()?;
+            place(function.file.as_deref(), function.line)
+        }
+        View::Code => {
+            let code = app.views.code_in(pane);
+            code::place(code.answer()?, code.selected()?)
+        }
+        View::Processes | View::Threads | View::Time | View::Health => None,
     }?;
-    let text = words::source(Some(&file), line)?;
-    let is_usable = file.starts_with('/') && file.len() <= PATH_MAX;
+    let is_usable = path.starts_with('/') && path.len() <= PATH_MAX;
     // With the machine, or a terminal elsewhere would look for a file of its own.
-    is_usable.then(|| (text, uri(&app.shown.host.name, &file)))
+    is_usable.then(|| (text, uri(&app.shown.host.name, &path)))
+}
+
+fn place(file: Option<&str>, line: u32) -> Option<(String, String)> {
+    Some((page::source(file, line)?, file?.to_owned()))
 }
 
 /// Every byte that could mean something is written as its number.

@@ -7,6 +7,7 @@ use crate::screen::View;
 use crate::screen::code::{CodeAnswer, CodeRow};
 use crate::view::fit::Segment;
 use crate::view::keys::{and, hint};
+use crate::view::page::words as page;
 use crate::view::{text, units};
 use profile::{FunctionId, Role};
 
@@ -203,17 +204,34 @@ pub fn detail(app: &App, width: usize) -> String {
         let samples = units::count(*samples);
         parts.push(format!("calls {callee} ({samples} smp){more}"));
     }
-    if let CodeRow::Instruction { at, offset, .. } = row {
-        let line = answer.body.instruction(*at).and_then(|i| i.place);
-        let line = line.map(|place| format!("line {}", place.line));
-        parts.extend(line);
+    if let CodeRow::Instruction { offset, .. } = row {
+        parts.extend(place(answer, row).map(|(words, _)| words));
         let place = format!("{}+{offset:#x}", answer.function.module);
         parts.push(text::clean(&place).into_owned());
+    } else {
+        parts.extend(place(answer, row).map(|(words, _)| words));
     }
     while parts.len() > 1 && text::width(&parts.join("   ")) > width {
         parts.pop();
     }
     parts.join("   ")
+}
+
+/// A row's line as `heapam.c:1713`, and the path of that file: where its text was
+/// found, or else as the debug information has it.
+pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
+    let body = &answer.body;
+    let place = match row {
+        CodeRow::Line { place, .. } => *place,
+        CodeRow::Instruction { at, .. } => body.instruction(*at)?.place?,
+        _ => return None,
+    };
+    let file = body.files.get(place.file as usize)?;
+    let found = body.text.as_ref();
+    let found = found.filter(|_| body.main_file() == Some(place.file));
+    let path = found.map(|text| text.path.to_string_lossy().into_owned());
+    let words = page::source(Some(file), place.line)?;
+    Some((words, path.unwrap_or_else(|| file.to_string())))
 }
 
 /// A row's samples in words.

@@ -6,6 +6,7 @@ use crate::screen::flame::{Bar, Flame, Gone};
 use crate::screen::time::SECOND_NS;
 use crate::screen::tree::Stretch;
 use crate::view::keys::{and, hint};
+use crate::view::page::words as page;
 use crate::view::{difference, text, units};
 use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
@@ -193,6 +194,11 @@ pub fn detail(app: &App, width: usize) -> String {
     }
     if let Some(function) = bar.function.as_ref().filter(|f| !f.module.is_empty()) {
         add(text::clean(&function.module).into_owned());
+    }
+    if let Some(function) = &bar.function
+        && let Some(source) = page::source(function.file.as_deref(), function.line)
+    {
+        add(source);
     }
     let numbers = parts.join("  ");
     let name = text::cut_middle(&name, width.saturating_sub(text::width(&numbers) + 2));

@@ -2,6 +2,7 @@
 
 use super::Hand;
 use crate::action::Action;
+use crate::app::Event;
 use crate::screen::View;
 use crate::screen::knobs::Window;
 use crate::snapshot::{Lacks, Recording, Snapshot, Span, TargetState};
@@ -59,6 +60,62 @@ fn enter_narrows_to_a_process_and_backspace_leads_back() {
     assert_eq!(hand.app.view, View::Functions);
     hand.keys("[");
     assert_eq!(hand.frame(), before);
+}
+
+/// Clicks on a step of the way to what is looked at.
+fn click_crumb(hand: &mut Hand, number: usize) {
+    let line = line(hand, 1);
+    let before: Vec<&str> = line.split(" › ").take(number).collect();
+    let x = before
+        .iter()
+        .map(|words| words.chars().count() + 3)
+        .sum::<usize>() as u16;
+    let crumb = crate::view::crumb_at(&hand.app, x, 1).expect("a crumb");
+    hand.event(Event::Crumb(crumb));
+}
+
+#[test]
+fn a_click_on_a_crumb_leads_there() {
+    let mut hand = hand(120, 40);
+    hand.keys("4\n5\n");
+    assert_eq!(hand.app.knobs.scope.len(), 2);
+    let (view, inner) = (hand.app.view, hand.app.knobs.clone());
+    click_crumb(&mut hand, 3);
+    assert_eq!(hand.app.knobs, inner, "one is there already");
+    click_crumb(&mut hand, 2);
+    assert_eq!((hand.app.knobs.scope.len(), hand.app.view), (1, view));
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.knobs, inner, "it is a step that can be undone");
+    click_crumb(&mut hand, 0);
+    assert!(hand.app.knobs.scope.is_empty());
+    let frame = hand.frame();
+    assert!(frame.contains("only postgres[4121] is sampled"), "{frame}");
+    assert_eq!(hand.app.shown.report.samples, 3_277);
+    // Between them, and on other lines, there is none.
+    assert_eq!(crate::view::crumb_at(&hand.app, 7, 1), None);
+    assert_eq!(crate::view::crumb_at(&hand.app, 1, 2), None);
+    hand.keys("?");
+    assert_eq!(crate::view::crumb_at(&hand.app, 1, 1), None);
+}
+
+#[test]
+fn a_function_is_a_crumb_of_its_page_and_of_its_code() {
+    for keys in ["\n", "a"] {
+        let mut hand = hand(160, 45);
+        hand.keys("/heap_hot\n\u{1b}").keys(keys);
+        assert!(
+            line(&hand, 1).starts_with("system › postgres[4121] › heap_hot_search_buffer "),
+            "{}",
+            line(&hand, 1)
+        );
+        let place = hand.app.view;
+        click_crumb(&mut hand, 2);
+        assert_eq!(hand.app.view, place);
+        click_crumb(&mut hand, 1);
+        assert_eq!(hand.app.view, View::Functions);
+        hand.keys("\u{8}");
+        assert_eq!(hand.app.view, place);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::app::Event;
 use crate::screen::geometry::Size;
 use crate::terminal::Painter;
 use crate::view;
-use crate::view::fixture::postgres;
+use crate::view::fixture::{postgres, tree_of_source, tree_step};
 use crate::view::rules;
 use crate::view::theme::Theme;
 use std::sync::Arc;
@@ -89,6 +89,52 @@ fn what_comes_in_the_place_of_a_link_is_written() {
     assert!(draw(&LINKED, &hand).contains(OPEN));
     // The same letters without a link: each of them is written anew.
     assert!(draw(&UTF8, &hand).contains("heapam.c:1691"));
+}
+
+/// The words of the only link in a whole frame, and where it leads.
+fn link(hand: &Hand) -> Option<(String, String)> {
+    let size = hand.app.size;
+    let mut painter = Painter::new(size).expect("memory");
+    let bytes = painter.frame(|frame| view::draw(&hand.app, &LINKED, frame));
+    let bytes = String::from_utf8(bytes.expect("memory")).expect("UTF-8");
+    let (_, link) = bytes.split_once("\x1b]8;;file://db-01")?;
+    let (path, rest) = link.split_once("\x1b\\")?;
+    let (words, _) = rest.split_once("\x1b]8;;\x1b\\")?;
+    assert!(!rest.contains("\x1b]8;;file"), "more than one link");
+    Some((words.to_owned(), path.to_owned()))
+}
+
+#[test]
+fn every_view_of_functions_links_to_what_is_selected() {
+    let path = "/src/pg sql/heapam.c";
+    for keys in [
+        "/^ExecScan\n\u{1b}",
+        "/^ExecScan\n\u{1b}2",
+        "/^ExecScan\n\u{1b}2I",
+        "/^ExecScan\n\u{1b}3",
+        "/^ExecScan\n\u{1b}\n",
+    ] {
+        let mut hand = Hand::new(160, 45);
+        hand.show(tree_of_source(path)).keys(keys).wait(2_000);
+        let (words, to) = link(&hand).unwrap_or_else(|| panic!("{keys:?}\n{}", hand.frame()));
+        assert!(words.starts_with("heapam.c:1"), "{words}");
+        assert_eq!(to, "/src/pg%20sql/heapam.c", "{keys:?}");
+        // Of a number explained there is none, nor of a sentence.
+        hand.keys("i");
+        assert_eq!(link(&hand), None, "{keys:?}");
+    }
+}
+
+#[test]
+fn lines_of_code_link_to_where_their_text_was_found() {
+    let mut hand = Hand::new(160, 45);
+    hand.show(tree_step(0)).keys("/heap_hot\n\u{1b}a");
+    let (words, to) = link(&hand).expect("a link");
+    assert!(words.starts_with("heapam.c:"), "{words}");
+    assert_eq!(to, "/build/postgres/src/heapam.c");
+    let mut without = Hand::new(160, 45);
+    without.show(tree_step(0)).keys("/strcoll\n\u{1b}a");
+    assert_eq!(link(&without), None);
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! The way from the whole to what is looked at, as *crumbs*; each leads back there.
+
+use super::App;
+use crate::screen::{Detail, Notice, View};
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crumb {
+    /// The machine, whatever of it is sampled.
+    System,
+    /// What is sampled, if that is not all.
+    Sampled,
+    /// So many steps further in.
+    Narrowed(usize),
+    /// One function: its page, its code.
+    Function,
+}
+
+impl App {
+    /// From the outside to the inside, each with its words: a stranger's.
+    pub fn crumbs(&self) -> Vec<(Crumb, Arc<str>)> {
+        let mut crumbs = vec![(Crumb::System, "system".into())];
+        if !matches!(&*self.shown.scope, "" | "system") {
+            crumbs.push((Crumb::Sampled, Arc::clone(&self.shown.scope)));
+        }
+        let narrowed = (1..).map(Crumb::Narrowed).zip(&self.knobs.scope);
+        crumbs.extend(narrowed.map(|(crumb, part)| (crumb, Arc::clone(&part.words))));
+        let function = match self.view {
+            View::Code => self.views.code.answer().map(|answer| &answer.function.name),
+            View::Page => self.views.page.answer().map(|answer| &answer.function.name),
+            _ => None,
+        };
+        crumbs.extend(function.map(|name| (Crumb::Function, Arc::clone(name))));
+        crumbs
+    }
+
+    /// To what a crumb stands for. From the page of a function, or its code, that is
+    /// the functions.
+    pub(super) fn go_to_crumb(&mut self, crumb: Crumb) {
+        let steps = match crumb {
+            Crumb::Narrowed(steps) => steps,
+            Crumb::Sampled | Crumb::System => 0,
+            Crumb::Function => return,
+        };
+        let is_all = matches!(&*self.shown.scope, "" | "system");
+        if crumb == Crumb::System && !is_all {
+            // Nothing else came in that could be shown.
+            let sampled = Arc::clone(&self.shown.scope);
+            self.detail = Detail::Notice(Notice::OnlySampled(sampled));
+        }
+        let is_function = matches!(self.view, View::Page | View::Code);
+        if steps >= self.knobs.scope.len() && !is_function {
+            return;
+        }
+        self.remember();
+        let before = self.knobs.clone();
+        self.knobs.scope.truncate(steps);
+        if is_function {
+            self.open(View::Functions);
+        }
+        self.after_turning(&before);
+    }
+}
