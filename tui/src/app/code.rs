@@ -49,6 +49,10 @@ impl App {
                     None => self.detail = Detail::Notice(Notice::Unsampled(name.to_string())),
                 }
             }
+            Follow::Row(at) => {
+                let pane = self.in_pane();
+                self.views.code_in_mut(pane).jump_to(at);
+            }
             Follow::Nothing => self.detail = Detail::Notice(Notice::NothingCalled),
         }
     }

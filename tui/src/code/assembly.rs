@@ -69,6 +69,14 @@ impl Instruction {
         (is_near && target != 0).then_some(target)
     }
 
+    /// Where it jumps to, as a place in its file, if that is written in it. A call is
+    /// no jump.
+    pub fn jump(&self) -> Option<u64> {
+        let target = self.branch().filter(|_| !self.is_call())?;
+        let distance = target.wrapping_sub(self.decoded.ip());
+        Some(self.offset.wrapping_add(distance))
+    }
+
     /// As the assembler would read it; where it goes to by name.
     pub fn text(&self, syntax: Syntax) -> String {
         let mut text = String::new();
@@ -156,6 +164,7 @@ mod tests {
         assert_eq!(text(Syntax::Intel)[3], "call   PinBuffer");
         assert_eq!(code[2].branch(), Some(0x1040));
         assert!(code[3].is_call() && !code[2].is_call());
+        assert_eq!((code[2].jump(), code[3].jump()), (Some(0x40), None));
         assert!(code[1].contains(0x49) && !code[1].contains(0x4a));
     }
 

@@ -6,6 +6,8 @@ mod answer;
 mod before;
 /// The selected row, and rows that are found.
 mod here;
+/// From one instruction to another.
+mod jumps;
 mod notes;
 mod rows;
 /// Source text and instructions side by side.
@@ -13,6 +15,7 @@ mod split;
 
 pub use answer::{CodeAnswer, CodeWanted, Spot};
 pub use before::Before;
+pub use jumps::Jump;
 pub use rows::{CodeRow, RowKey, rows as code_rows};
 
 use super::find::Find;
@@ -21,6 +24,7 @@ use super::question::{Ask, Desk};
 use crate::code::Syntax;
 use crate::snapshot::Snapshot;
 use profile::FunctionId;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is written of the code.
@@ -69,6 +73,8 @@ pub enum Follow {
     Code(FunctionId),
     /// Of that name nothing was sampled from here.
     Name(Arc<str>),
+    /// To another row of it.
+    Row(usize),
     Nothing,
 }
 
@@ -83,6 +89,7 @@ pub struct Code {
     layout: Layout,
     syntax: Syntax,
     rows: Vec<CodeRow>,
+    jumps: Vec<Jump>,
     notes: Vec<String>,
     width: u16,
     /// Lines that there are, and those that the notes leave to the rows.
@@ -188,6 +195,7 @@ impl Code {
     pub fn release(&mut self) {
         self.desk.clear();
         self.rows = Vec::new();
+        self.jumps = Vec::new();
         self.notes = Vec::new();
     }
 
@@ -237,6 +245,20 @@ impl Code {
         rows.map(move |(at, row)| (row, Some(at) == selected))
     }
 
+    /// The numbers of the rows on the screen.
+    pub fn rows_shown(&self) -> Range<usize> {
+        let start = self.offset().min(self.rows.len());
+        start..(start + self.height).min(self.rows.len())
+    }
+
+    pub fn selected_row(&self) -> Option<usize> {
+        self.selected_index()
+    }
+
+    pub fn jumps(&self) -> &[Jump] {
+        &self.jumps
+    }
+
     fn offset(&self) -> usize {
         self.place.as_ref().map_or(0, |place| place.offset)
     }
@@ -282,6 +304,10 @@ impl Code {
             }
             None => Default::default(),
         };
+        self.jumps = match self.answer() {
+            Some(answer) => jumps::jumps(&self.rows, &answer.body),
+            None => Vec::new(),
+        };
         self.height = self.body - self.notes.len();
         self.find_rows();
     }
@@ -318,6 +344,14 @@ impl Code {
 
     fn is_seen(&self, at: usize) -> bool {
         (self.offset()..self.offset() + self.height).contains(&at)
+    }
+
+    /// To a row, wherever it is.
+    pub fn jump_to(&mut self, at: usize) {
+        match self.is_seen(at) {
+            true => self.select(at),
+            false => self.center(at),
+        }
     }
 
     fn select(&mut self, at: usize) {
@@ -375,10 +409,7 @@ impl Code {
             }
         };
         let at = *hot.get(place)?;
-        match self.is_seen(at) {
-            true => self.select(at),
-            false => self.center(at),
-        }
+        self.jump_to(at);
         Some((place + 1, hot.len()))
     }
 }

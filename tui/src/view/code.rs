@@ -12,6 +12,8 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+/// Arrows beside instructions.
+mod jumps;
 /// The selected row and the header in words.
 pub mod words;
 
@@ -45,8 +47,8 @@ pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: R
         buffer.set_stringn(line.x + 2, line.y, note, room, theme.warning());
         line.y += 1;
     }
-    for (row, is_selected) in code.shown() {
-        painter.row(row, is_selected, frame, line);
+    for ((row, is_selected), gutter) in code.shown().zip(painter.gutters()) {
+        painter.row((row, &gutter), is_selected, frame, line);
         line.y += 1;
     }
 }
@@ -130,7 +132,18 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    fn row(&self, row: &CodeRow, is_selected: bool, frame: &mut Frame, line: Rect) {
+    fn gutters(&self) -> Vec<String> {
+        let lanes = jumps::lanes(self.code, self.columns[CODE].width.into());
+        jumps::gutters(self.code, lanes)
+    }
+
+    fn row(
+        &self,
+        (row, gutter): (&CodeRow, &str),
+        is_selected: bool,
+        frame: &mut Frame,
+        line: Rect,
+    ) {
         let samples = row.samples();
         let all = self.answer.samples();
         let plain = Style::new();
@@ -151,7 +164,7 @@ impl Painter<'_> {
                 (bar, self.theme.trend())
             }
         };
-        let room = usize::from(self.columns[CODE].width);
+        let room = usize::from(self.columns[CODE].width) - text::width(gutter);
         let (code, style) = self.code(row, room);
         let style = match self.code.is_found(row) {
             true => self.theme.found(),
@@ -164,7 +177,7 @@ impl Painter<'_> {
                 (count, quiet),
                 (self.place(row), quiet),
                 bar,
-                (text::cut_end(&code, room).into_owned(), style),
+                (format!("{gutter}{}", text::cut_end(&code, room)), style),
             ],
             selected: is_selected,
             gone: false,

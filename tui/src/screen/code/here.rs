@@ -17,6 +17,10 @@ impl Code {
         if let Some((callee, _)) = spot.and_then(|spot| spot.calls.first()) {
             return Follow::Code(*callee);
         }
+        let from = self.selected_row();
+        if let Some(jump) = self.jumps.iter().find(|jump| Some(jump.from) == from) {
+            return Follow::Row(jump.to);
+        }
         let instruction = match row {
             CodeRow::Instruction { at, .. } => answer.body.instruction(*at),
             _ => None,

@@ -56,6 +56,33 @@ fn code_at_every_size() {
 }
 
 #[test]
+fn jumps_have_arrows_and_can_be_followed() {
+    let mut hand = code(100, 24, "heap_hot");
+    assert!(!hand.frame().contains('►'), "below lines there is none");
+    hand.keys("oo");
+    let row = |frame: &str, place: &str| {
+        let line = frame.lines().find(|line| line.contains(place));
+        line.expect("it is on the screen").to_owned()
+    };
+    let frame = hand.frame();
+    assert!(row(&frame, " +0x0 ").contains("┌► mov"), "{frame}");
+    assert!(row(&frame, " +0x4 ").contains("│  test"), "{frame}");
+    assert!(row(&frame, " +0xa ").contains("└─ jne"), "{frame}");
+    hand.keys("jj\n");
+    assert!(
+        row(&hand.frame(), " +0x0 ").starts_with('>'),
+        "{}",
+        hand.frame()
+    );
+    // Where instructions need the room there are no arrows.
+    hand.event(Event::Resize(Size {
+        width: 60,
+        height: 24,
+    }));
+    assert!(!hand.frame().contains('►'), "{}", hand.frame());
+}
+
+#[test]
 fn every_layout_adds_up() {
     for name in ["heap_hot", "LWLock", "copy_user", "strcoll", "IndexNext"] {
         let mut hand = code(80, 24, name);

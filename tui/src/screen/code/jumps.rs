@@ -1,0 +1,62 @@
+//! *Jumps* from one row of instructions to another: what is a loop can be seen.
+
+use super::CodeRow;
+use crate::code::Body;
+use std::collections::HashMap;
+
+/// From one row to another, both by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Jump {
+    pub from: usize,
+    pub to: usize,
+    /// Of the rows from one to the other.
+    pub samples: u64,
+}
+
+impl Jump {
+    /// The upper row and the lower one.
+    pub fn ends(&self) -> (usize, usize) {
+        (self.from.min(self.to), self.from.max(self.to))
+    }
+
+    /// Upwards: what is between comes again.
+    pub fn is_loop(&self) -> bool {
+        self.to <= self.from
+    }
+}
+
+/// All whose both ends are rows of their own; below lines of source text there are
+/// some instructions only, and none is drawn.
+pub fn jumps(rows: &[CodeRow], body: &Body) -> Vec<Jump> {
+    let mut numbers: HashMap<u64, usize> = HashMap::new();
+    let mut sums = vec![0];
+    for (number, row) in rows.iter().enumerate() {
+        if let CodeRow::Instruction {
+            offset,
+            below_line: false,
+            ..
+        } = row
+        {
+            numbers.insert(*offset, number);
+        }
+        sums.push(sums[number] + row.samples());
+    }
+    let jump = |(number, row): (usize, &CodeRow)| {
+        let CodeRow::Instruction {
+            at,
+            below_line: false,
+            ..
+        } = row
+        else {
+            return None;
+        };
+        let to = *numbers.get(&body.instruction(*at)?.jump()?)?;
+        let (first, last) = (number.min(to), number.max(to));
+        Some(Jump {
+            from: number,
+            to,
+            samples: sums[last + 1] - sums[first],
+        })
+    };
+    rows.iter().enumerate().filter_map(jump).collect()
+}
