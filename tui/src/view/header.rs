@@ -360,6 +360,9 @@ fn trust(app: &App) -> Vec<Segment> {
     ];
     if app.view == View::Code && app.views.code.answer().is_some() {
         segments.extend(code::words::trust(app));
+        if is_remote {
+            segments.push(Segment::new(8, [net.trim_start().to_owned()]));
+        }
         return segments;
     }
     segments.extend([

@@ -66,10 +66,28 @@ fn check_characters(buffer: &Buffer, theme: &Theme) {
                 "{symbol:?}"
             );
         }
-        if theme.palette == Palette::Mono {
-            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset));
-        }
+        check_colors(cell.fg, cell.bg, theme);
     }
+    // The ground is the terminal's.
+    let cells = buffer.content();
+    let painted = cells.iter().filter(|cell| cell.bg != Color::Reset).count();
+    assert!(painted <= cells.len() * 19 / 20, "a painted screen");
+}
+
+/// A palette puts its own colors into cells, and no others: of the sixteen never the
+/// bright ones, which may be those of the ground.
+fn check_colors(fg: Color, bg: Color, theme: &Theme) {
+    use Color::{Blue, Cyan, Green, Indexed, Magenta, Red, Reset, Yellow};
+    let is_fixed = |color| matches!(color, Reset | Indexed(16..));
+    let is_right = match theme.palette {
+        Palette::Mono => (fg, bg) == (Reset, Reset),
+        Palette::Sixteen => {
+            let is_own = matches!(fg, Reset | Red | Green | Yellow | Blue | Magenta | Cyan);
+            is_own && bg == Reset
+        }
+        Palette::Indexed => is_fixed(fg) && is_fixed(bg),
+    };
+    assert!(is_right, "{fg:?} on {bg:?} with {:?}", theme.palette);
 }
 
 /// The header carries the sample count and the loss, unless the help is over it.

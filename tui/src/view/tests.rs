@@ -22,6 +22,8 @@ mod beside;
 mod bytes;
 /// The code of a function.
 mod code;
+/// All of it at once.
+mod everywhere;
 /// The flame graph.
 mod flame;
 /// Sentences that name keys.
