@@ -35,6 +35,28 @@ impl Losses {
         self.until(end_ns) - self.until(start_ns)
     }
 
+    /// How many were lost in each second that lost some, in seconds of the clock of
+    /// the samples, rising; as far back as is known.
+    pub fn by_second(&self) -> Vec<(u64, u64)> {
+        let mut seconds: Vec<(u64, u64)> = Vec::new();
+        let before = self.steps.iter().map(|(_, lost)| *lost);
+        // Of the first step it is not known what it adds, once some are forgotten.
+        let is_whole = self.steps.len() < STEPS_MAX;
+        let first = is_whole
+            .then_some(0)
+            .or(self.steps.front().map(|(_, lost)| *lost));
+        let before = first.into_iter().chain(before);
+        for ((time_ns, lost), before) in self.steps.iter().zip(before) {
+            let (second, more) = (time_ns / 1_000_000_000, lost.saturating_sub(before));
+            match seconds.last_mut() {
+                Some((last, sum)) if *last == second => *sum += more,
+                _ if more > 0 => seconds.push((second, more)),
+                _ => {}
+            }
+        }
+        seconds
+    }
+
     fn until(&self, time_ns: u64) -> u64 {
         let after = self.steps.partition_point(|(time, _)| *time <= time_ns);
         after.checked_sub(1).map_or(0, |last| self.steps[last].1)
@@ -56,5 +78,10 @@ mod tests {
         assert_eq!(losses.between(15, 35), 5);
         assert_eq!(losses.between(20, 35), 0);
         assert_eq!(losses.between(35, 100), 2);
+        assert_eq!(losses.by_second(), [(0, 7)]);
+        losses.note(2_500_000_000, 9);
+        losses.note(2_900_000_000, 10);
+        losses.note(4_000_000_000, 11);
+        assert_eq!(losses.by_second(), [(0, 7), (2, 3), (4, 1)]);
     }
 }

@@ -2,6 +2,11 @@
 //! that were cut, frames without a name, and what proftop itself costs. Every
 //! line has a sentence that explains it.
 
+/// By module.
+mod modules;
+
+pub use modules::{ModuleRow, modules};
+
 use super::cursor::Cursor;
 use super::motion::Motion;
 use crate::snapshot::Snapshot;

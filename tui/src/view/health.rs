@@ -1,6 +1,9 @@
 //! Health: what is missing and why. The selected line's whole sentence is on
 //! the detail line.
 
+/// In which modules.
+mod modules;
+
 use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
@@ -11,7 +14,24 @@ use ratatui::style::Style;
 
 const TITLE: &str = " WHAT IS MISSING, AND WHY";
 
+/// From this width on modules stand beside what is missing, whose lines keep this.
+const WIDTH_WITH_MODULES: u16 = 150;
+const WIDTH_BESIDE: u16 = 88;
+
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let (heads, body) = match heads.width < WIDTH_WITH_MODULES {
+        true => (heads, body),
+        false => {
+            let (heads, beside) = split(heads);
+            let (body, below) = split(body);
+            modules::render(app, theme, frame, beside, below);
+            for y in heads.y..body.bottom() {
+                let buffer = frame.buffer_mut();
+                buffer.set_string(heads.right(), y, "│", theme.dim());
+            }
+            (heads, body)
+        }
+    };
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());
     buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
@@ -22,6 +42,20 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         let area = Rect::new(body.x, y, body.width, 1);
         render_line(finding, at == app.views.health.index(), theme, frame, area);
     }
+}
+
+/// What is left and what is right of a line between them.
+fn split(whole: Rect) -> (Rect, Rect) {
+    let left = Rect {
+        width: WIDTH_BESIDE,
+        ..whole
+    };
+    let right = Rect {
+        x: left.right() + 1,
+        width: whole.width - WIDTH_BESIDE - 1,
+        ..whole
+    };
+    (left, right)
 }
 
 fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {

@@ -188,6 +188,23 @@ fn other_views() {
 }
 
 #[test]
+fn health_uses_the_room_there_is() {
+    for (width, height) in [(149, 45), (160, 45)] {
+        let mut hand = Hand::new(width, height);
+        let mut snapshot = postgres();
+        let mut losses = crate::losses::Losses::default();
+        losses.note(181_000_000_000, 611);
+        losses.note(183_500_000_000, 1_126);
+        snapshot.losses = Some(Arc::new(losses));
+        hand.show(snapshot).keys("8jj");
+        hand.looks_like(&format!("health-{width}x{height}"));
+        hand.looks_like_in_ascii(&format!("health-{width}x{height}-ascii"));
+        let has_modules = hand.frame().contains("WHY NOT");
+        assert_eq!(has_modules, width >= 150);
+    }
+}
+
+#[test]
 fn the_first_seconds() {
     let hand = Hand::new(80, 24);
     hand.looks_like("starting");
