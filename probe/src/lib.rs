@@ -12,6 +12,7 @@
 //! [`perf`] are the loops.
 
 pub mod bpf;
+mod bpf_programs;
 mod btf;
 mod bytes;
 pub mod cgroup;
@@ -47,6 +48,7 @@ mod timeline;
 mod unwinding;
 
 pub use bpf::{BpfSource, Config};
+pub use bpf_programs::BpfPrograms;
 pub use clocks::now_ns;
 pub use error::Error;
 pub use owner::Owner;

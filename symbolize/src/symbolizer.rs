@@ -10,10 +10,10 @@ use rustix::fs::fstat;
 
 use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
-use crate::kernel::CurrentKernel;
+use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
-use crate::{BuildId, ElfSymbols, FileId, KernelSymbols, Lines, Reason, TableCache};
+use crate::{BuildId, ElfSymbols, FileId, Lines, Reason, TableCache};
 
 use cache::Cache;
 
@@ -69,6 +69,12 @@ impl Symbolizer {
             debug_bytes_max,
             ..self
         }
+    }
+
+    /// Whom to ask for the places in BPF programs.
+    pub fn with_bpf(self, bpf: Box<dyn BpfKernel>) -> Symbolizer {
+        let kernel = self.kernel.with_bpf(CurrentBpf::new(bpf));
+        Symbolizer { kernel, ..self }
     }
 
     /// The symbols of a file, from the cache or read now.
@@ -165,10 +171,10 @@ impl Symbolizer {
         self.tables.as_ref()
     }
 
-    /// The kernel's symbols, read at the first call, and again for those of
-    /// these addresses that it did not have.
-    pub fn kernel(&self, addrs: impl Iterator<Item = u64>) -> Arc<KernelSymbols> {
-        self.kernel.symbols_for(addrs)
+    /// What is at these addresses of the kernel. Its symbols are read at the
+    /// first call, and again for addresses that it did not have.
+    pub fn kernel(&self, addrs: &[u64]) -> Vec<Result<KernelFrame, Reason>> {
+        self.kernel.frames(addrs)
     }
 
     /// Bytes of heap held by the symbols that are kept.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::KernelSymbols;
+use super::{BpfPlace, CurrentBpf, KernelSymbol, KernelSymbols};
 use crate::Reason;
 
 /// Reading them again takes the kernel 40 ms. Where that does not help the wait
@@ -15,7 +15,19 @@ const WAIT_MAX: Duration = Duration::from_secs(256);
 /// Reads `/proc/kallsyms` when it is first needed, and again when code has come
 /// that it did not have.
 #[derive(Debug, Default)]
-pub struct CurrentKernel(Mutex<Option<State>>);
+pub struct CurrentKernel {
+    symbols: Mutex<Option<State>>,
+    /// If there is somebody who asks for programs.
+    bpf: Option<CurrentBpf>,
+}
+
+/// What is at an address of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelFrame {
+    pub name: Vec<u8>,
+    /// Of a BPF program's code: where in its source text.
+    pub place: Option<BpfPlace>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -26,6 +38,52 @@ struct State {
 }
 
 impl CurrentKernel {
+    /// One that asks for BPF programs too: their lines, and where they end.
+    pub fn with_bpf(self, bpf: CurrentBpf) -> CurrentKernel {
+        let bpf = Some(bpf);
+        CurrentKernel { bpf, ..self }
+    }
+
+    /// What is at each of these addresses, or why it is not known.
+    pub fn frames(&self, addrs: &[u64]) -> Vec<Result<KernelFrame, Reason>> {
+        let symbols = self.symbols_for(addrs.iter().copied());
+        addrs
+            .iter()
+            .map(|addr| self.frame(*addr, &symbols))
+            .collect()
+    }
+
+    fn frame(&self, addr: u64, symbols: &KernelSymbols) -> Result<KernelFrame, Reason> {
+        let symbol = symbols.find(addr);
+        let may_be_bpf = match &symbol {
+            Ok(symbol) => symbol.bpf,
+            Err(reason) => *reason == Reason::NotCovered,
+        };
+        // The programs of this moment know better than symbols that were read
+        // a while ago, and they have ends.
+        let bpf = self.bpf.as_ref().filter(|_| may_be_bpf);
+        let place = bpf.and_then(|bpf| bpf.find(addr));
+        let name = match (&place, symbol) {
+            (Some(place), _) if !place.function.is_empty() => place.function.clone(),
+            (_, symbol) => self.name(&symbol?),
+        };
+        let place = place.filter(|place| !place.file.is_empty());
+        Ok(KernelFrame { name, place })
+    }
+
+    /// A trampoline's by the function that it is for, instead of a number that
+    /// only the kernel can read.
+    fn name(&self, symbol: &KernelSymbol<'_>) -> Vec<u8> {
+        const TRAMPOLINE: &str = "bpf_trampoline_";
+        let number = symbol.name.strip_prefix(TRAMPOLINE);
+        let number = number.and_then(|number| number.parse().ok());
+        let bpf = self.bpf.as_ref().filter(|_| symbol.bpf);
+        match bpf.zip(number).and_then(|(bpf, n)| bpf.attached_to(n)) {
+            Some(function) => [TRAMPOLINE.as_bytes(), &function].concat(),
+            None => symbol.name.as_bytes().to_vec(),
+        }
+    }
+
     /// The kernel's functions, with these addresses if it has them.
     pub fn symbols_for(&self, addrs: impl Iterator<Item = u64>) -> Arc<KernelSymbols> {
         self.with(addrs, KernelSymbols::load)
@@ -34,7 +92,8 @@ impl CurrentKernel {
     /// Bytes of heap held by what was read.
     pub fn heap_bytes(&self) -> usize {
         let state = self.state();
-        state.as_ref().map_or(0, |state| state.symbols.heap_bytes())
+        let symbols = state.as_ref().map_or(0, |state| state.symbols.heap_bytes());
+        symbols + self.bpf.as_ref().map_or(0, CurrentBpf::heap_bytes)
     }
 
     fn with(
@@ -64,7 +123,7 @@ impl CurrentKernel {
 
     /// No code panics while it holds the lock, and every state is consistent.
     fn state(&self) -> MutexGuard<'_, Option<State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.symbols.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,5 +169,44 @@ mod tests {
         }
         assert_eq!(kernel.state().as_ref().unwrap().wait, WAIT * 8);
         assert_eq!(reads.get(), 5);
+    }
+
+    #[test]
+    fn code_that_bpf_made_has_a_place_and_an_end() {
+        use crate::kernel::bpf::tests::Loaded;
+        const BASE: u64 = 0xffff_ffff_c010_0000;
+        let text = b"ffffffff81000000 T vfs_read\n\
+            ffffffffc0080000 t ftrace_trampoline\t[__builtin__ftrace]\n\
+            ffffffffc00f0000 t bpf_trampoline_6442450946\t[bpf]\n\
+            ffffffffc00f1000 t bpf_trampoline_18446744073709551616\t[bpf]\n\
+            ffffffffc00f2000 t bpf_dispatcher_xdp\t[bpf]\n\
+            ffffffffc00f3000 t bpf_prog_6deef7357e7b4530_unloaded\t[bpf]\n\
+            ffffffffc0100000 t bpf_prog_6deef7357e7b4530_stale\t[bpf]\n";
+        let programs = Loaded::default();
+        programs.set(&[(5, BASE)]);
+        let kernel = CurrentKernel::default().with_bpf(CurrentBpf::new(Box::new(programs)));
+        kernel.with(std::iter::empty(), || KernelSymbols::parse(text));
+        let at = |addr: u64| {
+            let frame = kernel.frames(&[addr]).remove(0)?;
+            let place = frame.place.map(|place| (place.file, place.line));
+            Ok((String::from_utf8(frame.name).unwrap(), place))
+        };
+        let named = |name: &str| Ok((name.to_string(), None));
+        assert_eq!(at(0xffff_ffff_8100_0004), named("vfs_read"));
+        assert_eq!(at(0xffff_ffff_c008_0020), named("ftrace_trampoline"));
+        // 0x1_8000_0002: the second type of the kernel's own.
+        assert_eq!(at(0xffff_ffff_c00f_0004), named("bpf_trampoline_read"));
+        // No number of 64 bits: as it is.
+        let odd = named("bpf_trampoline_18446744073709551616");
+        assert_eq!(at(0xffff_ffff_c00f_1004), odd);
+        assert_eq!(at(0xffff_ffff_c00f_2004), named("bpf_dispatcher_xdp"));
+        // Symbols remember it; nobody knows its lines any more.
+        assert_eq!(at(0xffff_ffff_c00f_3004), named("unloaded"));
+        let place = Some((b"/src/a.c".to_vec(), 30));
+        assert_eq!(at(BASE + 0x20), Ok(("helper".to_string(), place)));
+        let place = Some((b"/src/a.c".to_vec(), 11));
+        assert_eq!(at(BASE + 0x1090), Ok(("main".to_string(), place)));
+        // Below everything there is nothing, with programs or without.
+        assert_eq!(at(7), Err(Reason::NotCovered));
     }
 }

@@ -503,6 +503,7 @@ fn symbolizer() -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
     let symbolizer = Symbolizer::new().with_debug_bytes_max(DEBUG_BYTES_MAX);
+    let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
     match tables {
         Some(tables) => symbolizer.with_tables(tables),
         None => symbolizer,

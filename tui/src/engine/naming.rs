@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use symbolize::kernel::KernelFrame;
 use symbolize::{
     ElfSymbols, FileOffset, FileSource, GoFrame, GoSymbols, Reason, Symbolizer, Vdso, demangle,
     sanitize,
@@ -379,11 +380,7 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         request.frames.iter().map(answer).collect()
     };
     match &request.module.place {
-        Place::Kernel => {
-            let addresses = request.frames.iter().map(|(_, address)| *address);
-            let kernel = symbolizer.kernel(addresses);
-            each(&|address| Ok(shown(kernel.find(address)?.name.as_bytes())))
-        }
+        Place::Kernel => name_in_kernel(request, symbolizer),
         Place::Vdso => match Vdso::load() {
             Ok(vdso) => each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name))),
             Err(error) => each(&|_| Err(error.reason())),
@@ -404,6 +401,27 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         Place::Jit(_) => each(&|_| Err(Reason::Jit)),
         Place::Nowhere(reason) => each(&|_| Err(*reason)),
     }
+}
+
+fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
+    let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
+    let found = symbolizer.kernel(&addresses);
+    let answer = |((frame, _), found): (&Asked, Result<KernelFrame, Reason>)| match found {
+        Ok(KernelFrame { name, place }) => {
+            let function = shown(&name);
+            let source = place.map(|place| Line {
+                function: function.clone(),
+                file: sanitize(&place.file).into_owned(),
+                line: place.line,
+            });
+            Answer {
+                source: source.into_iter().collect(),
+                ..Answer::new(*frame, Ok(function))
+            }
+        }
+        Err(reason) => Answer::new(*frame, Err(reason)),
+    };
+    request.frames.iter().zip(found).map(answer).collect()
 }
 
 fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {

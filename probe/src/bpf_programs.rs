@@ -1,0 +1,255 @@
+//! The BPF programs that the kernel runs, ours and others', as it tells of them
+//! to whoever has CAP_SYS_ADMIN. For names and lines; nothing is changed.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use symbolize::kernel::{BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes};
+
+/// As in uapi/linux/bpf.h.
+const PROG_GET_NEXT_ID: u32 = 11;
+const PROG_GET_FD_BY_ID: u32 = 13;
+const OBJ_GET_INFO_BY_FD: u32 = 15;
+const BTF_GET_FD_BY_ID: u32 = 19;
+
+/// More instructions, and so lines or functions, no program has.
+const ENTRIES_MAX: u32 = 1_000_000;
+
+/// As the kernel has it (BTF_MAX_SIZE).
+const BTF_BYTES_MAX: u32 = 16 << 20;
+
+/// Records are 8 and 16 bytes; newer kernels may append to them.
+const RECORD_BYTES_MAX: u32 = 64;
+
+/// The kernel that runs us.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BpfPrograms;
+
+impl BpfKernel for BpfPrograms {
+    fn next_program(&self, after: u32) -> Option<u32> {
+        let mut request = ById {
+            id: after,
+            ..ById::default()
+        };
+        bpf(PROG_GET_NEXT_ID, &mut request).ok()?;
+        Some(request.next_id)
+    }
+
+    fn extents(&self, program: u32) -> Option<Vec<BpfExtent>> {
+        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
+        let counts = program_info(&file, ProgramInfo::default()).ok()?;
+        read_extents(&file, &counts).ok()
+    }
+
+    fn program(&self, program: u32) -> Option<BpfProgramInfo> {
+        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
+        let counts = program_info(&file, ProgramInfo::default()).ok()?;
+        let mut info = read_lines(&file, &counts).ok()?;
+        info.extents = read_extents(&file, &counts).ok()?;
+        if counts.btf_id != 0 {
+            info.btf = self.types(counts.btf_id).unwrap_or_default().bytes;
+        }
+        Some(info)
+    }
+
+    fn types(&self, number: u32) -> Option<BpfTypes> {
+        let file = open(BTF_GET_FD_BY_ID, number).ok()?;
+        read_types(&file).ok()
+    }
+}
+
+/// `union bpf_attr` of the calls that take a number.
+#[repr(C)]
+#[derive(Default)]
+struct ById {
+    id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// `union bpf_attr` of BPF_OBJ_GET_INFO_BY_FD.
+#[repr(C)]
+struct InfoByFd {
+    fd: u32,
+    len: u32,
+    info: u64,
+}
+
+/// `struct bpf_prog_info`, as far as Linux 5.0 has it: what is behind is left
+/// out by newer ones.
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct ProgramInfo {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_prog_len: u32,
+    xlated_prog_len: u32,
+    jited_prog_insns: u64,
+    xlated_prog_insns: u64,
+    load_time: u64,
+    created_by_uid: u32,
+    nr_map_ids: u32,
+    map_ids: u64,
+    name: [u8; 16],
+    ifindex: u32,
+    gpl_compatible: u32,
+    netns_dev: u64,
+    netns_ino: u64,
+    nr_jited_ksyms: u32,
+    nr_jited_func_lens: u32,
+    jited_ksyms: u64,
+    jited_func_lens: u64,
+    btf_id: u32,
+    func_info_rec_size: u32,
+    func_info: u64,
+    nr_func_info: u32,
+    nr_line_info: u32,
+    line_info: u64,
+    jited_line_info: u64,
+    nr_jited_line_info: u32,
+    line_info_rec_size: u32,
+    jited_line_info_rec_size: u32,
+    nr_prog_tags: u32,
+    prog_tags: u64,
+}
+
+const _: () = assert!(size_of::<ProgramInfo>() == 192);
+
+/// `struct bpf_btf_info`.
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct TypesInfo {
+    btf: u64,
+    btf_size: u32,
+    id: u32,
+    name: u64,
+    name_len: u32,
+    kernel_btf: u32,
+}
+
+const _: () = assert!(size_of::<TypesInfo>() == 32);
+
+fn read_extents(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfExtent>> {
+    // Without the right to see addresses the kernel leaves them 0.
+    let mut starts = vec![0u64; counts.nr_jited_ksyms.min(ENTRIES_MAX) as usize];
+    let mut lens = vec![0u32; counts.nr_jited_func_lens.min(ENTRIES_MAX) as usize];
+    let wanted = ProgramInfo {
+        nr_jited_ksyms: starts.len() as u32,
+        jited_ksyms: address_of(&mut starts),
+        nr_jited_func_lens: lens.len() as u32,
+        jited_func_lens: address_of(&mut lens),
+        ..ProgramInfo::default()
+    };
+    program_info(file, wanted)?;
+    let extents = starts.into_iter().zip(lens);
+    let extents = extents.filter(|(start, _)| *start != 0);
+    Ok(extents
+        .map(|(start, len)| BpfExtent { start, len })
+        .collect())
+}
+
+/// Everything but where the functions are, and the names.
+fn read_lines(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<BpfProgramInfo> {
+    // The kernel's own sizes: it refuses others.
+    let (function_bytes, line_bytes) = (counts.func_info_rec_size, counts.line_info_rec_size);
+    if function_bytes.max(line_bytes) > RECORD_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let room = |count: u32, bytes: u32| vec![0u8; count.min(ENTRIES_MAX) as usize * bytes as usize];
+    let mut functions = room(counts.nr_func_info, function_bytes);
+    let mut lines = room(counts.nr_line_info, line_bytes);
+    let mut line_addrs = vec![0u64; counts.nr_jited_line_info.min(ENTRIES_MAX) as usize];
+    let wanted = ProgramInfo {
+        nr_func_info: counts.nr_func_info.min(ENTRIES_MAX),
+        func_info_rec_size: function_bytes,
+        func_info: address_of(&mut functions),
+        nr_line_info: counts.nr_line_info.min(ENTRIES_MAX),
+        line_info_rec_size: line_bytes,
+        line_info: address_of(&mut lines),
+        nr_jited_line_info: line_addrs.len() as u32,
+        jited_line_info_rec_size: size_of::<u64>() as u32,
+        jited_line_info: address_of(&mut line_addrs),
+        ..ProgramInfo::default()
+    };
+    program_info(file, wanted)?;
+    Ok(BpfProgramInfo {
+        functions,
+        function_bytes,
+        lines,
+        line_bytes,
+        line_addrs,
+        ..BpfProgramInfo::default()
+    })
+}
+
+fn read_types(file: &OwnedFd) -> io::Result<BpfTypes> {
+    let mut name = [0u8; 64];
+    let mut counts = TypesInfo {
+        name: address_of(&mut name),
+        name_len: name.len() as u32,
+        ..TypesInfo::default()
+    };
+    info(file, &mut counts)?;
+    let mut bytes = vec![0u8; counts.btf_size.min(BTF_BYTES_MAX) as usize];
+    let mut wanted = TypesInfo {
+        btf: address_of(&mut bytes),
+        btf_size: bytes.len() as u32,
+        ..TypesInfo::default()
+    };
+    info(file, &mut wanted)?;
+    let len = name.iter().position(|byte| *byte == 0);
+    Ok(BpfTypes {
+        name: name[..len.unwrap_or(name.len())].to_vec(),
+        is_kernel: counts.kernel_btf != 0,
+        bytes,
+    })
+}
+
+fn open(command: u32, id: u32) -> io::Result<OwnedFd> {
+    let mut request = ById {
+        id,
+        ..ById::default()
+    };
+    let fd = bpf(command, &mut request)?;
+    // SAFETY: the call made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn program_info(file: &OwnedFd, mut wanted: ProgramInfo) -> io::Result<ProgramInfo> {
+    info(file, &mut wanted)?;
+    Ok(wanted)
+}
+
+fn info<T>(file: &OwnedFd, wanted: &mut T) -> io::Result<()> {
+    let mut request = InfoByFd {
+        fd: file.as_raw_fd().cast_unsigned(),
+        len: size_of::<T>() as u32,
+        info: std::ptr::from_mut(wanted) as u64,
+    };
+    bpf(OBJ_GET_INFO_BY_FD, &mut request).map(drop)
+}
+
+fn address_of<T>(room: &mut [T]) -> u64 {
+    room.as_mut_ptr() as u64
+}
+
+fn bpf<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the kernel reads and writes, during the call only, the attributes,
+    // whose size it is told, and what they point to: memory that lives as long as
+    // the caller's, with room for as many entries as it says.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
+        )
+    };
+    match i32::try_from(result) {
+        Ok(result @ 0..) => Ok(result),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! BPF programs as the kernel has compiled them: where their functions are, and
+//! which line of source text each instruction came from.
+//!
+//! The kernel tells it by system calls (BPF_OBJ_GET_INFO_BY_FD, Linux 5.0),
+//! which this crate does not make: somebody implements [`BpfKernel`]. What comes
+//! of it is as trustworthy as who loaded the program.
+
+mod current;
+mod program;
+
+pub use current::CurrentBpf;
+#[cfg(test)]
+pub use current::tests;
+pub use program::BpfProgram;
+
+use std::fmt;
+
+/// Whoever can ask the kernel for its BPF programs. What it cannot tell, for
+/// lack of rights or because a program is gone, is `None`.
+pub trait BpfKernel: Send + Sync + fmt::Debug {
+    /// The lowest number above this one that a loaded program has.
+    fn next_program(&self, after: u32) -> Option<u32>;
+
+    /// Where the functions of a program are.
+    fn extents(&self, program: u32) -> Option<Vec<BpfExtent>>;
+
+    /// All that there is to know of a program.
+    fn program(&self, program: u32) -> Option<BpfProgramInfo>;
+
+    /// An object of BTF, by its number.
+    fn types(&self, number: u32) -> Option<BpfTypes>;
+}
+
+/// The code of one function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BpfExtent {
+    pub start: u64,
+    pub len: u32,
+}
+
+/// A program, as in `struct bpf_prog_info` (uapi/linux/bpf.h).
+#[derive(Debug, Clone, Default)]
+pub struct BpfProgramInfo {
+    pub extents: Vec<BpfExtent>,
+    /// `struct bpf_func_info` for each function, and the size of one.
+    pub functions: Vec<u8>,
+    pub function_bytes: u32,
+    /// `struct bpf_line_info`, and the size of one.
+    pub lines: Vec<u8>,
+    pub line_bytes: u32,
+    /// Where the code of each line starts.
+    pub line_addrs: Vec<u64>,
+    /// The program's BTF: names and paths.
+    pub btf: Vec<u8>,
+}
+
+/// An object of BTF that the kernel holds.
+#[derive(Debug, Clone, Default)]
+pub struct BpfTypes {
+    /// `vmlinux`, a kernel module's, or empty for a program's.
+    pub name: Vec<u8>,
+    pub is_kernel: bool,
+    pub bytes: Vec<u8>,
+}
+
+/// A place in a BPF program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BpfPlace {
+    /// Empty if it is not known.
+    pub function: Vec<u8>,
+    /// Empty if it is not known; then `line` and `column` are 0.
+    pub file: Vec<u8>,
+    pub line: u32,
+    pub column: u32,
+}

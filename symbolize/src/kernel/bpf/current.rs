@@ -1,0 +1,175 @@
+//! The BPF programs that are loaded now: they come and go while others run, and
+//! their memory is used again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{BpfKernel, BpfPlace, BpfProgram};
+use crate::kernel::btf::Btf;
+
+/// How often the numbers of programs are asked for at most: less than a
+/// microsecond each, of which a machine has a few thousand.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Programs that are told apart; on most machines there are some dozens.
+const PROGRAMS_MAX: usize = 65_536;
+
+/// Functions of all of them.
+const EXTENTS_MAX: usize = 1 << 20;
+
+/// Lines of programs in which there were samples. A large one has 1 MiB.
+const DETAILS_BYTES_MAX: usize = 16 << 20;
+
+/// Trampolines whose functions are remembered.
+const TRAMPOLINES_MAX: usize = 4096;
+
+/// Asks the kernel for what it does not know yet.
+#[derive(Debug)]
+pub struct CurrentBpf {
+    kernel: Box<dyn BpfKernel>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The numbers, in order.
+    programs: Vec<u32>,
+    /// Of the functions of all programs, by address.
+    extents: Vec<Extent>,
+    read: Option<Instant>,
+    /// Of those that were asked for, the latest last.
+    details: Vec<(u32, Arc<BpfProgram>)>,
+    /// What they are attached to, by their numbers.
+    trampolines: HashMap<u64, Option<Arc<[u8]>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    start: u64,
+    end: u64,
+    program: u32,
+}
+
+impl CurrentBpf {
+    pub fn new(kernel: Box<dyn BpfKernel>) -> CurrentBpf {
+        let state = Mutex::default();
+        CurrentBpf { kernel, state }
+    }
+
+    /// The place in a program, if there is one at this address now.
+    pub fn find(&self, addr: u64) -> Option<BpfPlace> {
+        let mut state = self.state();
+        if state.read.is_none_or(|read| read.elapsed() >= WAIT) {
+            state.refresh(&*self.kernel);
+        }
+        let behind = state.extents.partition_point(|e| e.start <= addr);
+        let extent = state.extents[..behind].last();
+        let program = extent.filter(|extent| addr < extent.end)?.program;
+        state.details(&*self.kernel, program)?.find(addr)
+    }
+
+    /// What the kernel's `bpf_trampoline_<number>` is attached to: a function
+    /// of the kernel, of a module, or of another program.
+    pub fn attached_to(&self, trampoline: u64) -> Option<Arc<[u8]>> {
+        if let Some(known) = self.state().trampolines.get(&trampoline) {
+            return known.clone();
+        }
+        let name = self.name_attached_to(trampoline);
+        let mut state = self.state();
+        if state.trampolines.len() < TRAMPOLINES_MAX {
+            state.trampolines.insert(trampoline, name.clone());
+        }
+        name
+    }
+
+    /// The number has the upper half of what it is attached to: a program, or,
+    /// marked, an object of BTF; below is the type of the function in it
+    /// (`bpf_trampoline_compute_key` in linux/bpf_verifier.h).
+    fn name_attached_to(&self, trampoline: u64) -> Option<Arc<[u8]>> {
+        const IN_KERNEL: u32 = 1 << 31;
+        const VMLINUX: u32 = 1;
+        let (number, function) = ((trampoline >> 32) as u32, trampoline as u32);
+        let name: Option<Vec<u8>> = if function & IN_KERNEL == 0 {
+            let info = self.kernel.program(number)?;
+            let btf = Btf::parse(&info.btf)?;
+            btf.type_name(function).map(<[u8]>::to_vec)
+        } else {
+            let types = self.kernel.types(number).filter(|types| types.is_kernel)?;
+            let (btf, function) = (Btf::parse(&types.bytes)?, function & !IN_KERNEL);
+            if types.name == b"vmlinux" {
+                btf.type_name(function).map(<[u8]>::to_vec)
+            } else {
+                let base = self.kernel.types(VMLINUX);
+                let base = base.filter(|base| base.is_kernel && base.name == b"vmlinux")?;
+                let base = Btf::parse(&base.bytes)?;
+                btf.type_name_above(&base, function).map(<[u8]>::to_vec)
+            }
+        };
+        name.filter(|name| !name.is_empty()).map(Arc::from)
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let state = self.state();
+        state.extents.capacity() * size_of::<Extent>() + state.details_bytes()
+    }
+
+    /// No code panics while it holds the lock, and every state is consistent.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Numbers are never used again: what was known of one still holds.
+    fn refresh(&mut self, kernel: &dyn BpfKernel) {
+        let mut programs = Vec::with_capacity(self.programs.len());
+        let mut last = 0;
+        while programs.len() < PROGRAMS_MAX
+            && let Some(next) = kernel.next_program(last).filter(|next| *next > last)
+        {
+            programs.push(next);
+            last = next;
+        }
+        let is_loaded = |program: &u32| programs.binary_search(program).is_ok();
+        self.extents.retain(|extent| is_loaded(&extent.program));
+        self.details.retain(|(program, _)| is_loaded(program));
+        for program in &programs {
+            if self.programs.binary_search(program).is_err() {
+                let room = EXTENTS_MAX.saturating_sub(self.extents.len());
+                let extents = kernel.extents(*program).unwrap_or_default();
+                let extents = extents.iter().take(room).map(|extent| Extent {
+                    start: extent.start,
+                    end: extent.start.saturating_add(extent.len.into()),
+                    program: *program,
+                });
+                self.extents.extend(extents);
+            }
+        }
+        self.extents.sort_by_key(|extent| extent.start);
+        self.programs = programs;
+        self.read = Some(Instant::now());
+    }
+
+    fn details(&mut self, kernel: &dyn BpfKernel, program: u32) -> Option<Arc<BpfProgram>> {
+        if let Some(at) = self.details.iter().position(|(known, _)| *known == program) {
+            let known = self.details.remove(at);
+            self.details.push(known);
+        } else {
+            let details = BpfProgram::new(&kernel.program(program)?);
+            self.details.push((program, Arc::new(details)));
+            while self.details.len() > 1 && self.details_bytes() > DETAILS_BYTES_MAX {
+                self.details.remove(0);
+            }
+        }
+        self.details.last().map(|(_, details)| Arc::clone(details))
+    }
+
+    fn details_bytes(&self) -> usize {
+        let sizes = self.details.iter().map(|(_, details)| details.heap_bytes());
+        sizes.sum()
+    }
+}
+
+#[cfg(test)]
+pub mod tests;
