@@ -1,8 +1,11 @@
 //! Which file, or what else, a mapping is of: modules, each numbered once.
 
+mod roots;
+
 use crate::mappings::Backing;
 use crate::sample::{Module, ModuleId, ModuleKind, ProcessId};
 use crate::sideband::record::Identity;
+use roots::Roots;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
@@ -20,6 +23,7 @@ pub struct Modules {
     unmapped: HashMap<ProcessId, ModuleId>,
     vdso: Option<ModuleId>,
     vsyscall: Option<ModuleId>,
+    roots: Roots,
     next: u32,
     /// Not told yet.
     fresh: Vec<Module>,
@@ -56,6 +60,7 @@ impl Modules {
             unmapped: HashMap::new(),
             vdso: None,
             vsyscall: None,
+            roots: Roots::new(),
             next: ModuleId::KERNEL.0 + 1,
             fresh: vec![kernel],
         }
@@ -168,12 +173,14 @@ impl Modules {
             );
             ((major, minor), status.st_ino)
         });
+        let root = self.roots.of(seen.pid);
         let id = self.add(ModuleKind::File {
             path,
             build_id: build_id.clone(),
             device,
             inode,
             file: file.map(|file| Arc::new(OwnedFd::from(file))),
+            root,
             unreadable,
         });
         if let Some(build_id) = build_id {

@@ -68,6 +68,9 @@ pub enum ModuleKind {
         inode: u64,
         /// Opened while the process was alive.
         file: Option<Arc<OwnedFd>>,
+        /// The root directory of the process that mapped it first, if it is
+        /// not ours: what belongs to the file may lie below it.
+        root: Option<Arc<OwnedFd>>,
         /// Why it could not be opened.
         unreadable: Option<symbolize::Reason>,
     },

@@ -14,7 +14,7 @@ mod link;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ pub struct DebugFiles {
     roots: Vec<OwnedFd>,
     /// Of the file itself, below the root.
     path: PathBuf,
+    /// The same if that was told from outside of the root.
+    path_inside: Option<PathBuf>,
     remote: RemoteFiles,
     /// Where debuginfod's client keeps what it has fetched.
     fetched: Option<PathBuf>,
@@ -48,8 +50,10 @@ pub struct DebugFiles {
 
 impl DebugFiles {
     pub fn of(source: &FileSource<'_>, remote: RemoteFiles) -> DebugFiles {
+        let roots = opener::roots(source);
         DebugFiles {
-            roots: opener::roots(source.pid),
+            path_inside: roots.first().and_then(|root| below(root, source.path)),
+            roots,
             path: source.path.to_owned(),
             remote,
             fetched: debuginfod::default_cache(),
@@ -61,6 +65,7 @@ impl DebugFiles {
         DebugFiles {
             roots: vec![root],
             path: path.to_owned(),
+            path_inside: None,
             remote,
             fetched: debuginfod::default_cache(),
         }
@@ -77,14 +82,18 @@ impl DebugFiles {
     pub fn supplementary(&self, object: &Object) -> Option<Object> {
         let link = link::alternative(object)?;
         let belongs = |object: &Object| object.build_id().as_deref() == Some(&link.build_id);
-        let beside = self.path.parent().unwrap_or(Path::new("/"));
         let named = Path::new(OsStr::from_bytes(&link.path));
         // A relative path starts where the debug file is: that is beside the
-        // file itself, or where its build-id led to.
-        let places = [beside.join(named), Path::new(DIRECTORY).join(named)];
-        places
-            .iter()
-            .find_map(|place| self.open(place).filter(belongs))
+        // file itself, at its place among the debug files, or where its build-id
+        // led to.
+        let debug = Path::new(DIRECTORY);
+        let beside = self.directories().flat_map(|beside| {
+            let below = beside.strip_prefix("/").unwrap_or(beside);
+            [beside.join(named), debug.join(below).join(named)]
+        });
+        beside
+            .chain([debug.join(named)])
+            .find_map(|place| self.open(&place).filter(belongs))
             .or_else(|| self.by_build_id(&link.build_id))
     }
 
@@ -116,21 +125,29 @@ impl DebugFiles {
     fn by_link(&self, object: &Object, id: Option<&[u8]>) -> Option<Object> {
         let link = link::debug(object)?;
         let name = Path::new(OsStr::from_bytes(&link.name));
-        let beside = self.path.parent().unwrap_or(Path::new("/"));
-        let below = beside.strip_prefix("/").unwrap_or(beside);
-        let places = [
-            beside.join(name),
-            beside.join(".debug").join(name),
-            Path::new(DIRECTORY).join(below).join(name),
-        ];
-        places.iter().find_map(|place| {
-            let file = self.open_file(place)?;
+        let mut places = self.directories().flat_map(|beside| {
+            let below = beside.strip_prefix("/").unwrap_or(beside);
+            [
+                beside.join(name),
+                beside.join(".debug").join(name),
+                Path::new(DIRECTORY).join(below).join(name),
+            ]
+        });
+        places.find_map(|place| {
+            let file = self.open_file(&place)?;
             let found = Object::read(&file).ok()?;
             // A link to itself ends here: it has what the file has.
             let same_id = id.is_some() && found.build_id().as_deref() == id;
             let belongs = same_id || id.is_none() && has_checksum(found.source(), link.crc);
             belongs.then_some(found)
         })
+    }
+
+    /// Where the file itself lies, below the root.
+    fn directories(&self) -> impl Iterator<Item = &Path> {
+        let paths = [Some(&self.path), self.path_inside.as_ref()];
+        let paths = paths.into_iter().flatten();
+        paths.map(|path| path.parent().unwrap_or(Path::new("/")))
     }
 
     fn open(&self, path: &Path) -> Option<Object> {
@@ -141,6 +158,16 @@ impl DebugFiles {
         let open = |root| opener::open_beneath(root, path, self.remote).ok();
         self.roots.iter().find_map(open)
     }
+}
+
+/// A path in a root directory that we can see (chroot) is told by /proc from
+/// ours on: what it is from that one on.
+fn below(root: &OwnedFd, path: &Path) -> Option<PathBuf> {
+    let link = format!("/proc/self/fd/{}", root.as_raw_fd());
+    let seen = std::fs::read_link(link).ok()?;
+    let is_ours = seen == Path::new("/");
+    let inside = path.strip_prefix(&seen).ok().filter(|_| !is_ours)?;
+    Some(Path::new("/").join(inside))
 }
 
 /// The symbol table that some distributions leave in stripped files, xz'ed.

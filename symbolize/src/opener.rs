@@ -18,7 +18,7 @@ use std::path::Path;
 use crate::Reason;
 use candidates::Candidate;
 
-pub use candidates::roots;
+pub use candidates::{our_root, roots};
 pub use local::{open_beneath, open_file_beneath};
 
 /// What is known of a mapped file.
@@ -38,6 +38,9 @@ pub struct FileSource<'a> {
     pub inode: u64,
     /// The file itself, if it was opened when it was mapped.
     pub file: Option<&'a OwnedFd>,
+    /// The root directory of a process that maps it, if it was opened while
+    /// that lived. It is taken before that of `pid`.
+    pub root: Option<&'a OwnedFd>,
 }
 
 impl<'a> FileSource<'a> {
@@ -51,6 +54,7 @@ impl<'a> FileSource<'a> {
             device: (0, 0),
             inode: 0,
             file: None,
+            root: None,
         }
     }
 }

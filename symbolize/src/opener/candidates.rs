@@ -34,7 +34,7 @@ pub fn of(source: &FileSource<'_>) -> impl Iterator<Item = Candidate> {
     [
         (source.file.is_some(), Candidate::Given),
         (pid && source.range.is_some(), Candidate::Mapping),
-        (pid, Candidate::Root),
+        (pid || source.root.is_some(), Candidate::Root),
         (true, Candidate::Host),
     ]
     .into_iter()
@@ -43,18 +43,26 @@ pub fn of(source: &FileSource<'_>) -> impl Iterator<Item = Candidate> {
 
 /// Whether paths can be looked up as the process itself would.
 pub fn has_usable_root(source: &FileSource<'_>) -> bool {
-    let root = source
-        .pid
-        .map(|pid| open_root(&format!("/proc/{pid}/root")));
-    root.is_some_and(|root| root.is_ok())
+    own_root(source).is_some()
+}
+
+/// The root of the process: the one that was opened, else the one it has now.
+fn own_root(source: &FileSource<'_>) -> Option<OwnedFd> {
+    if let Some(root) = source.root {
+        return root.try_clone().ok();
+    }
+    open_root(&format!("/proc/{}/root", source.pid?)).ok()
 }
 
 /// The root directories below which files that belong to a process may lie:
 /// its own, if it can be used, then ours.
-pub fn roots(pid: Option<u32>) -> Vec<OwnedFd> {
-    let own = pid.map(|pid| format!("/proc/{pid}/root"));
-    let paths = own.into_iter().chain(["/".into()]);
-    paths.filter_map(|path| open_root(&path).ok()).collect()
+pub fn roots(source: &FileSource<'_>) -> Vec<OwnedFd> {
+    own_root(source).into_iter().chain(our_root()).collect()
+}
+
+/// The root directory that we have.
+pub fn our_root() -> Option<OwnedFd> {
+    open_root("/").ok()
 }
 
 fn open_root(path: &str) -> Result<OwnedFd, Reason> {
@@ -80,19 +88,21 @@ impl Candidate {
                 let file = open(path, flags, Mode::empty()).map_err(failed)?;
                 reopen(&file, remote)
             }
-            Candidate::Root => open_path(&proc("root"), source.path, remote),
-            Candidate::Host => open_path("/", source.path, remote),
+            Candidate::Root => {
+                let root = own_root(source).ok_or(Reason::FileGone)?;
+                open_path(&root, source.path, remote)
+            }
+            Candidate::Host => open_path(&open_root("/")?, source.path, remote),
         }
     }
 }
 
 /// The path as it is, then without the kernel's mark: a file's name may well
 /// end like the mark.
-fn open_path(root: &str, path: &Path, remote: RemoteFiles) -> Result<File, Reason> {
-    let root = open_root(root)?;
-    let literal = open_beneath(&root, path, remote);
+fn open_path(root: &OwnedFd, path: &Path, remote: RemoteFiles) -> Result<File, Reason> {
+    let literal = open_beneath(root, path, remote);
     match (literal, without_mark(path)) {
-        (Err(Reason::FileGone), Some(path)) => open_beneath(&root, path, remote),
+        (Err(Reason::FileGone), Some(path)) => open_beneath(root, path, remote),
         (result, _) => result,
     }
 }

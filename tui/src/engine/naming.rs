@@ -112,6 +112,8 @@ enum Place {
         inode: u64,
         /// Taken by the first who reads it.
         file: Mutex<Option<Arc<OwnedFd>>>,
+        /// Of a process in a container: its debug files may lie there.
+        root: Mutex<Option<Arc<OwnedFd>>>,
         unreadable: Option<Reason>,
     },
     Jit(Jit),
@@ -137,6 +139,7 @@ impl NamedModule {
                 device,
                 inode,
                 file,
+                root,
                 unreadable,
             } => Place::File {
                 device: *device,
@@ -144,6 +147,7 @@ impl NamedModule {
                 path: path.clone(),
                 build_id: build_id.clone(),
                 file: Mutex::new(file.clone()),
+                root: Mutex::new(root.clone()),
                 unreadable: *unreadable,
             },
             ModuleKind::Anonymous { directory, .. } => match directory {
@@ -175,29 +179,41 @@ impl NamedModule {
             device,
             inode,
             file,
+            root,
             ..
         } = &self.place
         else {
             return None;
         };
         let file = file.lock().expect("nobody panics with it").take();
+        let root = root.lock().expect("nobody panics with it").clone();
         Some(read(FileSource {
             build_id: build_id.as_deref(),
             device: *device,
             inode: *inode,
             file: file.as_deref(),
+            root: root.as_deref(),
             ..FileSource::new(path)
         }))
     }
 
-    /// Gives the descriptor back; a file is found again by its path.
+    /// Gives the descriptors back; a file is found again by its path.
     pub fn close_file(&self) {
         match &self.place {
             Place::File { file, .. } => {
                 file.lock().expect("nobody panics with it").take();
+                self.close_root();
             }
             Place::Jit(jit) => jit.close(),
             _ => {}
+        }
+    }
+
+    /// All debug files have been looked for: what a container had mounted shall
+    /// not be held by us when it is gone.
+    pub fn close_root(&self) {
+        if let Place::File { root, .. } = &self.place {
+            root.lock().expect("nobody panics with it").take();
         }
     }
 }

@@ -203,6 +203,7 @@ impl Worker {
         let lines = request
             .module
             .with_source(|source| self.symbolizer.lines(source));
+        request.module.close_root();
         let Some(Ok(Some(lines))) = lines else {
             return without_lines(request);
         };

@@ -104,7 +104,7 @@ impl Places {
             return Some((read(found)?, found.clone()));
         }
         // The recording is a stranger's: only regular files on disks of ours.
-        let root = opener::roots(None).into_iter().next()?;
+        let root = opener::our_root()?;
         let file = opener::open_beneath(root, path, RemoteFiles::Skip).ok()?;
         let object = Object::read(&file).ok()?;
         let is_it = build_id.is_empty() || object.build_id().as_deref() == Some(build_id);

@@ -181,8 +181,7 @@ impl Modules {
             return tables.open(path, build).map(Opened::new);
         }
         // The text is a stranger's: only regular files on disks of ours.
-        let root = opener::roots(None).into_iter().next();
-        let root = root.ok_or("no root directory")?;
+        let root = opener::our_root().ok_or("no root directory")?;
         let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
         let file = opener::open_beneath(root, &absolute, RemoteFiles::Skip)
             .map_err(|reason| reason.explain().to_owned())?;

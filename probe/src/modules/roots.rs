@@ -1,0 +1,134 @@
+//! The root directories of processes that have another one than we have: those
+//! in containers, and in mount namespaces or below a root of their own.
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, statx};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+
+/// Which directory it is, in which mount: a container may have the host's
+/// directories with others mounted into them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    /// Not used for another mount while we hold the directory open.
+    mount: u64,
+}
+
+/// Each is opened once for as many files as were seen below it.
+#[derive(Debug)]
+pub struct Roots {
+    ours: Option<Identity>,
+    others: HashMap<Identity, Weak<OwnedFd>>,
+}
+
+impl Roots {
+    pub fn new() -> Self {
+        Self {
+            ours: open_directory("/").and_then(|root| identity(&root)),
+            others: HashMap::new(),
+        }
+    }
+
+    /// The root of a process, if it lives, we may, and it is not ours as well.
+    pub fn of(&mut self, pid: u32) -> Option<Arc<OwnedFd>> {
+        let root = open_directory(&format!("/proc/{pid}/root"))?;
+        let identity = identity(&root)?;
+        if self.ours.is_none_or(|ours| ours == identity) {
+            return None;
+        }
+        if let Some(known) = self.others.get(&identity).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        self.others.retain(|_, root| root.strong_count() > 0);
+        let root = Arc::new(root);
+        self.others.insert(identity, Arc::downgrade(&root));
+        Some(root)
+    }
+}
+
+/// To start paths from; nothing in it is read.
+fn open_directory(path: &str) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).ok()
+}
+
+fn identity(root: &OwnedFd) -> Option<Identity> {
+    let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
+    let status = statx(root, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+    Some(Identity {
+        device: (status.stx_dev_major, status.stx_dev_minor),
+        inode: status.stx_ino,
+        // 0 before Linux 5.8: then a namespace of its own does not show.
+        mount: status.stx_mnt_id,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        /// Runs `sleep` by this command; `None` where that is not allowed.
+        fn start(command: &[&str]) -> Option<Self> {
+            let child = Command::new(command[0])
+                .args(&command[1..])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn();
+            let mut child = child.ok()?;
+            let mut said = [0; 3];
+            let output = child.stdout.as_mut().expect("it has a pipe");
+            let has_started = std::io::Read::read_exact(output, &mut said).is_ok();
+            let sleeper = Self(child);
+            has_started.then_some(sleeper)
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            _ = self.0.kill();
+            _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_process_with_our_root_has_none_of_its_own() {
+        let mut roots = Roots::new();
+        assert!(roots.of(std::process::id()).is_none());
+        assert!(roots.of(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn a_namespace_has_one_root_however_many_ask() {
+        let command = ["unshare", "-m", "sh", "-c", "echo up; exec sleep 60"];
+        let Some(sleeper) = Sleeper::start(&command) else {
+            {
+                use std::io::Write as _;
+                // Not `eprintln`: the test harness would keep it to itself.
+                _ = writeln!(
+                    std::io::stderr(),
+                    "skipped: no namespace of mounts can be made"
+                );
+            }
+            return;
+        };
+        let mut roots = Roots::new();
+        let root = roots.of(sleeper.0.id()).expect("another mount");
+        let again = roots.of(sleeper.0.id()).expect("it still lives");
+        assert!(Arc::ptr_eq(&root, &again));
+        let has_files = rustix::fs::openat(
+            &*root,
+            "proc",
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        assert!(has_files.is_ok());
+        drop((root, again));
+        assert!(roots.others.values().all(|root| root.strong_count() == 0));
+    }
+}
