@@ -32,8 +32,8 @@ use std::fs::File;
 use crate::address::{Segment, Segments};
 use crate::{FileOffset, LinkAddr, OpenError};
 
-use blocks::Blocks;
-use format::{Directory, NONE, Part};
+use blocks::{BLOCK_BYTES, Blocks};
+use format::{Directory, NONE, Part, TEXT_BYTES_MAX};
 pub use write::{Extras, SymbolEntry, write};
 
 /// Compilers inline no deeper than some dozens.
@@ -189,7 +189,14 @@ impl Table {
         }
         let at = self.directory.text_at(offset)?;
         let (len, rest) = self.blocks.rest(at)?.split_first_chunk()?;
-        rest.get(..u32::from_le_bytes(*len) as usize)
+        let len = u32::from_le_bytes(*len) as usize;
+        if let Some(text) = rest.get(..len) {
+            return Some(text);
+        }
+        // It may be longer than a block; else this is no text.
+        let is_long = len <= TEXT_BYTES_MAX && 4 + len > BLOCK_BYTES;
+        let run = is_long.then(|| self.blocks.run(at, 4 + len))??;
+        Some(&run[4..])
     }
 
     /// The words of a whole record.

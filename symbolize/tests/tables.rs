@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use support::compile;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
+use symbolize::table::{Extras, SymbolEntry, Table};
 use symbolize::{FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Symbolizer, TableCache};
 
 struct Run {
@@ -155,6 +156,96 @@ fn the_oldest_leave_first() {
     left.sort();
     assert_eq!(left.len(), 2);
     assert!(left.iter().any(|name| name == "2"), "used last but one");
+}
+
+/// Names as templates have them, of all lengths around those of blocks, between
+/// short ones, read from memory and from a file.
+#[test]
+fn long_names_are_whole_and_very_long_ones_are_cut() {
+    const CUT: usize = 64 << 10;
+    let lens = [
+        3,
+        8187,
+        8188,
+        8189,
+        5,
+        16_384,
+        20_000,
+        1,
+        CUT,
+        CUT + 1,
+        9,
+        8192,
+    ];
+    let name = |(index, len): (usize, &usize)| -> Vec<u8> {
+        let letter = |at: usize| b'a' + ((at / 100 + index) % 26) as u8;
+        (0..*len).map(letter).collect()
+    };
+    let names: Vec<Vec<u8>> = lens.iter().enumerate().map(name).collect();
+    let symbol = |(index, name)| SymbolEntry {
+        start: 0x1000 + 16 * index,
+        within: 0,
+        size: 16,
+        name,
+    };
+    let extras = Extras {
+        key: b"key",
+        symbols: (0u64..)
+            .zip(names.iter().map(Vec::as_slice))
+            .map(symbol)
+            .collect(),
+        ..Extras::default()
+    };
+    let bytes = symbolize::table::write(&[], &extras).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &bytes).unwrap();
+    let tables = [Table::from_bytes(bytes), Table::from_file(file)];
+    for table in tables.map(Result::unwrap) {
+        // Twice: what was put together is kept.
+        for _ in 0..2 {
+            for (at, name) in (0..).zip(&names) {
+                let found = table.symbol(LinkAddr(0x1000 + 16 * at + 3)).unwrap();
+                assert!(found.name == &name[..name.len().min(CUT)], "{}", name.len());
+            }
+        }
+        assert_eq!(table.key(), b"key");
+        assert!(!table.is_damaged());
+    }
+}
+
+/// Through debug information as well, unit by unit and from the whole table.
+#[test]
+fn a_function_with_a_long_name_has_it_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = "long_".repeat(4000);
+    let source = directory.path().join("long.c");
+    let text =
+        format!("int {name}(int a) {{ return a + 1; }}\nint main(void) {{ return {name}(2); }}");
+    fs::write(&source, text).unwrap();
+    let program = directory.path().join("program");
+    let mut compiler = std::process::Command::new("cc");
+    compiler
+        .args(["-g", "-O0", "-Wl,--build-id=sha1", "-o"])
+        .arg(&program)
+        .arg(&source);
+    if !compiler
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        return support::skipped("no C compiler that takes long names");
+    }
+    let run = Run { directory, program };
+    let cache = run.cache(u64::MAX);
+    let lines = run.lines(&cache);
+    let has_it = |lines: &Lines| {
+        let answers = answers(lines, &run.program);
+        let mut frames = answers.iter().flatten();
+        frames.any(|(function, line)| *function == name.as_bytes() && *line == 1)
+    };
+    assert!(has_it(&lines));
+    lines.finish(Some(&cache), 1).unwrap();
+    assert!(has_it(&lines));
+    assert!(has_it(&run.lines(&run.cache(u64::MAX))), "from disk");
 }
 
 /// Another program with the same build-id is not answered for.

@@ -12,7 +12,7 @@ use crate::bytes::u32_in;
 use crate::source::read_at;
 
 /// A look-up reads some eight of them, and most of what that costs is memory
-/// that the kernel has to find and fill. No text may be longer.
+/// that the kernel has to find and fill.
 pub const BLOCK_BYTES: usize = 8 << 10;
 
 /// 1 GiB of debug information makes a table of some 300 MiB.
@@ -28,6 +28,9 @@ pub enum Blocks {
         file: File,
         len: u64,
         blocks: Box<[Block]>,
+        /// What goes on in the next blocks, by the block that it starts in. Few
+        /// files have any.
+        runs: OnceLock<Box<[Block]>>,
         sums: Vec<u8>,
         damaged: AtomicBool,
     },
@@ -46,6 +49,7 @@ impl Blocks {
             file,
             len,
             blocks: Box::default(),
+            runs: OnceLock::new(),
             sums: Vec::new(),
             damaged: AtomicBool::new(false),
         })
@@ -114,6 +118,28 @@ impl Blocks {
         }
     }
 
+    /// The bytes from `at` on, however many blocks they are in: for the few
+    /// that start where a block does.
+    #[cold]
+    pub fn run(&self, at: u64, len: usize) -> Option<&[u8]> {
+        let Blocks::File { blocks, runs, .. } = self else {
+            return self.rest(at)?.get(..len);
+        };
+        at.is_multiple_of(BLOCK_BYTES as u64).then_some(())?;
+        let none = || blocks.iter().map(|_| OnceLock::new()).collect();
+        let index = (at / BLOCK_BYTES as u64) as usize;
+        let read = || {
+            let mut bytes = Vec::with_capacity(len);
+            while bytes.len() < len {
+                let rest = self.rest(at.checked_add(bytes.len() as u64)?)?;
+                bytes.extend_from_slice(&rest[..rest.len().min(len - bytes.len())]);
+            }
+            Some(bytes.into_boxed_slice())
+        };
+        let run = runs.get_or_init(none).get(index)?.get_or_init(read);
+        run.as_deref().filter(|run| run.len() == len)
+    }
+
     #[cold]
     fn read_block(&self, index: usize) -> Option<&[u8]> {
         let Blocks::File {
@@ -122,6 +148,7 @@ impl Blocks {
             blocks,
             sums,
             damaged,
+            ..
         } = self
         else {
             return None;
@@ -154,10 +181,14 @@ impl Blocks {
     pub fn heap_bytes(&self) -> usize {
         match self {
             Blocks::Memory(bytes) => bytes.capacity(),
-            Blocks::File { blocks, sums, .. } => {
-                let read = blocks.iter().filter_map(|block| block.get()?.as_ref());
-                let read: usize = read.map(|block| block.len()).sum();
-                read + size_of_val::<[_]>(blocks) + sums.len()
+            Blocks::File {
+                blocks, runs, sums, ..
+            } => {
+                let held = |blocks: &[Block]| {
+                    let read = blocks.iter().filter_map(|block| block.get()?.as_ref());
+                    read.map(|block| block.len()).sum::<usize>() + size_of_val(blocks)
+                };
+                held(blocks) + runs.get().map_or(0, |runs| held(runs)) + sums.len()
             }
         }
     }

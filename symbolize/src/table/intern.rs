@@ -1,5 +1,6 @@
 //! Texts, each kept once, laid out as the table has them: a length, then the
-//! bytes, at a multiple of four and within one block.
+//! bytes, at a multiple of four and within one block, or, if they are longer than
+//! one, from the start of a block on.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ impl<'t> Texts<'t> {
         }
         let size = 4 + text.len();
         let within = self.bytes.len() % BLOCK_BYTES;
-        if within + size > BLOCK_BYTES {
+        if within + size > BLOCK_BYTES && within > 0 {
             let padding = BLOCK_BYTES - within;
             self.bytes.resize(self.bytes.len() + padding, 0);
         }
