@@ -252,8 +252,9 @@ fn signals_find_the_terminal_as_it_was() {
         terminal.wait_for(&format!("status {status}."));
     }
     // Modes of the line: what is typed is shown, and read line by line.
-    terminal.type_line("stty -a");
-    let modes = terminal.wait("the modes", |screen| screen.contains("echo "));
+    terminal.type_line("clear; stty -a");
+    // The last of them, so that the others are there.
+    let modes = terminal.wait("the modes", |screen| screen.contains("extproc"));
     for mode in ["icanon ", "isig ", "echo ", "opost "] {
         assert!(
             modes.contains(mode) && !modes.contains(&format!("-{mode}")),
