@@ -6,7 +6,7 @@ use symbolize::kernel::{BpfExtent, BpfProgram, BpfProgramInfo, Btf};
 
 const BASE: u64 = 0xffff_ffff_c000_0000;
 
-/// Three lengths, then functions, lines, and where their code is; the rest is BTF.
+// Three lengths, then functions, lines, and where their code is; the rest is BTF.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[functions, lines, addrs], mut rest)) = bytes.split_first_chunk() else {
         return;
