@@ -118,8 +118,13 @@ impl Unwinding {
     pub fn meet(&mut self, module: &Module) {
         let content = match &module.kind {
             ModuleKind::File {
-                file: Some(file), ..
-            } => Content::File(file.clone()),
+                file: Some(file),
+                path,
+                ..
+            } => Content::File {
+                file: file.clone(),
+                path: path.clone(),
+            },
             ModuleKind::Vdso => match own_vdso() {
                 Some(bytes) => Content::Bytes(bytes),
                 None => return,

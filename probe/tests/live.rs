@@ -4,7 +4,7 @@
 mod burn;
 mod common;
 
-use common::{Seen, alone, only, unless_forbidden};
+use common::{Seen, alone, only, skipped, unless_forbidden};
 use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target, WalkCheck};
 use std::collections::HashMap;
 use std::fs::File;
@@ -337,6 +337,67 @@ fn children_of_targets_are_targets_from_their_first_instruction() {
         .filter(|s| seen.pid_of(s) != parent.id())
         .count();
     assert!(of_child > 10, "{of_child} samples of children");
+}
+
+/// Without unwind information, and with the frame pointer in use for something else:
+/// what there is to walk by is in `.debug_frame`, packed, in another file.
+const WITHOUT_TABLES: &str = "
+volatile unsigned sum;
+static __attribute__((noinline)) void leaf(unsigned n) { while (n--) sum += n; }
+static __attribute__((noinline)) void middle(unsigned n) {
+    __asm__ volatile(\"mov $1, %%ebp\" ::: \"rbp\");
+    leaf(n);
+    sum++;
+}
+int main(void) { for (;;) middle(1000000); }
+";
+
+const FLAGS: [&str; 7] = [
+    "-O2",
+    "-g",
+    "-gz",
+    "-fomit-frame-pointer",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-Wl,--build-id=none",
+];
+
+#[test]
+fn stacks_are_walked_by_separate_debug_information() {
+    let _alone = alone();
+    let directory = tempfile::tempdir().unwrap();
+    let run = |command: &str, args: &[&str]| {
+        let status = Command::new(command)
+            .args(args)
+            .current_dir(&directory)
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    std::fs::write(directory.path().join("work.c"), WITHOUT_TABLES).unwrap();
+    let link = ["--strip-all", "--add-gnu-debuglink=work.debug", "work"];
+    let is_built = run("cc", &[&FLAGS[..], &["-o", "work", "work.c"]].concat())
+        && run("objcopy", &["--only-keep-debug", "work", "work.debug"])
+        && run("objcopy", &link);
+    if !is_built {
+        return skipped("no C compiler, or no binutils");
+    }
+    let mut child = Command::new(directory.path().join("work")).spawn().unwrap();
+    let source = start(&Config {
+        target: only(child.id()),
+        rate_hz: 199,
+        ..Config::default()
+    });
+    if let Some(mut source) = source {
+        let seen = watch(&mut source, Duration::from_secs(2));
+        let samples = seen.samples.iter();
+        let whole = samples
+            .filter(|sample| sample.ending == Ending::Root)
+            .count();
+        let all = seen.samples.len();
+        assert!(all > 20 && whole * 10 >= all * 9, "{whole} of {all} whole");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -12,6 +12,7 @@ use queue::{Job, Queue};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -47,7 +48,11 @@ impl Duty {
 /// Where a file's bytes come from.
 #[derive(Debug, Clone)]
 pub enum Content {
-    File(Arc<OwnedFd>),
+    File {
+        file: Arc<OwnedFd>,
+        /// As its process sees it: its debug information may be near.
+        path: PathBuf,
+    },
     Bytes(Arc<[u8]>),
 }
 

@@ -23,7 +23,11 @@ fn in_memory() -> Tables {
 }
 
 fn content(path: impl AsRef<Path>) -> Content {
-    Content::File(Arc::new(File::open(path).unwrap().into()))
+    let path = path.as_ref();
+    Content::File {
+        file: Arc::new(File::open(path).unwrap().into()),
+        path: path.to_owned(),
+    }
 }
 
 /// Polls until something is ready.

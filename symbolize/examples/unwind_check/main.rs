@@ -53,7 +53,6 @@ struct Totals {
     functions: u64,
     discarded: u64,
     damaged: u64,
-    compressed: u64,
     rows: u64,
     holes: u64,
     bytes: u64,
@@ -104,7 +103,6 @@ impl Totals {
         self.functions += statistics.functions;
         self.discarded += statistics.discarded;
         self.damaged += statistics.damaged;
-        self.compressed += u64::from(statistics.compressed);
         self.rows += table.rows().len() as u64;
         self.bytes += table.heap_bytes() as u64;
         self.rules_max = self.rules_max.max(table.rules().len());
@@ -129,10 +127,6 @@ impl Totals {
         println!("functions    {}", self.functions);
         println!("  discarded  {}", self.discarded);
         println!("  damaged    {}", self.damaged);
-        println!(
-            "compressed   {} files with .debug_frame that is",
-            self.compressed
-        );
         println!("rows         {} ({} holes)", self.rows, self.holes);
         println!("rules        {} at most in a file", self.rules_max);
         println!("bytes        {}", self.bytes);

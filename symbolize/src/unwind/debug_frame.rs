@@ -1,5 +1,6 @@
 //! `.debug_frame`: unwind information among the debug information, for code
-//! that was compiled without `.eh_frame`. Go's is here.
+//! that was compiled without `.eh_frame`. Go's is here. It may be compressed, and in
+//! a file of its own.
 
 use gimli::{BaseAddresses, DebugFrame, LittleEndian};
 
@@ -10,14 +11,15 @@ use crate::object::Object;
 
 /// Adds the functions of the section, if there is one.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
-    let Some(section) = object.section_by_name(b".debug_frame") else {
-        return Ok(());
+    let data = match object.debug_section(".debug_frame", SECTION_BYTES_MAX) {
+        Ok(data) => data,
+        // It costs what it would have added, and not what `.eh_frame` has.
+        Err(OpenError::Damaged(_) | OpenError::Refused(_)) => {
+            collector.statistics.damaged += 1;
+            return Ok(());
+        }
+        Err(error) => return Err(error),
     };
-    if section.is_compressed() {
-        collector.statistics.compressed = true;
-        return Ok(());
-    }
-    let data = object.section_data(section, SECTION_BYTES_MAX, ".debug_frame")?;
     let mut debug_frame = DebugFrame::new(&data, LittleEndian);
     debug_frame.set_address_size(8);
     let bases = BaseAddresses::default();

@@ -1,13 +1,16 @@
 //! The unwind rules of one file, by link address.
 
+use std::path::Path;
+
 use object::elf;
 
 use super::collect::Collector;
 use super::rule::{Register, UnwindRule};
 use super::{debug_frame, eh_frame, flatten, go, start_code};
+use crate::debug_file::DebugFiles;
 use crate::object::Object;
 use crate::source::Source;
-use crate::{LinkAddr, OpenError, Vdso};
+use crate::{FileSource, LinkAddr, OpenError, RemoteFiles, Vdso};
 
 /// Rows have 32 bits for an address.
 const ADDRESS_END: u64 = 1 << 32;
@@ -39,8 +42,6 @@ pub struct Statistics {
     /// Entries that could not be read, or not to their end. The addresses of
     /// such a function are a hole.
     pub damaged: u64,
-    /// There is `.debug_frame`, but it is compressed, and was left out.
-    pub compressed: bool,
 }
 
 /// The unwind rules of one file. Neighbouring rows differ; the last is a hole.
@@ -56,27 +57,61 @@ impl UnwindTable {
     /// `.debug_frame`; what none of them knows may be `_init` or `_fini`. A file
     /// without all has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
+        UnwindTable::read_with(object, None)
+    }
+
+    /// The same for a file of this machine at `path`, with what its separate debug
+    /// information adds where it has little itself. False if that was wanted and is
+    /// not there.
+    pub fn read_at(object: &Object, path: &Path) -> Result<(UnwindTable, bool), OpenError> {
+        let own = UnwindTable::read(object)?;
+        if !own.lacks_most(object) {
+            return Ok((own, true));
+        }
+        let files = DebugFiles::of(&FileSource::new(path), RemoteFiles::Skip);
+        let Some(debug) = files.separate(object) else {
+            return Ok((own, false));
+        };
+        // As good as none if it cannot be read.
+        let debug = debug.belonging_to(object);
+        let both = UnwindTable::read_with(object, Some(&debug)).unwrap_or(own);
+        Ok((both, true))
+    }
+
+    /// The same, with `.debug_frame` from the file's separate debug information.
+    pub fn read_with(object: &Object, debug: Option<&Object>) -> Result<UnwindTable, OpenError> {
         if object.machine() != elf::EM_X86_64.0 {
             return Err(OpenError::Refused("unwinding is known for x86-64 only"));
         }
         if has_code_at_or_above(object, ADDRESS_END) {
             return Err(OpenError::Refused("code above 4 GiB"));
         }
-        let plain = UnwindTable::collect(object, Collector::default())?;
+        let plain = UnwindTable::collect(object, debug, Collector::default())?;
         if !plain.rules.iter().any(is_from_rbx) {
             return Ok(plain);
         }
         // Rare, but for the dynamic linker. Its callees tell where rbx is.
         let mut collector = Collector::default();
         collector.with_rbx = true;
-        UnwindTable::collect(object, collector)
+        UnwindTable::collect(object, debug, collector)
     }
 
-    fn collect(object: &Object, mut collector: Collector) -> Result<UnwindTable, OpenError> {
+    fn collect(
+        object: &Object,
+        debug: Option<&Object>,
+        mut collector: Collector,
+    ) -> Result<UnwindTable, OpenError> {
         eh_frame::read(object, &mut collector)?;
         let mut rows = flatten::flatten(collector.take());
         // Go's own knows of changes of stacks, which `.debug_frame` cannot say.
-        for read in [go::read, debug_frame::read, start_code::read] {
+        let debug = debug.unwrap_or(object);
+        type Read = fn(&Object, &mut Collector) -> Result<(), OpenError>;
+        let readers: [(Read, _); 3] = [
+            (go::read, object),
+            (debug_frame::read, debug),
+            (start_code::read, object),
+        ];
+        for (read, object) in readers {
             read(object, &mut collector)?;
             let more = collector.take();
             if !more.spans.is_empty() {
@@ -121,6 +156,17 @@ impl UnwindTable {
             .partition_point(|row| u64::from(row.start) <= addr.0);
         let row = self.rows.get(behind.checked_sub(1)?)?;
         Some(self.rule(row.rule))
+    }
+
+    /// Whether most of the code cannot be left by it: the file's separate debug
+    /// information may have what it takes.
+    pub fn lacks_most(&self, object: &Object) -> bool {
+        let code = object
+            .segments()
+            .iter()
+            .filter(|segment| segment.executable);
+        let bytes = code.fold(0, |sum: u64, code| sum.saturating_add(code.filesz));
+        self.covered_bytes() < bytes / 2
     }
 
     /// Bytes of code that can be left for the caller's.

@@ -1,5 +1,6 @@
 //! Where the information of a file may be, and what becomes of odd entries.
 
+use std::io::Write as _;
 use symbolize::unwind::{RbpRule, Register, UnwindRule, UnwindTable};
 use symbolize::{LinkAddr, OpenError};
 
@@ -75,6 +76,15 @@ fn two_sections_of_one_file() {
     );
 }
 
+/// A section as `objcopy --compress-debug-sections` leaves it.
+fn packed(data: &[u8]) -> Vec<u8> {
+    let level = flate2::Compression::default();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
+    zlib.write_all(data).unwrap();
+    let header = [1, data.len() as u64, 1].map(u64::to_le_bytes).concat();
+    [header, zlib.finish().unwrap()].concat()
+}
+
 #[test]
 fn debug_information_fills_the_holes() {
     let eh = eh_frame().fde(TEXT + 16, 16, &[]);
@@ -95,9 +105,30 @@ fn debug_information_fills_the_holes() {
     let alone = Elf::new().with(".debug_frame", 0, debug.data.clone());
     check(&alone, &[(TEXT, frame(16)), (TEXT + 48, UnwindRule::Hole)]);
 
-    let compressed = Elf::new().with_flags(".debug_frame", 0, SHF_COMPRESSED, debug.data);
-    check(&compressed, &[]);
-    assert!(compressed.table().unwrap().statistics().compressed);
+    let packed = packed(&debug.data);
+    let compressed = Elf::new().with_flags(".debug_frame", 0, SHF_COMPRESSED, packed);
+    check(
+        &compressed,
+        &[(TEXT, frame(16)), (TEXT + 48, UnwindRule::Hole)],
+    );
+    let damaged = Elf::new().with_flags(".debug_frame", 0, SHF_COMPRESSED, debug.data);
+    check(&damaged, &[]);
+    assert_eq!(damaged.table().unwrap().statistics().damaged, 1);
+}
+
+#[test]
+fn debug_information_may_be_in_another_file() {
+    let eh = eh_frame().fde(TEXT + 16, 16, &[]);
+    let stripped = Elf::new().with(".eh_frame", EH_FRAME, eh.data).object();
+    let debug = debug_frame().fde(TEXT, 0x8000, &[0x0e, 16]);
+    let debug = Elf::new().with(".debug_frame", 0, debug.data).object();
+    let table = UnwindTable::read(&stripped).unwrap();
+    assert!(table.lacks_most(&stripped));
+    let table = UnwindTable::read_with(&stripped, Some(&debug)).unwrap();
+    assert!(!table.lacks_most(&stripped));
+    let at = |address| table.lookup(LinkAddr(address));
+    assert_eq!(at(TEXT + 8), Some(frame(16)));
+    assert_eq!(at(TEXT + 24), Some(frame(8)));
 }
 
 #[test]

@@ -35,17 +35,22 @@ pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable>
             new_key: None,
         });
     }
-    let unwind = UnwindTable::read(&object).map_err(no_table)?;
+    let (unwind, is_complete) = match content {
+        Content::File { path, .. } => UnwindTable::read_at(&object, path),
+        Content::Bytes(_) => UnwindTable::read(&object).map(|table| (table, true)),
+    }
+    .map_err(no_table)?;
     let table = FileTable::build(unwind.rows(), unwind.rules(), object.segments())?;
     Ok(Found {
         table,
-        new_key: key,
+        // What is missing may be there the next time.
+        new_key: key.filter(|_| is_complete),
     })
 }
 
 fn open(content: &Content) -> Result<Object, OpenError> {
     let source = match content {
-        Content::File(file) => {
+        Content::File { file, .. } => {
             let file = file.try_clone().map_err(|source| OpenError::Read {
                 what: "the file",
                 source,

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn file(path: impl AsRef<Path>) -> Content {
-    Content::File(Arc::new(File::open(path).unwrap().into()))
+    let path = path.as_ref();
+    Content::File {
+        file: Arc::new(File::open(path).unwrap().into()),
+        path: path.to_owned(),
+    }
 }
 
 fn own() -> Content {

@@ -66,13 +66,14 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         .map(|mapping| inspect_module(pid, &root, mapping))
         .collect();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let exe_facts = File::open(format!("/proc/{pid}/exe")).ok();
+    let link = PathBuf::from(format!("/proc/{pid}/exe"));
+    let exe_facts = File::open(&link).ok();
     let perf_map = format!("/tmp/perf-{}.map", inner_pid(pid).unwrap_or(pid));
     Ok(ProcessFacts {
         pid,
         comm,
         is_64_bit: exe_facts
-            .and_then(|file| inspect_elf(&file).ok())
+            .and_then(|file| inspect_elf(&file, &link).ok())
             .map(|facts| facts.is_64_bit),
         exe,
         shares_pid_namespace: shares_namespace(pid, "pid"),
@@ -242,7 +243,7 @@ fn inspect_module(pid: u32, root: &io::Result<File>, mapping: &CodeMapping) -> M
         .as_ref()
         .is_ok_and(|file| has_debug_file(pid, &path, file));
     ModuleFacts {
-        elf: file.and_then(|file| inspect_elf(&file)),
+        elf: file.and_then(|file| inspect_elf(&file, &path)),
         path,
         on_disk,
         has_debug_file,
