@@ -120,10 +120,12 @@ impl Unwinding {
             ModuleKind::File {
                 file: Some(file),
                 path,
+                root,
                 ..
             } => Content::File {
                 file: file.clone(),
                 path: path.clone(),
+                root: root.clone(),
             },
             ModuleKind::Vdso => match own_vdso() {
                 Some(bytes) => Content::Bytes(bytes),

@@ -52,6 +52,8 @@ pub enum Content {
         file: Arc<OwnedFd>,
         /// As its process sees it: its debug information may be near.
         path: PathBuf,
+        /// The root directory of that process, if it is not ours.
+        root: Option<Arc<OwnedFd>>,
     },
     Bytes(Arc<[u8]>),
 }

@@ -27,6 +27,7 @@ fn content(path: impl AsRef<Path>) -> Content {
     Content::File {
         file: Arc::new(File::open(path).unwrap().into()),
         path: path.to_owned(),
+        root: None,
     }
 }
 

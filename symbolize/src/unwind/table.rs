@@ -1,7 +1,5 @@
 //! The unwind rules of one file, by link address.
 
-use std::path::Path;
-
 use object::elf;
 
 use super::collect::Collector;
@@ -60,15 +58,18 @@ impl UnwindTable {
         UnwindTable::read_with(object, None)
     }
 
-    /// The same for a file of this machine at `path`, with what its separate debug
-    /// information adds where it has little itself. False if that was wanted and is
+    /// The same for a mapped file, with what its separate debug information adds where
+    /// it has little itself. False if that was wanted and is
     /// not there.
-    pub fn read_at(object: &Object, path: &Path) -> Result<(UnwindTable, bool), OpenError> {
+    pub fn read_mapped(
+        object: &Object,
+        source: &FileSource<'_>,
+    ) -> Result<(UnwindTable, bool), OpenError> {
         let own = UnwindTable::read(object)?;
         if !own.lacks_most(object) {
             return Ok((own, true));
         }
-        let files = DebugFiles::of(&FileSource::new(path), RemoteFiles::Skip);
+        let files = DebugFiles::of(source, RemoteFiles::Skip);
         let Some(debug) = files.separate(object) else {
             return Ok((own, false));
         };

@@ -5,10 +5,10 @@ use crate::tables::cache::{Cache, CacheKey};
 use crate::tables::file_table::FileTable;
 use crate::tables::no_table::NoTable;
 use std::fs::File;
-use symbolize::OpenError;
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::unwind::UnwindTable;
+use symbolize::{FileSource, OpenError};
 
 /// `EM_X86_64` of the ELF specification.
 const X86_64: u16 = 62;
@@ -36,7 +36,13 @@ pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable>
         });
     }
     let (unwind, is_complete) = match content {
-        Content::File { path, .. } => UnwindTable::read_at(&object, path),
+        Content::File { path, root, .. } => {
+            let source = FileSource {
+                root: root.as_deref(),
+                ..FileSource::new(path)
+            };
+            UnwindTable::read_mapped(&object, &source)
+        }
         Content::Bytes(_) => UnwindTable::read(&object).map(|table| (table, true)),
     }
     .map_err(no_table)?;

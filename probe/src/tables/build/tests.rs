@@ -9,6 +9,7 @@ fn file(path: impl AsRef<Path>) -> Content {
     Content::File {
         file: Arc::new(File::open(path).unwrap().into()),
         path: path.to_owned(),
+        root: None,
     }
 }
 

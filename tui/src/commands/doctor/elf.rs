@@ -3,7 +3,7 @@
 
 use object::read::{Object, ObjectSection, ReadCache};
 use std::fs::File;
-use std::path::Path;
+use symbolize::FileSource;
 use symbolize::unwind::UnwindTable;
 
 /// Where names of functions come from.
@@ -29,7 +29,7 @@ pub struct ElfFacts {
 }
 
 /// The error says why the file cannot be understood.
-pub fn inspect_elf(file: &File, path: &Path) -> Result<ElfFacts, String> {
+pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, String> {
     let cache = ReadCache::new(file);
     let elf = object::File::parse(&cache).map_err(|error| error.to_string())?;
     let is_filled = |name| elf.section_by_name(name).is_some_and(|s| s.size() > 0);
@@ -44,19 +44,19 @@ pub fn inspect_elf(file: &File, path: &Path) -> Result<ElfFacts, String> {
         build_id,
         symbols,
         has_eh_frame: is_filled(".eh_frame"),
-        walkable: walkable(file, path).map_err(|error| error.to_string()),
+        walkable: walkable(file, source).map_err(|error| error.to_string()),
     })
 }
 
 /// By the very table that the walk would go by.
-fn walkable(file: &File, path: &Path) -> Result<f64, symbolize::OpenError> {
+fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
     let code = object.program_headers().iter();
     let code: u64 = code
         .filter(|header| header.is_load() && header.is_executable())
         .map(|header| header.filesz)
         .sum();
-    let (table, _) = UnwindTable::read_at(&object, path)?;
+    let (table, _) = UnwindTable::read_mapped(&object, source)?;
     let covered = table.covered_bytes();
     Ok((covered as f64 / code.max(1) as f64).min(1.0))
 }
@@ -69,11 +69,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::path::Path;
 
     #[test]
     fn reads_this_very_binary() {
         let file = File::open("/proc/self/exe").unwrap();
-        let facts = inspect_elf(&file, Path::new("/proc/self/exe")).unwrap();
+        let facts = inspect_elf(&file, &FileSource::new(Path::new("/proc/self/exe"))).unwrap();
         assert_eq!(facts.is_64_bit, cfg!(target_pointer_width = "64"));
         assert_eq!(facts.symbols, Symbols::Symtab);
         assert!(facts.has_eh_frame);
@@ -92,7 +93,7 @@ mod tests {
         ] {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(content).unwrap();
-            let answer = inspect_elf(&file, Path::new("/nonexistent"));
+            let answer = inspect_elf(&file, &FileSource::new(Path::new("/nonexistent")));
             assert!(answer.is_err() || content.len() >= 64, "{content:?}");
         }
     }

@@ -73,7 +73,7 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         pid,
         comm,
         is_64_bit: exe_facts
-            .and_then(|file| inspect_elf(&file, &link).ok())
+            .and_then(|file| inspect_elf(&file, &FileSource::new(&link)).ok())
             .map(|facts| facts.is_64_bit),
         exe,
         shares_pid_namespace: shares_namespace(pid, "pid"),
@@ -239,26 +239,26 @@ fn inspect_module(pid: u32, root: &io::Result<File>, mapping: &CodeMapping) -> M
         },
     };
     let file = mapped.or(named).map_err(|error| error.to_string());
+    let source = FileSource {
+        pid: Some(pid),
+        ..FileSource::new(&path)
+    };
     let has_debug_file = file
         .as_ref()
-        .is_ok_and(|file| has_debug_file(pid, &path, file));
+        .is_ok_and(|file| has_debug_file(&source, file));
     ModuleFacts {
-        elf: file.and_then(|file| inspect_elf(&file, &path)),
+        elf: file.and_then(|file| inspect_elf(&file, &source)),
         path,
         on_disk,
         has_debug_file,
     }
 }
 
-fn has_debug_file(pid: u32, path: &Path, file: &File) -> bool {
+fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     let Ok(object) = Object::read(file) else {
         return false;
     };
-    let source = FileSource {
-        pid: Some(pid),
-        ..FileSource::new(path)
-    };
-    let found = DebugFiles::of(&source, RemoteFiles::Skip).separate(&object);
+    let found = DebugFiles::of(source, RemoteFiles::Skip).separate(&object);
     found.is_some() || matches!(debug_file::mini(&object), Ok(Some(_)))
 }
 
