@@ -70,7 +70,8 @@ class Screen:
         self.rate = bytes_per_second
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", PROFTOP_CONFIG="/nonexistent")
+            os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", PROFTOP_CONFIG="/nonexistent",
+                              XDG_STATE_HOME="/dev/null")
             os.environ.update(environment)
             os.execv(PROFTOP, [PROFTOP, *arguments])
         size = struct.pack("HHHH", height, width, 0, 0)
