@@ -13,8 +13,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 /// record has no room for it leaves out itself.
 const STACK_BYTES: u32 = 65_528;
 
-/// How long a ring holds out: several times the longest pause between two reads.
-const RING_SECONDS: f64 = 0.15;
+/// How long a ring holds out: while tables are built on a busy machine, reading has
+/// paused for 0.2 s.
+const RING_SECONDS: f64 = 0.3;
 const RING_BYTES_MAX: usize = 8 << 20;
 /// Four of the longest records. Below, there is no point.
 const RING_BYTES_MIN: usize = 256 << 10;
