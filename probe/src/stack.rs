@@ -52,8 +52,8 @@ impl StackBytes {
 
     /// Adds pieces of the same stack. One that overlaps what is there is left away:
     /// nobody writes such.
-    pub fn add(&mut self, mut other: StackBytes) {
-        for piece in std::mem::take(&mut other.pieces) {
+    pub fn add(&mut self, other: StackBytes) {
+        for piece in other.pieces {
             let place = self.pieces.partition_point(|p| p.offset <= piece.offset);
             let is_behind = place == 0 || self.pieces[place - 1].end() <= piece.offset;
             let next = self.pieces.get(place);

@@ -22,6 +22,15 @@ const OPEN_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Side {
+    at: SidePlace,
+    rows: Vec<TreeRow>,
+    keys: Vec<PathId>,
+    height: usize,
+}
+
+/// What is open and selected, whatever tree is shown.
+#[derive(Debug, Clone, Default)]
+pub struct SidePlace {
     paths: Paths,
     open: HashSet<PathId>,
     cursor: Cursor<PathId>,
@@ -31,29 +40,16 @@ pub struct Side {
     hot_end: Option<PathId>,
     /// Something was opened or selected. Until then the hot path is open.
     touched: bool,
-    rows: Vec<TreeRow>,
-    keys: Vec<PathId>,
-    height: usize,
 }
 
-/// What was open and selected when it was left.
-#[derive(Debug, Clone)]
-pub struct SidePlace {
-    paths: Paths,
-    open: HashSet<PathId>,
-    cursor: Cursor<PathId>,
-    last_seen: Option<TreeRow>,
-    hot_end: Option<PathId>,
-    touched: bool,
-}
-
-impl Side {
-    /// The paths that are needed for it, and no others.
-    pub fn place(&self) -> SidePlace {
+impl SidePlace {
+    /// The same where functions are called what they are now, without the paths that
+    /// nothing needs any more.
+    fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePlace {
         let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
         let held = cursor.held();
         let keep = self.open.iter().copied().chain(held).chain(self.hot_end);
-        let (paths, became) = self.paths.renamed(keep, |function| function);
+        let (paths, became) = self.paths.renamed(keep, current);
         let new = |id: PathId| became.get(&id).copied();
         if let Some(held) = held.and_then(new) {
             cursor.rename(held);
@@ -70,16 +66,21 @@ impl Side {
             touched: self.touched,
         }
     }
+}
+
+impl Side {
+    /// The paths that are needed for it, and no others.
+    pub fn place(&self) -> SidePlace {
+        self.at.renamed(|function| function)
+    }
 
     /// To be followed by a tree.
     pub fn return_to(&mut self, place: SidePlace) {
         self.release();
-        self.paths = place.paths;
-        self.open = place.open;
-        self.cursor = place.cursor.come_back();
-        self.last_seen = place.last_seen;
-        self.hot_end = place.hot_end;
-        self.touched = place.touched;
+        self.at = SidePlace {
+            cursor: place.cursor.come_back(),
+            ..place
+        };
     }
 
     pub fn rows(&self) -> &[TreeRow] {
@@ -87,11 +88,11 @@ impl Side {
     }
 
     pub fn offset(&self) -> usize {
-        self.cursor.offset()
+        self.at.cursor.offset()
     }
 
     pub fn index(&self) -> usize {
-        self.cursor.index()
+        self.at.cursor.index()
     }
 
     /// The rows on the screen.
@@ -107,32 +108,35 @@ impl Side {
     }
 
     pub fn is_hot_end(&self, row: &TreeRow) -> bool {
-        self.hot_end == Some(row.path)
+        self.at.hot_end == Some(row.path)
     }
 
     /// The function that was selected on purpose.
     pub fn held_function(&self) -> Option<FunctionId> {
-        self.cursor.held().and_then(|id| self.paths.function(id))
+        self.at
+            .cursor
+            .held()
+            .and_then(|id| self.at.paths.function(id))
     }
 
     /// Takes another tree; `current` says what an older function is called now.
     pub fn take(&mut self, trees: &Trees, current: impl Fn(FunctionId) -> FunctionId) {
-        self.rename(current);
-        if !self.touched {
+        self.at = self.at.renamed(current);
+        if !self.at.touched {
             self.open_at_first(trees);
         }
         self.rebuild(trees);
-        if self.open.len() > OPEN_MAX {
+        if self.at.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
-            self.open.retain(|id| present.contains(id));
+            self.at.open.retain(|id| present.contains(id));
         }
     }
 
     /// The next tree has other ways: its hot path is open, its top selected.
     pub fn start_anew(&mut self) {
-        self.touched = false;
-        self.cursor.watch_top();
-        self.hot_end = None;
+        self.at.touched = false;
+        self.at.cursor.watch_top();
+        self.at.hot_end = None;
     }
 
     /// The rows go with their tree; what is open and selected stays.
@@ -144,28 +148,12 @@ impl Side {
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         if !self.keys.is_empty() {
-            self.cursor.settle(&self.keys, height);
+            self.at.cursor.settle(&self.keys, height);
         }
-    }
-
-    fn rename(&mut self, current: impl Fn(FunctionId) -> FunctionId) {
-        let held = self.cursor.held();
-        let keep = self.open.iter().copied().chain(held).chain(self.hot_end);
-        let (paths, became) = self.paths.renamed(keep, current);
-        let new = |id: PathId| became.get(&id).copied();
-        self.open = self.open.iter().copied().filter_map(new).collect();
-        self.hot_end = self.hot_end.and_then(new);
-        if let Some(held) = held.and_then(new) {
-            self.cursor.rename(held);
-            if let Some(row) = &mut self.last_seen {
-                row.path = held;
-            }
-        }
-        self.paths = paths;
     }
 
     fn open_at_first(&mut self, trees: &Trees) {
-        self.open = HashSet::from([Paths::ROOT]);
+        self.at.open = HashSet::from([Paths::ROOT]);
         if trees.now.direction() == Direction::TopDown {
             let path = trees.hot_path(&trees.root(), HOT_SHARE);
             self.open_along(Paths::ROOT, &path, trees);
@@ -175,33 +163,33 @@ impl Side {
     /// Opens what is on the way, returns its end.
     fn open_along(&mut self, from: PathId, way: &[Pair], trees: &Trees) -> PathId {
         way.iter().fold(from, |above, place| {
-            self.open.insert(above);
-            self.paths.child(above, trees.step(place))
+            self.at.open.insert(above);
+            self.at.paths.child(above, trees.step(place))
         })
     }
 
     pub fn rebuild(&mut self, trees: &Trees) {
-        let held = self.cursor.held();
-        self.rows = rows::rows(trees, &mut self.paths, &self.open, held);
+        let held = self.at.cursor.held();
+        self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, held);
         if let Some(held) = held {
             self.keep_gone(held);
         }
         self.keys = self.rows.iter().map(|row| row.path).collect();
-        self.cursor.settle(&self.keys, self.height);
+        self.at.cursor.settle(&self.keys, self.height);
         self.remember(trees);
     }
 
     /// A selected row that vanished stays below what is left of its way until
     /// it is left.
     fn keep_gone(&mut self, held: PathId) {
-        let Some(mut row) = self.last_seen.clone().filter(|row| row.path == held) else {
+        let Some(mut row) = self.at.last_seen.clone().filter(|row| row.path == held) else {
             return;
         };
         let position = |id| self.rows.iter().position(|row| row.path == id);
         if position(held).is_some() {
             return;
         }
-        let Some(above) = self.paths.upwards(held).skip(1).find_map(position) else {
+        let Some(above) = self.at.paths.upwards(held).skip(1).find_map(position) else {
             return;
         };
         let parent = &self.rows[above];
@@ -225,8 +213,8 @@ impl Side {
     }
 
     fn remember(&mut self, trees: &Trees) {
-        if self.cursor.held().is_none() {
-            self.last_seen = None;
+        if self.at.cursor.held().is_none() {
+            self.at.last_seen = None;
         } else if let Some(row) = self.selected()
             && !row.gone
         {
@@ -234,7 +222,7 @@ impl Side {
                 What::Place(place) => trees.function(&place).map(Arc::new),
                 What::Rest(_) => None,
             };
-            self.last_seen = Some(TreeRow {
+            self.at.last_seen = Some(TreeRow {
                 function,
                 ..row.clone()
             });
@@ -244,7 +232,7 @@ impl Side {
     pub fn go(&mut self, motion: Motion, trees: &Trees) {
         let at = self.index();
         if motion.watches_top(at) {
-            self.cursor.watch_top();
+            self.at.cursor.watch_top();
             self.rebuild(trees);
         } else {
             let page = visible(self.rows.len(), self.height);
@@ -259,8 +247,8 @@ impl Side {
     }
 
     pub fn select(&mut self, at: usize, trees: &Trees) {
-        self.touched = true;
-        self.cursor.select(at, &self.keys, self.height);
+        self.at.touched = true;
+        self.at.cursor.select(at, &self.keys, self.height);
         if self.rows.iter().any(|row| row.gone) {
             self.rebuild(trees);
         }
@@ -283,7 +271,7 @@ impl Side {
             (Fold::Leaf, _) => {}
             (Fold::Open, _) => self.go(Motion::Down(1), trees),
             (Fold::Closed, What::Rest(_)) => {
-                self.open.insert(row.path);
+                self.at.open.insert(row.path);
                 self.rebuild(trees);
             }
             (Fold::Closed, What::Place(place)) => {
@@ -294,12 +282,12 @@ impl Side {
     }
 
     fn open_only_way(&mut self, mut path: PathId, mut place: Pair, trees: &Trees) {
-        self.open.insert(path);
+        self.at.open.insert(path);
         while let [only] = trees.children(&place)[..]
             && trees.has_children(&only)
         {
-            path = self.paths.child(path, trees.step(&only));
-            self.open.insert(path);
+            path = self.at.paths.child(path, trees.step(&only));
+            self.at.open.insert(path);
             place = only;
         }
     }
@@ -310,9 +298,9 @@ impl Side {
             return;
         };
         if row.fold == Fold::Open {
-            self.open.remove(&row.path);
+            self.at.open.remove(&row.path);
             self.rebuild(trees);
-        } else if let Some(above) = self.paths.parent(row.path) {
+        } else if let Some(above) = self.at.paths.parent(row.path) {
             self.select_path(above, trees);
         }
     }
@@ -327,7 +315,7 @@ impl Side {
 
     /// Opens all that is not small, up to a limit.
     pub fn open_all(&mut self, trees: &Trees) {
-        self.touched = true;
+        self.at.touched = true;
         let root = trees.root();
         let (all, all_before) = (samples(root.now), samples(root.before));
         let is_small = |place: &Pair| {
@@ -339,11 +327,11 @@ impl Side {
         while let Some((path, place)) = waiting.pop_front()
             && opened < OPEN_AT_ONCE
         {
-            self.open.insert(path);
+            self.at.open.insert(path);
             opened += 1;
             for child in trees.children(&place) {
                 if !is_small(&child) && trees.has_children(&child) {
-                    waiting.push_back((self.paths.child(path, trees.step(&child)), child));
+                    waiting.push_back((self.at.paths.child(path, trees.step(&child)), child));
                 }
             }
         }
@@ -352,10 +340,10 @@ impl Side {
 
     /// Closes all but what leads to the selected row.
     pub fn close_all(&mut self, trees: &Trees) {
-        self.touched = true;
-        self.open = HashSet::from([Paths::ROOT]);
-        if let Some(held) = self.cursor.held() {
-            self.open.extend(self.paths.upwards(held).skip(1));
+        self.at.touched = true;
+        self.at.open = HashSet::from([Paths::ROOT]);
+        if let Some(held) = self.at.cursor.held() {
+            self.at.open.extend(self.at.paths.upwards(held).skip(1));
         }
         self.rebuild(trees);
     }
@@ -370,27 +358,27 @@ impl Side {
         };
         let way = trees.hot_path(&place, HOT_SHARE);
         let end = self.open_along(row.path, &way, trees);
-        self.hot_end = Some(end);
+        self.at.hot_end = Some(end);
         self.rebuild(trees);
         self.select_path(end, trees);
     }
 
     /// Selects the place at the end of a way, and opens what leads there.
     pub fn select_way(&mut self, way: &[NodeKind], trees: &Trees) {
-        self.touched = true;
-        let open = self.open.len();
+        self.at.touched = true;
+        let open = self.at.open.len();
         let end = way.iter().fold(Paths::ROOT, |above, kind| {
-            self.open.insert(above);
-            self.paths.child(above, Step::Node(*kind))
+            self.at.open.insert(above);
+            self.at.paths.child(above, Step::Node(*kind))
         });
         if trees.now.direction() == Direction::BottomUp
             && let Some(place) = trees.find(way)
         {
             self.open_only_way(end, place, trees);
         }
-        if self.open.len() > open || !self.keys.contains(&end) {
+        if self.at.open.len() > open || !self.keys.contains(&end) {
             // A small one gets a row of its own.
-            self.rows = rows::rows(trees, &mut self.paths, &self.open, Some(end));
+            self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, Some(end));
             self.keys = self.rows.iter().map(|row| row.path).collect();
         }
         self.select_path(end, trees);
@@ -399,8 +387,8 @@ impl Side {
     /// Makes the selected row one that was selected on purpose.
     fn hold(&mut self, trees: &Trees) -> Option<TreeRow> {
         let row = self.selected()?.clone();
-        self.touched = true;
-        self.cursor.select(self.index(), &self.keys, self.height);
+        self.at.touched = true;
+        self.at.cursor.select(self.index(), &self.keys, self.height);
         self.remember(trees);
         (!row.gone).then_some(row)
     }

@@ -1,8 +1,9 @@
 //! Every view in every state, at every size and in every theme: the rules hold, the
 //! state is said, and colors add nothing that words do not say.
 
+use super::knobs::recorded;
 use super::*;
-use crate::snapshot::{Host, Lacks, Loading, Recording};
+use crate::snapshot::{Host, Lacks, Loading};
 use crate::view::fixture::tree_step;
 use crate::view::theme::ThemeChoice;
 
@@ -131,20 +132,6 @@ fn thaw_later(hand: &mut Hand) {
 
 fn behind(hand: &mut Hand) {
     hand.event(Event::Behind(Some(Duration::from_millis(900))));
-}
-
-fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
-    let mut recording = Recording {
-        name: "before.pft".into(),
-        taken: Some((1_795_269_792_000, Duration::from_secs(3 * 86_400))),
-        ..Recording::default()
-    };
-    change(&mut recording);
-    Snapshot {
-        target: TargetState::Recorded,
-        recording: Some(recording),
-        ..plain()
-    }
 }
 
 fn file() -> Snapshot {

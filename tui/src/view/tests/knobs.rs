@@ -399,7 +399,7 @@ fn a_selection_in_the_difference_stays_on_its_function() {
 }
 
 /// What `proftop open` shows.
-fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
+pub fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
     let mut recording = Recording {
         name: "before.pft".into(),
         taken: Some((1_795_269_792_000, Duration::from_secs(3 * 86_400))),
