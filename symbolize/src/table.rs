@@ -2,8 +2,10 @@
 //! inlined there, and their places in source text.
 //!
 //! ```text
-//! pages ──► starts ──► places ──► text       where in the file, by 1 KiB and more
-//!           u32        function, file, line, the place that inlined it (parent)
+//! index ──► leaf ────────────────────────────► files, text
+//! in memory starts, and for each a place:
+//!           function, file, line, the place
+//!           that inlined it (parent)
 //! ```
 //!
 //! It is one run of bytes, the same in memory and on disk (`format`), read
@@ -13,7 +15,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `format` | the layout |
+//! | `format` | the layout, and the index |
+//! | `leaf` | what is known of a stretch of addresses, in one block |
 //! | `unit` | the ranges of one unit, as they are found |
 //! | `write` | units, symbols and segments as such bytes |
 //! | `intern` | each text once |
@@ -23,17 +26,20 @@
 mod blocks;
 mod format;
 mod intern;
+mod leaf;
 mod symbols;
 pub mod unit;
 mod write;
 
 use std::fs::File;
 
-use crate::address::{Segment, Segments};
+use crate::address::Segments;
+use crate::bytes::u32_at;
 use crate::{FileOffset, LinkAddr, OpenError};
 
 use blocks::{BLOCK_BYTES, Blocks};
-use format::{Directory, NONE, Part, TEXT_BYTES_MAX};
+use format::{Directory, FILE_BYTES, NONE, Part, TEXT_BYTES_MAX, last_at_or_before};
+use leaf::{Leaf, NO_PLACE, PlaceBytes};
 pub use write::{Extras, SymbolEntry, write};
 
 /// Compilers inline no deeper than some dozens.
@@ -88,21 +94,22 @@ impl Table {
 
     fn open(mut blocks: Blocks) -> Result<Table, OpenError> {
         let directory = Directory::read(&mut blocks)?;
-        let mut table = Table {
+        let segments = Segments::new(directory.segments());
+        Ok(Table {
             blocks,
             directory,
-            segments: Segments::default(),
-        };
-        table.segments = Segments::new(table.read_segments());
-        Ok(table)
+            segments,
+        })
     }
 
     /// The functions that the code at `addr` stands for, innermost first.
     /// Empty where there is no debug information.
     pub fn find(&self, addr: LinkAddr) -> Frames<'_> {
+        let (places, next) = self.place_at(addr.0).unwrap_or((&[], NO_PLACE));
         Frames {
             table: self,
-            next: self.place_at(addr.0).unwrap_or(NONE),
+            places,
+            next,
             left: CHAIN_MAX,
         }
     }
@@ -119,12 +126,12 @@ impl Table {
 
     /// What identifies the file that the table was made of.
     pub fn key(&self) -> &[u8] {
-        self.text(self.directory.key).unwrap_or_default()
+        self.directory.key()
     }
 
     /// The same of the debug file that it was made of, or of the file itself.
     pub fn source(&self) -> &[u8] {
-        self.text(self.directory.source).unwrap_or_default()
+        self.directory.source()
     }
 
     /// Whether a block was met that is not what was written.
@@ -134,60 +141,41 @@ impl Table {
 
     /// How many ranges it has.
     pub fn ranges(&self) -> u64 {
-        self.directory.count(Part::Starts)
+        self.directory.ranges
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.blocks.heap_bytes()
+        self.blocks.heap_bytes() + self.directory.heap_bytes()
     }
 
-    /// The number of the place at an address.
-    fn place_at(&self, addr: u64) -> Option<u32> {
+    /// The number of the place at an address, and the places of its leaf.
+    #[inline]
+    fn place_at(&self, addr: u64) -> Option<(&[PlaceBytes], u16)> {
         let rel = addr.checked_sub(self.directory.base)?;
         let rel = u32::try_from(rel).ok()?;
-        let page = u64::from(rel >> self.directory.page_shift);
-        let pages = self.directory.count(Part::Pages);
-        if page + 1 >= pages {
-            return None;
-        }
-        let low = self.word(Part::Pages, page)?;
-        let high = self.word(Part::Pages, page + 1)?;
-        let index = self.last_at_or_before(Part::Starts, 1, low, high, rel)?;
-        self.word(Part::PlaceOf, index)
+        let leaf = last_at_or_before(self.directory.leaf_starts(), rel)?;
+        let leaf = Leaf::new(self.block(Part::Leaves, leaf)?)?;
+        Some((leaf.places(), leaf.place_at(rel)?))
     }
 
-    /// The last record of `part` in `low..=high` whose first word is no more
-    /// than `value`.
-    fn last_at_or_before(
-        &self,
-        part: Part,
-        words: u64,
-        low: u32,
-        high: u32,
-        value: u32,
-    ) -> Option<u64> {
-        let end = self.directory.count(part);
-        let (mut low, mut high) = (u64::from(low), (u64::from(high) + 1).min(end));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.word(part, middle * words)? <= value {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low.checked_sub(1)
+    /// A block of a part.
+    #[inline]
+    fn block(&self, part: Part, index: usize) -> Option<&[u8]> {
+        let (at, len) = self.directory.block_at(part, index)?;
+        self.blocks.rest(at)?.get(..len)
     }
 
-    /// The word at `index` of a part, counted in words.
-    fn word(&self, part: Part, index: u64) -> Option<u32> {
-        self.blocks.word(self.directory.word_at(part, index)?)
+    #[inline]
+    fn record<const BYTES: usize>(&self, part: Part, index: u64) -> Option<&[u8; BYTES]> {
+        let at = self.directory.record_at(part, index, BYTES)?;
+        self.blocks.rest(at)?.first_chunk()
     }
 
     fn text(&self, offset: u32) -> Option<&[u8]> {
         if offset == NONE {
             return None;
         }
-        let at = self.directory.text_at(offset)?;
+        let at = self.directory.record_at(Part::Text, offset.into(), 4)?;
         let (len, rest) = self.blocks.rest(at)?.split_first_chunk()?;
         let len = u32::from_le_bytes(*len) as usize;
         if let Some(text) = rest.get(..len) {
@@ -199,36 +187,15 @@ impl Table {
         Some(&run[4..])
     }
 
-    /// The words of a whole record.
+    /// Directory and name of a file.
     #[inline]
-    fn record<const WORDS: usize>(&self, part: Part, index: u64) -> Option<[u32; WORDS]> {
-        let at = self.directory.word_at(part, index * WORDS as u64)?;
-        let bytes = self.blocks.rest(at)?.get(..WORDS * 4)?;
-        let (words, _) = bytes.as_chunks::<4>();
-        let mut record = [0; WORDS];
-        for (word, bytes) in record.iter_mut().zip(words) {
-            *word = u32::from_le_bytes(*bytes);
+    fn file(&self, file: u32) -> Option<(&[u8], &[u8])> {
+        if file == NONE {
+            return None;
         }
-        Some(record)
-    }
-
-    fn read_segments(&self) -> Vec<Segment> {
-        let words = format::SEGMENT_WORDS;
-        let long = |index| {
-            let low = self.word(Part::Segments, index)?;
-            let high = self.word(Part::Segments, index + 1)?;
-            Some(u64::from(high) << 32 | u64::from(low))
-        };
-        let segment = |index: u64| {
-            Some(Segment {
-                offset: long(index)?,
-                vaddr: long(index + 2)?,
-                filesz: long(index + 4)?,
-                executable: long(index + 6)? != 0,
-            })
-        };
-        let count = self.directory.count(Part::Segments).min(256);
-        (0..count).filter_map(|i| segment(i * words)).collect()
+        let record: &[u8; FILE_BYTES] = self.record(Part::Files, file.into())?;
+        let text = |at| self.text(u32_at(record, at)).unwrap_or_default();
+        Some((text(0), text(4)))
     }
 }
 
@@ -236,7 +203,8 @@ impl Table {
 #[derive(Debug, Clone)]
 pub struct Frames<'t> {
     table: &'t Table,
-    next: u32,
+    places: &'t [PlaceBytes],
+    next: u16,
     left: usize,
 }
 
@@ -244,24 +212,19 @@ impl<'t> Iterator for Frames<'t> {
     type Item = SourceFrame<'t>;
 
     fn next(&mut self) -> Option<SourceFrame<'t>> {
-        if self.next == NONE || self.left == 0 {
+        if self.next == NO_PLACE || self.left == 0 {
             return None;
         }
         self.left -= 1;
-        let table = self.table;
-        let place = u64::from(self.next);
-        let [function, file, line, next] = table.record(Part::Places, place)?;
+        let (place, next) = leaf::place(self.places.get(usize::from(self.next))?);
         self.next = next;
-        let [directory, name] = match file {
-            NONE => [NONE; 2],
-            file => table.record(Part::Files, file.into()).unwrap_or([NONE; 2]),
-        };
+        let (directory, file) = self.table.file(place.file).unwrap_or_default();
         Some(SourceFrame {
-            function: table.text(function),
-            directory: table.text(directory).unwrap_or_default(),
-            file: table.text(name).unwrap_or_default(),
-            line,
-            column: table.word(Part::Columns, place).unwrap_or(0),
+            function: self.table.text(place.function),
+            directory,
+            file,
+            line: place.line,
+            column: place.column,
         })
     }
 }

@@ -21,7 +21,7 @@ pub const BYTES_MAX: u64 = 2 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Below the base directory; another format gets another last part.
-const PARTS: [&str; 3] = ["proftop", "symbols", "v2"];
+const PARTS: [&str; 3] = ["proftop", "symbols", "v3"];
 
 /// A directory of tables.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ impl TableKey {
     /// The lengths are there because anybody can give a file any build-id.
     pub fn new(main: &Object, debug: &Object) -> Option<TableKey> {
         let (program, source) = (main.source().len(), debug.source().len());
-        let name = match main.file_id().ok()? {
+        let id = main.file_id().ok()?;
+        let name = match &id {
             FileId::Gnu(id) if id.as_bytes().len() >= 8 => {
                 format!("{id}-{program:x}-{source:x}")
             }
@@ -53,7 +54,7 @@ impl TableKey {
             }
             FileId::Gnu(_) | FileId::Content { .. } => return None,
         };
-        let text = format!("{} {program} {source}", main.file_id().ok()?);
+        let text = format!("{id} {program} {source}");
         Some(TableKey { name, text })
     }
 

@@ -5,11 +5,13 @@ mod support;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use support::compile;
+use support::{Random, compile};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
-use symbolize::table::{Extras, SymbolEntry, Table};
-use symbolize::{FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Symbolizer, TableCache};
+use symbolize::table::{CHAIN_MAX, Extras, SymbolEntry, Table};
+use symbolize::{
+    FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Resolver, Symbolizer, TableCache,
+};
 
 struct Run {
     directory: tempfile::TempDir,
@@ -29,7 +31,7 @@ impl Run {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let place = self.directory.path().join("proftop/symbols/v2");
+        let place = self.directory.path().join("proftop/symbols/v3");
         let entries = fs::read_dir(place).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
@@ -265,4 +267,57 @@ fn a_forged_build_id_finds_nothing() {
             .find(FileOffset(0))
             .is_none_or(|(t, _)| t.find(LinkAddr(0)).count() == 0)
     );
+}
+
+/// All that a table says of some addresses.
+fn said(table: &Table) -> Vec<String> {
+    let at = |addr| {
+        let frames: Vec<_> = table.find(addr).collect();
+        assert!(frames.len() <= CHAIN_MAX);
+        format!("{frames:?} {:?}", table.symbol(addr))
+    };
+    (0x400..0x2000).step_by(5).map(LinkAddr).map(at).collect()
+}
+
+/// From a file it tells the truth, or that it is damaged; from memory, where
+/// nobody looks at sums, anything, but every look-up ends.
+#[test]
+fn a_thousand_kinds_of_damage() {
+    let Some(run) = Run::new() else { return };
+    let object = Object::read(&File::open(&run.program).unwrap()).unwrap();
+    let files = || DebugFiles::of(&FileSource::new(&run.program), RemoteFiles::Open);
+    let resolver = Resolver::of_file(object, files, 1 << 30).unwrap();
+    let good = resolver.to_table(1).unwrap();
+    let expected = said(&Table::from_bytes(good.clone()).unwrap());
+    let has = |what: &str| expected.iter().any(|said| said.contains(what));
+    assert!(has("SourceFrame") && has("NamedRange"));
+    let path = run.directory.path().join("table");
+    let mut random = Random(0x7ab1e);
+    let (mut refused, mut found_out) = (0, 0);
+    for _ in 0..1000 {
+        let mut bytes = good.clone();
+        // Half of it where the index and the trailer are.
+        let from = [0, bytes.len() - 256][random.below(2)];
+        let at = from + random.below(bytes.len() - from);
+        match random.below(4) {
+            0 => bytes.truncate(at),
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes[at] = 0xff,
+            _ => {
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].fill(random.below(256) as u8);
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        match Table::from_file(File::open(&path).unwrap()) {
+            Ok(table) => {
+                let is_true = said(&table) == expected;
+                assert!(is_true || table.is_damaged());
+                found_out += usize::from(table.is_damaged());
+            }
+            Err(_) => refused += 1,
+        }
+        _ = Table::from_bytes(bytes).map(|table| said(&table));
+    }
+    assert!(refused > 100 && found_out > 100, "{refused} {found_out}");
 }

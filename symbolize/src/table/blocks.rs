@@ -1,36 +1,32 @@
 //! The bytes of a table: in memory, or in a file of ours, of which each block
-//! of 8 KiB is read and checked when it is first needed.
+//! is read and checked when it is first needed.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::format::{HEADER_BYTES, SUM_AT};
 use crate::OpenError;
 use crate::bytes::u32_in;
 use crate::source::read_at;
 
-/// A look-up reads some eight of them, and most of what that costs is memory
-/// that the kernel has to find and fill.
-pub const BLOCK_BYTES: usize = 8 << 10;
+/// A page. A look-up reads some three of them, and most of what that costs is
+/// memory that the kernel has to find and fill.
+pub const BLOCK_BYTES: usize = 4 << 10;
 
 /// 1 GiB of debug information makes a table of some 300 MiB.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-
-/// `None` inside if it is not what was written.
-type Block = OnceLock<Option<Box<[u8]>>>;
 
 #[derive(Debug)]
 pub enum Blocks {
     Memory(Vec<u8>),
     File {
         file: File,
+        /// First of all bytes, then of those that are in blocks.
         len: u64,
-        blocks: Box<[Block]>,
+        blocks: Slots,
         /// What goes on in the next blocks, by the block that it starts in. Few
         /// files have any.
-        runs: OnceLock<Box<[Block]>>,
+        runs: Slots,
         sums: Vec<u8>,
         damaged: AtomicBool,
     },
@@ -48,58 +44,48 @@ impl Blocks {
         Ok(Blocks::File {
             file,
             len,
-            blocks: Box::default(),
-            runs: OnceLock::new(),
+            blocks: Slots::default(),
+            runs: Slots::default(),
             sums: Vec::new(),
             damaged: AtomicBool::new(false),
         })
     }
 
-    pub fn header(&self) -> Option<[u8; HEADER_BYTES]> {
+    pub fn len(&self) -> u64 {
         match self {
-            Blocks::Memory(bytes) => bytes.first_chunk().copied(),
-            Blocks::File { file, .. } => {
-                let mut header = [0; HEADER_BYTES];
-                file.read_exact_at(&mut header, 0).ok()?;
-                Some(header)
-            }
+            Blocks::Memory(bytes) => bytes.len() as u64,
+            Blocks::File { len, .. } => *len,
         }
     }
 
-    /// Reads the sums behind `end`, and checks them; `None` if they are wrong.
-    pub fn read_sums(&mut self, end: u64, expected: u32) -> Option<()> {
-        let count = end.div_ceil(BLOCK_BYTES as u64);
-        let bytes = count.checked_mul(4)?;
+    /// Whether sums count: what is in memory was written by us a moment ago, or
+    /// is read by a test that wants to see what damage does.
+    pub fn are_checked(&self) -> bool {
+        matches!(self, Blocks::File { .. })
+    }
+
+    /// The last `bytes` of it, before [`Blocks::set_sums`].
+    pub fn tail(&self, bytes: u64) -> Option<Vec<u8>> {
+        let start = self.len().checked_sub(bytes)?;
         match self {
-            // What is in memory was written by us a moment ago, or is read by
-            // a test that wants to see what damage does.
-            Blocks::Memory(all) => (end <= all.len() as u64).then_some(()),
-            Blocks::File {
-                file,
-                len,
-                blocks,
-                sums,
-                ..
-            } => {
-                if end.checked_add(bytes) != Some(*len) {
-                    return None;
-                }
-                let mut read = vec![0; bytes as usize];
-                file.read_exact_at(&mut read, end).ok()?;
-                if crc32fast::hash(&read) != expected {
-                    return None;
-                }
-                *sums = read;
-                *len = end;
-                *blocks = (0..count).map(|_| OnceLock::new()).collect();
-                Some(())
-            }
+            Blocks::Memory(all) => Some(all.get(usize::try_from(start).ok()?..)?.to_vec()),
+            Blocks::File { file, .. } => read_at(file, start, usize::try_from(bytes).ok()?).ok(),
         }
     }
 
-    #[inline]
-    pub fn word(&self, at: u64) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.rest(at)?.first_chunk()?))
+    /// Blocks end at `end`, and there is one sum for each; `None` if there is not.
+    pub fn set_sums(&mut self, end: u64, of_blocks: &[u8]) -> Option<()> {
+        if let Blocks::File {
+            len, blocks, sums, ..
+        } = self
+        {
+            let count = usize::try_from(end.div_ceil(BLOCK_BYTES as u64)).ok()?;
+            (of_blocks.len() / 4 == count).then_some(())?;
+            *blocks = Slots::new(count);
+            *sums = of_blocks.to_vec();
+            *len = end;
+        }
+        Some(())
     }
 
     /// The bytes from `at` on, at least to the end of the block.
@@ -109,8 +95,8 @@ impl Blocks {
             Blocks::Memory(bytes) => bytes.get(usize::try_from(at).ok()?..),
             Blocks::File { blocks, .. } => {
                 let index = (at / BLOCK_BYTES as u64) as usize;
-                let block = match blocks.get(index)?.get() {
-                    Some(block) => block.as_deref()?,
+                let block = match blocks.get(index) {
+                    Some(block) => block?,
                     None => self.read_block(index)?,
                 };
                 block.get((at % BLOCK_BYTES as u64) as usize..)
@@ -126,7 +112,6 @@ impl Blocks {
             return self.rest(at)?.get(..len);
         };
         at.is_multiple_of(BLOCK_BYTES as u64).then_some(())?;
-        let none = || blocks.iter().map(|_| OnceLock::new()).collect();
         let index = (at / BLOCK_BYTES as u64) as usize;
         let read = || {
             let mut bytes = Vec::with_capacity(len);
@@ -136,8 +121,8 @@ impl Blocks {
             }
             Some(bytes.into_boxed_slice())
         };
-        let run = runs.get_or_init(none).get(index)?.get_or_init(read);
-        run.as_deref().filter(|run| run.len() == len)
+        let run = runs.get_or_read(index, blocks.count, read);
+        run.filter(|run| run.len() == len)
     }
 
     #[cold]
@@ -153,22 +138,18 @@ impl Blocks {
         else {
             return None;
         };
+        let start = index as u64 * BLOCK_BYTES as u64;
+        let size = len.checked_sub(start)?.min(BLOCK_BYTES as u64);
         let read = || {
-            let start = index as u64 * BLOCK_BYTES as u64;
-            let size = (len - start).min(BLOCK_BYTES as u64);
-            let mut block = read_at(file, start, size as usize).ok()?;
-            // The sums of the header cannot be in a sum of the header.
-            if let Some(sums) = block.get_mut(SUM_AT..SUM_AT + 8).filter(|_| index == 0) {
-                sums.fill(0);
-            }
+            let block = read_at(file, start, size as usize).ok()?;
             let whole = Some(crc32fast::hash(&block)) == u32_in(sums, index * 4);
             whole.then(|| block.into_boxed_slice())
         };
-        let block = blocks.get(index)?.get_or_init(read);
-        if block.is_none() {
+        let block = blocks.get_or_read(index, blocks.count, read);
+        if block.is_none() && index < blocks.count {
             damaged.store(true, Ordering::Relaxed);
         }
-        block.as_deref()
+        block
     }
 
     pub fn is_damaged(&self) -> bool {
@@ -183,13 +164,68 @@ impl Blocks {
             Blocks::Memory(bytes) => bytes.capacity(),
             Blocks::File {
                 blocks, runs, sums, ..
-            } => {
-                let held = |blocks: &[Block]| {
-                    let read = blocks.iter().filter_map(|block| block.get()?.as_ref());
-                    read.map(|block| block.len()).sum::<usize>() + size_of_val(blocks)
-                };
-                held(blocks) + runs.get().map_or(0, |runs| held(runs)) + sums.len()
-            }
+            } => blocks.heap_bytes() + runs.heap_bytes() + sums.len(),
         }
+    }
+}
+
+/// Blocks that have been read, by number. There is room only for those of which
+/// one near by was asked for: to open a large file must not cost what it has
+/// blocks.
+#[derive(Debug, Default)]
+pub struct Slots {
+    count: usize,
+    groups: OnceLock<Box<[OnceLock<Group>]>>,
+}
+
+/// `None` inside if it is not what was written.
+type Slot = OnceLock<Option<Box<[u8]>>>;
+type Group = Box<[Slot; GROUP]>;
+
+const GROUP: usize = 8;
+
+impl Slots {
+    fn new(count: usize) -> Slots {
+        Slots {
+            count,
+            groups: OnceLock::new(),
+        }
+    }
+
+    /// `None` if it was not read yet.
+    #[inline]
+    fn get(&self, index: usize) -> Option<Option<&[u8]>> {
+        let group = self.groups.get()?.get(index / GROUP)?.get()?;
+        Some(group[index % GROUP].get()?.as_deref())
+    }
+
+    /// Of so many blocks together.
+    fn get_or_read(
+        &self,
+        index: usize,
+        count: usize,
+        read: impl FnOnce() -> Option<Box<[u8]>>,
+    ) -> Option<&[u8]> {
+        (index < count).then_some(())?;
+        let groups = || {
+            (0..count.div_ceil(GROUP))
+                .map(|_| OnceLock::new())
+                .collect()
+        };
+        let group = self.groups.get_or_init(groups).get(index / GROUP)?;
+        let group = group.get_or_init(|| Box::new([const { OnceLock::new() }; GROUP]));
+        group[index % GROUP].get_or_init(read).as_deref()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let Some(groups) = self.groups.get() else {
+            return 0;
+        };
+        let made = groups.iter().filter_map(|group| group.get());
+        let held = |group: &Group| {
+            let read = group.iter().filter_map(|slot| slot.get()?.as_ref());
+            read.map(|block| block.len()).sum::<usize>() + size_of_val(&**group)
+        };
+        made.map(held).sum::<usize>() + size_of_val(&**groups)
     }
 }

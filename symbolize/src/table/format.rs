@@ -1,42 +1,59 @@
 //! The layout of a table, little-endian throughout:
 //!
 //! ```text
-//! 0    magic, version, page shift                  8 + 4 + 4
-//! 16   base, key, source, reserved                 8 + 4 + 4 + 8
-//! 40   parts: offset, count of records             10 × (8 + 8)
-//! 200  length of everything before the sums        8
-//! 208  sum of this header, and of the sums         4 + 4
-//! 256  the parts, each at a multiple of 64
-//! …    sums: CRC-32 of each block of 8 KiB
+//! leaves    blocks with all ranges, and where each is from (`leaf`)
+//! symbols   records: start, size, name, how far into its function
+//! files     records: directory, name
+//! text      each a length and its bytes
+//! index     first address of each leaf, and of each block of symbols; CRC-32
+//!           of each block; segments; key; source
+//! trailer   magic, version, where and how long everything is, CRC-32 of index
+//!           and trailer
 //! ```
 //!
-//! Every record's size divides a block's, and texts are placed so that none
-//! crosses the end of a block: whatever is read lies in one block. Only a text
-//! that is longer than a block goes on in the next ones, from the start of one.
+//! The index and the trailer are read when a file is opened, with one call as a
+//! rule, and are all that is read: they say which block has an answer.
+//!
+//! Each part starts with a block. Every record's size divides a block's, and texts
+//! are placed so that none crosses the end of a block: whatever is read lies in
+//! one block. Only a text that is longer than a block goes on in the next ones,
+//! from the start of one. A table in memory needs none of that but leaves.
 
 use super::blocks::{BLOCK_BYTES, Blocks};
 use crate::OpenError;
+use crate::address::Segment;
 use crate::bytes::{u32_at, u64_at};
 
 pub const MAGIC: [u8; 8] = *b"PROFSYM1";
 /// Another one needs another directory of the cache.
-pub const VERSION: u32 = 2;
-pub const HEADER_BYTES: usize = 256;
-pub const PARTS: usize = 10;
-pub const PARTS_AT: usize = 40;
-pub const SUMMED_AT: usize = 200;
-pub const SUM_AT: usize = 208;
-pub const ALIGNMENT: usize = 64;
+pub const VERSION: u32 = 3;
+
+/// base; parts: offset, length; number of ranges; length of the index; blocks,
+/// segments, length of key and source; sum, version, nothing, magic.
+pub const TRAILER_BYTES: usize = 128;
+pub const PARTS_AT: usize = 8;
+pub const RANGES_AT: usize = 72;
+pub const INDEX_BYTES_AT: usize = 80;
+pub const COUNTS_AT: usize = 84;
+pub const SUM_AT: usize = 100;
+pub const VERSION_AT: usize = 104;
+pub const MAGIC_AT: usize = 120;
+
+/// So much body takes a byte of the index: two words a block, at most. Beside those
+/// there is little.
+const BODY_BYTES_EACH: u64 = BLOCK_BYTES as u64 / 8;
+const OTHER_BYTES: u64 = 1 << 10;
 
 /// No place, no text, no file.
 pub const NONE: u32 = u32::MAX;
 
-/// function, file, line, parent
-pub const PLACE_WORDS: u64 = 4;
-/// start, size, name, flags
-pub const SYMBOL_WORDS: u64 = 4;
+/// start, size, name, how far `start` is into the function
+pub const SYMBOL_BYTES: usize = 16;
+/// directory, name
+pub const FILE_BYTES: usize = 8;
 /// offset, vaddr, filesz, executable, of 64 bits each
-pub const SEGMENT_WORDS: u64 = 8;
+pub const SEGMENT_BYTES: usize = 32;
+const SEGMENTS_MAX: usize = 256;
 
 /// Longer texts are cut, as names of symbol tables are. Templates and closures
 /// have names of some 10 KiB at times.
@@ -46,112 +63,169 @@ pub const TEXT_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Part {
-    /// By page: the last range that starts at or before it.
-    Pages,
-    /// By range: where it starts, minus the base.
-    Starts,
-    /// By range: its place.
-    PlaceOf,
-    Places,
-    /// By place, or nothing at all.
-    Columns,
+    Leaves,
+    Symbols,
     Files,
     Text,
-    Symbols,
-    Segments,
-    Reserved,
 }
 
-impl Part {
-    pub const ALL: [Part; PARTS] = [
-        Part::Pages,
-        Part::Starts,
-        Part::PlaceOf,
-        Part::Places,
-        Part::Columns,
-        Part::Files,
-        Part::Text,
-        Part::Symbols,
-        Part::Segments,
-        Part::Reserved,
-    ];
+pub const PARTS: usize = 4;
 
-    /// Words of a record; of texts, whose records differ, one.
-    pub fn words(self) -> u64 {
-        match self {
-            Part::Places => PLACE_WORDS,
-            Part::Symbols => SYMBOL_WORDS,
-            Part::Segments => SEGMENT_WORDS,
-            Part::Files => 2,
-            _ => 1,
-        }
+/// Index and trailer, checked: every part lies within the bytes.
+#[derive(Debug)]
+pub struct Directory {
+    pub base: u64,
+    pub ranges: u64,
+    parts: [(u64, u64); PARTS],
+    /// Behind the trailer's part of it nothing is asked for.
+    index: Vec<u8>,
+    leaf_starts: Within,
+    symbol_starts: Within,
+    segments: Within,
+    key: Within,
+    source: Within,
+}
+
+/// A stretch of the index.
+type Within = std::ops::Range<usize>;
+
+/// Takes the index apart, from its start on.
+struct Cut {
+    at: usize,
+    end: usize,
+}
+
+impl Cut {
+    fn next(&mut self, count: u64, bytes: usize) -> Option<Within> {
+        let len = usize::try_from(count).ok()?.checked_mul(bytes)?;
+        let from = self.at;
+        self.at = from.checked_add(len).filter(|at| *at <= self.end)?;
+        Some(from..self.at)
     }
 }
 
-/// The header, checked: every part lies within the bytes.
-#[derive(Debug)]
-pub struct Directory {
-    pub page_shift: u32,
-    pub base: u64,
-    pub key: u32,
-    pub source: u32,
-    parts: [(u64, u64); PARTS],
-}
-
 impl Directory {
-    /// Reads the header, and the sums of a file's blocks.
+    /// Reads index and trailer, and gives `blocks` their sums.
     pub fn read(blocks: &mut Blocks) -> Result<Directory, OpenError> {
-        let damaged = || OpenError::Damaged("symbol table of the cache");
-        let header = blocks.header().ok_or_else(damaged)?;
-        if header[..8] != MAGIC || u32_at(&header, 8) != VERSION {
-            return Err(damaged());
+        Directory::read_tail(blocks).ok_or(OpenError::Damaged("symbol table of the cache"))
+    }
+
+    fn read_tail(blocks: &mut Blocks) -> Option<Directory> {
+        let len = blocks.len();
+        let tail_bytes = len / BODY_BYTES_EACH + OTHER_BYTES;
+        let mut tail = blocks.tail(len.min(tail_bytes))?;
+        let trailer: [u8; TRAILER_BYTES] = *tail.last_chunk()?;
+        if trailer[MAGIC_AT..] != MAGIC || u32_at(&trailer, VERSION_AT) != VERSION {
+            return None;
         }
-        let mut summed = header;
-        summed[SUM_AT..SUM_AT + 4].fill(0);
-        if crc32fast::hash(&summed) != u32_at(&header, SUM_AT) {
-            return Err(damaged());
+        let index_bytes = u32_at(&trailer, INDEX_BYTES_AT);
+        let wanted = u64::from(index_bytes) + TRAILER_BYTES as u64;
+        let body = len.checked_sub(wanted)?;
+        if wanted > tail.len() as u64 {
+            tail = blocks.tail(wanted)?;
         }
-        let end = u64_at(&header, SUMMED_AT);
-        blocks
-            .read_sums(end, u32_at(&header, SUM_AT + 4))
-            .ok_or_else(damaged)?;
-        let mut parts = [(0, 0); PARTS];
-        for (index, part) in Part::ALL.into_iter().enumerate() {
-            let at = PARTS_AT + index * 16;
-            let (offset, count) = (u64_at(&header, at), u64_at(&header, at + 8));
-            let len = count.checked_mul(part.words() * 4);
-            let behind = len.and_then(|len| offset.checked_add(len));
-            let fits = behind.is_some_and(|behind| behind <= end);
-            if !fits || !offset.is_multiple_of(ALIGNMENT as u64) {
-                return Err(damaged());
+        let first = tail.len().checked_sub(usize::try_from(wanted).ok()?)?;
+        let behind = tail.len() - TRAILER_BYTES;
+        if blocks.are_checked() {
+            tail[behind + SUM_AT..behind + SUM_AT + 4].fill(0);
+            if crc32fast::hash(&tail[first..]) != u32_at(&trailer, SUM_AT) {
+                return None;
             }
-            parts[index] = (offset, count);
         }
-        Ok(Directory {
-            page_shift: u32_at(&header, 12).min(31),
-            base: u64_at(&header, 16),
-            key: u32_at(&header, 24),
-            source: u32_at(&header, 28),
+        let mut parts = [(0, 0); PARTS];
+        for (index, part) in parts.iter_mut().enumerate() {
+            let at = PARTS_AT + index * 16;
+            *part = (u64_at(&trailer, at), u64_at(&trailer, at + 8));
+            part.0.checked_add(part.1).filter(|end| *end <= body)?;
+        }
+        let count = |number: usize| u64::from(u32_at(&trailer, COUNTS_AT + number * 4));
+        let in_blocks = |part: Part| parts[part as usize].1.div_ceil(BLOCK_BYTES as u64);
+        let mut cut = Cut {
+            at: first,
+            end: behind,
+        };
+        let leaf_starts = cut.next(in_blocks(Part::Leaves), 4)?;
+        let symbol_starts = cut.next(in_blocks(Part::Symbols), 4)?;
+        let sums = cut.next(count(0), 4)?;
+        blocks.set_sums(body, &tail[sums])?;
+        Some(Directory {
+            base: u64_at(&trailer, 0),
+            ranges: u64_at(&trailer, RANGES_AT),
             parts,
+            leaf_starts,
+            symbol_starts,
+            segments: cut.next(count(1), SEGMENT_BYTES)?,
+            key: cut.next(count(2), 1)?,
+            source: cut.next(count(3), 1)?,
+            index: tail,
         })
     }
 
     /// How many records the part has.
-    pub fn count(&self, part: Part) -> u64 {
-        self.parts[part as usize].1
+    pub fn count(&self, part: Part, bytes: usize) -> u64 {
+        self.parts[part as usize].1 / bytes as u64
     }
 
-    /// Where in the file a word of a part is.
+    /// Where in the file a record of a part is.
     #[inline]
-    pub fn word_at(&self, part: Part, index: u64) -> Option<u64> {
-        let (offset, count) = self.parts[part as usize];
-        (index < count * part.words()).then(|| offset + index * 4)
+    pub fn record_at(&self, part: Part, index: u64, bytes: usize) -> Option<u64> {
+        let (offset, len) = self.parts[part as usize];
+        let at = index * bytes as u64;
+        (at < len).then(|| offset + at)
     }
 
-    pub fn text_at(&self, offset: u32) -> Option<u64> {
-        self.word_at(Part::Text, u64::from(offset))
+    /// Where a block of a part is, and how long.
+    #[inline]
+    pub fn block_at(&self, part: Part, index: usize) -> Option<(u64, usize)> {
+        let (offset, len) = self.parts[part as usize];
+        let at = (index as u64).checked_mul(BLOCK_BYTES as u64)?;
+        let rest = len.checked_sub(at)?;
+        Some((offset + at, rest.min(BLOCK_BYTES as u64) as usize))
+    }
+
+    /// Of each leaf its first address, minus the base.
+    #[inline]
+    pub fn leaf_starts(&self) -> &[[u8; 4]] {
+        self.index[self.leaf_starts.clone()].as_chunks().0
+    }
+
+    /// The same of each block of symbols.
+    pub fn symbol_starts(&self) -> &[[u8; 4]] {
+        self.index[self.symbol_starts.clone()].as_chunks().0
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.index[self.key.clone()]
+    }
+
+    pub fn source(&self) -> &[u8] {
+        &self.index[self.source.clone()]
+    }
+
+    pub fn segments(&self) -> Vec<Segment> {
+        let (records, _) = self.index[self.segments.clone()].as_chunks::<SEGMENT_BYTES>();
+        let segment = |record: &[u8; SEGMENT_BYTES]| Segment {
+            offset: u64_at(record, 0),
+            vaddr: u64_at(record, 8),
+            filesz: u64_at(record, 16),
+            executable: u64_at(record, 24) != 0,
+        };
+        records.iter().take(SEGMENTS_MAX).map(segment).collect()
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.index.capacity()
     }
 }
 
-const _: () = assert!(BLOCK_BYTES.is_multiple_of(ALIGNMENT));
-const _: () = assert!(PARTS_AT + PARTS * 16 == SUMMED_AT);
+/// The last word in ascending ones that is no more than `value`.
+#[inline]
+pub fn last_at_or_before(words: &[[u8; 4]], value: u32) -> Option<usize> {
+    let behind = words.partition_point(|word| u32::from_le_bytes(*word) <= value);
+    behind.checked_sub(1)
+}
+
+const _: () = assert!(PARTS_AT + PARTS * 16 == RANGES_AT);
+const _: () = assert!(MAGIC_AT + MAGIC.len() == TRAILER_BYTES);
+const _: () = assert!(BLOCK_BYTES.is_multiple_of(SYMBOL_BYTES));
+const _: () = assert!(BLOCK_BYTES.is_multiple_of(FILE_BYTES));

@@ -9,13 +9,23 @@ use super::format::NONE;
 use crate::hash::FastState;
 
 /// They are laid out for a part that starts with a block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Texts<'t> {
     ids: HashMap<&'t [u8], u32, FastState>,
     pub bytes: Vec<u8>,
+    /// In memory blocks have no bounds.
+    in_memory: bool,
 }
 
 impl<'t> Texts<'t> {
+    pub fn new(in_memory: bool) -> Texts<'t> {
+        Texts {
+            ids: HashMap::default(),
+            bytes: Vec::new(),
+            in_memory,
+        }
+    }
+
     /// The number of a text, in words from the part's start; `NONE` when there
     /// are more than numbers.
     pub fn add(&mut self, text: &'t [u8]) -> u32 {
@@ -24,7 +34,7 @@ impl<'t> Texts<'t> {
         }
         let size = 4 + text.len();
         let within = self.bytes.len() % BLOCK_BYTES;
-        if within + size > BLOCK_BYTES && within > 0 {
+        if !self.in_memory && within + size > BLOCK_BYTES && within > 0 {
             let padding = BLOCK_BYTES - within;
             self.bytes.resize(self.bytes.len() + padding, 0);
         }

@@ -2,8 +2,9 @@
 //! written along.
 
 use super::Table;
-use super::format::{Part, SYMBOL_WORDS};
+use super::format::{Part, SYMBOL_BYTES, last_at_or_before};
 use crate::LinkAddr;
+use crate::bytes::u32_at;
 
 /// A function of the symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,15 +14,34 @@ pub struct NamedRange<'t> {
     pub size: u64,
 }
 
+/// A record of the table.
+struct Symbol {
+    start: u32,
+    size: u32,
+    name: u32,
+    within: u32,
+}
+
+impl Symbol {
+    fn of(record: &[u8; SYMBOL_BYTES]) -> Symbol {
+        Symbol {
+            start: u32_at(record, 0),
+            size: u32_at(record, 4),
+            name: u32_at(record, 8),
+            within: u32_at(record, 12),
+        }
+    }
+}
+
 impl Table {
     /// All functions of the symbol table, where each starts and its name.
     pub fn symbols(&self) -> impl Iterator<Item = (LinkAddr, &[u8])> {
-        let count = self.directory.count(Part::Symbols);
+        let count = self.directory.count(Part::Symbols, SYMBOL_BYTES);
         (0..count).filter_map(|index| {
-            let [start, _, name, within] = self.record(Part::Symbols, index)?;
+            let symbol = Symbol::of(self.record(Part::Symbols, index)?);
             // Behind a function that lies in it, it only goes on.
-            let addr = self.directory.base + u64::from(start);
-            (within == 0).then_some((LinkAddr(addr), self.text(name)?))
+            let addr = self.directory.base.checked_add(symbol.start.into())?;
+            (symbol.within == 0).then_some((LinkAddr(addr), self.text(symbol.name)?))
         })
     }
 
@@ -29,16 +49,16 @@ impl Table {
     /// was written with one.
     pub fn symbol(&self, addr: LinkAddr) -> Option<NamedRange<'_>> {
         let rel = u32::try_from(addr.0.checked_sub(self.directory.base)?).ok()?;
-        let count = u32::try_from(self.directory.count(Part::Symbols)).ok()?;
-        let index = self.last_at_or_before(Part::Symbols, SYMBOL_WORDS, 0, count, rel)?;
-        let field = |field| self.word(Part::Symbols, index * SYMBOL_WORDS + field);
-        let (start, size, within) = (field(0)?, field(1)?, field(3)?);
-        let function = start.checked_sub(within)?;
-        (rel - function < size.max(1)).then_some(())?;
+        let block = last_at_or_before(self.directory.symbol_starts(), rel)?;
+        let (records, _) = self.block(Part::Symbols, block)?.as_chunks();
+        let behind = records.partition_point(|record| Symbol::of(record).start <= rel);
+        let symbol = Symbol::of(records.get(behind.checked_sub(1)?)?);
+        let function = symbol.start.checked_sub(symbol.within)?;
+        (rel - function < symbol.size.max(1)).then_some(())?;
         Some(NamedRange {
-            name: self.text(field(2)?)?,
+            name: self.text(symbol.name)?,
             start: LinkAddr(self.directory.base + u64::from(function)),
-            size: u64::from(size),
+            size: u64::from(symbol.size),
         })
     }
 }
