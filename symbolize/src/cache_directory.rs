@@ -12,12 +12,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Files that are being written.
 const UNFINISHED: &str = ".unfinished-";
 /// Whoever began to write one that long ago does so no more.
 const UNFINISHED_SECONDS: i64 = 3600;
+
+/// Which of two files was used last need not be known better: to say it is a write
+/// to the disk.
+const USE_COUNTS_FOR: Duration = Duration::from_secs(600);
 
 /// Where caches are by default: `/var/cache` for root, else what
 /// `XDG_CACHE_HOME` says, or `~/.cache`.
@@ -91,8 +95,11 @@ impl Directory {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let file = File::from(file);
-        // Only a hint which files are worth keeping.
-        _ = file.set_modified(SystemTime::now());
+        let now = SystemTime::now();
+        if now > used(&status) + USE_COUNTS_FOR {
+            // Only a hint which files are worth keeping.
+            _ = file.set_modified(now);
+        }
         Ok((file, length))
     }
 
@@ -152,6 +159,13 @@ impl Directory {
             used: (status.st_mtime, status.st_mtime_nsec),
         })
     }
+}
+
+fn used(status: &Stat) -> SystemTime {
+    let seconds = u64::try_from(status.st_mtime).unwrap_or(0);
+    // As far as the calendar goes: a time that nobody can have written counts as long ago.
+    let used = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    used.unwrap_or(UNIX_EPOCH)
 }
 
 fn require_ours(status: &Stat, forbidden: u32) -> io::Result<()> {
