@@ -15,6 +15,8 @@ pub struct Files<'f, 'd> {
     dwarf: &'f Dwarf<Slice<'d>>,
     unit: &'f Unit<Slice<'d>>,
     known: HashMap<u32, Option<u32>, FastState>,
+    /// The one that was asked for last, as it mostly is again.
+    latest: (u32, Option<u32>),
 }
 
 impl<'f, 'd> Files<'f, 'd> {
@@ -23,20 +25,28 @@ impl<'f, 'd> Files<'f, 'd> {
             dwarf,
             unit,
             known: HashMap::default(),
+            latest: (NO_FILE, None),
         }
     }
 
     /// The number of a file in `out`, where its name is put at first use.
-    pub fn add_to(&mut self, out: &mut UnitRanges, file: u32) -> Option<u32> {
-        if file == NO_FILE {
-            return None;
+    pub fn add_to<'o>(&mut self, out: &mut UnitRanges<'o>, file: u32) -> Option<u32>
+    where
+        'd: 'o,
+    {
+        if file != self.latest.0 {
+            let added = match self.known.get(&file) {
+                Some(known) => *known,
+                None => {
+                    let name = self.name(file);
+                    let added = name.map(|(directory, name)| out.add_file(directory, name));
+                    self.known.insert(file, added);
+                    added
+                }
+            };
+            self.latest = (file, added);
         }
-        if let Some(known) = self.known.get(&file) {
-            return *known;
-        }
-        let added = self.name(file).map(|(d, name)| out.add_file(&d, name));
-        self.known.insert(file, added);
-        added
+        self.latest.1
     }
 
     /// Directory and name.

@@ -4,41 +4,49 @@ use std::collections::HashMap;
 
 use super::files::Files;
 use super::paint::{self, Painted};
-use super::reader::{EntryPlace, Reader};
+use super::reader::{EntryPlace, Names};
 use super::rows::{NO_FILE, Row};
 use super::scopes::Scopes;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
-use crate::table::unit::{Place, PlaceIds, UnitRanges};
+use crate::table::unit::{Place, UnitRanges, UnitScratch};
 
 const NONE: u32 = u32::MAX;
 
-/// What one unit after the other needs while it is read.
+/// What one unit after the other needs while it is read: memory that the kernel
+/// gives anew for each costs as much as reading.
 #[derive(Debug, Default)]
 pub struct Scratch {
+    pub rows: Vec<Row>,
+    pub scopes: Scopes,
     names: HashMap<EntryPlace, u32, FastState>,
-    places: PlaceIds,
+    painted: Vec<Painted>,
+    calls: Vec<Option<u32>>,
+    unit: UnitScratch,
 }
 
 /// The names of functions and of files may be from different sections.
-pub fn flatten<'d, 'f>(
-    reader: &Reader<'d>,
-    mut scopes: Scopes,
+pub fn flatten<'d: 'o, 'f: 'o, 'o>(
+    names: &Names<'_, 'd>,
+    scopes: &mut Scopes,
     rows: &[Row],
-    files: &mut Files<'f, 'f>,
+    files: &mut Files<'_, 'f>,
     scratch: &mut Scratch,
-) -> UnitRanges {
-    let painted = paint::paint(std::mem::take(&mut scopes.intervals));
+) -> UnitRanges<'o> {
+    paint::paint_into(&mut scratch.painted, &mut scopes.intervals);
     scratch.names.clear();
+    scratch.calls.clear();
+    scratch.calls.resize(scopes.scopes.len(), None);
     let mut builder = Builder {
-        reader,
-        scopes: &scopes,
+        names,
+        scopes,
         files,
-        names: &mut scratch.names,
-        calls: vec![None; scopes.scopes.len()],
-        out: UnitRanges::new(std::mem::take(&mut scratch.places)),
+        known: &mut scratch.names,
+        calls: &mut scratch.calls,
+        latest: None,
+        out: UnitRanges::new(std::mem::take(&mut scratch.unit)),
     };
-    let (mut painted, mut rows) = (painted.iter().peekable(), rows.iter().peekable());
+    let (mut painted, mut rows) = (scratch.painted.iter().peekable(), rows.iter().peekable());
     let (mut scope, mut row) = (None, None::<&Row>);
     loop {
         let starts = [
@@ -57,30 +65,30 @@ pub fn flatten<'d, 'f>(
         let place = builder.place(scope, row);
         builder.out.add_range(start, place);
     }
-    let (unit, places) = builder.out.finish();
-    scratch.places = places;
+    let (unit, rest) = builder.out.finish();
+    scratch.unit = rest;
     unit
 }
 
-struct Builder<'b, 'd, 'f> {
-    reader: &'b Reader<'d>,
+struct Builder<'b, 'u, 'd, 'f, 'o> {
+    names: &'b Names<'b, 'd>,
     scopes: &'b Scopes,
-    files: &'b mut Files<'f, 'f>,
+    files: &'b mut Files<'u, 'f>,
     /// In the texts of `out`, or `NONE`.
-    names: &'b mut HashMap<EntryPlace, u32, FastState>,
+    known: &'b mut HashMap<EntryPlace, u32, FastState>,
     /// By scope: the place of the call that was inlined.
-    calls: Vec<Option<u32>>,
-    out: UnitRanges,
+    calls: &'b mut Vec<Option<u32>>,
+    latest: Option<(u32, (u32, u32))>,
+    out: UnitRanges<'o>,
 }
 
-impl Builder<'_, '_, '_> {
+impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, 'd, 'f, 'o> {
     fn place(&mut self, scope: Option<u32>, row: Option<&Row>) -> u32 {
         if scope.is_none() && row.is_none() {
             return NONE;
         }
         let file = row.and_then(|row| self.files.add_to(&mut self.out, row.file));
-        let function = scope.map_or(NONE, |scope| self.name(scope));
-        let parent = scope.map_or(NONE, |scope| self.call(scope));
+        let (function, parent) = scope.map_or((NONE, NONE), |scope| self.scope(scope));
         self.out.add_place(Place {
             function,
             file: file.unwrap_or(NONE),
@@ -88,6 +96,19 @@ impl Builder<'_, '_, '_> {
             column: row.map_or(0, |row| row.column),
             parent,
         })
+    }
+
+    /// The function of a scope, and the place where that was inlined. Mostly of the
+    /// one that was asked for before.
+    fn scope(&mut self, scope: u32) -> (u32, u32) {
+        match self.latest {
+            Some((latest, known)) if latest == scope => known,
+            _ => {
+                let found = (self.name(scope), self.call(scope));
+                self.latest = Some((scope, found));
+                found
+            }
+        }
     }
 
     /// The place where a scope was inlined, and, by its parents, where that
@@ -134,12 +155,12 @@ impl Builder<'_, '_, '_> {
         let Some(entry) = self.scopes.scopes[scope as usize].name else {
             return NONE;
         };
-        if let Some(known) = self.names.get(&entry) {
+        if let Some(known) = self.known.get(&entry) {
             return *known;
         }
-        let name = self.reader.function_name(entry);
-        let text = name.map_or(NONE, |name| self.out.add_text(name));
-        self.names.insert(entry, text);
+        let name = self.names.function_name(entry);
+        let text = name.map_or(NONE, |name| self.out.add_text(name.into()));
+        self.known.insert(entry, text);
         text
     }
 }

@@ -95,7 +95,7 @@ fn add_unit(reader: &Reader<'_>, index: usize, intervals: &mut Vec<Interval>) {
     }
     if intervals.len() == before {
         // Some compilers leave the ranges out; the lines tell as well.
-        let rows = rows::read(&unit, false);
+        let rows = rows::read(&unit, false, Vec::new());
         for pair in rows.windows(2).filter(|pair| pair[0].file != rows::NO_FILE) {
             let owner = owner(index);
             let (start, end) = (pair[0].start, pair[1].start);

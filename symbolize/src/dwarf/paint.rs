@@ -20,9 +20,17 @@ pub struct Painted {
 
 /// The list in ascending order; it ends with nobody.
 pub fn paint(mut intervals: Vec<Interval>) -> Vec<Painted> {
+    let mut painted = Vec::new();
+    paint_into(&mut painted, &mut intervals);
+    painted
+}
+
+/// The same, in place of what is in `painted`. Leaves the intervals sorted.
+pub fn paint_into(painted: &mut Vec<Painted>, intervals: &mut Vec<Interval>) {
     intervals.retain(|interval| interval.start < interval.end);
     intervals.sort_unstable_by_key(|interval| (interval.start, interval.owner));
-    let mut painted: Vec<Painted> = Vec::with_capacity(intervals.len() * 2);
+    painted.clear();
+    painted.reserve(intervals.len() * 2);
     let mut push = |start: u64, owner: Option<u32>| {
         painted.pop_if(|last| last.start == start);
         if painted.last().and_then(|last| last.owner) != owner {
@@ -31,14 +39,13 @@ pub fn paint(mut intervals: Vec<Interval>) -> Vec<Painted> {
     };
     // The highest owner on top.
     let mut open: BinaryHeap<(u32, u64)> = BinaryHeap::new();
-    for interval in &intervals {
+    for interval in intervals.iter() {
         close(&mut open, interval.start, &mut push);
         open.push((interval.owner, interval.end));
         let top = open.peek().map(|(owner, _)| *owner);
         push(interval.start, top);
     }
     close(&mut open, u64::MAX, &mut push);
-    painted
 }
 
 /// Takes away those that end at or before `to`; who lies below comes to light.

@@ -1,5 +1,6 @@
 //! The units of a file, and the names of functions anywhere in it.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Unit, UnitOffset};
@@ -50,32 +51,32 @@ type Lazy<T> = OnceLock<Option<T>>;
 struct Units<'d> {
     dwarf: Dwarf<Slice<'d>>,
     offsets: std::borrow::Cow<'d, [usize]>,
-    units: Box<[Lazy<SharedUnit<'d>>]>,
+    /// Those that others refer to. The rest is not kept: a unit has all its
+    /// abbreviations and files, which together are more than the section.
+    referred: Box<[Lazy<SharedUnit<'d>>]>,
 }
 
 impl<'d> Units<'d> {
     fn new(dwarf: Dwarf<Slice<'d>>, offsets: std::borrow::Cow<'d, [usize]>) -> Units<'d> {
         Units {
-            units: offsets.iter().map(|_| OnceLock::new()).collect(),
+            referred: offsets.iter().map(|_| OnceLock::new()).collect(),
             dwarf,
             offsets,
         }
     }
 
-    fn unit(&self, index: usize) -> Option<SharedUnit<'d>> {
-        let read = || {
-            let offset = DebugInfoOffset(*self.offsets.get(index)?);
-            let header = self.dwarf.unit_header(offset).ok()?;
-            self.dwarf.unit(header).ok().map(Arc::new)
-        };
-        self.units.get(index)?.get_or_init(read).clone()
+    fn read(&self, index: usize) -> Option<Unit<Slice<'d>>> {
+        let offset = DebugInfoOffset(*self.offsets.get(index)?);
+        let header = self.dwarf.unit_header(offset).ok()?;
+        self.dwarf.unit(header).ok()
     }
 
     /// The unit that holds a place of the section, and where in it that is.
     fn unit_of(&self, offset: usize) -> Option<(SharedUnit<'d>, UnitOffset)> {
         let behind = self.offsets.partition_point(|&start| start <= offset);
         let index = behind.checked_sub(1)?;
-        let unit = self.unit(index)?;
+        let read = || self.read(index).map(Arc::new);
+        let unit = self.referred[index].get_or_init(read).clone()?;
         let within = UnitOffset(offset - self.offsets[index]);
         Some((unit, within))
     }
@@ -124,8 +125,8 @@ impl<'d> Reader<'d> {
         self.main.offsets.len()
     }
 
-    pub fn unit(&self, index: usize) -> Option<SharedUnit<'d>> {
-        self.main.unit(index)
+    pub fn unit(&self, index: usize) -> Option<Unit<Slice<'d>>> {
+        self.main.read(index)
     }
 
     /// What a unit says of its code.
@@ -135,26 +136,63 @@ impl<'d> Reader<'d> {
         split: &Split,
         columns: bool,
         scratch: &mut Scratch,
-    ) -> Option<UnitRanges> {
+    ) -> Option<UnitRanges<'d>> {
         let unit = self.unit(index)?;
         let skeleton = Relocated::of(&unit);
         let dwarf = self.dwarf();
-        let rows = rows::read(&unit, columns);
+        let rows = rows::read(&unit, columns, std::mem::take(&mut scratch.rows));
         let mut files = Files::new(dwarf, &unit);
-        if let Some(id) = unit.dwo_id
-            && let Some(found) = split.find(dwarf, &unit, id)
-        {
-            return found.with(dwarf, |entries| {
+        let found = unit.dwo_id.and_then(|id| split.find(dwarf, &unit, id));
+        let ranges = match found {
+            Some(found) => found.with(dwarf, |entries| {
                 let SplitUnit { reader, mut unit } = SplitUnit::new(entries)?;
                 skeleton.apply(&mut unit);
-                let scopes = scopes::read(reader.dwarf(), &unit, columns);
-                Some(flatten::flatten(
-                    &reader, scopes, &rows, &mut files, scratch,
-                ))
-            });
+                let ranges = reader.flat(&unit, &rows, &mut files, columns, scratch);
+                Some(ranges.into_owned())
+            }),
+            None => Some(self.flat(&unit, &rows, &mut files, columns, scratch)),
+        };
+        scratch.rows = rows;
+        ranges
+    }
+
+    /// The entries of a unit, with its rows.
+    fn flat<'f: 'o, 'o>(
+        &self,
+        unit: &Unit<Slice<'d>>,
+        rows: &[rows::Row],
+        files: &mut Files<'_, 'f>,
+        columns: bool,
+        scratch: &mut Scratch,
+    ) -> UnitRanges<'o>
+    where
+        'd: 'o,
+    {
+        let room = std::mem::take(&mut scratch.scopes);
+        let mut scopes = scopes::read(self.dwarf(), unit, columns, room);
+        let names = Names::new(self, unit);
+        let ranges = flatten::flatten(&names, &mut scopes, rows, files, scratch);
+        scratch.scopes = scopes;
+        ranges
+    }
+}
+
+/// The names of the functions that a unit tells of, its own or others'.
+pub struct Names<'n, 'd> {
+    reader: &'n Reader<'d>,
+    unit: &'n Unit<Slice<'d>>,
+    /// Where in the section the unit is.
+    place: Range<usize>,
+}
+
+impl<'n, 'd> Names<'n, 'd> {
+    fn new(reader: &'n Reader<'d>, unit: &'n Unit<Slice<'d>>) -> Names<'n, 'd> {
+        let start = unit.header.debug_info_offset().map_or(0, |start| start.0);
+        Names {
+            reader,
+            unit,
+            place: start..start.saturating_add(unit.header.length_including_self()),
         }
-        let scopes = scopes::read(dwarf, &unit, columns);
-        Some(flatten::flatten(self, scopes, &rows, &mut files, scratch))
     }
 
     /// The name of the function that an entry tells of: as the linker knows
@@ -165,15 +203,9 @@ impl<'d> Reader<'d> {
         let mut next = Some(place);
         for _ in 0..REFERENCES_MAX {
             let Some(place) = next.take() else { break };
-            let units = match place.supplementary {
-                true => self.supplementary.as_ref()?,
-                false => &self.main,
-            };
-            let Some((unit, offset)) = units.unit_of(place.offset) else {
+            let Some(entry) = self.entry(place) else {
                 break;
             };
-            let entry = Entry::read(&units.dwarf, &unit, offset, place.supplementary);
-            let Some(entry) = entry else { break };
             if entry.linkage_name.is_some() {
                 return entry.linkage_name;
             }
@@ -181,6 +213,20 @@ impl<'d> Reader<'d> {
             next = entry.origin;
         }
         name
+    }
+
+    fn entry(&self, place: EntryPlace) -> Option<Entry<'d>> {
+        let main = &self.reader.main;
+        if !place.supplementary && self.place.contains(&place.offset) {
+            let offset = UnitOffset(place.offset - self.place.start);
+            return Entry::read(&main.dwarf, self.unit, offset, false);
+        }
+        let units = match place.supplementary {
+            true => self.reader.supplementary.as_ref()?,
+            false => main,
+        };
+        let (unit, offset) = units.unit_of(place.offset)?;
+        Entry::read(&units.dwarf, &unit, offset, place.supplementary)
     }
 }
 

@@ -33,12 +33,17 @@ impl Row {
 }
 
 /// All rows in ascending order, each sequence ended by a row without file.
-/// Where sequences overlap, the one that starts first counts.
-pub fn read(unit: &Unit<Slice<'_>>, columns: bool) -> Vec<Row> {
+/// Where sequences overlap, the one that starts first counts. `room` is what
+/// another unit's were in.
+pub fn read(unit: &Unit<Slice<'_>>, columns: bool, mut room: Vec<Row>) -> Vec<Row> {
+    room.clear();
     let Some(program) = unit.line_program.clone() else {
-        return Vec::new();
+        return room;
     };
-    let mut found = Sequences::default();
+    let mut found = Sequences {
+        rows: room,
+        ..Sequences::default()
+    };
     let mut rows = program.rows();
     // What was read up to a mistake is as good as ever.
     while let Ok(Some((_, row))) = rows.next_row()

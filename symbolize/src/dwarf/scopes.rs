@@ -41,14 +41,22 @@ pub struct Scopes {
     pub intervals: Vec<Interval>,
 }
 
-/// Reads all entries of a unit. What is behind a damaged one is lost.
-pub fn read<'d>(dwarf: &Dwarf<Slice<'d>>, unit: &Unit<Slice<'d>>, columns: bool) -> Scopes {
+/// Reads all entries of a unit. What is behind a damaged one is lost. `room` is
+/// what another unit's were in.
+pub fn read<'d>(
+    dwarf: &Dwarf<Slice<'d>>,
+    unit: &Unit<Slice<'d>>,
+    columns: bool,
+    mut room: Scopes,
+) -> Scopes {
+    room.scopes.clear();
+    room.intervals.clear();
     let mut pass = Pass {
         dwarf,
         unit,
         columns,
         start: unit.header.debug_info_offset().map_or(0, |o| o.0),
-        out: Scopes::default(),
+        out: room,
         open: Vec::new(),
     };
     if let Some(mut entries) = Entries::new(unit) {

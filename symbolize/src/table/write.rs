@@ -40,7 +40,7 @@ pub struct SymbolEntry<'x> {
 }
 
 /// Writes a table. Of units that claim the same code the first one counts.
-pub fn write(units: &[UnitRanges], extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
+pub fn write(units: &[UnitRanges<'_>], extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
     let base = ranges::base(units, extras);
     let mut out = Output::new(extras.in_memory);
     let mut texts = Texts::new(extras.in_memory);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// Numbered through, unit after unit.
 pub struct AllPlaces<'p, 'u> {
-    units: &'u [UnitRanges],
+    units: &'u [UnitRanges<'u>],
     texts: &'p mut Texts<'u>,
     /// By unit: its first place, its first text in `text_ids`, its first file in
     /// `file_ids`.
@@ -24,7 +24,7 @@ pub struct AllPlaces<'p, 'u> {
 }
 
 impl<'p, 'u> AllPlaces<'p, 'u> {
-    pub fn new(units: &'u [UnitRanges], files: &mut Files, texts: &'p mut Texts<'u>) -> Self {
+    pub fn new(units: &'u [UnitRanges<'u>], files: &mut Files, texts: &'p mut Texts<'u>) -> Self {
         let mut firsts = Vec::with_capacity(units.len() + 1);
         let mut first = [0; 3];
         let mut file_ids = Vec::new();
@@ -120,7 +120,7 @@ pub struct Files {
 
 impl Files {
     /// Puts the number of each file of a unit into `out`.
-    fn add_all<'t>(&mut self, unit: &'t UnitRanges, texts: &mut Texts<'t>, out: &mut Vec<u32>) {
+    fn add_all<'t>(&mut self, unit: &'t UnitRanges<'_>, texts: &mut Texts<'t>, out: &mut Vec<u32>) {
         out.extend(unit.files.iter().map(|(directory, name)| {
             let directory = texts.add(unit.text(*directory));
             let pair = (directory, texts.add(unit.text(*name)));

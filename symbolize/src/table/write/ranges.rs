@@ -14,27 +14,27 @@ struct Stretch {
 }
 
 /// The lowest address that is told of.
-pub fn base(units: &[UnitRanges], extras: &Extras<'_>) -> u64 {
-    let code = units.iter().filter_map(|unit| unit.ranges.first());
-    let code = code.map(|range| range.start);
+pub fn base(units: &[UnitRanges<'_>], extras: &Extras<'_>) -> u64 {
+    let code = units.iter().filter(|unit| !unit.ranges.is_empty());
+    let code = code.map(|unit| unit.first);
     let symbols = extras.symbols.first().map(|symbol| symbol.start);
     code.chain(symbols).min().unwrap_or(0)
 }
 
 /// Of all units, by start; places are numbered through.
-fn stretches(units: &[UnitRanges], base: u64) -> Result<Vec<Stretch>, OpenError> {
+fn stretches(units: &[UnitRanges<'_>], base: u64) -> Result<Vec<Stretch>, OpenError> {
     let count = units.iter().map(|unit| unit.ranges.len()).sum();
     let mut all = Vec::with_capacity(count);
     let mut before: u32 = 0;
     for unit in units {
+        // Beyond 4 GiB from the start of its code no file has any.
+        let first = u32::try_from(unit.first.saturating_sub(base)).ok();
+        let addr = |rel: u32| first?.checked_add(rel);
         for pair in unit.ranges.windows(2) {
             let [range, next] = pair else { continue };
-            let (start, end) = (range.start - base, next.start - base);
-            // Beyond 4 GiB from the start of its code no file has any.
-            let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else {
-                continue;
-            };
-            if range.place != NONE {
+            if range.place != NONE
+                && let Some((start, end)) = addr(range.start).zip(addr(next.start))
+            {
                 let place = range.place + before;
                 all.push(Stretch { start, end, place });
             }
@@ -53,7 +53,7 @@ fn stretches(units: &[UnitRanges], base: u64) -> Result<Vec<Stretch>, OpenError>
 /// Gives `take` the ranges of all units without overlaps: where each starts, and
 /// its place. Of units that claim the same code the first one counts.
 pub fn joined(
-    units: &[UnitRanges],
+    units: &[UnitRanges<'_>],
     base: u64,
     take: impl FnMut(u32, u32),
 ) -> Result<(), OpenError> {
