@@ -147,6 +147,9 @@ impl Tables {
             let Some(built) = self.builder.next() else {
                 break;
             };
+            if self.files.table_of(built.file).is_some() {
+                continue;
+            }
             let loaded = built.table.and_then(|table| self.load(built.file, &table));
             match loaded {
                 Ok(()) => _ = ready.insert(built.file),

@@ -109,9 +109,12 @@ impl Builder {
         given_up
     }
 
-    /// The next file that is done.
+    /// The next file that is done. It may come twice, if samples began to wait for
+    /// what the slow thread had begun.
     pub fn next(&self) -> Option<Built> {
-        self.built.try_recv().ok()
+        let built = self.built.try_recv().ok()?;
+        self.shared.queue().done(built.file);
+        Some(built)
     }
 
     /// How many files wait.
@@ -144,7 +147,7 @@ impl Shared {
             if queue.is_closed() {
                 return None;
             }
-            if let Some(job) = queue.pop(duty.hotness_min()) {
+            if let Some(job) = queue.pop(duty) {
                 return Some(job);
             }
             let waited = self.wake.wait(queue);

@@ -1,6 +1,6 @@
-//! The files whose tables are wanted, hottest first.
+//! The files whose tables are wanted, hottest first, and those that are being built.
 
-use super::Content;
+use super::{Content, Duty};
 use crate::sample::ModuleId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,14 +24,22 @@ type Rank = (u64, Reverse<u64>);
 pub struct Queue {
     by_rank: BTreeMap<Rank, Job>,
     ranks: HashMap<ModuleId, Rank>,
+    /// From when a thread takes one until the table is taken from it.
+    building: HashMap<ModuleId, Duty>,
     next: u64,
     is_closed: bool,
 }
 
 impl Queue {
-    /// Adds a file, or makes one hotter that waits already. The coldest one is
-    /// returned if there are too many.
+    /// Adds a file, or makes one hotter that waits already; nothing for one that
+    /// is being built, but that the thread which may take its time has begun and
+    /// samples wait for now. The coldest one is returned if there are too many.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {
+        if let Some(duty) = self.building.get(&job.file)
+            && (*duty == Duty::Wanted || job.hotness < Duty::Wanted.hotness_min())
+        {
+            return None;
+        }
         if let Some(rank) = self.ranks.get(&job.file).copied() {
             if rank.0 < job.hotness {
                 self.by_rank.remove(&rank);
@@ -49,15 +57,27 @@ impl Queue {
         Some(coldest.file)
     }
 
-    /// The hottest one, if it is that hot.
-    pub fn pop(&mut self, hotness_min: u64) -> Option<Job> {
-        let entry = self.by_rank.last_entry()?;
-        if entry.key().0 < hotness_min {
+    /// The hottest one that a thread of this duty may build.
+    pub fn pop(&mut self, duty: Duty) -> Option<Job> {
+        let mut hottest_first = self.by_rank.iter().rev();
+        let (rank, _) = hottest_first
+            .find(|(_, job)| !self.building.contains_key(&job.file) || duty == Duty::Wanted)?;
+        let rank = *rank;
+        if rank.0 < duty.hotness_min() {
             return None;
         }
-        let job = entry.remove();
+        let job = self.by_rank.remove(&rank)?;
         self.ranks.remove(&job.file);
+        self.building.insert(job.file, duty);
         Some(job)
+    }
+
+    /// A file's table has been taken: nobody waits for it any more.
+    pub fn done(&mut self, file: ModuleId) {
+        self.building.remove(&file);
+        if let Some(rank) = self.ranks.remove(&file) {
+            self.by_rank.remove(&rank);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -91,7 +111,7 @@ mod tests {
     }
 
     fn drain(mut queue: Queue) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop(0).map(|job| job.file.0)).collect()
+        std::iter::from_fn(|| queue.pop(Duty::Any).map(|job| job.file.0)).collect()
     }
 
     #[test]
@@ -111,6 +131,45 @@ mod tests {
         }
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(queue), [1, 2]);
+    }
+
+    #[test]
+    fn a_file_that_is_built_is_not_built_again() {
+        let mut queue = Queue::default();
+        push(&mut queue, 1, 1);
+        let job = queue.pop(Duty::Wanted).unwrap();
+        push(&mut queue, 1, 2);
+        assert_eq!(queue.len(), 0);
+        queue.done(job.file);
+        push(&mut queue, 1, 3);
+        assert_eq!(drain(queue), [1]);
+    }
+
+    #[test]
+    fn what_samples_wait_for_does_not_wait_for_the_slow_thread() {
+        let mut queue = Queue::default();
+        push(&mut queue, 1, 0);
+        push(&mut queue, 2, 0);
+        assert!(queue.pop(Duty::Wanted).is_none());
+        assert_eq!(queue.pop(Duty::Any).unwrap().file, ModuleId(1));
+        push(&mut queue, 1, 0);
+        assert_eq!(queue.len(), 1);
+        push(&mut queue, 1, 1);
+        assert_eq!(queue.pop(Duty::Any).unwrap().file, ModuleId(2));
+        assert!(queue.pop(Duty::Any).is_none());
+        assert_eq!(queue.pop(Duty::Wanted).unwrap().file, ModuleId(1));
+        push(&mut queue, 1, 5);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn the_first_of_two_tables_is_enough() {
+        let mut queue = Queue::default();
+        push(&mut queue, 1, 0);
+        queue.pop(Duty::Any).unwrap();
+        push(&mut queue, 1, 1);
+        queue.done(ModuleId(1));
+        assert_eq!(queue.len(), 0);
     }
 
     #[test]
