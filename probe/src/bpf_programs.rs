@@ -1,6 +1,7 @@
 //! The BPF programs that the kernel runs, ours and others', as it tells of them
 //! to whoever has CAP_SYS_ADMIN. For names and lines; nothing is changed.
 
+use crate::bpf_call::bpf;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use symbolize::kernel::{BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes};
@@ -30,7 +31,8 @@ impl BpfKernel for BpfPrograms {
             id: after,
             ..ById::default()
         };
-        bpf(PROG_GET_NEXT_ID, &mut request).ok()?;
+        // SAFETY: the arm of that command; it has no addresses.
+        unsafe { bpf(PROG_GET_NEXT_ID, &mut request) }.ok()?;
         Some(request.next_id)
     }
 
@@ -210,7 +212,8 @@ fn open(command: u32, id: u32) -> io::Result<OwnedFd> {
         id,
         ..ById::default()
     };
-    let fd = bpf(command, &mut request)?;
+    // SAFETY: the arm of these commands; it has no addresses.
+    let fd = unsafe { bpf(command, &mut request) }?;
     // SAFETY: the call made this descriptor, and nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -226,29 +229,13 @@ fn info<T>(file: &OwnedFd, wanted: &mut T) -> io::Result<()> {
         len: size_of::<T>() as u32,
         info: std::ptr::from_mut(wanted) as u64,
     };
-    bpf(OBJ_GET_INFO_BY_FD, &mut request).map(drop)
+    // SAFETY: the arm of that command. It points to `wanted`, and `wanted` to rooms of
+    // the callers with as many entries as it says.
+    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut request) }.map(drop)
 }
 
 fn address_of<T>(room: &mut [T]) -> u64 {
     room.as_mut_ptr() as u64
-}
-
-fn bpf<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the kernel reads and writes, during the call only, the attributes,
-    // whose size it is told, and what they point to: memory that lives as long as
-    // the caller's, with room for as many entries as it says.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            std::ptr::from_mut(attributes),
-            size_of::<T>(),
-        )
-    };
-    match i32::try_from(result) {
-        Ok(result @ 0..) => Ok(result),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! [`perf`] are the loops.
 
 pub mod bpf;
+mod bpf_call;
 mod bpf_programs;
 mod btf;
 mod bytes;

@@ -5,18 +5,26 @@ use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 use probe::tables::MappedRange;
 use probe::{ModuleId, ModuleKind};
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a section, shared by all processes.
 pub type Code = Arc<[u8]>;
 
+/// Each is read when it is first asked about: while samples come there is no time.
 #[derive(Default)]
-pub struct Modules(HashMap<ModuleId, Option<Known>>);
+pub struct Modules(HashMap<ModuleId, Met>);
+
+struct Met {
+    /// The path may lead to another file by now.
+    file: Arc<OwnedFd>,
+    path: PathBuf,
+    known: OnceCell<Option<Known>>,
+}
 
 struct Known {
     path: PathBuf,
@@ -33,9 +41,12 @@ impl Modules {
             ..
         } = &module.kind
         {
-            // By the descriptor: the path may lead to another file by now.
-            let here = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-            self.0.insert(module.id, read(here, path.clone()));
+            let met = Met {
+                file: file.clone(),
+                path: path.clone(),
+                known: OnceCell::new(),
+            };
+            self.0.insert(module.id, met);
         }
     }
 
@@ -47,6 +58,15 @@ impl Modules {
             }
         }
         unwinder
+    }
+
+    /// Each mapped file once, with what has to be added to its addresses.
+    pub fn files(&self, mappings: &[MappedRange]) -> BTreeSet<(&Path, u64)> {
+        let mapped = mappings.iter().filter_map(|mapping| {
+            let known = self.known(mapping)?;
+            Some((known.path.as_path(), known.base(mapping)?))
+        });
+        mapped.collect()
     }
 
     /// As in `libc.so.6+0x1234`, by the address in the file's own terms.
@@ -66,7 +86,8 @@ impl Modules {
     }
 
     fn known(&self, mapping: &MappedRange) -> Option<&Known> {
-        self.0.get(&mapping.file?)?.as_ref()
+        let met = self.0.get(&mapping.file?)?;
+        met.known.get_or_init(|| read(met)).as_ref()
     }
 }
 
@@ -82,9 +103,9 @@ impl Known {
     }
 }
 
-fn read(here: String, path: PathBuf) -> Option<Known> {
-    let mut bytes = Vec::new();
-    File::open(here).ok()?.read_to_end(&mut bytes).ok()?;
+fn read(met: &Met) -> Option<Known> {
+    let here = format!("/proc/self/fd/{}", met.file.as_raw_fd());
+    let bytes = std::fs::read(here).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let mut sections = HashMap::new();
     for name in [
@@ -96,13 +117,15 @@ fn read(here: String, path: PathBuf) -> Option<Known> {
     ] {
         if let Some(section) = file.section_by_name(name) {
             let range = section.address()..section.address() + section.size();
-            let data = section.uncompressed_data().ok()?;
-            sections.insert(name, (range, Code::from(data.as_ref())));
+            // Go packs its `.debug_frame`, which framehop could not use either.
+            if let Ok(data) = section.uncompressed_data() {
+                sections.insert(name, (range, Code::from(data.as_ref())));
+            }
         }
     }
     let segments = file.segments();
     Some(Known {
-        path,
+        path: met.path.clone(),
         segments: segments
             .map(|segment| (segment.file_range().0, segment.address()))
             .collect(),

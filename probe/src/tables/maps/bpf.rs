@@ -3,6 +3,7 @@
 use super::{
     BpfMaps, Chunk, Chunks, EXTENDED_BYTES, MAPPINGS_BYTES, Processes, RULES_BYTES, TableMaps,
 };
+use crate::bpf_call::bpf;
 use crate::tables::shared::Shared;
 use aya::maps::{Array, ArrayOfMaps, HashMap, IterableMap as _, Map, MapData, MapError};
 use probe_ebpf::table::{CHUNK_WORDS, MappingList};
@@ -83,7 +84,7 @@ fn io_error(error: MapError) -> io::Error {
 
 /// `BPF_MAP_DELETE_ELEM`, which aya has not got for arrays of maps.
 fn delete_element(map: BorrowedFd<'_>, index: u32) -> io::Result<()> {
-    const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
+    const BPF_MAP_DELETE_ELEM: u32 = 3;
     /// The arm of `union bpf_attr` for commands on elements.
     #[repr(C)]
     struct Attributes {
@@ -93,24 +94,13 @@ fn delete_element(map: BorrowedFd<'_>, index: u32) -> io::Result<()> {
         value: u64,
         flags: u64,
     }
-    let attributes = Attributes {
+    let mut attributes = Attributes {
         map_fd: map.as_raw_fd().cast_unsigned(),
         reserved: 0,
         key: std::ptr::from_ref(&index) as u64,
         value: 0,
         flags: 0,
     };
-    // SAFETY: the kernel reads both during the call only, with the right sizes.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_DELETE_ELEM,
-            &raw const attributes,
-            size_of::<Attributes>(),
-        )
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    // SAFETY: that command's arm; the key is a number of an array's element.
+    unsafe { bpf(BPF_MAP_DELETE_ELEM, &mut attributes) }.map(drop)
 }

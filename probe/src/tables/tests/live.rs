@@ -1,6 +1,7 @@
 //! The real maps, made here: no BPF program is needed. Wants rights for BPF.
 
 use super::*;
+use crate::bpf_call::bpf;
 use crate::tables::maps::CHUNK_BYTES;
 use aya::maps::{Array, ArrayOfMaps, HashMap, IterableMap as _, Map, MapData, MapError};
 use probe_ebpf::rule::Extended;
@@ -66,9 +67,10 @@ fn maps() -> Option<Maps> {
 
 /// `BPF_MAP_CREATE` of an array of maps, which aya only does for an object.
 fn array_of_maps(template: &MapData) -> OwnedFd {
+    const BPF_MAP_CREATE: u32 = 0;
     const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
     // Type, sizes of key and value, entries, flags, and the template.
-    let attributes = [
+    let mut attributes = [
         BPF_MAP_TYPE_ARRAY_OF_MAPS,
         4,
         4,
@@ -76,18 +78,10 @@ fn array_of_maps(template: &MapData) -> OwnedFd {
         0,
         template.fd().as_fd().as_raw_fd().cast_unsigned(),
     ];
-    // SAFETY: the kernel reads the attributes during the call only.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            0,
-            attributes.as_ptr(),
-            size_of_val(&attributes),
-        )
-    };
-    assert!(fd >= 0, "{}", io::Error::last_os_error());
+    // SAFETY: the first words of that command's arm, without addresses.
+    let fd = unsafe { bpf(BPF_MAP_CREATE, &mut attributes) }.unwrap();
     // SAFETY: a new descriptor that nobody else has.
-    unsafe { OwnedFd::from_raw_fd(fd as i32) }
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 #[test]
@@ -146,23 +140,16 @@ fn what_was_written_is_in_the_maps() {
 /// The value of element 0, by `BPF_MAP_LOOKUP_ELEM`: a megabyte is too much for
 /// the stack that `Array::get` would use.
 fn read(map: &MapData, bytes: usize) -> Vec<u32> {
+    const BPF_MAP_LOOKUP_ELEM: u32 = 1;
     let mut words = vec![0_u32; bytes / 4];
     let key = 0_u32;
-    let attributes = [
+    let mut attributes = [
         u64::from(map.fd().as_fd().as_raw_fd().cast_unsigned()),
         std::ptr::from_ref(&key) as u64,
         words.as_mut_ptr() as u64,
         0,
     ];
-    // SAFETY: `words` has as many bytes as the value.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            1,
-            attributes.as_ptr(),
-            size_of_val(&attributes),
-        )
-    };
-    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    // SAFETY: that command's arm; `words` has as many bytes as the value.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attributes) }.unwrap();
     words
 }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""What a sample costs in the kernel, beside other profilers: see README.md.
+
+    cargo build --release -p proftop
+    sudo bench/peers.py
+
+The kernel's own count of BPF programs' time (bpf_stats_enabled), each profiler
+in its turn over the same programs on every CPU. `probee` (profile-bee) and
+`lightswitch` are taken from PATH, where they are.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parent.parent / "target"))
+PROFTOP = str(TARGET / "release/proftop")
+STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
+# lightswitch takes only primes.
+RATE = 997
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+WARM_UP, MEASURED = 6, 6
+
+# C functions without frame pointers: few under a flat loop, and hundreds when
+# the interpreter calls itself through sorted().
+PROGRAMS = {
+    "python": "import json, re\nd = {str(i): [i, str(i) * 3] for i in range(500)}\n"
+              "while True: re.findall('[0-9]+7', json.dumps(json.loads(json.dumps(d))))",
+    "deep": "import sys\nsys.setrecursionlimit(10000)\n"
+            "def down(n):\n return sorted([n], key=lambda k: down(k - 1)) if n else sum(range(300000))\n"
+            "while True: down(60)",
+}
+
+
+def commands():
+    yield "proftop", [PROFTOP, "-b", "-F", RATE, "-d", 1, "--format", "json"]
+    if probee := shutil.which("probee"):
+        yield "probee --dwarf", [probee, "--dwarf", "true", "-f", RATE, "-t", 60_000, "-o", "/dev/null.folded"]
+        yield "probee", [probee, "--dwarf", "false", "-f", RATE, "-t", 60_000, "-o", "/dev/null.folded"]
+    if lightswitch := shutil.which("lightswitch"):
+        yield "lightswitch", [lightswitch, "--sample-freq", RATE, "--duration", 60, "--sender", "none"]
+
+
+def programs():
+    """Run time and runs of the loaded programs that sample, by number."""
+    shown = json.loads(subprocess.check_output(["bpftool", "-j", "prog", "show"], text=True))
+    return {each["id"]: (each.get("run_time_ns", 0), each.get("run_cnt", 0))
+            for each in shown if each["type"] == "perf_event"}
+
+
+def cost(command):
+    """ns a sample between two looks, and frames a sample where the tool says it."""
+    others = programs().keys()
+    tool = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    os.set_blocking(tool.stdout.fileno(), False)
+    try:
+        time.sleep(WARM_UP)
+        before = programs()
+        time.sleep(MEASURED)
+        after = programs()
+        if tool.poll() is not None:
+            return None
+    finally:
+        tool.terminate()
+        said = tool.communicate()[0]
+    own = [program for program in after if program not in others]
+    ns = sum(after[program][0] - before.get(program, (0, 0))[0] for program in own)
+    runs = sum(after[program][1] - before.get(program, (0, 0))[1] for program in own)
+    return (ns / runs, runs, frames(said)) if runs else None
+
+
+def frames(said):
+    """Frames of a sample in proftop's last whole report."""
+    reports = [json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}")]
+    return reports[-1]["frames"] / reports[-1]["samples"] if reports else None
+
+
+def main():
+    STATISTICS.write_text("1")
+    try:
+        for name, program in PROGRAMS.items():
+            busy = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(os.cpu_count())]
+            found = {tool: [] for tool, _ in commands()}
+            for _ in range(ROUNDS):
+                for tool, command in commands():
+                    if measured := cost(command):
+                        found[tool].append(measured)
+            for each in busy:
+                each.kill()
+            for tool, rounds in found.items():
+                if not rounds:
+                    print(f"{name}, {tool}: no sample")
+                    continue
+                costs = sorted(ns for ns, _, _ in rounds)
+                deep = [f for _, _, f in rounds if f]
+                print(f"{name}, {tool}: {statistics.median(costs):.0f} ns a sample, median of "
+                      f"{', '.join(f'{ns:.0f}' for ns in costs)}"
+                      + (f"; {statistics.median(deep):.1f} frames" if deep else ""), flush=True)
+    finally:
+        STATISTICS.write_text("0")
+
+
+if __name__ == "__main__":
+    main()

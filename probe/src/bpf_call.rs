@@ -1,0 +1,27 @@
+//! The system call of BPF, for what aya does not offer.
+
+use std::io;
+
+/// Runs a command, and returns its answer: a descriptor, or 0.
+///
+/// # Safety
+///
+/// `attributes` must be laid out as the command's arm of `union bpf_attr`
+/// (uapi/linux/bpf.h), and addresses in it be those of memory that lives during the
+/// call and has room for as much as it says.
+pub unsafe fn bpf<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the kernel reads and writes during the call only: the attributes, whose
+    // size it is told, and what they point to, which the caller answers for.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
+        )
+    };
+    match i32::try_from(result) {
+        Ok(result @ 0..) => Ok(result),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
