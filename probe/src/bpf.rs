@@ -5,7 +5,7 @@ use crate::decode::decode;
 use crate::error::Error;
 use crate::loader::{self, Settings};
 use crate::sample::{Batch, Counters};
-use crate::source::{Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{Limits, TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::{FilterMaps, Targets};
@@ -94,7 +94,9 @@ impl BpfSource {
             info: SourceInfo {
                 engine: "bpf",
                 rate_hz: config.rate_hz,
+                rate_is_fixed: None,
                 unwinding: "tables",
+                buffers: format!("one ring of {} MB", config.ring_bytes >> 20),
                 notes: loaded.notes,
             },
             verified: loaded.verified,
@@ -165,5 +167,15 @@ impl Source for BpfSource {
             self.clocks.follow_hotplug();
         }
         Ok(batch)
+    }
+
+    fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError> {
+        if let Err(error) = self.clocks.set_rate(rate_hz) {
+            // What does not go back either is a clock of a CPU that is gone.
+            let _ = self.clocks.set_rate(self.info.rate_hz);
+            return Err(RateError::refused(rate_hz, &error));
+        }
+        self.info.rate_hz = rate_hz;
+        Ok(now_ns())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cpus;
 use crate::error::Error;
-use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of};
 use crate::sideband::record::Event;
 use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
@@ -23,7 +23,7 @@ pub fn now_ns() -> u64 {
 /// What runs on one CPU. Closing it detaches it.
 #[derive(Debug)]
 struct Cpu {
-    _clock: PerfEvent,
+    clock: PerfEvent,
     sideband: SideBand,
 }
 
@@ -89,6 +89,15 @@ impl Clocks {
             .collect()
     }
 
+    /// Another rate from now on, also of CPUs that come later.
+    pub fn set_rate(&mut self, rate_hz: u32) -> io::Result<()> {
+        self.rate_hz = rate_hz;
+        for cpu in self.cpus.values() {
+            cpu.clock.set_period(period_of(rate_hz))?;
+        }
+        Ok(())
+    }
+
     /// Every record of the side band that has come, in no order.
     pub fn drain(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.left_behind);
@@ -112,7 +121,7 @@ impl Clocks {
             Attributes {
                 kind: kind::SOFTWARE,
                 config: kind::SOFTWARE_CPU_CLOCK,
-                period: 1_000_000_000 / u64::from(self.rate_hz.max(1)),
+                period: period_of(self.rate_hz),
                 flags: flags::DISABLED | flags::EXCLUDE_IDLE,
                 ..Attributes::default()
             },
@@ -122,13 +131,7 @@ impl Clocks {
         .map_err(failed)?;
         clock.attach(self.program.as_fd()).map_err(failed)?;
         clock.enable().map_err(failed)?;
-        self.cpus.insert(
-            cpu,
-            Cpu {
-                _clock: clock,
-                sideband,
-            },
-        );
+        self.cpus.insert(cpu, Cpu { clock, sideband });
         Ok(())
     }
 }

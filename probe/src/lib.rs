@@ -58,7 +58,7 @@ pub use sample::{
     Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo,
     Sample, TableStats, WalkCheck,
 };
-pub use source::{Source, SourceError, SourceInfo};
+pub use source::{RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
 
 /// For fuzzers: reads bytes as a record of each of the rings.

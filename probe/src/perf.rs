@@ -14,8 +14,9 @@ use crate::clocks::{SETTLED_NS, now_ns};
 use crate::cpus;
 use crate::decode;
 use crate::error::Error;
+use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
-use crate::source::{Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::Targets;
@@ -29,12 +30,18 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
+/// A clock that a task inherited can be reached by nobody.
+const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
+    they began with";
+
 /// Samples by `perf_event_open` alone. Dropping it detaches everything.
 pub struct PerfSource {
     cpus: Vec<Cpu>,
     scope: Scope,
     offer: Offer,
     timeline: Timeline,
+    /// Of clocks that have a successor, not read to their ends yet.
+    left_behind: Vec<Ring>,
     read: u64,
     lost: u64,
     undecodable: u64,
@@ -71,18 +78,23 @@ impl PerfSource {
         if let Scope::Threads(known) = &scope {
             notes.extend(latecomers(&config.target, known));
         }
+        let buffers = buffers(&mut cpus);
+        let rate_is_fixed = matches!(scope, Scope::Threads(_)).then_some(RATE_IS_FIXED);
         Ok(Self {
             cpus,
             scope,
             offer,
             timeline,
+            left_behind: Vec::new(),
             read: 0,
             lost: 0,
             undecodable: 0,
             info: SourceInfo {
                 engine: "perf",
                 rate_hz: config.rate_hz,
+                rate_is_fixed,
                 unwinding: "tables, on copied stacks",
+                buffers,
                 notes,
             },
         })
@@ -111,21 +123,22 @@ impl PerfSource {
         }
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
-        for cpu in &mut self.cpus {
-            cpu.samples()
-                .drain(|bytes| match record::parse(bytes, has_cgroup) {
-                    Some(Record::Sample(sample, stack)) => {
-                        *read += 1;
-                        timeline.push(decode::Record::Sample(sample));
-                        if let Some(stack) = stack {
-                            timeline.push(decode::Record::Stack(stack));
-                        }
+        let rings = self.cpus.iter_mut().map(Cpu::samples);
+        for ring in self.left_behind.iter_mut().chain(rings) {
+            ring.drain(|bytes| match record::parse(bytes, has_cgroup) {
+                Some(Record::Sample(sample, stack)) => {
+                    *read += 1;
+                    timeline.push(decode::Record::Sample(sample));
+                    if let Some(stack) = stack {
+                        timeline.push(decode::Record::Stack(stack));
                     }
-                    Some(Record::Lost(samples)) => *lost += samples,
-                    Some(Record::Other) => {}
-                    None => *undecodable += 1,
-                });
+                }
+                Some(Record::Lost(samples)) => *lost += samples,
+                Some(Record::Other) => {}
+                None => *undecodable += 1,
+            });
         }
+        self.left_behind.clear();
         settled_ns
     }
 
@@ -176,6 +189,25 @@ impl Source for PerfSource {
         }
         Ok(batch)
     }
+
+    /// A ring cannot grow, and one of another rate would run over: each clock gets
+    /// a successor.
+    fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError> {
+        if let Some(why) = self.info.rate_is_fixed {
+            return Err(RateError(why.into()));
+        }
+        let refused = |error| RateError::refused(rate_hz, &error);
+        let prepared = self.cpus.iter();
+        let prepared = prepared.map(|cpu| cpu.prepare(&self.scope, rate_hz, self.offer));
+        let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(refused)?;
+        for (cpu, next) in self.cpus.iter_mut().zip(prepared) {
+            self.left_behind
+                .push(cpu.go_on_with(next).map_err(refused)?);
+        }
+        self.info.rate_hz = rate_hz;
+        self.info.buffers = buffers(&mut self.cpus);
+        Ok(now_ns())
+    }
 }
 
 /// Whom to ask for, and what can be had. Of very many threads rather everybody.
@@ -190,6 +222,13 @@ fn choose_scope(target: &Target, online: &BTreeSet<u32>) -> Result<(Scope, Offer
     }
     let offer = cpu::probe(&scope, first).map_err(|source| refused(first, source))?;
     Ok((scope, offer))
+}
+
+/// `2 rings of 2048 kB each`
+fn buffers(cpus: &mut [Cpu]) -> String {
+    let bytes: usize = cpus.iter_mut().map(|cpu| cpu.samples().bytes()).sum();
+    let each = bytes / cpus.len().max(1);
+    format!("{} rings of {} kB each", cpus.len(), each >> 10)
 }
 
 fn refused(cpu: u32, source: io::Error) -> Error {

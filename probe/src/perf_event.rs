@@ -41,6 +41,11 @@ const _: () = {
     assert!(std::mem::offset_of!(Attributes, clock) == 92);
 };
 
+/// The period of a clock.
+pub fn period_of(rate_hz: u32) -> u64 {
+    1_000_000_000 / u64::from(rate_hz.max(1))
+}
+
 /// Values of [`Attributes::kind`] and [`Attributes::config`].
 pub mod kind {
     pub const SOFTWARE: u32 = 1;
@@ -83,6 +88,8 @@ pub mod sample_type {
 const FLAG_CGROUP: libc::c_ulong = 4;
 const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_PERIOD: libc::c_ulong = 0x4008_2404;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
 
@@ -143,14 +150,29 @@ impl PerfEvent {
         self.ioctl(IOC_ENABLE, 0)
     }
 
+    pub fn disable(&self) -> io::Result<()> {
+        self.ioctl(IOC_DISABLE, 0)
+    }
+
+    /// Another [period](Attributes::period) from now on. The copies that tasks
+    /// inherited keep the one that they have.
+    pub fn set_period(&self, period: u64) -> io::Result<()> {
+        // SAFETY: the request reads one number of 64 bits from where it points to.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_PERIOD, &raw const period) };
+        checked(result)
+    }
+
     fn ioctl(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: all requests take a number, no pointer.
+        // SAFETY: the requests that come here take a number, no pointer.
         let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, argument) };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        checked(result)
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

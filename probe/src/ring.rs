@@ -27,6 +27,11 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
+    /// Room for records.
+    pub fn bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     pub fn map(event: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
         assert!(data_bytes.is_power_of_two() && data_bytes >= PAGE);
         // SAFETY: a new mapping at an address of the kernel's choice.

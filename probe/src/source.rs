@@ -2,6 +2,7 @@
 
 use crate::sample::Batch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,12 @@ pub struct SourceInfo {
     /// `bpf`, `perf`, `synthetic`.
     pub engine: &'static str,
     pub rate_hz: u32,
+    /// Why it cannot be changed while samples are taken; nothing if it can.
+    pub rate_is_fixed: Option<&'static str>,
     /// How user stacks are walked: `frame pointers`.
     pub unwinding: &'static str,
+    /// What samples wait in until they are read: `one ring of 8 MB`.
+    pub buffers: String,
     /// Sentences: what was degraded on this machine and why.
     pub notes: Vec<String>,
 }
@@ -24,12 +29,27 @@ pub trait Source: Send {
     /// Everything that happened since the last call, in order of time. Waits
     /// up to `wait` for more, and returns earlier when a buffer fills up.
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError>;
+
+    /// Samples at another rate; says from when on, on the clock of the samples.
+    /// Where it fails, the rate is as it was.
+    fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError>;
 }
 
 /// A source that has failed for good.
 #[derive(Debug, thiserror::Error)]
 #[error("the sampler stopped: {0}")]
 pub struct SourceError(pub String);
+
+/// Why samples are taken at the rate that they were.
+#[derive(Debug, thiserror::Error)]
+#[error("the rate stays as it is: {0}")]
+pub struct RateError(pub String);
+
+impl RateError {
+    pub(crate) fn refused(rate_hz: u32, error: &io::Error) -> Self {
+        Self(format!("the kernel refuses {rate_hz} Hz: {error}"))
+    }
+}
 
 /// Until one of these buffers has been filled as far as it wakes for, or the
 /// time is over.

@@ -196,6 +196,27 @@ fn samples_are_busy_time_times_rate() {
 }
 
 #[test]
+fn a_rate_that_is_changed_counts_from_then_on() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(199)) else {
+        return;
+    };
+    let threads = burn::Threads::start(2);
+    watch(&mut source, Duration::from_millis(200));
+    for rate_hz in [999, 49] {
+        let from_ns = source.set_rate(rate_hz).unwrap();
+        let before = burn::cpu_seconds();
+        assert_eq!(source.info().rate_hz, rate_hz);
+        let seen = watch(&mut source, Duration::from_secs(3));
+        let busy = burn::cpu_seconds() - before;
+        let taken = seen.samples.iter().filter(|s| s.time_ns > from_ns).count() as f64;
+        let ratio = taken / (busy * f64::from(rate_hz));
+        assert!((0.9..1.1).contains(&ratio), "{ratio} of expected");
+    }
+    drop(threads);
+}
+
+#[test]
 fn short_lived_processes_are_all_known() {
     let _alone = alone();
     let Some(mut source) = start(&Config {

@@ -6,7 +6,7 @@ mod burn;
 mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
-use probe::{Config, Ending, PerfSource, Source, Target};
+use probe::{Config, Ending, PerfSource, Sample, Source, Target};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -70,6 +70,38 @@ fn samples_are_busy_time_times_rate() {
     // Some are, where others keep us from reading; they are told.
     let lost = seen.counters.lost;
     assert!(lost * 50 < seen.counters.taken, "{lost} lost");
+}
+
+#[test]
+fn the_rate_of_single_threads_stays_and_that_of_all_changes() {
+    let _alone = alone();
+    let Some(mut source) = start(only(std::process::id()), 49) else {
+        return;
+    };
+    assert!(source.info().rate_is_fixed.is_some());
+    assert!(source.set_rate(199).is_err());
+    let Some(mut source) = start(Target::default(), 49) else {
+        return;
+    };
+    let threads = burn::Threads::start(2);
+    // What is mapped has its tables by then, and all processes have been told.
+    let first = Seen::until(&mut source, |seen| seen.samples.len() > 100);
+    let from_ns = source.set_rate(499).unwrap();
+    let before = burn::cpu_seconds();
+    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 2_500);
+    let busy = burn::cpu_seconds() - before;
+    drop(threads);
+    // Reading, which is our work as well, is not done by the burning threads.
+    let own = std::process::id();
+    let is_ours = |sample: &&Sample| first.pids.get(&sample.process.0) == Some(&own);
+    let ours = seen.samples.iter().filter(is_ours);
+    let taken = ours.filter(|sample| sample.time_ns > from_ns).count() as f64;
+    let ratio = taken / (busy * 499.0);
+    assert!(
+        (0.85..1.1).contains(&ratio),
+        "{ratio} of expected, lost {}",
+        seen.counters.lost
+    );
 }
 
 #[test]

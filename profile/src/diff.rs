@@ -21,7 +21,7 @@ const FALSE_RATE: f64 = 0.05;
 
 /// With fewer samples on both sides together nothing is sure: the test needs
 /// counts that are nearly normal.
-const SAMPLES_MIN: u64 = 10;
+const SAMPLES_MIN: f64 = 10.0;
 
 /// Two selections compared.
 #[derive(Debug, Clone)]
@@ -44,6 +44,8 @@ pub struct Side {
     pub seconds: f64,
     /// 0 if it is not known.
     pub rate_hz: u32,
+    /// What one of them tells: less than one sample, where the rate changed.
+    evidence: f64,
 }
 
 impl Side {
@@ -51,7 +53,15 @@ impl Side {
         Self {
             samples: selection.samples(),
             seconds: selection.window().seconds(),
-            rate_hz: selection.view().info().rate_hz,
+            rate_hz: selection.rate_hz(),
+            evidence: selection.evidence(),
+        }
+    }
+
+    fn counted(&self, samples: u64) -> Counted {
+        Counted {
+            of_all: self.samples as f64 * self.evidence,
+            samples: samples as f64 * self.evidence,
         }
     }
 
@@ -182,9 +192,11 @@ impl Diff {
         let gone = before.iter().flatten();
         rows.extend(gone.map(|function| row(Some(&function.row), None)));
         for row in &mut rows {
-            row.chance = chance(row.a_self, side_a.samples, row.b_self, side_b.samples);
+            row.chance = chance(side_a.counted(row.a_self), side_b.counted(row.b_self));
         }
-        let sure_up_to = mark_sure(&mut rows);
+        let is_tested =
+            |row: &DiffRow| is_enough(side_a.counted(row.a_self), side_b.counted(row.b_self));
+        let sure_up_to = mark_sure(&mut rows, is_tested);
         let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
         rows.sort_by(|x, y| {
             let by_change = change(y).abs().total_cmp(&change(x).abs());
@@ -221,12 +233,13 @@ impl Diff {
     /// a change as that of a function that is called so.
     pub fn is_sure(&self, a: u64, b: u64) -> bool {
         let chance = self.chance(a, b);
-        a + b >= SAMPLES_MIN && self.sure_up_to.is_some_and(|limit| chance <= limit)
+        is_enough(self.a.counted(a), self.b.counted(b))
+            && self.sure_up_to.is_some_and(|limit| chance <= limit)
     }
 
     /// How likely such a difference is by chance alone.
     pub fn chance(&self, a: u64, b: u64) -> f64 {
-        chance(a, self.a.samples, b, self.b.samples)
+        chance(self.a.counted(a), self.b.counted(b))
     }
 }
 
@@ -277,25 +290,37 @@ fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
     }
 }
 
+/// So many of so many, each as good as the other.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    samples: f64,
+    of_all: f64,
+}
+
+/// Whether there is enough to test.
+fn is_enough(a: Counted, b: Counted) -> bool {
+    a.samples + b.samples >= SAMPLES_MIN
+}
+
 /// The two-sided p-value of the pooled two-proportion z-test.
-fn chance(a: u64, a_all: u64, b: u64, b_all: u64) -> f64 {
-    if a_all == 0 || b_all == 0 || a + b < SAMPLES_MIN {
+fn chance(a: Counted, b: Counted) -> f64 {
+    if a.of_all <= 0.0 || b.of_all <= 0.0 || !is_enough(a, b) {
         return 1.0;
     }
-    let (a_all, b_all) = (a_all as f64, b_all as f64);
-    let pooled = (a + b) as f64 / (a_all + b_all);
+    let (a_all, b_all) = (a.of_all, b.of_all);
+    let (a, b) = (a.samples, b.samples);
+    let pooled = (a + b) / (a_all + b_all);
     let variance = pooled * (1.0 - pooled) * (1.0 / a_all + 1.0 / b_all);
     if variance <= 0.0 {
         return 1.0;
     }
-    let z = (b as f64 / b_all - a as f64 / a_all) / variance.sqrt();
+    let z = (b / b_all - a / a_all) / variance.sqrt();
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
 /// Benjamini and Hochberg: with the chances in rising order, all up to the last
 /// one that is at most `rank / tests * rate`. Gives that one.
-fn mark_sure(rows: &mut [DiffRow]) -> Option<f64> {
-    let tested = |row: &DiffRow| row.a_self + row.b_self >= SAMPLES_MIN;
+fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Option<f64> {
     let mut chances: Vec<f64> = rows
         .iter()
         .filter(|r| tested(r))
@@ -344,10 +369,12 @@ mod tests {
         assert!((erfc(2.575_829 / 2f64.sqrt()) - 0.01).abs() < 1e-6);
         assert!((erfc(0.0) - 1.0).abs() < 1e-6);
         // 30 of 100 against 50 of 100: z = 2.8868.
-        let p = chance(30, 100, 50, 100);
+        let of = |samples: f64, of_all: f64| Counted { samples, of_all };
+        let p = chance(of(30.0, 100.0), of(50.0, 100.0));
         assert!((p - 0.003_892).abs() < 1e-5, "{p}");
-        assert_eq!(chance(0, 100, 5, 100), 1.0, "too few to tell");
-        assert_eq!(chance(0, 0, 50, 100), 1.0);
+        let too_few = chance(of(0.0, 100.0), of(5.0, 100.0));
+        assert_eq!(too_few, 1.0, "too few to tell");
+        assert_eq!(chance(of(0.0, 0.0), of(50.0, 100.0)), 1.0);
     }
 
     #[test]
@@ -368,10 +395,10 @@ mod tests {
         };
         // 0.0125, 0.025, 0.0375 and 0.05 are the bounds of four.
         let mut rows = [0.01, 0.03, 0.035, 0.9].map(row);
-        mark_sure(&mut rows);
+        mark_sure(&mut rows, |_| true);
         assert_eq!(rows.map(|row| row.sure), [true, true, true, false]);
         let mut rows = [0.02, 0.03, 0.04, 0.9].map(row);
-        mark_sure(&mut rows);
+        mark_sure(&mut rows, |_| true);
         assert_eq!(rows.map(|row| row.sure), [false; 4]);
     }
 }

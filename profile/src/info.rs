@@ -1,5 +1,7 @@
 //! Where and how a profile was taken: what its numbers mean.
 
+use crate::RateChange;
+
 /// What the samples of a profile count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
@@ -28,8 +30,10 @@ pub struct Info {
     pub arch: String,
     /// CPUs of the machine.
     pub cpus: u32,
-    /// Samples per second of a busy CPU.
+    /// Samples per second of a busy CPU, in the beginning.
     pub rate_hz: u32,
+    /// What it was later, in the order of time: [`Info::change_rate`].
+    pub rate_changes: Vec<RateChange>,
     /// What was sampled, in words: `system`, `postgres[4121]`.
     pub scope: String,
     /// The wall clock where the clock of the samples is 0, in ms since 1970.

@@ -29,6 +29,7 @@ mod intern;
 pub mod merge;
 mod names;
 pub mod query;
+mod rates;
 mod reason;
 pub mod report;
 mod sources;
@@ -43,9 +44,10 @@ pub use frame::{
 };
 pub use info::{Info, Metric};
 pub use query::{Cancel, Cancelled, Query, Scope, Selection, TimeRange};
+pub use rates::RateChange;
 pub use report::{
-    Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, RowName, Stop, TREND_LEN,
-    ThreadRow, Window,
+    Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, Reweighed, RowName, Stop,
+    TREND_LEN, ThreadRow, Window,
 };
 pub use store::{Limits, NewSample, STACK_DEPTH_MAX, Store, StoreStats};
 pub use view::{Function, Role, View};

@@ -13,6 +13,8 @@
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link};
 use crate::intern::RESERVED;
+use crate::query::TimeRange;
+use crate::rates::Weighing;
 use crate::store::STAMP_NS;
 use crate::{Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store, View};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -58,7 +60,8 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
 }
 
 fn merged_info(views: &[View]) -> Result<Info, MergeError> {
-    let mut infos = views.iter().map(View::info);
+    let infos: Vec<Info> = views.iter().map(counted_info).collect();
+    let mut infos = infos.iter();
     let Some(first) = infos.next() else {
         return Ok(Info::default());
     };
@@ -91,6 +94,15 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
     [merged.host, merged.kernel, merged.arch, merged.scope] = texts.each_ref().map(joined);
     merged.notes = notes.into_iter().map(String::from).collect();
     Ok(merged)
+}
+
+/// As a recording is counted: at the highest of its rates.
+fn counted_info(view: &View) -> Info {
+    Info {
+        rate_hz: Weighing::new(view.info(), TimeRange::ALL).hz(),
+        rate_changes: Vec::new(),
+        ..Info::clone(view.info())
+    }
 }
 
 /// One of the recordings.
@@ -211,8 +223,9 @@ impl<'a> Part<'a> {
         let mut frames = Vec::new();
         // Told with their first sample: the store forgets who has none.
         let mut told = HashSet::new();
+        let weighing = Weighing::new(self.view.info(), TimeRange::ALL);
         for bucket in tables.history.buckets() {
-            for sample in bucket.iter() {
+            for sample in bucket.weighed(&weighing) {
                 let thread = tables.processes.thread(sample.thread);
                 let Some(process) = self.processes.get(&thread.process) else {
                     continue;

@@ -29,6 +29,16 @@ impl Window {
     }
 }
 
+/// Samples that were taken at several rates, and are counted as if at one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reweighed {
+    /// How many there are in truth.
+    pub taken: u64,
+    /// How many samples, each as good as the other, would tell as much as one that
+    /// is counted: what bands and tests go by. Kish's effective size of a sample.
+    pub evidence: f64,
+}
+
 /// Everything one query found.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -37,6 +47,11 @@ pub struct Report {
     pub window: Window,
     /// Samples in the window: the base of every percentage here.
     pub samples: u64,
+    /// Samples per second of a busy CPU, as they are counted here; 0 if that is not
+    /// known.
+    pub rate_hz: u32,
+    /// If the rate changed within the window.
+    pub reweighed: Option<Reweighed>,
     /// Samples in all of the history kept, and the seconds it goes back.
     pub samples_kept: u64,
     pub kept_seconds: f64,
@@ -171,6 +186,13 @@ pub struct Health {
 }
 
 impl Report {
+    /// The `±` of `count` in `samples`, in percentage points, as much as they tell.
+    pub fn band_points(&self, count: u64, samples: u64) -> f64 {
+        let evidence = self.reweighed.map_or(1.0, |told| told.evidence);
+        let as_good_as = |samples: u64| (samples as f64 * evidence).round() as u64;
+        crate::band_points(as_good_as(count), as_good_as(samples))
+    }
+
     /// The row of the function that `frame` belongs to by now.
     pub fn find_function(&self, frame: FrameId) -> Option<usize> {
         let owner = self.owners.get(frame.0 as usize).copied().unwrap_or(frame);

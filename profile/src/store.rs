@@ -316,6 +316,11 @@ impl Store {
         }
     }
 
+    /// What was said last of where and how.
+    pub(crate) fn info(&self) -> &Info {
+        &self.info
+    }
+
     /// Says where and how the samples are taken.
     pub fn set_info(&mut self, info: Info) {
         self.info = Arc::new(info);
@@ -343,6 +348,11 @@ impl Store {
         let newest = self.history.newest_second()?;
         let told = { self.end_ns }.filter(|end| *end > newest.saturating_mul(SECOND_NS));
         Some(told.unwrap_or((newest + 1).saturating_mul(SECOND_NS)))
+    }
+
+    /// When the history begins, if it has.
+    pub fn begin_ns(&self) -> Option<u64> {
+        self.begin_ns
     }
 
     /// How much history there is.

@@ -6,6 +6,7 @@
 use crate::intern::{NO_STACK, RESERVED, StackTable};
 use crate::names::NameTable;
 use crate::query::{Cancel, Cancelled, Query, Selection, TimeRange};
+use crate::rates::Weighing;
 use crate::sources::SourceTable;
 use crate::store::{History, Module, ModuleTable, ProcessTable};
 use crate::{
@@ -74,7 +75,8 @@ pub enum Role {
 impl View {
     /// Everything that a query asks for; an error if it was cancelled.
     pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
-        Selection::new(self, query, cancel)
+        let weighing = Weighing::new(self.info(), self.reach(query.window));
+        Selection::new(self, query, weighing, cancel)
     }
 
     /// Samples in all of the history kept.
@@ -107,6 +109,12 @@ impl View {
             start_ns: start_ns.unwrap_or(0).max(begin_ns).min(end_ns),
             end_ns,
         }
+    }
+
+    /// The part of a stretch of time that has samples.
+    pub(crate) fn reach(&self, range: TimeRange) -> TimeRange {
+        let window = self.window(range);
+        TimeRange::between(window.start_ns, window.end_ns)
     }
 
     /// Where and how it was sampled.

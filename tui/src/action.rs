@@ -80,6 +80,7 @@ pub enum Action {
     Difference,
     Unit,
     Write,
+    Sampling,
     Filter(FilterAction),
     /// To the selected process or thread.
     Narrow,

@@ -43,6 +43,8 @@ mod order;
 mod page;
 /// Everything by its name.
 mod palette;
+/// How samples are taken.
+mod sampling;
 /// A stretch of time as the window.
 mod time;
 /// Keys of the call tree and the flame graph.
@@ -100,6 +102,8 @@ pub enum Effect {
     /// Draw every cell again.
     Redraw,
     SetWindow(Span),
+    /// So many samples per second of a busy CPU from now on.
+    SetRate(u32),
     /// To be answered with [`Event::Answer`]; the question before need not be.
     Ask(Question),
     /// The same for what stands beside the view: neither gives up the other's.

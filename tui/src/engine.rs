@@ -22,7 +22,7 @@ pub use naming::shown;
 use probe::{Batch, Source};
 use profile::Limits;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub enum AwaitNames {
 #[derive(Debug)]
 pub enum Command {
     SetWindow(Span),
+    /// Take so many samples per second of a busy CPU from now on.
+    SetRate(u32),
     /// The started command has ended: in these words, at this time on the clock
     /// of the samples.
     TargetEnded {
@@ -106,13 +108,14 @@ impl Engine {
         let stop = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(Mutex::new(None));
         let (batches, received) = sync_channel(BATCHES_MAX);
+        let (rates, wanted) = channel();
         let flag = stop.clone();
         let sampler = thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || sample(make_source, ready, &batches, &flag))?;
+            .spawn(move || sample(make_source, ready, &batches, &wanted, &flag))?;
         let (flag, why) = (stop.clone(), failure.clone());
         let model = thread::Builder::new().name("model".into()).spawn(move || {
-            let mut model = Model::new(settings, publish);
+            let mut model = Model::new(settings, rates, publish);
             model.run(&received, &commands, &flag);
             *why.lock().expect("nobody panics with it") = model.failure();
             // The sampler must not wait for a reader that is gone.
@@ -157,6 +160,13 @@ impl Drop for Engine {
 enum News {
     Started(probe::SourceInfo),
     Batch(Box<Batch>),
+    /// The rate is another since a moment, on the clock of the samples.
+    Rate {
+        info: probe::SourceInfo,
+        from_ns: u64,
+    },
+    /// It could not be changed: a sentence.
+    RateKept(String),
     Failed(String),
 }
 
@@ -164,6 +174,7 @@ fn sample(
     make_source: MakeSource,
     ready: Box<dyn FnOnce() + Send>,
     news: &SyncSender<News>,
+    rates: &Receiver<u32>,
     stop: &AtomicBool,
 ) {
     let mut source = match make_source() {
@@ -179,6 +190,20 @@ fn sample(
     }
     ready();
     while !stop.load(Ordering::Relaxed) {
+        // Of several the last is meant. Samples that are read from here on may still
+        // be of before: their times tell.
+        if let Some(hz) = rates.try_iter().last() {
+            let changed = match source.set_rate(hz) {
+                Ok(from_ns) => News::Rate {
+                    info: source.info(),
+                    from_ns,
+                },
+                Err(error) => News::RateKept(error.to_string()),
+            };
+            if news.send(changed).is_err() {
+                return;
+            }
+        }
         let next = match source.poll(DRAIN) {
             Ok(batch) => News::Batch(Box::new(batch)),
             Err(error) => News::Failed(error.to_string()),

@@ -46,6 +46,7 @@ use writing::Writing;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     SetWindow(Span),
+    SetRate(u32),
 }
 
 #[derive(Debug)]
@@ -361,6 +362,7 @@ impl Run {
                 }
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => drop(self.control.send(Control::SetWindow(span))),
+                Effect::SetRate(hz) => drop(self.control.send(Control::SetRate(hz))),
             }
         }
         Ok(None)

@@ -40,6 +40,8 @@ pub mod palette;
 pub mod processes;
 /// What views ask beyond the snapshot, and the answers.
 pub mod question;
+/// How samples are taken.
+pub mod sampling;
 /// The last seconds.
 pub mod seconds;
 /// The one-line states: frozen, exited, lost.
@@ -203,6 +205,8 @@ pub enum Mode {
     Find(find::Prompt),
     /// What to write, and where to.
     Write(write::WriteDialog),
+    /// How samples are taken.
+    Sampling(sampling::SamplingDialog),
     /// The filter is being edited.
     Filter(FilterPrompt),
     /// What to do is being chosen by its name.
@@ -278,6 +282,13 @@ pub enum Notice {
     Mouse(bool),
     NoOutput,
     NoKill,
+    /// Samples are taken at that rate, from now on or as they were.
+    Rate {
+        hz: u32,
+        is_new: bool,
+    },
+    /// Why there is nothing to change about how samples are taken.
+    NoSampling(String),
     Writing,
     Written {
         path: String,

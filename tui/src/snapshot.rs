@@ -147,6 +147,19 @@ pub struct Loading {
     pub is_remote: bool,
 }
 
+/// How samples are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sampler {
+    /// How user stacks are walked.
+    pub unwinding: &'static str,
+    /// What samples wait in until they are read.
+    pub buffers: String,
+    /// Why the rate cannot be changed; nothing if it can.
+    pub rate_is_fixed: Option<&'static str>,
+    /// The kernel allows no more.
+    pub rate_max_hz: Option<u32>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Counts up with every snapshot.
@@ -175,9 +188,12 @@ pub struct Snapshot {
     pub busy_cpus: f64,
     /// Since sampling began; of a recording how long it is.
     pub elapsed: Duration,
+    /// Samples per second of a busy CPU by now; the report has that of its own.
     pub rate_hz: u32,
     /// Who takes the samples: `bpf`, `perf`; nothing before it is known.
     pub engine: &'static str,
+    /// How; nothing of a recording, or before it is known.
+    pub sampler: Option<Arc<Sampler>>,
     /// What is sampled: `system`, `postgres[4121]`, `3 processes`.
     pub scope: Arc<str>,
     /// The span the report was asked to cover; at the start it holds less.

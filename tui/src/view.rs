@@ -45,6 +45,8 @@ mod palette;
 mod processes;
 /// What is below the last row, summed up.
 mod rest;
+/// How samples are taken, over the body.
+mod sampling;
 /// The last seconds of all that is in scope.
 mod seconds;
 pub mod state_line;
@@ -212,6 +214,7 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
             footer::render_filter(prompt, theme, frame, line(y));
         }
         Mode::Palette(open) => palette::render(app, open, geometry, theme, frame),
+        Mode::Sampling(dialog) => sampling::render(app, dialog, theme, frame),
         Mode::Write(dialog) => write::render(app, dialog, theme, frame),
         Mode::Help { scroll } => help::render(app, *scroll, theme, frame),
         Mode::Output { scroll } => output::render(app, *scroll, theme, frame),

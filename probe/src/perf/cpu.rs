@@ -3,7 +3,7 @@
 
 use super::registers;
 use super::scope::Scope;
-use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, sample_type};
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of, sample_type};
 use crate::ring::Ring;
 use crate::sideband::{self, SideBand};
 use std::io;
@@ -41,6 +41,13 @@ pub struct Cpu {
     clocks: Vec<PerfEvent>,
     sideband: SideBand,
     joined: Vec<PerfEvent>,
+}
+
+/// A clock and the ring that it writes to.
+#[derive(Debug)]
+pub struct Sampling {
+    clock: PerfEvent,
+    ring: Ring,
 }
 
 impl Cpu {
@@ -85,6 +92,25 @@ impl Cpu {
         self.joined.push(band);
         self.clocks.push(clock);
         Ok(())
+    }
+
+    /// A clock of another rate for all that one clock can watch, with a ring of the
+    /// size for it. It does not tick yet.
+    pub fn prepare(&self, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Sampling> {
+        let clock = open_clock(scope.first_tasks()?, self.number, rate_hz, offer)?;
+        let ring = map_ring(clock.as_fd(), rate_hz)?;
+        Ok(Sampling { clock, ring })
+    }
+
+    /// Goes on with another clock; gives back the ring of those before, to be read
+    /// for the last time.
+    pub fn go_on_with(&mut self, next: Sampling) -> io::Result<Ring> {
+        let Sampling { clock, ring } = next;
+        // A ring that is mapped keeps its clock, open or not.
+        self.clocks.iter().try_for_each(PerfEvent::disable)?;
+        clock.enable()?;
+        self.clocks = vec![clock];
+        Ok(std::mem::replace(&mut self.samples, ring))
     }
 
     pub fn number(&self) -> u32 {
@@ -144,7 +170,7 @@ fn open_clock(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Res
     let attributes = Attributes {
         kind: kind::SOFTWARE,
         config: kind::SOFTWARE_CPU_CLOCK,
-        period: 1_000_000_000 / u64::from(rate_hz.max(1)),
+        period: period_of(rate_hz),
         sample_type: fields,
         flags: wanted,
         wakeup: RING_BYTES_MIN as u32 / 2,

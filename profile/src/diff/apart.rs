@@ -1,6 +1,6 @@
 //! What sets a part of a selection *apart* from the rest of it.
 
-use super::{SAMPLES_MIN, chance};
+use super::{Counted, SAMPLES_MIN, chance, is_enough};
 use crate::{FunctionId, Selection};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,27 +21,38 @@ pub struct Apart {
 pub struct PartTest {
     part: u64,
     rest: u64,
+    /// What a sample of the part tells, and one of the rest.
+    evidence: (f64, f64),
     limit: f64,
 }
 
 impl PartTest {
-    /// `part` has to be of the samples of `whole`.
+    /// `part` has to be [of the samples](Selection::part) of `whole`.
     pub fn new(part: &Selection, whole: &Selection) -> Self {
-        Self::of(part.samples(), whole.samples(), &own_samples(whole))
+        Self::of(part, whole, &own_samples(whole))
     }
 
-    fn of(part: u64, whole: u64, all: &HashMap<FunctionId, u64>) -> Self {
-        let tests = all.values().filter(|samples| **samples >= SAMPLES_MIN);
+    fn of(part: &Selection, whole: &Selection, all: &HashMap<FunctionId, u64>) -> Self {
+        let evidence = (part.evidence(), whole.evidence());
+        let is_tested = |samples: &&u64| **samples as f64 * evidence.1 >= SAMPLES_MIN;
+        let tests = all.values().filter(is_tested);
         Self {
-            part,
-            rest: whole.saturating_sub(part),
+            part: part.samples(),
+            rest: whole.samples().saturating_sub(part.samples()),
+            evidence,
             limit: super::FALSE_RATE / tests.count().max(1) as f64,
         }
     }
 
     /// Whether so many samples of the part against so many of the rest are.
     pub fn is_sure(&self, here: u64, there: u64) -> bool {
-        here + there >= SAMPLES_MIN && chance(there, self.rest, here, self.part) <= self.limit
+        let counted = |samples: u64, of_all: u64, evidence: f64| Counted {
+            samples: samples as f64 * evidence,
+            of_all: of_all as f64 * evidence,
+        };
+        let there = counted(there, self.rest, self.evidence.1);
+        let here = counted(here, self.part, self.evidence.0);
+        is_enough(there, here) && chance(there, here) <= self.limit
     }
 }
 
@@ -52,14 +63,14 @@ fn own_samples(selection: &Selection) -> HashMap<FunctionId, u64> {
 
 /// The functions by how much they differ, most first, of those that surely do:
 /// less than one in twenty of such lists is expected to have one by chance.
-/// `part` has to be of the samples of `whole`.
+/// `part` has to be [of the samples](Selection::part) of `whole`.
 pub fn apart(part: &Selection, whole: &Selection) -> Vec<Apart> {
     let rest = whole.samples().saturating_sub(part.samples());
     if part.samples() == 0 || rest == 0 {
         return Vec::new();
     }
     let (inside, all) = (own_samples(part), own_samples(whole));
-    let test = PartTest::of(part.samples(), whole.samples(), &all);
+    let test = PartTest::of(part, whole, &all);
     let mut found: Vec<Apart> = all
         .into_iter()
         .filter_map(|(id, samples)| {

@@ -38,7 +38,7 @@ fn write_data(
     flame: &Flame,
     out: &mut impl Write,
 ) -> Result<(), FormatError> {
-    let info = selection.view().info();
+    let info = selection.info();
     let title = format!("proftop {} {}", info.scope, info.host);
     write!(out, "{{\"title\":{}", Text(title.trim_end()))?;
     write!(out, ",\"unit\":{},\"rows\":[", Text(&info.metric.unit))?;

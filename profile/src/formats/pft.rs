@@ -30,7 +30,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 1;
+pub(super) const VERSION_MINOR: u16 = 2;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
@@ -51,6 +51,8 @@ pub(super) mod section {
     pub(crate) const NAME_COLUMNS: u64 = 14;
     pub(crate) const SOURCE_COLUMNS: u64 = 15;
     pub(crate) const SAMPLE_COLUMNS: u64 = 16;
+    /// Since 2.2, and only if the rate was changed.
+    pub(crate) const RATES: u64 = 17;
 }
 
 /// Writes all of a view as one finished file.

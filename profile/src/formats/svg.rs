@@ -27,7 +27,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let flame = tree.flame(&tree.root(), CELLS, NARROWEST, ROWS_MAX);
-    let info = selection.view().info();
+    let info = selection.info();
     let height = HEAD + (flame.rows.len() + 1) * ROW;
     writeln!(
         out,

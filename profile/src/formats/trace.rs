@@ -19,7 +19,7 @@ const TICK_NS: u64 = 10_000_000;
 
 /// Writes the samples of a selection, thread after thread.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
-    let info = selection.view().info();
+    let info = selection.info();
     let mut writer = Writer {
         selection,
         out,

@@ -16,6 +16,8 @@ pub struct HeatMap {
     /// Of the first column, on the clock of the samples.
     pub first_second: u64,
     pub rows: usize,
+    /// Samples per second of a busy CPU, as they are counted in all cells.
+    pub rate_hz: u32,
     /// Column after column, `rows` cells each.
     pub cells: Vec<u64>,
 }
@@ -50,6 +52,7 @@ impl Selection {
         let mut map = HeatMap {
             first_second: first,
             rows: rows.len(),
+            rate_hz: self.rate_hz(),
             cells: vec![0; (last - first + 1) as usize * rows.len()],
         };
         let wanted = function.map(|frame| self.stacks_with(frame));

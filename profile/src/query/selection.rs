@@ -7,9 +7,11 @@ use super::trend::Trends;
 use super::{Cancel, Cancelled, Query, functions};
 use crate::intern::StackId;
 use crate::names::Tag;
+use crate::rates::{Evidence, Weighing};
 use crate::store::{Sample, Stamps};
 use crate::{
-    Completeness, Ending, FrameId, FunctionRow, ProcessRow, Report, ThreadRow, View, Window,
+    Completeness, Ending, FrameId, FunctionRow, Info, ProcessRow, Report, Reweighed, ThreadRow,
+    View, Window,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -24,10 +26,13 @@ pub struct Selection {
     pub(super) view: View,
     pub(super) query: Query,
     pub(super) stamps: Stamps,
+    pub(super) weighing: Weighing,
     pub(super) admission: Admission,
     pub(super) samples: u64,
     /// Whether some sample stands for more than one, or for none.
     pub(super) is_weighted: bool,
+    /// If samples of several rates are counted as of one.
+    reweighed: Option<Reweighed>,
     offered: u64,
     pub(super) entries: Vec<Entry>,
     pub(super) shapes: Vec<u32>,
@@ -85,15 +90,22 @@ impl Tally {
 }
 
 impl Selection {
-    pub(crate) fn new(view: &View, query: &Query, cancel: &Cancel) -> Result<Self, Cancelled> {
+    pub(crate) fn new(
+        view: &View,
+        query: &Query,
+        weighing: Weighing,
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
         let tables = &*view.tables;
         let mut selection = Self {
             view: view.clone(),
             query: query.clone(),
             stamps: query.window.stamps(),
+            weighing,
             admission: Admission::new(view, &query.scope, &query.filter),
             samples: 0,
             is_weighted: false,
+            reweighed: None,
             offered: 0,
             entries: Vec::new(),
             shapes: Vec::new(),
@@ -107,6 +119,12 @@ impl Selection {
         selection.shape_stacks(&counts, cancel)?;
         selection.count_samples(counts, cancel)?;
         Ok(selection)
+    }
+
+    /// What another query asks for, counted as this is: a part of it that is to be
+    /// held against the rest.
+    pub fn part(&self, query: &Query, cancel: &Cancel) -> Result<Self, Cancelled> {
+        Self::new(&self.view, query, self.weighing.clone(), cancel)
     }
 
     /// The same samples, and [none of the names](View::anonymous) by which some of
@@ -130,6 +148,32 @@ impl Selection {
     /// Samples that count: the base of every percentage.
     pub fn samples(&self) -> u64 {
         self.samples
+    }
+
+    /// Samples per second of a busy CPU, as they are counted here: the highest rate
+    /// that there was in the window. 0 if it is not known.
+    pub fn rate_hz(&self) -> u32 {
+        self.weighing.hz()
+    }
+
+    /// Nothing if all of the samples count as they were taken.
+    pub fn reweighed(&self) -> Option<Reweighed> {
+        self.reweighed
+    }
+
+    /// How many samples, each as good as the other, would tell as much as one that
+    /// is counted here.
+    pub(crate) fn evidence(&self) -> f64 {
+        self.reweighed.map_or(1.0, |reweighed| reweighed.evidence)
+    }
+
+    /// Where and how it was sampled, at the one rate that is counted in.
+    pub fn info(&self) -> Info {
+        Info {
+            rate_hz: self.rate_hz(),
+            rate_changes: Vec::new(),
+            ..Info::clone(self.view.info())
+        }
     }
 
     /// Samples in scope and window; the filter keeps [`Selection::samples`].
@@ -198,6 +242,8 @@ impl Selection {
             generation: 0,
             window: self.window(),
             samples: self.samples,
+            rate_hz: self.rate_hz(),
+            reweighed: self.reweighed,
             samples_kept: self.view.samples(),
             kept_seconds: self.view.kept_seconds(),
             completeness: self.completeness(),
@@ -212,13 +258,16 @@ impl Selection {
     /// Calls `look` with each sample that counts, in `stamps`.
     #[inline]
     pub(super) fn visit(&self, stamps: Stamps, mut look: impl FnMut(Sample)) {
-        self.view.tables.history.visit(stamps, |sample| {
-            if self.shape_of[sample.stack.0 as usize].is_kept()
-                && self.admission.admits(sample.thread, sample.cpu)
-            {
-                look(sample);
-            }
-        });
+        self.view
+            .tables
+            .history
+            .visit(stamps, &self.weighing, |sample| {
+                if self.shape_of[sample.stack.0 as usize].is_kept()
+                    && self.admission.admits(sample.thread, sample.cpu)
+                {
+                    look(sample);
+                }
+            });
     }
 
     #[inline]
@@ -244,7 +293,7 @@ impl Selection {
         let history = &self.view.tables.history;
         history.visit_buckets(self.stamps, |bucket| {
             cancel.check()?;
-            bucket.visit(self.stamps, |sample| {
+            bucket.visit(self.stamps, &self.weighing, |sample| {
                 if self.admission.admits(sample.thread, sample.cpu) {
                     counts[sample.stack.0 as usize] += sample.weight;
                 }
@@ -293,11 +342,13 @@ impl Selection {
         let mut threads = std::mem::take(&mut self.threads);
         let mut endings = self.endings;
         let mut is_weighted = false;
+        let mut evidence = Evidence::new(&self.weighing);
         let mut cpus: Vec<Tally> = Vec::new();
         cancel.check()?;
         self.visit(self.stamps, |sample| {
             threads[sample.thread.0 as usize].add(&sample);
             is_weighted |= sample.weight != 1;
+            evidence.add(&sample);
             endings[sample.ending as usize] += sample.weight;
             let cpu = usize::from(sample.cpu);
             if cpu >= cpus.len() {
@@ -314,6 +365,7 @@ impl Selection {
         self.threads = threads;
         self.endings = endings;
         self.is_weighted = is_weighted;
+        self.reweighed = evidence.reweighed();
         let seen = (0..=u16::MAX)
             .zip(cpus)
             .filter(|(_, tally)| tally.samples > 0);

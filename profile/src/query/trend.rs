@@ -28,19 +28,21 @@ impl Trends {
         let end_ns = selection.window().end_ns;
         let stamps = TimeRange::last(Duration::from_secs(TREND_LEN as u64), end_ns).stamps();
         let mut leaves = Leaves::new(selection);
-        view.tables.history.visit(stamps, |sample| {
-            if !selection.admission.admits(sample.thread, sample.cpu) {
-                return;
-            }
-            let Some(leaf) = leaves.of(&sample) else {
-                return;
-            };
-            let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
-            let second = TREND_LEN - 1 - age as usize;
-            let weight = u32::try_from(sample.weight).unwrap_or(u32::MAX);
-            functions.add(leaf.0, second, weight);
-            threads.add(sample.thread.0, second, weight);
-        });
+        view.tables
+            .history
+            .visit(stamps, &selection.weighing, |sample| {
+                if !selection.admission.admits(sample.thread, sample.cpu) {
+                    return;
+                }
+                let Some(leaf) = leaves.of(&sample) else {
+                    return;
+                };
+                let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
+                let second = TREND_LEN - 1 - age as usize;
+                let weight = u32::try_from(sample.weight).unwrap_or(u32::MAX);
+                functions.add(leaf.0, second, weight);
+                threads.add(sample.thread.0, second, weight);
+            });
         Self {
             processes: sum_by_process(selection, &threads),
             functions,

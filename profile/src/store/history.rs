@@ -8,6 +8,7 @@ use super::processes::ThreadSlot;
 use crate::Ending;
 use crate::growth;
 use crate::intern::StackId;
+use crate::rates::Weighing;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -127,11 +128,11 @@ impl History {
         self.buckets.iter()
     }
 
-    /// Calls `look` with each sample in `stamps`.
+    /// Calls `look` with each sample in `stamps`, as it is weighed.
     #[inline]
-    pub(crate) fn visit(&self, stamps: Stamps, mut look: impl FnMut(Sample)) {
+    pub(crate) fn visit(&self, stamps: Stamps, weighing: &Weighing, mut look: impl FnMut(Sample)) {
         let all: Result<(), std::convert::Infallible> = self.visit_buckets(stamps, |bucket| {
-            bucket.visit(stamps, &mut look);
+            bucket.visit(stamps, weighing, &mut look);
             Ok(())
         });
         let Ok(()) = all;
@@ -186,12 +187,26 @@ impl Bucket {
         self.second
     }
 
-    /// Calls `look` with each sample in `stamps`.
+    /// Calls `look` with each sample in `stamps`, as it is weighed.
     #[inline]
-    pub(crate) fn visit(&self, stamps: Stamps, look: impl FnMut(Sample)) {
-        self.iter()
-            .filter(|sample| stamps.contains(sample.stamp))
-            .for_each(look);
+    pub(crate) fn visit(&self, stamps: Stamps, weighing: &Weighing, look: impl FnMut(Sample)) {
+        let is_in = |sample: &Sample| stamps.contains(sample.stamp);
+        match weighing.in_second(self.second) {
+            // Nearly always: this loop is where a query's time goes.
+            None => self.iter().filter(is_in).for_each(look),
+            Some(_) => self.weighed(weighing).filter(is_in).for_each(look),
+        }
+    }
+
+    /// All samples, as they are weighed.
+    pub(crate) fn weighed(&self, weighing: &Weighing) -> impl Iterator<Item = Sample> {
+        let weighing = weighing.in_second(self.second);
+        self.iter().enumerate().map(move |(at, mut sample)| {
+            if let Some(weighing) = &weighing {
+                weighing.weigh(at, &mut sample);
+            }
+            sample
+        })
     }
 
     #[inline]
@@ -268,7 +283,9 @@ mod tests {
 
     fn seen(history: &History, first: u64, last: u64) -> Vec<u64> {
         let mut seen = Vec::new();
-        history.visit(Stamps { first, last }, |s| seen.push(s.stamp));
+        history.visit(Stamps { first, last }, &Weighing::default(), |s| {
+            seen.push(s.stamp)
+        });
         seen
     }
 
@@ -282,7 +299,7 @@ mod tests {
             first: 0,
             last: u64::MAX,
         };
-        history.visit(all, |s| seen.push(s));
+        history.visit(all, &Weighing::default(), |s| seen.push(s));
         assert_eq!(seen, [99, 100, 250, 251].map(sample));
         assert_eq!((history.samples(), history.seconds()), (4, 3));
     }

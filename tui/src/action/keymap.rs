@@ -110,6 +110,7 @@ fn defaults() -> Vec<Binding> {
         "baseline"       Everywhere   Baseline                            => "b",               "",           "compare with this, as A";
         "difference"     Everywhere   Difference                          => "=",               "",           "difference to A, on, off";
         "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
+        "sampling"       Everywhere   Sampling                            => "S",               "",           "sampling: rate, unwinder";
         "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, go on";
         "view-functions" Everywhere   View(View::Functions)               => "1",               "",           "functions";
         "view-tree"      Everywhere   View(View::Tree)                    => "2",               "",           "call tree";

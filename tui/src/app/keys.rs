@@ -23,6 +23,10 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             Some(effects) => effects,
             None => leave_anyway(app, key),
         },
+        Mode::Sampling(_) => match app.press_in_sampling(key) {
+            Some(effects) => effects,
+            None => leave_anyway(app, key),
+        },
         Mode::Browse => asked(app, key).map_or_else(Vec::new, |a| act(app, a)),
         Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
             app.mode = Mode::Browse;
@@ -87,6 +91,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::LongerWindow => app.step_window(true),
         Action::Mark => app.set_mark(),
         Action::Write => app.open_write(),
+        Action::Sampling => app.open_sampling(),
         Action::Unit => app.next_unit(),
         Action::Baseline => app.set_baseline(),
         Action::Difference => app.toggle_difference(),
@@ -325,9 +330,12 @@ fn scroll(app: &mut App, motion: Motion) {
             let lines = app.shown.command_output.len();
             (scroll, lines.saturating_sub(1), true)
         }
-        Mode::Browse | Mode::Find(_) | Mode::Filter(_) | Mode::Palette(_) | Mode::Write(_) => {
-            return;
-        }
+        Mode::Browse
+        | Mode::Find(_)
+        | Mode::Filter(_)
+        | Mode::Palette(_)
+        | Mode::Write(_)
+        | Mode::Sampling(_) => return,
     };
     let (down, lines) = match motion {
         Motion::Up(lines) => (false, lines),

@@ -323,7 +323,7 @@ impl App {
             self.detail = Detail::Notice(Notice::OneUnit);
             return;
         }
-        let has_time = self.shown.rate_hz > 0 && self.shown.report.window.seconds() > 0.0;
+        let has_time = self.shown.report.rate_hz > 0 && self.shown.report.window.seconds() > 0.0;
         let next = self.unit().next(has_time);
         self.turn(|knobs| knobs.unit = Some(next));
     }

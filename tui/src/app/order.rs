@@ -19,6 +19,7 @@ impl App {
             OrderKind::Filter => self.go_to_filter(words),
             OrderKind::Goto => self.go_to_function(words),
             OrderKind::Write => self.write_to(words),
+            OrderKind::Rate => values::rate(words).and_then(|hz| self.change_rate(hz)),
         };
         match (done, &mut self.mode) {
             (Ok(effect), Mode::Palette(_)) => {

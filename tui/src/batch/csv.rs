@@ -4,7 +4,7 @@
 
 use super::BatchReport;
 use super::plain::plain;
-use profile::{FunctionRow, band_points, percent};
+use profile::{FunctionRow, percent};
 use std::borrow::Cow;
 
 const COLUMNS: [&str; 11] = [
@@ -42,7 +42,13 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
         row.total_samples.to_string(),
         format!("{:.4}", percent(row.self_samples, samples)),
         format!("{:.4}", percent(row.total_samples, samples)),
-        format!("{:.4}", band_points(row.self_samples, samples)),
+        format!(
+            "{:.4}",
+            report
+                .snapshot
+                .report
+                .band_points(row.self_samples, samples)
+        ),
         quote(&row.name).into_owned(),
         quote(&row.module).into_owned(),
         format!("{:#x}", row.address),

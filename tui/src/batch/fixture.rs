@@ -32,6 +32,8 @@ impl Fixture {
                 end_ns: 15_000_000_000,
             },
             samples: 3277,
+            rate_hz: 99,
+            reweighed: None,
             samples_kept: 3277,
             kept_seconds: 10.0,
             completeness: Completeness {

@@ -3,7 +3,7 @@
 
 use super::BatchReport;
 use crate::snapshot::TargetState;
-use profile::{FrameKind, FunctionRow, ProcessRow, RowName, TREND_LEN, ThreadRow, band_points};
+use profile::{FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl<'a> Object<'a> {
             target: target_word(&snapshot.target),
             elapsed_s: snapshot.elapsed.as_secs_f64(),
             window_s: report.window.seconds(),
-            rate_hz: snapshot.rate_hz,
+            rate_hz: report.rate_hz,
             engine: snapshot.engine,
             samples: report.samples,
             lost: health.lost,
@@ -159,14 +159,14 @@ impl<'a> Object<'a> {
             stops_run: health.stops.iter().map(stop).collect(),
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),
-            functions: shown.iter().map(|f| function(f, report.samples)).collect(),
+            functions: shown.iter().map(|f| function(f, report)).collect(),
             processes: report.processes.iter().map(process).collect(),
             threads: report.threads.iter().map(thread).collect(),
         }
     }
 }
 
-fn function(row: &FunctionRow, samples: u64) -> Function<'_> {
+fn function<'a>(row: &'a FunctionRow, report: &Report) -> Function<'a> {
     Function {
         name: &row.name,
         module: &row.module,
@@ -180,7 +180,7 @@ fn function(row: &FunctionRow, samples: u64) -> Function<'_> {
         },
         self_samples: row.self_samples,
         total: row.total_samples,
-        err_pp: band_points(row.self_samples, samples),
+        err_pp: report.band_points(row.self_samples, report.samples),
         trend: row.trend,
         file: row.file.as_deref(),
         line: (row.line > 0).then_some(row.line),

@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use super::plain::plain;
-use profile::{FunctionRow, band_points, percent, percent_digits};
+use profile::{FunctionRow, Report, percent, percent_digits};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -34,7 +34,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let (shown, rest) = report.split();
     let samples = report.snapshot.report.samples;
     let mut table = vec![HEADS.map(str::to_string)];
-    table.extend(shown.iter().map(|row| cells(row, samples)));
+    table.extend(shown.iter().map(|row| cells(row, &report.snapshot.report)));
     if !rest.is_empty() {
         table.push(more(rest, samples));
     }
@@ -57,8 +57,8 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         write!(out, " scope {}", plain(&snapshot.scope))?;
     }
     write!(out, " window {:.1}s", report.window.seconds())?;
-    if snapshot.rate_hz > 0 {
-        write!(out, " rate {} Hz", snapshot.rate_hz)?;
+    if snapshot.report.rate_hz > 0 {
+        write!(out, " rate {} Hz", snapshot.report.rate_hz)?;
     }
     let is_live = snapshot.recording.is_none();
     if is_live && snapshot.engine != "bpf" {
@@ -89,11 +89,12 @@ fn part(count: u64, all: u64) -> String {
     }
 }
 
-fn cells(row: &FunctionRow, samples: u64) -> Cells {
+fn cells(row: &FunctionRow, report: &Report) -> Cells {
+    let samples = report.samples;
     let digits = percent_digits(samples);
     // The smallest band that can be written: ±0 would claim certainty.
     let band_min = 0.1f64.powi(digits as i32);
-    let band = band_points(row.self_samples, samples).max(band_min);
+    let band = report.band_points(row.self_samples, samples).max(band_min);
     [
         format!("{:.digits$}", percent(row.self_samples, samples)),
         format!("{band:.digits$}"),
@@ -247,7 +248,11 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
     #[test]
     fn digits_follow_the_samples() {
         for (samples, expected) in [(10, "  50"), (10_000, " 50.0"), (200_000, "50.00")] {
-            let row = cells(&function("f", "m", samples / 2, samples), samples);
+            let report = Report {
+                samples,
+                ..Report::default()
+            };
+            let row = cells(&function("f", "m", samples / 2, samples), &report);
             assert_eq!(format!("{:>5}", row[0]), format!("{expected:>5}"));
             assert_ne!(row[1].trim_matches(['0', '.']), "", "never ±0");
         }

@@ -164,8 +164,11 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
 
 async fn pass_on(mut controls: mpsc::UnboundedReceiver<Control>, commands: Sender<Command>) {
     while let Some(control) = controls.recv().await {
-        let Control::SetWindow(span) = control;
-        if commands.send(Command::SetWindow(span)).is_err() {
+        let command = match control {
+            Control::SetWindow(span) => Command::SetWindow(span),
+            Control::SetRate(hz) => Command::SetRate(hz),
+        };
+        if commands.send(command).is_err() {
             return;
         }
     }

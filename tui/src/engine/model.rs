@@ -9,7 +9,7 @@ use super::stops::Stops;
 use super::users::Users;
 use super::{Command, News, Schedule, Settings, host};
 use crate::losses::Losses;
-use crate::snapshot::{Host, Snapshot, TargetState};
+use crate::snapshot::{Host, Sampler, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
     Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
@@ -18,7 +18,7 @@ use profile::{
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use symbolize::{Symbolizer, TableCache, table_cache};
 
@@ -66,6 +66,13 @@ pub struct Model {
     tables: TableStats,
     host: Arc<Host>,
     source: SourceInfo,
+    sampler: Option<Arc<Sampler>>,
+    /// Tells the sampler which rate is wanted.
+    rates: Sender<u32>,
+    /// Why the rate that was wanted last is not taken.
+    rate_kept: Option<String>,
+    /// With the rates there were.
+    info: Info,
     target: TargetState,
     /// What is to be the target's state when samples have come in up to then.
     ends: Option<(String, u64)>,
@@ -73,15 +80,26 @@ pub struct Model {
     finishing: bool,
     output: VecDeque<String>,
     begin_ns: u64,
-    /// The wall clock where that of the samples is 0.
-    epoch_unix_ms: i64,
     complete_until_ns: u64,
     generation: u64,
 }
 
 impl Model {
-    pub fn new(settings: Settings, publish: Publish) -> Self {
+    pub fn new(settings: Settings, rates: Sender<u32>, publish: Publish) -> Self {
         let symbolizer = Arc::new(symbolizer());
+        let host = host::read();
+        let epoch_unix_ms = epoch_unix_ms();
+        let info = Info {
+            metric: Metric::default(),
+            host: host.name.clone(),
+            kernel: host.kernel.clone(),
+            arch: host.arch.clone(),
+            cpus: host.cpus,
+            rate_hz: settings.rate_hz,
+            scope: settings.scope.to_string(),
+            epoch_unix_ms,
+            ..Info::default()
+        };
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
             store: Store::new(settings.limits),
@@ -98,14 +116,17 @@ impl Model {
             users: Users::read(),
             counters: Counters::default(),
             tables: TableStats::default(),
-            host: Arc::new(host::read()),
+            host: Arc::new(host),
             source: SourceInfo::default(),
+            sampler: None,
+            rates,
+            rate_kept: None,
+            info,
             target: TargetState::Starting,
             ends: None,
             finishing: false,
             output: VecDeque::new(),
             begin_ns: 0,
-            epoch_unix_ms: epoch_unix_ms(),
             complete_until_ns: 0,
             generation: 0,
         }
@@ -147,19 +168,37 @@ impl Model {
     fn hear(&mut self, news: News) {
         match news {
             News::Started(info) => {
-                self.source = info;
+                self.know_source(info);
                 self.target = TargetState::Running;
                 self.begin_ns = probe::now_ns();
                 self.store.begin(self.begin_ns);
             }
             News::Batch(batch) => self.absorb(&batch),
+            News::Rate { info, from_ns } => {
+                self.rate_kept = None;
+                self.info.change_rate(from_ns, info.rate_hz);
+                self.know_source(info);
+            }
+            News::RateKept(sentence) => self.rate_kept = Some(sentence),
             News::Failed(sentence) => self.target = TargetState::Failed(sentence),
         }
+    }
+
+    fn know_source(&mut self, info: SourceInfo) {
+        self.sampler = Some(Arc::new(Sampler {
+            unwinding: info.unwinding,
+            buffers: info.buffers.clone(),
+            rate_is_fixed: info.rate_is_fixed,
+            rate_max_hz: probe::features::max_sample_rate(),
+        }));
+        self.source = info;
     }
 
     fn obey(&mut self, command: Command) {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
+            // The sampler may have ended; then there are no more samples.
+            Command::SetRate(hz) => drop(self.rates.send(hz)),
             Command::TargetEnded { words, at_ns } => self.ends = Some((words, at_ns)),
             Command::Finish => self.finishing = true,
             Command::Output(lines) => {
@@ -425,8 +464,9 @@ impl Model {
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,
             elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),
-            rate_hz: self.settings.rate_hz,
+            rate_hz: self.rate_hz(),
             engine: self.source.engine,
+            sampler: self.sampler.clone(),
             scope: self.settings.scope.clone(),
             window: self.clock.window(),
             target: self.target.clone(),
@@ -439,20 +479,17 @@ impl Model {
 
     /// For those who write the profile to a file.
     fn tell_info(&mut self) {
-        let notes = self.notes();
-        let host = &self.host;
-        self.store.set_info(Info {
-            metric: Metric::default(),
-            host: host.name.clone(),
-            kernel: host.kernel.clone(),
-            arch: host.arch.clone(),
-            cpus: host.cpus,
-            rate_hz: self.settings.rate_hz,
-            scope: self.settings.scope.to_string(),
-            epoch_unix_ms: self.epoch_unix_ms,
-            lost: self.counters.lost,
-            notes,
-        });
+        self.info.notes = self.notes();
+        self.info.lost = self.counters.lost;
+        if let Some(begin_ns) = self.store.begin_ns() {
+            self.info.forget_rates_before(begin_ns);
+        }
+        self.store.set_info(self.info.clone());
+    }
+
+    /// The one that samples are taken at now.
+    fn rate_hz(&self) -> u32 {
+        self.info.rate_at(u64::MAX)
     }
 
     fn stops(&self) -> Vec<Stop> {
@@ -464,6 +501,7 @@ impl Model {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.source.notes.clone();
+        notes.extend(self.rate_kept.clone());
         let stats = self.store.stats();
         if self.counters.events_lost > 0 {
             notes.push(format!(

@@ -5,6 +5,7 @@ use super::dialog::Dialog;
 use crate::screen::code::{CodeAnswer, CodeRow, Layout, code_rows};
 use crate::view::code::words;
 use crate::view::units;
+use profile::Report;
 
 /// Rows that are listed: those with most samples, in the order of the code.
 const ROWS: usize = 20;
@@ -24,6 +25,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     for note in &found.body.notes {
         answer.say(note.as_str());
     }
+    let report = &dialog.session.app.shown.report;
     let rows = code_rows(&found, Layout::Both);
     if rows.is_empty() {
         answer.say("no sample hit its own code");
@@ -44,7 +46,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
                 let part = if row.is_part() { "of its line " } else { "" };
                 let samples = units::count(samples);
                 let text = format!("{part}{share}% = {samples}  {place}  {code}");
-                answer.row(Target::Words, text.trim_end(), why(&found, row));
+                answer.row(Target::Words, text.trim_end(), why(&found, row, report));
             }
         }
     }
@@ -91,8 +93,8 @@ fn place(found: &CodeAnswer, row: &CodeRow) -> String {
     }
 }
 
-fn why(found: &CodeAnswer, row: &CodeRow) -> String {
-    let mut text = words::number(found, row);
+fn why(found: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
+    let mut text = words::number(found, row, report);
     if let Some(spot) = found.spot(row) {
         for (callee, samples) in spot.calls.iter().take(5) {
             let callee = words::name(found, *callee);

@@ -46,6 +46,7 @@ pub const COMMANDS: &[Command] = table! {
     "focus"     ""   "[ROW]"                "count only stacks with it"                           knobs::focus;
     "exclude"   "x"  "[ROW]"                "count no stacks with it"                             knobs::exclude;
     "back"      "b"  ""                     "undo the last of these"                              knobs::back;
+    "rate"      ""   "[HZ]"                 "take so many samples a second and CPU from now on"   knobs::rate;
     "mark"      "m"  ""                     "count from now on"                                   knobs::mark;
     "unit"      ""   "[%|machine|samples|ms|cpus|usual]" "what numbers are in"                    knobs::unit;
     "baseline"  ""   ""                     "compare with this, as A"                             knobs::baseline;

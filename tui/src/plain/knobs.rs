@@ -211,7 +211,7 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         _ => return Err(Trouble::usage(format!("'{words}' is no unit"))),
     };
     let shown = &dialog.session.app.shown;
-    let has_time = shown.rate_hz > 0 && shown.report.window.seconds() > 0.0;
+    let has_time = shown.report.rate_hz > 0 && shown.report.window.seconds() > 0.0;
     if !has_time && !matches!(unit, None | Some(Unit::Share | Unit::Samples)) {
         return Err(Trouble::say(
             "without a rate and a time there are only % and samples",
@@ -221,6 +221,21 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         .session
         .change(|app| app.turn(|knobs| knobs.unit = unit))?;
     sentence("lists are in this unit from now on")
+}
+
+pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if words.is_empty() {
+        return sentence(match dialog.session.app.shown.rate_hz {
+            0 => "the rate is not known".to_owned(),
+            hz => format!("{hz} samples a second and busy CPU"),
+        });
+    }
+    let hz = values::rate(words).map_err(|why| Trouble::usage(format!("'{words}': {why}")))?;
+    dialog.session.set_rate(hz).map_err(Trouble::say)?;
+    sentence(format!(
+        "{hz} samples a second and busy CPU from now on; a window that has several rates \
+         counts all at the highest"
+    ))
 }
 
 pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {

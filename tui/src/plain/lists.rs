@@ -44,7 +44,10 @@ fn sorted(app: &App) -> Vec<&FunctionRow> {
 fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
     let base = app.shown.report.samples;
     let band = match scale.unit {
-        Unit::Share => format!(" {}", units::band_text(row.self_samples, base)),
+        Unit::Share => format!(
+            " {}",
+            units::band_text(&app.shown.report, row.self_samples, base)
+        ),
         _ => String::new(),
     };
     let text = format!(

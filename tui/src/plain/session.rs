@@ -94,6 +94,15 @@ impl Session {
         }
     }
 
+    /// Has samples taken at another rate from now on.
+    pub fn set_rate(&mut self, hz: u32) -> Result<(), String> {
+        if self.app.change_rate(hz)?.is_some() {
+            // The engine may have ended; then there is no other rate.
+            let _ = self.sources.control.send(Control::SetRate(hz));
+        }
+        Ok(())
+    }
+
     /// Takes what comes in, until it holds, the time is over or ^C.
     pub fn wait(&mut self, limit: Duration, holds: impl Fn(&App) -> bool) {
         let end = Instant::now().checked_add(limit);
@@ -133,6 +142,9 @@ impl Session {
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => {
                     let _ = self.sources.control.send(Control::SetWindow(span));
+                }
+                Effect::SetRate(hz) => {
+                    let _ = self.sources.control.send(Control::SetRate(hz));
                 }
                 _ => {}
             }

@@ -39,7 +39,7 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     };
     let first = found.all.first_second;
     let clock = |at: usize| clock(&found, (first + at as u64) * SECOND_NS);
-    let cpus = |samples, seconds: usize| cpus(dialog, samples, seconds);
+    let cpus = |samples, seconds: usize| cpus(&found, samples, seconds);
     let mut answer = Answer::of(format!(
         "all that is kept: {} in {}, {} to {} UTC{}",
         units::counted(total, "sample"),
@@ -98,8 +98,8 @@ fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
 }
 
 /// `, 0.75 CPU`, where that can be told.
-fn cpus(dialog: &Dialog, samples: u64, seconds: usize) -> String {
-    let rate = dialog.session.app.shown.rate_hz;
+fn cpus(found: &TimeAnswer, samples: u64, seconds: usize) -> String {
+    let rate = found.all.rate_hz;
     let cpus = units::cpus(samples, rate, seconds as f64);
     cpus.map_or_else(String::new, |cpus| format!(", {cpus:.2} CPU"))
 }
@@ -177,12 +177,15 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let shown = &dialog.session.app.shown;
     let view = shown.view.as_ref();
     let view = view.ok_or_else(|| Trouble::say("no samples have come yet"))?;
-    let select = |(start, end): (u64, u64)| {
-        let query = Query {
-            window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
-            ..shown.query.clone()
-        };
-        let selected = view.select(&query, dialog.session.cancel());
+    let query = |(start, end): (u64, u64)| Query {
+        window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
+        ..shown.query.clone()
+    };
+    let cancel = dialog.session.cancel();
+    let whole = view.select(&query((first, last)), cancel);
+    let whole = whole.map_err(|_| Trouble::Stopped)?;
+    let select = |range| {
+        let selected = whole.part(&query(range), cancel);
         selected.map_err(|_| Trouble::Stopped)
     };
     let part = select((start, end))?;
@@ -195,7 +198,7 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
         side(&diff.b),
         side(&diff.a)
     ));
-    answer.say(sure(&apart(&part, &select((first, last))?)));
+    answer.say(sure(&apart(&part, &whole)));
     changes(dialog, &diff, CHANGES, &mut answer);
     Ok(answer)
 }

@@ -4,8 +4,8 @@ use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::screen::tree::{TreeAnswer, TreeWanted};
 use crate::view::units;
-use profile::Role;
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
+use profile::{Report, Role};
 
 const LEVELS: u32 = 6;
 const LEVELS_MAX: u32 = 200;
@@ -49,6 +49,7 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let mut printer = Printer {
         tree: &answer.trees.now,
         answer: Answer::of(head(&answer, &start, path.len(), total)),
+        report,
         samples: answer.trees.now.root().samples,
         levels,
         path,
@@ -125,6 +126,7 @@ fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> 
 struct Printer<'a> {
     tree: &'a CallTree,
     answer: Answer,
+    report: &'a Report,
     samples: u64,
     levels: u32,
     path: Vec<NodeKind>,
@@ -212,7 +214,7 @@ impl Printer<'_> {
             units::counted(self.samples, "sample"),
             units::counted(u64::from(node.depth), "frame"),
             units::count(node.own),
-            units::band_text(node.samples, self.samples)
+            units::band_text(self.report, node.samples, self.samples)
         );
         let target = Target::Node {
             direction: self.tree.direction(),

@@ -8,6 +8,14 @@ use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How many samples each of several seconds has.
+#[derive(Debug)]
+pub struct Counts {
+    pub samples: Vec<u64>,
+    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    pub rate_hz: u32,
+}
+
 /// Samples in scope, of a function if one is given, second by second, oldest first;
 /// the last one is that in which `end_ns` is. Nothing if it was cancelled.
 pub fn last_seconds<W>(
@@ -16,7 +24,7 @@ pub fn last_seconds<W>(
     end_ns: u64,
     count: usize,
     cancel: &Cancel,
-) -> Option<Vec<u64>> {
+) -> Option<Counts> {
     let query = Query {
         window: TimeRange::last(Duration::from_secs(count as u64), end_ns),
         ..ask.query().clone()
@@ -35,7 +43,10 @@ pub fn last_seconds<W>(
             *cell = heat.cell(column, 0);
         }
     }
-    Some(seconds)
+    Some(Counts {
+        samples: seconds,
+        rate_hz: heat.rate_hz,
+    })
 }
 
 /// So many whole seconds are shown at most.
@@ -47,6 +58,8 @@ pub struct SecondsAnswer {
     pub key: Key<()>,
     /// Whole ones, oldest first.
     pub samples: Vec<u64>,
+    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    pub rate_hz: u32,
     /// Where the last of them ends, on the clock of the samples.
     pub end_ns: u64,
     /// The wall clock, in milliseconds, where that of the samples is 0.
@@ -58,11 +71,13 @@ impl SecondsAnswer {
     pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
         let end_ns = ask.view.window(ask.query().window).end_ns;
         // The one that is under way has not all of its samples yet.
-        let mut samples = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
+        let counts = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
+        let mut samples = counts.samples;
         samples.pop();
         Some(SecondsAnswer {
             key: ask.key,
             samples,
+            rate_hz: counts.rate_hz,
             end_ns: end_ns / SECOND_NS * SECOND_NS,
             epoch_unix_ms: ask.view.info().epoch_unix_ms,
         })

@@ -43,7 +43,7 @@ enum Full {
 impl Busy {
     fn of(app: &App) -> Self {
         let report = &app.shown.report;
-        let always = f64::from(app.shown.rate_hz) * report.window.seconds();
+        let always = f64::from(report.rate_hz) * report.window.seconds();
         Self::new(&report.cpus, app.shown.host.cpus, always)
     }
 

@@ -89,9 +89,9 @@ fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> S
     let mut parts = vec![format!(
         "{} smp self {} pp / {} total {} pp",
         units::count(own),
-        units::band_text(own, base),
+        units::band_text(&app.shown.report, own, base),
         units::count(total),
-        units::band_text(total, base)
+        units::band_text(&app.shown.report, total, base)
     )];
     match function.name_state {
         RowName::Named => {}
@@ -133,7 +133,7 @@ fn process(process: &ProcessRow, app: &App) -> String {
         processes::number(process.pid, &app.shown),
         units::count(process.samples),
         units::percent(process.samples, base),
-        units::band_text(process.samples, base),
+        units::band_text(&app.shown.report, process.samples, base),
         units::count(process.kernel_samples),
         if process.exited { "   ended" } else { "" }
     )
@@ -148,7 +148,7 @@ fn thread(thread: &ThreadRow, app: &App) -> String {
         thread.pid,
         units::count(thread.samples),
         units::percent(thread.samples, base),
-        units::band_text(thread.samples, base),
+        units::band_text(&app.shown.report, thread.samples, base),
         units::count(thread.kernel_samples)
     )
 }
@@ -183,6 +183,11 @@ fn say(app: &App, notice: &Notice) -> String {
             let undo = hint(app, Action::Back, "undo");
             and("marked: the window is from now on", "; ", [anew, undo])
         }
+        Notice::Rate { hz, is_new: true } => format!(
+            "{hz} Hz from now on; a window that has both rates counts all at the higher one"
+        ),
+        Notice::Rate { hz, is_new: false } => format!("{hz} Hz, as before"),
+        Notice::NoSampling(why) => format!("the rate cannot be changed: {why}"),
         Notice::Writing => "writing…".into(),
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));

@@ -54,7 +54,7 @@ pub fn of_function(app: &App, row: &FunctionRow, column: FunctionColumn) -> Stri
         row.name,
         units::counted(base, "sample"),
         base_words(app),
-        units::band_text(samples, base)
+        units::band_text(&app.shown.report, samples, base)
     )
 }
 
@@ -80,7 +80,7 @@ fn thread(app: &App) -> Option<String> {
 /// On the number of a process or thread.
 pub fn cpus(app: &App, samples: u64, who: &str) -> String {
     let seconds = app.shown.report.window.seconds();
-    let rate = app.shown.rate_hz;
+    let rate = app.shown.report.rate_hz;
     let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
     format!(
         "{cpus:.2} CPU = {} of {who} / ({rate} per second and CPU x {seconds:.1} s)",
@@ -95,5 +95,13 @@ fn base_words(app: &App) -> String {
         Window::Since { .. } => "since the mark,",
         Window::Between { .. } => "marked",
     };
-    format!("{}, {time} {seconds:.1} s", app.scope_words())
+    let rates = match app.shown.report.reweighed {
+        Some(told) => format!(
+            " (the rate changed: {} taken, counted as if all were at {} Hz)",
+            units::count(told.taken),
+            app.shown.report.rate_hz
+        ),
+        None => String::new(),
+    };
+    format!("{}, {time} {seconds:.1} s{rates}", app.scope_words())
 }

@@ -1,7 +1,7 @@
 //! Made-up snapshots: one that looks like a database server, and a feed of them
 //! in which shares move, functions come and go, and names arrive late.
 
-use crate::snapshot::{Host, Loading, Snapshot, Span, TargetState};
+use crate::snapshot::{Host, Loading, Sampler, Snapshot, Span, TargetState};
 use profile::query::CpuRow;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
@@ -19,7 +19,7 @@ mod tree;
 
 pub use bush::bush;
 pub use code::MadeUp;
-pub use tree::{tree_of_build, tree_of_source, tree_step};
+pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_step};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
@@ -82,6 +82,8 @@ pub fn postgres() -> Snapshot {
                 end_ns: 192_000_000_000,
             },
             samples: 3_277,
+            rate_hz: 99,
+            reweighed: None,
             samples_kept: 98_211,
             kept_seconds: 192.0,
             completeness: completeness(),
@@ -114,6 +116,12 @@ pub fn postgres() -> Snapshot {
         elapsed: Duration::from_secs(192),
         rate_hz: 99,
         engine: "bpf",
+        sampler: Some(Arc::new(Sampler {
+            unwinding: "tables",
+            buffers: "one ring of 8 MB".into(),
+            rate_is_fixed: None,
+            rate_max_hz: Some(5_000),
+        })),
         scope: "postgres[4121]".into(),
         window: Span::Seconds(10),
         target: TargetState::Running,

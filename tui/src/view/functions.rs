@@ -140,7 +140,7 @@ impl Layout {
         };
         let mut cells = vec![(own, plain)];
         if self.has_counts {
-            let band = units::band_text(function.self_samples, report.samples);
+            let band = units::band_text(report, function.self_samples, report.samples);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
         }
         cells.push((share(function.total_samples), plain));

@@ -338,14 +338,17 @@ fn trust(app: &App) -> Vec<Segment> {
     // That something is asked of others is said at any width.
     let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
     let net = if is_remote { " net" } else { "" };
+    let mut counted = vec![
+        units::counted(report.samples, "sample"),
+        format!("{samples} smp"),
+    ];
+    if let Some(told) = report.reweighed {
+        let taken = units::count(told.taken);
+        let at = format!("{samples} samples at {} Hz", report.rate_hz);
+        counted.insert(0, format!("{at} ({taken} taken)"));
+    }
     let mut segments = vec![
-        Segment::new(
-            9,
-            [
-                units::counted(report.samples, "sample"),
-                format!("{samples} smp"),
-            ],
-        ),
+        Segment::new(9, counted),
         match before {
             None => lost(report.samples, health.lost),
             Some(before) => Segment::new(

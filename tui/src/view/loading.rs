@@ -35,7 +35,7 @@ fn few_samples(app: &App) -> String {
     let top = report.functions.first().map_or(0, |row| row.self_samples);
     format!(
         "few samples: whole percents only until 1,000 ({} pp now)",
-        units::band_text(top, report.samples)
+        units::band_text(report, top, report.samples)
     )
 }
 

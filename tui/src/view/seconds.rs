@@ -47,11 +47,11 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
     };
     let start_ns = answer.end_ns.saturating_sub(ago * SECOND_NS);
     let when = of_day((start_ns / 1_000_000) as i64 + answer.epoch_unix_ms);
-    let amount = |samples: u64| match units::cpus(samples, app.shown.rate_hz, 1.0) {
+    let amount = |samples: u64| match units::cpus(samples, answer.rate_hz, 1.0) {
         Some(cpus) => format!("{cpus:.2}"),
         None => units::count(samples),
     };
-    let unit = match app.shown.rate_hz {
+    let unit = match answer.rate_hz {
         0 => "samples",
         _ => "CPUs",
     };

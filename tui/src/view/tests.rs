@@ -37,6 +37,8 @@ mod page;
 mod palette;
 /// Many random events, many frames.
 mod random;
+/// How samples are taken.
+mod sampling;
 /// The map of time.
 mod time;
 /// The call tree.

@@ -34,6 +34,9 @@ const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
 /// A cell of which the followed function has half or more.
 const FOLLOWED: char = '#';
 
+/// On the axis, before the rate from there on.
+const RATE: &str = "'";
+
 /// Cells between two labels of the axis.
 const LABEL_EVERY: u64 = 15;
 
@@ -124,6 +127,13 @@ fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
     (column < map.columns()).then(|| map.cell(column, row))
 }
 
+/// Whether a label has room, and a blank before what follows.
+fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
+    let end = x + text::width(label) as u16;
+    let is_blank = |x: u16| buffer[(x, area.y)].symbol() == " ";
+    end <= area.right() && (x..area.right().min(end + 1)).all(is_blank)
+}
+
 impl Painter<'_> {
     fn shades(&self) -> [char; 4] {
         match self.theme.is_ascii() {
@@ -141,6 +151,7 @@ impl Painter<'_> {
     fn axis(&self, buffer: &mut Buffer, area: Rect) {
         let map = &self.answer.all;
         let last = map.first_second + map.columns() as u64 - 1;
+        self.rates(buffer, area);
         for second in self.seconds.clone() {
             let age = last.saturating_sub(second);
             let x = self.x_of(second, area);
@@ -150,12 +161,29 @@ impl Painter<'_> {
                 _ if age.is_multiple_of(LABEL_EVERY) => format!("|-{age} s"),
                 _ => continue,
             };
-            let room = usize::from(area.right().saturating_sub(x));
-            if text::width(&label) <= room {
+            if is_free(buffer, x, &label, area) {
                 buffer.set_string(x, area.y, label, self.theme.heads());
             }
         }
         self.sides(buffer, area);
+    }
+
+    /// A tick where the rate changed, and to what, where the axis has room.
+    fn rates(&self, buffer: &mut Buffer, area: Rect) {
+        for change in &self.answer.rate_changes {
+            let second = change.from_ns / SECOND_NS;
+            if !self.seconds.contains(&second) {
+                continue;
+            }
+            let x = self.x_of(second, area);
+            let label = format!("{RATE}{} Hz", change.hz);
+            let shown = match is_free(buffer, x, &label, area) {
+                true => &*label,
+                false => RATE,
+            };
+            let room = usize::from(area.right().saturating_sub(x));
+            buffer.set_stringn(x, area.y, shown, room, self.theme.heads());
+        }
     }
 
     /// Which seconds are compared, where the axis has room.

@@ -13,7 +13,7 @@ use crate::screen::knobs::Unit;
 use crate::screen::tree::{Fold, FoldAction, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use profile::diff::Sides;
 use profile::query::{Direction, GroupBy, NodeKind};
-use profile::{Function, Role, RowName};
+use profile::{Function, Report, Role, RowName};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -213,7 +213,7 @@ impl Layout {
         };
         let mut cells = vec![(first, plain), (second, plain)];
         if self.is_wide {
-            let band = units::band_text(row.samples, base);
+            let band = units::band_text(&app.shown.report, row.samples, base);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
             cells.push((units::count(row.samples), plain));
         }
@@ -310,7 +310,7 @@ fn base(tree: &Tree) -> u64 {
 }
 
 /// What the row has, and of two trees what it had.
-fn numbers(row: &TreeRow, tree: &Tree) -> String {
+fn numbers(row: &TreeRow, tree: &Tree, report: &Report) -> String {
     let base = base(tree);
     let sides = tree.trees().and_then(Trees::sides);
     if let (Some(sides), Some(before)) = (sides, row.before) {
@@ -327,7 +327,7 @@ fn numbers(row: &TreeRow, tree: &Tree) -> String {
         "{gone}{}% of scope = {} smp {} pp",
         units::percent(row.samples, base),
         units::count(row.samples),
-        units::band_text(row.samples, base)
+        units::band_text(report, row.samples, base)
     )
 }
 
@@ -340,7 +340,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
     let Some(row) = tree.selected() else {
         return String::new();
     };
-    let mut parts = vec![numbers(row, tree)];
+    let mut parts = vec![numbers(row, tree, &app.shown.report)];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {

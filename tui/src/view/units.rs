@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::Span;
-use profile::{band_points, percent_digits};
+use profile::{Report, percent_digits};
 use std::time::Duration;
 
 /// `7.1` for 233 of 3,277; `-` of nothing.
@@ -30,9 +30,9 @@ pub fn completeness(part: u64, base: u64) -> String {
 }
 
 /// The band with the digits of its percentage: `±0.9`.
-pub fn band_text(part: u64, base: u64) -> String {
+pub fn band_text(report: &Report, part: u64, base: u64) -> String {
     let decimals = percent_digits(base);
-    format!("±{:.decimals$}", band_points(part, base))
+    format!("±{:.decimals$}", report.band_points(part, base))
 }
 
 /// `13,120`
@@ -129,7 +129,7 @@ impl Scale {
         Scale {
             unit: app.unit(),
             base,
-            rate_hz: app.shown.rate_hz,
+            rate_hz: app.shown.report.rate_hz,
             seconds: app.shown.report.window.seconds(),
             machine_cpus: app.shown.host.cpus,
         }

@@ -30,11 +30,7 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
     let samples = selection.timed();
     let begin_ns = selection.window().start_ns;
     let mut libs = Libs::default();
-    write!(
-        out,
-        "{{\"meta\":{}",
-        meta(selection.view().info(), begin_ns)
-    )?;
+    write!(out, "{{\"meta\":{}", meta(&selection.info(), begin_ns))?;
     write!(out, ",\"pages\":[],\"counters\":[],\"profilerOverhead\":[]")?;
     write!(out, ",\"threads\":[")?;
     let (weight_type, scale) = weights(&selection.view().info().metric.unit);

@@ -30,6 +30,8 @@ pub struct Reader<R> {
     blocks: u64,
     raw_bytes: u64,
     weight: u64,
+    /// How many times a sample may count, as others were taken more often.
+    spread: u64,
     is_finished: bool,
     problem: Option<String>,
     unknown_sections: u64,
@@ -77,6 +79,7 @@ impl<R: Read> Reader<R> {
             blocks: 0,
             raw_bytes: 0,
             weight: 0,
+            spread: 1,
             is_finished: false,
             problem: None,
             unknown_sections: 0,
@@ -161,6 +164,10 @@ impl<R: Read> Reader<R> {
             let part = Bytes(bytes.bytes()?);
             match tag {
                 section::INFO => add_info(part, store)?,
+                section::RATES => {
+                    self.spread = self.spread.max(add_rates(part, store)?);
+                    self.check_weight()?;
+                }
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
                 section::PROCESSES => self.add_processes(part, store, &mut exited)?,
@@ -193,6 +200,15 @@ impl<R: Read> Reader<R> {
         // The store forgets who has ended and has no sample yet.
         exited.into_iter().for_each(|id| store.process_exited(id));
         Ok(())
+    }
+
+    fn check_weight(&self) -> Result<(), FormatError> {
+        match self.weight.saturating_mul(self.spread) > WEIGHT_MAX {
+            true => Err(FormatError::TooLarge(
+                "its samples add up to more than 2^53",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn add_modules(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
@@ -283,11 +299,7 @@ impl<R: Read> Reader<R> {
                 let thread = threads.u32()? as usize;
                 let weight = if is_weighted { weights.number()? } else { 1 };
                 self.weight = self.weight.saturating_add(weight);
-                if self.weight > WEIGHT_MAX {
-                    return Err(FormatError::TooLarge(
-                        "its samples add up to more than 2^53",
-                    ));
-                }
+                self.check_weight()?;
                 let thread = self.tables.threads.get(thread);
                 let thread =
                     thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
@@ -326,6 +338,27 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// What the rate was changed to, and when; says how many samples at the highest one
+/// a sample at the lowest one is.
+fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError> {
+    let mut info = Info::clone(store.info());
+    let mut from_ns = 0u64;
+    let mut rates = vec![info.rate_hz];
+    while !bytes.is_empty() {
+        from_ns = from_ns.saturating_add(bytes.number()?);
+        let hz = bytes.u32()?;
+        if hz == 0 {
+            return Err(damaged("a rate that cannot be"));
+        }
+        info.change_rate(from_ns, hz);
+        rates.push(hz);
+    }
+    store.set_info(info);
+    let highest = rates.iter().copied().max().unwrap_or(1);
+    let lowest = rates.into_iter().filter(|hz| *hz > 0).min().unwrap_or(1);
+    Ok(u64::from(highest.div_ceil(lowest)))
+}
+
 /// When it ended; files of version 2.0 do not say.
 fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     let _samples = bytes.number().ok()?;
@@ -345,6 +378,8 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         scope: bytes.text()?,
         cpus: bytes.u32()?,
         rate_hz: bytes.u32()?,
+        // In a section of its own, behind this one.
+        rate_changes: Vec::new(),
         epoch_unix_ms: bytes.signed()?,
         lost: bytes.number()?,
         notes: Vec::new(),

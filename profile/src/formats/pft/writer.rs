@@ -12,7 +12,7 @@ use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
 use crate::store::{Process, STAMP_NS, Sample, Thread, ThreadSlot};
-use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, View};
+use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, RateChange, View};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
@@ -67,6 +67,7 @@ enum State {
 #[derive(Debug, Default)]
 struct Block {
     info: Vec<u8>,
+    rates: Vec<u8>,
     strings: Vec<u8>,
     modules: Vec<u8>,
     processes: Vec<u8>,
@@ -93,9 +94,10 @@ impl Block {
     }
 
     /// In the order in which a reader needs them.
-    fn sections(self) -> [(u64, Vec<u8>); 11] {
+    fn sections(self) -> [(u64, Vec<u8>); 12] {
         [
             (section::INFO, self.info),
+            (section::RATES, self.rates),
             (section::STRINGS, self.strings),
             (section::MODULES, self.modules),
             (section::PROCESSES, self.processes),
@@ -292,6 +294,12 @@ impl<W: Write> Writer<W> {
         put(out, info.notes.len() as u64);
         for note in &info.notes {
             put_bytes(out, note.as_bytes());
+        }
+        let mut last_ns = 0;
+        for RateChange { from_ns, hz } in &info.rate_changes {
+            put(&mut self.block.rates, from_ns.saturating_sub(last_ns));
+            put(&mut self.block.rates, (*hz).into());
+            last_ns = *from_ns;
         }
     }
 

@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 
 /// Writes the stacks of a selection, by thread.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
-    let mut writer = Writer::new(selection.view());
+    let mut writer = Writer::new(selection.view(), selection.info());
     let scale = writer.add_types();
     for trace in selection.traces() {
         writer.add_sample(selection, &trace, scale);
@@ -36,6 +36,7 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
 
 struct Writer<'a> {
     view: &'a View,
+    info: Info,
     profile: Message,
     strings: Strings,
     mappings: Vec<Mapping>,
@@ -84,9 +85,10 @@ fn period_ns(info: &Info) -> Option<u64> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(view: &'a View) -> Self {
+    fn new(view: &'a View, info: Info) -> Self {
         Self {
             view,
+            info,
             profile: Message::default(),
             strings: Strings::default(),
             mappings: Vec::new(),
@@ -107,7 +109,7 @@ impl<'a> Writer<'a> {
 
     /// What values mean; gives by what counts become the second of two.
     fn add_types(&mut self) -> Option<u64> {
-        let info = Arc::clone(self.view.info());
+        let info = self.info.clone();
         let period_ns = period_ns(&info);
         let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
         let counts = match is_cpu {
@@ -278,7 +280,7 @@ impl<'a> Writer<'a> {
 
     fn add_times(&mut self, selection: &Selection) {
         let window = selection.window();
-        let epoch_ms = self.view.info().epoch_unix_ms;
+        let epoch_ms = self.info.epoch_unix_ms;
         if let Ok(epoch_ms @ 1..) = u64::try_from(epoch_ms) {
             let time = epoch_ms.saturating_mul(1_000_000);
             let time = time.saturating_add(window.start_ns).min(i64::MAX as u64);
@@ -289,7 +291,7 @@ impl<'a> Writer<'a> {
     }
 
     fn add_comments(&mut self) {
-        let info = Arc::clone(self.view.info());
+        let info = self.info.clone();
         let mut comments = vec![format!("proftop {}", env!("CARGO_PKG_VERSION"))];
         for (what, text) in [
             ("host", &info.host),

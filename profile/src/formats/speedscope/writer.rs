@@ -35,7 +35,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
         .collect();
     threads.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
 
-    let info = selection.view().info();
+    let info = &selection.info();
     let version = env!("CARGO_PKG_VERSION");
     let rate = match Scale::of(info).unit {
         // So that a reader gets the counts back.

@@ -54,7 +54,7 @@ impl PageAnswer {
             samples: selection.samples(),
             page,
             functions,
-            seconds: last_seconds(&ask, Some(id), end_ns, SECONDS, cancel)?,
+            seconds: last_seconds(&ask, Some(id), end_ns, SECONDS, cancel)?.samples,
             key: ask.key,
             view: ask.view,
         })

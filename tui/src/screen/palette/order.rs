@@ -17,10 +17,11 @@ pub enum OrderKind {
     Filter,
     Goto,
     Write,
+    Rate,
 }
 
 /// All of them, in the order of the palette.
-pub const ORDERS: [Order; 5] = [
+pub const ORDERS: [Order; 6] = [
     order(OrderKind::Pid, "pid", "4121", "only this process"),
     order(
         OrderKind::Window,
@@ -45,6 +46,12 @@ pub const ORDERS: [Order; 5] = [
         "write",
         "FILE",
         "to a file; its end tells the format",
+    ),
+    order(
+        OrderKind::Rate,
+        "rate",
+        "499",
+        "so many samples a second and CPU",
     ),
 ];
 

@@ -3,7 +3,7 @@
 use crate::screen::question::{Ask, Key};
 use profile::diff::{Apart, apart};
 use profile::query::{HeatBy, HeatMap, HeatRows};
-use profile::{Cancel, FunctionId, Query, TimeRange};
+use profile::{Cancel, FunctionId, Query, RateChange, TimeRange};
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct TimeAnswer {
     pub own: Option<(HeatMap, Arc<str>)>,
     /// What is different in the stretch, if one was asked for.
     pub apart: Option<Vec<Apart>>,
+    /// What the rate was changed to, and when.
+    pub rate_changes: Vec<RateChange>,
     /// The wall clock, in milliseconds, where that of the samples is 0.
     pub epoch_unix_ms: i64,
 }
@@ -62,7 +64,7 @@ impl TimeAnswer {
                     ),
                     ..query
                 };
-                Some(apart(&ask.view.select(&query, cancel).ok()?, &selection))
+                Some(apart(&selection.part(&query, cancel).ok()?, &selection))
             }
             None => None,
         };
@@ -71,6 +73,7 @@ impl TimeAnswer {
             all: selection.heat(&rows, None),
             rows,
             own,
+            rate_changes: ask.view.info().rate_changes.clone(),
             epoch_unix_ms: ask.view.info().epoch_unix_ms,
             key: ask.key,
         })

@@ -73,14 +73,12 @@ impl Trees {
         group_by: GroupBy,
         cancel: &Cancel,
     ) -> Option<Self> {
-        let select = |window| {
-            let query = Query {
-                window,
-                ..ask.query().clone()
-            };
-            ask.view.select(&query, cancel).ok()
+        let query = |window| Query {
+            window,
+            ..ask.query().clone()
         };
-        let (part, whole) = (select(range)?, select(TimeRange::ALL)?);
+        let whole = ask.view.select(&query(TimeRange::ALL), cancel).ok()?;
+        let part = whole.part(&query(range), cancel).ok()?;
         let mut sides = Sides::of(&whole, &part);
         sides.a.samples = sides.a.samples.saturating_sub(sides.b.samples);
         sides.a.seconds = (sides.a.seconds - sides.b.seconds).max(0.0);

@@ -9,7 +9,7 @@ use crate::view::fit::Segment;
 use crate::view::keys::{and, hint};
 use crate::view::page::words as page;
 use crate::view::{text, units};
-use profile::{FunctionId, Role};
+use profile::{FunctionId, Report, Role};
 
 pub fn why_empty(app: &App) -> String {
     let code = &app.views.code;
@@ -191,7 +191,7 @@ pub fn detail(app: &App, width: usize) -> String {
     let Some((answer, row)) = found else {
         return String::new();
     };
-    let mut parts = vec![number(answer, row)];
+    let mut parts = vec![number(answer, row, &app.shown.report)];
     parts.extend(before(answer, row));
     parts.extend(inlined(answer, row));
     if let Some(spot) = answer.spot(row).filter(|spot| !spot.calls.is_empty()) {
@@ -235,7 +235,7 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
 }
 
 /// A row's samples in words.
-pub fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
+pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let all = answer.samples();
     let samples = match row {
         CodeRow::Call { samples, .. } => *samples,
@@ -243,7 +243,7 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow) -> String {
     };
     let smp = units::counted(samples, "sample");
     let share = units::percent(samples, all);
-    let band = units::band_text(samples, all);
+    let band = units::band_text(report, samples, all);
     let share = format!("{share}% of its code {band} pp");
     match row {
         CodeRow::Line { place, .. } => format!("{smp} on line {}, {share}", place.line),

@@ -170,7 +170,7 @@ pub fn detail(app: &App, width: usize) -> String {
             format!(
                 "{}% of scope {} pp",
                 percent(bar.samples),
-                units::band_text(bar.samples, base)
+                units::band_text(&app.shown.report, bar.samples, base)
             ),
             format!("{} smp", units::count(bar.samples)),
         ],

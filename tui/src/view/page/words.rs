@@ -85,7 +85,7 @@ pub fn detail(app: &App, width: usize) -> String {
         PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
             let samples = neighbour.samples;
             let share = units::percent(samples, all);
-            let band = units::band_text(samples, all);
+            let band = units::band_text(&app.shown.report, samples, all);
             let number = format!("{} smp = {share}% of it {band} pp", units::count(samples));
             let function = match neighbour.kind {
                 NeighbourKind::Function(id) => page.named(id),
@@ -95,7 +95,7 @@ pub fn detail(app: &App, width: usize) -> String {
         }
         PageRow::Function => {
             let own = found.function.self_samples;
-            let band = units::band_text(all, answer.samples);
+            let band = units::band_text(&app.shown.report, all, answer.samples);
             let total = format!("{} smp = {} {band} pp", units::count(all), of_scope(all));
             let own = format!(
                 "self {} smp = {}% of it",

@@ -391,7 +391,7 @@ fn time_and_difference_keep_their_own_zoom() {
 fn beside_what_differs_stands_its_flame_graph() {
     let mut hand = Hand::new(160, 45);
     hand.show(tree_step(0)).wait(2_000);
-    hand.keys("b=").keys("\\!_bt_\n").keys("jjj");
+    hand.keys("b=").keys("\\!_bt_\n").keys("jjjj");
     assert_eq!(hand.app.pane(), Some(Beside::Difference));
     hand.looks_like("difference-160x45");
     hand.looks_like_in_ascii("difference-160x45-ascii");

@@ -4,7 +4,7 @@
 use super::knobs::recorded;
 use super::*;
 use crate::snapshot::{Host, Lacks, Loading};
-use crate::view::fixture::tree_step;
+use crate::view::fixture::{tree_of_rates, tree_step};
 use crate::view::theme::ThemeChoice;
 
 /// A state, how to get there, and what the screen says of it at 80 columns.
@@ -62,6 +62,7 @@ fn states() -> Vec<State> {
         state("narrowed", plain, "4\n", "› postgres[4121]"),
         state("since a mark", plain, "m", "since mark"),
         state("against A", plain, "b=", "DIFF"),
+        state("of two rates", two_rates, "", " taken)  lost 0"),
         state("a file", file, "", "FILE "),
         state("a file without times", without_times, "", "FILE "),
         state("a broken file", broken, "", "CUT    it ends"),
@@ -124,6 +125,10 @@ fn ended() -> Snapshot {
         target: TargetState::Exited("postgres[4121] ended, killed by SIGSEGV".into()),
         ..plain()
     }
+}
+
+fn two_rates() -> Snapshot {
+    tree_of_rates(&[(186, 499)])
 }
 
 fn thaw_later(hand: &mut Hand) {

@@ -318,9 +318,9 @@ fn enter_leads_from_the_difference_to_the_page() {
     let page = &hand.app.views.page;
     let answer = page.answer().expect("it was asked");
     assert_eq!(answer.function.name, name);
-    assert!(answer.before.is_some() && hand.frame().contains("Δ PP"));
+    assert!(answer.before.is_some() && hand.frame().contains("Δ MS/S"));
     hand.keys("=");
-    assert!(!hand.frame().contains("Δ PP"), "{}", hand.frame());
+    assert!(!hand.frame().contains("Δ MS/S"), "{}", hand.frame());
 }
 
 #[test]

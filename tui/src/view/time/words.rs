@@ -135,7 +135,7 @@ pub fn explain(app: &App) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
     let map = &answer.all;
     let column = (spot.second - map.first_second) as usize;
-    let rate = app.shown.rate_hz;
+    let rate = map.rate_hz;
     let of_all = u64::from(app.shown.host.cpus);
     let (whose, cpus) = match people(time, spot) {
         None => (String::new(), Some((of_all, "all CPUs were busy"))),
@@ -154,7 +154,7 @@ pub fn explain(app: &App) -> Option<String> {
         ),
         Some(row) => (rows::name(&row), None),
     };
-    let most = cpus.map(|(cpus, busy)| {
+    let most = cpus.filter(|_| rate > 0).map(|(cpus, busy)| {
         let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
         format!(", of about {most} if {busy}, at {rate} a second and CPU")
     });

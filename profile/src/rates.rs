@@ -1,0 +1,274 @@
+//! *Rates*: how often a busy CPU was sampled, where that changed while it was.
+//!
+//! A sample stands for the time to the next tick: at 99 Hz for ten times as much
+//! as at 999 Hz. Samples of a time with several rates are counted as if all of it
+//! had been sampled at the highest of them: each of the others counts as many times
+//! as it would have come then. So shares and CPU time are right whatever the window,
+//! nothing of what was taken is left out, and a time of one rate is counted as it is.
+//!
+//! Counts are whole numbers. Where one sample is 10.09 of the others, most count
+//! as 10 and every eleventh as 11: which of them depends on nothing but its place
+//! in its second, so every query counts it the same.
+
+use crate::query::TimeRange;
+use crate::store::{STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
+use crate::{Info, Reweighed};
+use std::cmp::Ordering;
+
+/// From then on it was another rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateChange {
+    pub from_ns: u64,
+    pub hz: u32,
+}
+
+/// More than somebody changes by hand while a history is kept.
+const CHANGES_MAX: usize = 10_000;
+
+impl Info {
+    /// Tells that from a moment on, later than all that was told before, the rate
+    /// is another.
+    pub fn change_rate(&mut self, from_ns: u64, hz: u32) {
+        let changes = &mut self.rate_changes;
+        // Of one hundredth of a second only the last counts.
+        let is_later = |change: &mut RateChange| change.from_ns / STAMP_NS >= from_ns / STAMP_NS;
+        changes.pop_if(is_later);
+        if self.rate_at(from_ns) != hz {
+            self.rate_changes.push(RateChange { from_ns, hz });
+        }
+        if self.rate_changes.len() > CHANGES_MAX {
+            self.rate_hz = self.rate_changes.remove(0).hz;
+        }
+    }
+
+    /// Forgets what was before a moment.
+    pub fn forget_rates_before(&mut self, ns: u64) {
+        let gone = self.rate_changes.partition_point(|c| c.from_ns <= ns);
+        if let Some(last) = self.rate_changes.drain(..gone).next_back() {
+            self.rate_hz = last.hz;
+        }
+    }
+
+    /// The rate at a moment.
+    pub fn rate_at(&self, ns: u64) -> u32 {
+        let before = self.rate_changes.partition_point(|c| c.from_ns <= ns);
+        match before.checked_sub(1) {
+            Some(last) => self.rate_changes[last].hz,
+            None => self.rate_hz,
+        }
+    }
+}
+
+/// How the samples of a time are weighed against each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Weighing {
+    /// The rate at which all of them are counted; 0 if it is not known.
+    hz: u32,
+    /// From which stamp on which rate was, rising. Empty if it never changed.
+    stretches: Vec<(u64, u32)>,
+}
+
+/// Within one second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InSecond<'a> {
+    weighing: &'a Weighing,
+    phase: u64,
+}
+
+impl Weighing {
+    /// At the highest rate that there was in `range`.
+    pub(crate) fn new(info: &Info, range: TimeRange) -> Self {
+        let changes = info.rate_changes.iter();
+        let is_known = |hz: u32| hz > 0;
+        if info.rate_changes.is_empty()
+            || !is_known(info.rate_hz)
+            || !changes.clone().all(|change| is_known(change.hz))
+        {
+            return Self {
+                hz: info.rate_hz,
+                stretches: Vec::new(),
+            };
+        }
+        let mut stretches = vec![(0, info.rate_hz)];
+        let mut before = info.rate_hz;
+        for change in changes {
+            // The hundredth that has both is of the higher one: a sample of the other
+            // that counts once in it is a smaller mistake than many that count more.
+            let from = match change.hz > before {
+                true => change.from_ns / STAMP_NS,
+                false => change.from_ns.div_ceil(STAMP_NS),
+            };
+            stretches.push((from, change.hz));
+            before = change.hz;
+        }
+        let Stamps { first, last } = range.stamps();
+        let mut weighing = Self { hz: 0, stretches };
+        let within = weighing.rates(first, last).max();
+        weighing.hz = within.unwrap_or(info.rate_hz);
+        weighing
+    }
+
+    /// Samples per second of a busy CPU, as they are counted.
+    pub(crate) fn hz(&self) -> u32 {
+        self.hz
+    }
+
+    /// The rates of the stamps from `first` to `last`.
+    fn rates(&self, first: u64, last: u64) -> impl Iterator<Item = u32> {
+        let start = self.stretches.partition_point(|(from, _)| *from <= first);
+        let stretches = self.stretches[start.saturating_sub(1)..].iter();
+        stretches
+            .take_while(move |(from, _)| *from <= last.max(first))
+            .map(|(_, hz)| *hz)
+    }
+
+    fn rate_at(&self, stamp: u64) -> u32 {
+        self.rates(stamp, stamp).last().unwrap_or(self.hz)
+    }
+
+    /// Nothing if the samples of that second are counted as they are.
+    #[inline]
+    pub(crate) fn in_second(&self, second: u64) -> Option<InSecond<'_>> {
+        if self.stretches.is_empty() {
+            return None;
+        }
+        let first = second * STAMPS_PER_SECOND;
+        let mut rates = self.rates(first, first + STAMPS_PER_SECOND - 1);
+        let phase = second.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        rates.any(|hz| hz != self.hz).then_some(InSecond {
+            weighing: self,
+            phase,
+        })
+    }
+
+    /// How many times a sample of then counts.
+    pub(crate) fn factor(&self, stamp: u64) -> f64 {
+        match self.stretches.is_empty() {
+            true => 1.0,
+            false => f64::from(self.hz) / f64::from(self.rate_at(stamp)),
+        }
+    }
+}
+
+impl InSecond<'_> {
+    /// As often as the sample at that place of its second counts.
+    #[inline]
+    pub(crate) fn weigh(&self, at: usize, sample: &mut Sample) {
+        let own = self.weighing.rate_at(sample.stamp);
+        let hz = u64::from(self.weighing.hz);
+        sample.weight = match u64::from(own).cmp(&hz) {
+            Ordering::Equal => return,
+            _ => {
+                let own = u64::from(own);
+                // The seconds begin at different places of the pattern, or each would
+                // round the same way.
+                let phase = self.phase % own;
+                let until = |at: u64| (at * hz + phase) / own;
+                let at = at as u64;
+                sample.weight.saturating_mul(until(at + 1) - until(at))
+            }
+        };
+    }
+}
+
+/// What samples of several rates tell, while they are counted.
+pub(crate) struct Evidence<'a> {
+    /// Nothing if there is but one rate.
+    weighing: Option<&'a Weighing>,
+    taken: u64,
+    sum: f64,
+    /// Each as often as it counts, once more as often.
+    squares: f64,
+}
+
+impl<'a> Evidence<'a> {
+    pub(crate) fn new(weighing: &'a Weighing) -> Self {
+        Self {
+            weighing: (!weighing.stretches.is_empty()).then_some(weighing),
+            taken: 0,
+            sum: 0.0,
+            squares: 0.0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, sample: &Sample) {
+        if let Some(weighing) = self.weighing {
+            self.taken += 1;
+            self.sum += sample.weight as f64;
+            self.squares += sample.weight as f64 * weighing.factor(sample.stamp);
+        }
+    }
+
+    pub(crate) fn reweighed(&self) -> Option<Reweighed> {
+        (self.squares != self.sum).then_some(Reweighed {
+            taken: self.taken,
+            evidence: self.sum / self.squares,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(changes: &[(u64, u32)]) -> Info {
+        let mut info = Info {
+            rate_hz: 99,
+            ..Info::default()
+        };
+        for (seconds, hz) in changes {
+            info.change_rate(seconds * 1_000_000_000, *hz);
+        }
+        info
+    }
+
+    #[test]
+    fn changes_are_kept_in_order_and_only_where_there_is_one() {
+        let mut info = info(&[(10, 99), (20, 999), (20, 499), (30, 499), (40, 49)]);
+        let at = |info: &Info, seconds: u64| info.rate_at(seconds * 1_000_000_000);
+        assert_eq!(info.rate_changes.len(), 2);
+        assert_eq!([19, 20, 39, 40].map(|s| at(&info, s)), [99, 499, 499, 49]);
+        info.forget_rates_before(35_000_000_000);
+        assert_eq!((info.rate_hz, info.rate_changes.len()), (499, 1));
+        assert_eq!(at(&info, 50), 49);
+    }
+
+    #[test]
+    fn all_is_counted_at_the_highest_rate_of_the_time() {
+        let info = info(&[(20, 999), (30, 19)]);
+        let second = |n: u64| n * 1_000_000_000;
+        let hz = |from: u64, to: u64| {
+            Weighing::new(&info, TimeRange::between(second(from), second(to))).hz()
+        };
+        assert_eq!([hz(0, 10), hz(10, 25), hz(25, 40)], [99, 999, 999]);
+        assert_eq!(hz(31, 40), 19);
+        assert_eq!(Weighing::new(&info, TimeRange::ALL).hz(), 999);
+    }
+
+    #[test]
+    fn many_samples_weigh_what_they_should() {
+        let info = info(&[(1_000, 499)]);
+        let weighing = Weighing::new(&info, TimeRange::ALL);
+        let mut sum = 0;
+        for second in 0..1_000 {
+            let of_second = weighing.in_second(second).expect("at another rate");
+            for at in 0..99 {
+                let mut sample = Sample {
+                    stamp: second * STAMPS_PER_SECOND + at,
+                    cpu: 0,
+                    thread: crate::store::ThreadSlot(0),
+                    stack: crate::intern::StackId(0),
+                    ending: crate::Ending::Root,
+                    in_kernel: false,
+                    weight: 1,
+                };
+                of_second.weigh(at as usize, &mut sample);
+                assert!((5..=6).contains(&sample.weight), "{}", sample.weight);
+                sum += sample.weight;
+            }
+        }
+        assert!((i64::from(sum as u32) - 499_000).abs() < 500, "{sum}");
+        assert!(weighing.in_second(1_001).is_none());
+    }
+}
