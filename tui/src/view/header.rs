@@ -234,24 +234,40 @@ fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     crumbs.map(words).collect()
 }
 
-/// Which crumb is there, on the line of the query; none where they are cut.
+/// Which crumb is there, on the line of the query; none where the path is cut.
 pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     let (mut segments, _) = query(app);
     fit(&mut segments, width.into(), 3);
     let crumbs = crumbs(app);
     let words: Vec<&str> = crumbs.iter().map(|(_, words)| &**words).collect();
-    if segments[0].text() != words.join(BETWEEN) {
-        return None;
-    }
+    let x = uncut(segments[0].text(), &words.join(BETWEEN), x.into())?;
     let mut start = 0;
     for (crumb, words) in &crumbs {
         let end = start + text::width(words);
-        if (start..end).contains(&x.into()) {
+        if (start..end).contains(&x) {
             return Some(*crumb);
         }
         start = end + text::width(BETWEEN);
     }
     None
+}
+
+/// Which cell of the whole text is at one of the shown text, from whose middle
+/// something was cut: nothing where it was.
+fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
+    let same = |(a, b): &(char, char)| a == b;
+    let pairs = shown.chars().zip(whole.chars());
+    let before: String = pairs.take_while(same).map(|(c, _)| c).collect();
+    let (shown_rest, whole_rest) = (&shown[before.len()..], &whole[before.len()..]);
+    let pairs = shown_rest.chars().rev().zip(whole_rest.chars().rev());
+    let after: String = pairs.take_while(same).map(|(c, _)| c).collect();
+    let width = text::width(shown);
+    match x {
+        _ if x < text::width(&before) => Some(x),
+        _ if x >= width => None,
+        _ if width - x <= text::width(&after) => Some(x + text::width(whole) - width),
+        _ => None,
+    }
 }
 
 fn window(app: &App) -> String {
@@ -431,5 +447,28 @@ fn percent_sign(number: String) -> String {
     match number.ends_with('-') {
         true => number,
         false => number + "%",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_cut_path_is_where_it_was() {
+        let whole = "system › postgres[4121] › heap_getnext";
+        for (shown, x, expected) in [
+            (whole, 9, Some(9)),
+            (whole, 40, None),
+            ("system › post…heap_getnext", 0, Some(0)),
+            ("system › post…heap_getnext", 12, Some(12)),
+            ("system › post…heap_getnext", 13, None),
+            ("system › post…heap_getnext", 14, Some(26)),
+            ("system › post…heap_getnext", 25, Some(37)),
+            ("… › heap_getnext", 4, Some(26)),
+            ("… › heap_getnext", 16, None),
+        ] {
+            assert_eq!(uncut(shown, whole, x), expected, "{shown} {x}");
+        }
     }
 }
