@@ -169,14 +169,19 @@ impl Side {
     }
 
     pub fn rebuild(&mut self, trees: &Trees) {
-        let held = self.at.cursor.held();
-        self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, held);
-        if let Some(held) = held {
-            self.keep_gone(held);
-        }
-        self.keys = self.rows.iter().map(|row| row.path).collect();
+        self.lay_out(self.at.cursor.held(), trees);
         self.at.cursor.settle(&self.keys, self.height);
         self.remember(trees);
+    }
+
+    /// The rows of what is open. The one that is wanted is among them even if it is
+    /// small, or was selected and has vanished.
+    fn lay_out(&mut self, wanted: Option<PathId>, trees: &Trees) {
+        self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, wanted);
+        if let Some(wanted) = wanted {
+            self.keep_gone(wanted);
+        }
+        self.keys = self.rows.iter().map(|row| row.path).collect();
     }
 
     /// A selected row that vanished stays below what is left of its way until
@@ -377,9 +382,7 @@ impl Side {
             self.open_only_way(end, place, trees);
         }
         if self.at.open.len() > open || !self.keys.contains(&end) {
-            // A small one gets a row of its own.
-            self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, Some(end));
-            self.keys = self.rows.iter().map(|row| row.path).collect();
+            self.lay_out(Some(end), trees);
         }
         self.select_path(end, trees);
     }
