@@ -152,7 +152,7 @@ impl<I: Item> Table<I> {
     }
 
     /// The rows of a report that are this table's, with their numbers.
-    pub fn own_rows<'a>(&self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
+    fn own_rows<'a>(&self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
         let only = self.only;
         let rows = I::rows(report).iter().enumerate();
         rows.filter(move |(_, row)| only.is_none() || row.process() == only)
@@ -182,6 +182,18 @@ impl<I: Item> Table<I> {
         self.cursor.index() - self.cursor.offset()
     }
 
+    /// The rows that there is no line for on the screen.
+    pub fn hidden_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a I> {
+        let rows = I::rows(report);
+        let shown = self.offset()..self.offset() + visible(self.len(), self.height);
+        let hidden = self.slots.iter().enumerate();
+        let hidden = hidden.filter(move |(at, _)| !shown.contains(at));
+        hidden.filter_map(|(_, slot)| match slot {
+            Slot::Row(number) => rows.get(*number),
+            Slot::Gone => None,
+        })
+    }
+
     /// The lines on the screen.
     pub fn lines<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Line<'a, I>> {
         let end = self.offset() + visible(self.len(), self.height);
@@ -206,19 +218,18 @@ impl<I: Item> Table<I> {
     /// Takes the rows of another report. Without `sort` the rows stay where
     /// they are, and new ones come last.
     pub fn update(&mut self, report: &Report, sort: bool) {
-        let own = self.own_rows(report);
-        let numbers: HashMap<I::Key, usize> =
-            own.map(|(number, row)| (row.key(), number)).collect();
+        // Once: of a hundred thousand threads a process has a few.
+        let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
         if let Some(held) = self.cursor.held() {
             self.cursor.rename(I::current_key(report, held));
         }
         let mut slots = if sort {
             Vec::new()
         } else {
-            self.kept(report, &numbers)
+            self.kept(report, &own)
         };
-        self.append_sorted(report, &mut slots);
-        self.keep_gone(&numbers, &mut slots);
+        self.append_sorted(report, own, &mut slots);
+        self.keep_gone(&mut slots);
         self.keys = slots.iter().map(|(key, _)| *key).collect();
         self.slots = slots.into_iter().map(|(_, slot)| slot).collect();
         self.cursor.settle(&self.keys, self.height);
@@ -227,7 +238,10 @@ impl<I: Item> Table<I> {
     }
 
     /// The rows on the screen that the report still has, where they are.
-    fn kept(&self, report: &Report, numbers: &HashMap<I::Key, usize>) -> Vec<(I::Key, Slot)> {
+    fn kept(&self, report: &Report, own: &[usize]) -> Vec<(I::Key, Slot)> {
+        let rows = I::rows(report);
+        let numbers = own.iter().map(|number| (rows[*number].key(), *number));
+        let numbers: HashMap<I::Key, usize> = numbers.collect();
         // Two rows become one when a name arrives that they share.
         let mut seen = HashSet::new();
         self.keys
@@ -242,14 +256,17 @@ impl<I: Item> Table<I> {
             .collect()
     }
 
-    fn append_sorted(&self, report: &Report, slots: &mut Vec<(I::Key, Slot)>) {
+    fn append_sorted(
+        &self,
+        report: &Report,
+        mut numbers: Vec<usize>,
+        slots: &mut Vec<(I::Key, Slot)>,
+    ) {
         let rows = I::rows(report);
-        let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
-        let own = self.own_rows(report);
-        let mut numbers: Vec<usize> = own
-            .filter(|(_, row)| !present.contains(&row.key()))
-            .map(|(number, _)| number)
-            .collect();
+        if !slots.is_empty() {
+            let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
+            numbers.retain(|number| !present.contains(&rows[*number].key()));
+        }
         numbers.sort_by(|a, b| {
             let order = I::compare(self.column, &rows[*a], &rows[*b]);
             if self.inverted {
@@ -266,11 +283,11 @@ impl<I: Item> Table<I> {
     }
 
     /// A selected row that vanished stays on its line until it is left.
-    fn keep_gone(&self, numbers: &HashMap<I::Key, usize>, slots: &mut Vec<(I::Key, Slot)>) {
+    fn keep_gone(&self, slots: &mut Vec<(I::Key, Slot)>) {
         let Some(held) = self.cursor.held() else {
             return;
         };
-        let known = numbers.contains_key(&held) || slots.iter().any(|(key, _)| *key == held);
+        let known = slots.iter().any(|(key, _)| *key == held);
         if !known && self.last_seen.is_some() {
             let at = self.cursor.index().min(slots.len());
             slots.insert(at, (held, Slot::Gone));

@@ -4,7 +4,6 @@
 use super::units;
 use crate::screen::table::{Item, Table};
 use profile::Report;
-use std::collections::HashSet;
 
 /// Samples of the rows on the screen and of all.
 #[derive(Debug, Default)]
@@ -29,9 +28,7 @@ impl Rest {
             return None;
         }
         let here = lines.iter().filter(|line| !line.gone);
-        let shown: HashSet<I::Key> = here.clone().map(|line| line.row.key()).collect();
-        let own = table.own_rows(report).map(|(_, row)| row);
-        let hidden = own.filter(|row| !shown.contains(&row.key()));
+        let hidden = table.hidden_rows(report);
         let (samples, samples_max) = hidden.fold((0, 0), |(sum, max), row| {
             (sum + row.samples(), row.samples().max(max))
         });
