@@ -38,7 +38,7 @@ use crate::bytes::u32_at;
 use crate::{FileOffset, LinkAddr, OpenError};
 
 use blocks::{BLOCK_BYTES, Blocks};
-use format::{Directory, FILE_BYTES, NONE, Part, TEXT_BYTES_MAX, last_at_or_before};
+use format::{Directory, FILE_BYTES, NONE, Part, TEXT_BYTES_MAX};
 use leaf::{Leaf, NO_PLACE, PlaceBytes};
 pub use write::{Extras, SymbolEntry, write};
 
@@ -153,7 +153,7 @@ impl Table {
     fn place_at(&self, addr: u64) -> Option<(&[PlaceBytes], u16)> {
         let rel = addr.checked_sub(self.directory.base)?;
         let rel = u32::try_from(rel).ok()?;
-        let leaf = last_at_or_before(self.directory.leaf_starts(), rel)?;
+        let leaf = self.directory.leaf_at(rel)?;
         let leaf = Leaf::new(self.block(Part::Leaves, leaf)?)?;
         Some((leaf.places(), leaf.place_at(rel)?))
     }

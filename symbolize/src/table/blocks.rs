@@ -26,7 +26,7 @@ pub enum Blocks {
         blocks: Slots,
         /// What goes on in the next blocks, by the block that it starts in. Few
         /// files have any.
-        runs: Slots,
+        runs: OnceLock<Slots>,
         sums: Vec<u8>,
         damaged: AtomicBool,
     },
@@ -45,7 +45,7 @@ impl Blocks {
             file,
             len,
             blocks: Slots::default(),
-            runs: Slots::default(),
+            runs: OnceLock::new(),
             sums: Vec::new(),
             damaged: AtomicBool::new(false),
         })
@@ -121,7 +121,9 @@ impl Blocks {
             }
             Some(bytes.into_boxed_slice())
         };
-        let run = runs.get_or_read(index, blocks.count, read);
+        let run = runs
+            .get_or_init(|| Slots::new(blocks.count))
+            .get_or_read(index, read);
         run.filter(|run| run.len() == len)
     }
 
@@ -145,7 +147,7 @@ impl Blocks {
             let whole = Some(crc32fast::hash(&block)) == u32_in(sums, index * 4);
             whole.then(|| block.into_boxed_slice())
         };
-        let block = blocks.get_or_read(index, blocks.count, read);
+        let block = blocks.get_or_read(index, read);
         if block.is_none() && index < blocks.count {
             damaged.store(true, Ordering::Relaxed);
         }
@@ -164,7 +166,10 @@ impl Blocks {
             Blocks::Memory(bytes) => bytes.capacity(),
             Blocks::File {
                 blocks, runs, sums, ..
-            } => blocks.heap_bytes() + runs.heap_bytes() + sums.len(),
+            } => {
+                let runs = runs.get().map_or(0, Slots::heap_bytes);
+                blocks.heap_bytes() + runs + sums.len()
+            }
         }
     }
 }
@@ -175,7 +180,7 @@ impl Blocks {
 #[derive(Debug, Default)]
 pub struct Slots {
     count: usize,
-    groups: OnceLock<Box<[OnceLock<Group>]>>,
+    groups: Box<[OnceLock<Group>]>,
 }
 
 /// `None` inside if it is not what was written.
@@ -186,46 +191,33 @@ const GROUP: usize = 8;
 
 impl Slots {
     fn new(count: usize) -> Slots {
+        let groups = count.div_ceil(GROUP);
         Slots {
             count,
-            groups: OnceLock::new(),
+            groups: (0..groups).map(|_| OnceLock::new()).collect(),
         }
     }
 
     /// `None` if it was not read yet.
     #[inline]
     fn get(&self, index: usize) -> Option<Option<&[u8]>> {
-        let group = self.groups.get()?.get(index / GROUP)?.get()?;
+        let group = self.groups.get(index / GROUP)?.get()?;
         Some(group[index % GROUP].get()?.as_deref())
     }
 
-    /// Of so many blocks together.
-    fn get_or_read(
-        &self,
-        index: usize,
-        count: usize,
-        read: impl FnOnce() -> Option<Box<[u8]>>,
-    ) -> Option<&[u8]> {
-        (index < count).then_some(())?;
-        let groups = || {
-            (0..count.div_ceil(GROUP))
-                .map(|_| OnceLock::new())
-                .collect()
-        };
-        let group = self.groups.get_or_init(groups).get(index / GROUP)?;
+    fn get_or_read(&self, index: usize, read: impl FnOnce() -> Option<Box<[u8]>>) -> Option<&[u8]> {
+        let group = self.groups.get(index / GROUP);
+        let group = group.filter(|_| index < self.count)?;
         let group = group.get_or_init(|| Box::new([const { OnceLock::new() }; GROUP]));
         group[index % GROUP].get_or_init(read).as_deref()
     }
 
     fn heap_bytes(&self) -> usize {
-        let Some(groups) = self.groups.get() else {
-            return 0;
-        };
-        let made = groups.iter().filter_map(|group| group.get());
+        let made = self.groups.iter().filter_map(|group| group.get());
         let held = |group: &Group| {
             let read = group.iter().filter_map(|slot| slot.get()?.as_ref());
             read.map(|block| block.len()).sum::<usize>() + size_of_val(&**group)
         };
-        made.map(held).sum::<usize>() + size_of_val(&**groups)
+        made.map(held).sum::<usize>() + size_of_val(&*self.groups)
     }
 }

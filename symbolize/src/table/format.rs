@@ -77,9 +77,10 @@ pub struct Directory {
     pub base: u64,
     pub ranges: u64,
     parts: [(u64, u64); PARTS],
-    /// Behind the trailer's part of it nothing is asked for.
+    /// As it was read, with the trailer.
     index: Vec<u8>,
     leaf_starts: Within,
+    pages: Pages,
     symbol_starts: Within,
     segments: Within,
     key: Within,
@@ -152,6 +153,7 @@ impl Directory {
             base: u64_at(&trailer, 0),
             ranges: u64_at(&trailer, RANGES_AT),
             parts,
+            pages: Pages::of(tail[leaf_starts.clone()].as_chunks().0),
             leaf_starts,
             symbol_starts,
             segments: cut.next(count(1), SEGMENT_BYTES)?,
@@ -183,13 +185,17 @@ impl Directory {
         Some((offset + at, rest.min(BLOCK_BYTES as u64) as usize))
     }
 
-    /// Of each leaf its first address, minus the base.
+    /// The leaf that has an address, which is told as it is in leaves.
     #[inline]
-    pub fn leaf_starts(&self) -> &[[u8; 4]] {
-        self.index[self.leaf_starts.clone()].as_chunks().0
+    pub fn leaf_at(&self, rel: u32) -> Option<usize> {
+        let starts = self.index[self.leaf_starts.clone()].as_chunks().0;
+        let near = self.pages.near(rel, starts.len());
+        let before = near.start;
+        let behind = before + behind(starts.get(near)?, rel);
+        behind.checked_sub(1)
     }
 
-    /// The same of each block of symbols.
+    /// Of each block of symbols its first address, minus the base.
     pub fn symbol_starts(&self) -> &[[u8; 4]] {
         self.index[self.symbol_starts.clone()].as_chunks().0
     }
@@ -214,18 +220,101 @@ impl Directory {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.index.capacity()
+        self.index.capacity() + self.pages.firsts.len() * 4
     }
 }
 
 /// The last word in ascending ones that is no more than `value`.
 #[inline]
 pub fn last_at_or_before(words: &[[u8; 4]], value: u32) -> Option<usize> {
-    let behind = words.partition_point(|word| u32::from_le_bytes(*word) <= value);
-    behind.checked_sub(1)
+    behind(words, value).checked_sub(1)
+}
+
+#[inline]
+fn behind(words: &[[u8; 4]], value: u32) -> usize {
+    words.partition_point(|word| u32::from_le_bytes(*word) <= value)
+}
+
+/// Where to look for an address among the leaves: from which on they start in
+/// each page, of which there are about as many.
+#[derive(Debug, Default)]
+struct Pages {
+    shift: u32,
+    firsts: Box<[u32]>,
+}
+
+/// Fewer leaves are searched as fast without.
+const PAGED_MIN: usize = 32;
+
+impl Pages {
+    fn of(starts: &[[u8; 4]]) -> Pages {
+        let start = |index: usize| starts.get(index).map(|start| u32::from_le_bytes(*start));
+        let Some(last) = starts.len().checked_sub(1).and_then(start) else {
+            return Pages::default();
+        };
+        if starts.len() < PAGED_MIN {
+            return Pages::default();
+        }
+        let shift = (u64::from(last) / starts.len() as u64).max(1).ilog2();
+        let mut index = 0;
+        let firsts = (0..=(u64::from(last) >> shift) + 1).map(|page| {
+            while start(index).is_some_and(|start| u64::from(start) < page << shift) {
+                index += 1;
+            }
+            index as u32
+        });
+        Pages {
+            shift,
+            firsts: firsts.collect(),
+        }
+    }
+
+    /// Which of `count` leaves start in the page of an address.
+    #[inline]
+    fn near(&self, rel: u32, count: usize) -> Within {
+        let page = (rel >> self.shift) as usize;
+        match self.firsts.get(page..).unwrap_or_default() {
+            [first, behind, ..] => *first as usize..*behind as usize,
+            // Behind the last start; or there are no pages.
+            _ if self.firsts.is_empty() => 0..count,
+            _ => count..count,
+        }
+    }
 }
 
 const _: () = assert!(PARTS_AT + PARTS * 16 == RANGES_AT);
 const _: () = assert!(MAGIC_AT + MAGIC.len() == TRAILER_BYTES);
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(SYMBOL_BYTES));
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(FILE_BYTES));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// In any page the same leaf is found as by a search of all.
+        #[test]
+        fn pages_lose_no_leaf(
+            starts in proptest::collection::btree_set(0u32..200_000, 0..300),
+            high in any::<bool>(),
+            asked in proptest::collection::vec(0u32..210_000, 50),
+        ) {
+            let base = if high { u32::MAX - 250_000 } else { 0 };
+            let starts: Vec<[u8; 4]> = starts.iter().map(|s| (base + s).to_le_bytes()).collect();
+            let pages = Pages::of(&starts);
+            for rel in asked.iter().map(|rel| base + rel).chain([0, u32::MAX]) {
+                let near = pages.near(rel, starts.len());
+                let found = near.start + behind(&starts[near], rel);
+                prop_assert_eq!(found, behind(&starts, rel));
+            }
+        }
+
+        /// Whatever the starts are, there are about as many pages.
+        #[test]
+        fn there_are_not_many_pages(starts in proptest::collection::vec(any::<u32>(), 0..300)) {
+            let starts: Vec<[u8; 4]> = starts.iter().map(|s| s.to_le_bytes()).collect();
+            prop_assert!(Pages::of(&starts).firsts.len() <= 2 * starts.len() + 2);
+        }
+    }
+}
