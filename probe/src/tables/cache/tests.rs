@@ -1,7 +1,7 @@
 use super::*;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use symbolize::source::Source;
 use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
 use symbolize::{Segment, Segments};
@@ -120,15 +120,16 @@ fn the_oldest_leave_first() {
     let base = tempfile::tempdir().unwrap();
     let bytes = format::encode(&table(9), &key(1).text).len() as u64;
     let cache = Cache::open(base.path(), bytes * 4).unwrap();
-    let store = |number| {
+    for number in 1..=4 {
         cache.store(&key(number), &table(9));
-        // Times of files are only as fine as the kernel's tick.
-        std::thread::sleep(std::time::Duration::from_millis(15));
-    };
-    (1..=4).for_each(store);
+        // Uses within minutes of each other are as one.
+        let path = leaf(base.path()).join(&key(number).name);
+        let ago = Duration::from_secs(3600 * (10 - u64::from(number)));
+        let file = std::fs::File::open(path).unwrap();
+        file.set_modified(SystemTime::now() - ago).unwrap();
+    }
     assert!(cache.load(&key(1)).is_some(), "in use again");
-    std::thread::sleep(std::time::Duration::from_millis(15));
-    store(5);
+    cache.store(&key(5), &table(9));
     let kept: Vec<u8> = (1..=5)
         .filter(|number| cache.load(&key(*number)).is_some())
         .collect();
