@@ -108,7 +108,10 @@ impl Cpu {
         let Sampling { clock, ring } = next;
         // A ring that is mapped keeps its clock, open or not.
         self.clocks.iter().try_for_each(PerfEvent::disable)?;
-        clock.enable()?;
+        if let Err(error) = clock.enable() {
+            self.clocks.iter().try_for_each(PerfEvent::enable)?;
+            return Err(error);
+        }
         self.clocks = vec![clock];
         Ok(std::mem::replace(&mut self.samples, ring))
     }
