@@ -279,6 +279,18 @@ fn said(table: &Table) -> Vec<String> {
     (0x400..0x2000).step_by(5).map(LinkAddr).map(at).collect()
 }
 
+#[test]
+fn one_of_another_version_says_so() {
+    let Some(run) = Run::new() else { return };
+    let cache = run.cache(u64::MAX);
+    run.lines(&cache).finish(Some(&cache), 1).unwrap();
+    let mut bytes = fs::read(&run.files()[0]).unwrap();
+    let version_at = bytes.len() - 24;
+    bytes[version_at] += 1;
+    let error = Table::from_bytes(bytes).unwrap_err();
+    assert!(error.to_string().contains("another version"), "{error}");
+}
+
 /// From a file it tells the truth, or that it is damaged; from memory, where
 /// nobody looks at sums, anything, but every look-up ends.
 #[test]

@@ -28,6 +28,8 @@ pub const MAGIC: [u8; 8] = *b"PROFSYM1";
 /// Another one needs another directory of the cache.
 pub const VERSION: u32 = 3;
 
+const OTHER_VERSION: &str = "a table that another version of proftop made, build it again";
+
 /// base; parts: offset, length; number of ranges; length of the index; blocks,
 /// segments, length of key and source; sum, version, nothing, magic.
 pub const TRAILER_BYTES: usize = 128;
@@ -108,18 +110,31 @@ impl Cut {
 impl Directory {
     /// Reads index and trailer, and gives `blocks` their sums.
     pub fn read(blocks: &mut Blocks) -> Result<Directory, OpenError> {
-        Directory::read_tail(blocks).ok_or(OpenError::Damaged("symbol table of the cache"))
-    }
-
-    fn read_tail(blocks: &mut Blocks) -> Option<Directory> {
+        let damaged = OpenError::Damaged("symbol table of the cache");
         let len = blocks.len();
         let tail_bytes = len / BODY_BYTES_EACH + OTHER_BYTES;
-        let mut tail = blocks.tail(len.min(tail_bytes))?;
-        let trailer: [u8; TRAILER_BYTES] = *tail.last_chunk()?;
-        if trailer[MAGIC_AT..] != MAGIC || u32_at(&trailer, VERSION_AT) != VERSION {
-            return None;
+        let Some(tail) = blocks.tail(len.min(tail_bytes)) else {
+            return Err(damaged);
+        };
+        let trailer = tail
+            .last_chunk()
+            .filter(|trailer: &&[u8; TRAILER_BYTES]| trailer[MAGIC_AT..] == MAGIC);
+        let Some(trailer) = trailer.copied() else {
+            return Err(damaged);
+        };
+        if u32_at(&trailer, VERSION_AT) != VERSION {
+            return Err(OpenError::Refused(OTHER_VERSION));
         }
-        let index_bytes = u32_at(&trailer, INDEX_BYTES_AT);
+        Directory::read_tail(blocks, tail, &trailer).ok_or(damaged)
+    }
+
+    fn read_tail(
+        blocks: &mut Blocks,
+        mut tail: Vec<u8>,
+        trailer: &[u8; TRAILER_BYTES],
+    ) -> Option<Directory> {
+        let len = blocks.len();
+        let index_bytes = u32_at(trailer, INDEX_BYTES_AT);
         let wanted = u64::from(index_bytes) + TRAILER_BYTES as u64;
         let body = len.checked_sub(wanted)?;
         if wanted > tail.len() as u64 {
@@ -129,17 +144,17 @@ impl Directory {
         let behind = tail.len() - TRAILER_BYTES;
         if blocks.are_checked() {
             tail[behind + SUM_AT..behind + SUM_AT + 4].fill(0);
-            if crc32fast::hash(&tail[first..]) != u32_at(&trailer, SUM_AT) {
+            if crc32fast::hash(&tail[first..]) != u32_at(trailer, SUM_AT) {
                 return None;
             }
         }
         let mut parts = [(0, 0); PARTS];
         for (index, part) in parts.iter_mut().enumerate() {
             let at = PARTS_AT + index * 16;
-            *part = (u64_at(&trailer, at), u64_at(&trailer, at + 8));
+            *part = (u64_at(trailer, at), u64_at(trailer, at + 8));
             part.0.checked_add(part.1).filter(|end| *end <= body)?;
         }
-        let count = |number: usize| u64::from(u32_at(&trailer, COUNTS_AT + number * 4));
+        let count = |number: usize| u64::from(u32_at(trailer, COUNTS_AT + number * 4));
         let in_blocks = |part: Part| parts[part as usize].1.div_ceil(BLOCK_BYTES as u64);
         let mut cut = Cut {
             at: first,
@@ -150,8 +165,8 @@ impl Directory {
         let sums = cut.next(count(0), 4)?;
         blocks.set_sums(body, &tail[sums])?;
         Some(Directory {
-            base: u64_at(&trailer, 0),
-            ranges: u64_at(&trailer, RANGES_AT),
+            base: u64_at(trailer, 0),
+            ranges: u64_at(trailer, RANGES_AT),
             parts,
             pages: Pages::of(tail[leaf_starts.clone()].as_chunks().0),
             leaf_starts,
