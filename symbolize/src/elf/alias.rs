@@ -95,14 +95,14 @@ fn best<'c>(
 ) -> Result<(&'c Candidate, u32), OpenError> {
     // `.dynsym` repeats a part of `.symtab`: it counts where that has nothing.
     // Not reading the names of the repetitions saves half of the time.
-    let full = group.iter().filter(|c| c.name.table == Table::Full);
-    let group: Vec<&Candidate> = match full.clone().next() {
-        Some(_) => full.collect(),
-        None => group.iter().collect(),
+    let is_full = |candidate: &&Candidate| candidate.name.table == Table::Full;
+    let mut full = group.iter().filter(is_full);
+    let group: Vec<&Candidate> = match (full.next(), full.next(), group) {
+        // Nearly all of them: not worth a list.
+        (Some(only), None, _) | (None, _, [only]) => return Ok((only, 0)),
+        (Some(_), Some(_), _) => group.iter().filter(is_full).collect(),
+        (None, ..) => group.iter().collect(),
     };
-    if let [only] = group[..] {
-        return Ok((only, 0));
-    }
     let mut ranked = Vec::with_capacity(group.len().min(COMPARED_MAX));
     for &candidate in group.iter().take(COMPARED_MAX) {
         let rank = Rank::new(candidate, names)?;
