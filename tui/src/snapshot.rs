@@ -160,6 +160,14 @@ pub struct Sampler {
     pub rate_max_hz: Option<u32>,
 }
 
+impl Sampler {
+    /// A sentence, if the rate cannot be changed.
+    pub fn why_fixed(&self) -> Option<String> {
+        let why = self.rate_is_fixed?;
+        Some(format!("the rate stays as it is: {why}"))
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Counts up with every snapshot.

@@ -20,6 +20,8 @@ pub mod code;
 mod cpus;
 /// The line on the selected row.
 pub mod detail;
+/// The frame that dialogs have.
+mod dialog;
 /// The functions against a baseline.
 pub mod difference;
 /// A number as a sentence.

@@ -3,34 +3,35 @@
 use super::{App, Effect};
 use crate::screen::sampling::{Reply, SamplingDialog, check_rate};
 use crate::screen::{Detail, Mode, Notice};
-use crate::snapshot::TargetState;
+use crate::snapshot::{Sampler, TargetState};
 use crossterm::event::KeyEvent;
+use std::sync::Arc;
 
 impl App {
     pub(super) fn open_sampling(&mut self) {
-        match (self.why_no_sampling(), SamplingDialog::new(&self.base)) {
-            (None, Some(dialog)) => self.mode = Mode::Sampling(dialog),
-            (Some(why), _) => self.detail = Detail::Notice(Notice::NoSampling(why)),
-            (None, None) => {
-                let why = "sampling has not begun".into();
-                self.detail = Detail::Notice(Notice::NoSampling(why));
+        match self.sampler() {
+            Ok(sampler) => {
+                let dialog = SamplingDialog::new(sampler, self.base.rate_hz);
+                self.mode = Mode::Sampling(dialog);
             }
+            Err(why) => self.detail = Detail::Notice(Notice::NoSampling(why)),
         }
     }
 
-    /// Why there is nothing to say about samples that come.
-    fn why_no_sampling(&self) -> Option<String> {
+    /// How the samples are taken that come, or why none do.
+    fn sampler(&self) -> Result<Arc<Sampler>, String> {
         let base = &self.base;
-        match (&base.recording, &base.target) {
-            (Some(_), _) if base.report.rate_hz > 0 => {
+        match (&base.recording, &base.target, &base.sampler) {
+            (Some(_), ..) if base.report.rate_hz > 0 => {
                 let hz = base.report.rate_hz;
-                Some(format!("this is a recording, taken at {hz} Hz"))
+                Err(format!("this is a recording, taken at {hz} Hz"))
             }
-            (Some(_), _) => Some("this is a recording".into()),
-            (None, TargetState::Exited(_) | TargetState::Failed(_)) => {
-                Some("nothing is sampled any more".into())
+            (Some(_), ..) => Err("this is a recording".into()),
+            (None, TargetState::Exited(_) | TargetState::Failed(_), _) => {
+                Err("nothing is sampled any more".into())
             }
-            (None, _) => None,
+            (None, _, Some(sampler)) => Ok(Arc::clone(sampler)),
+            (None, _, None) => Err("sampling has not begun".into()),
         }
     }
 
@@ -55,13 +56,9 @@ impl App {
 
     /// The same without a dialog.
     pub fn change_rate(&mut self, hz: u32) -> Result<Option<Effect>, String> {
-        if let Some(why) = self.why_no_sampling() {
+        let sampler = self.sampler()?;
+        if let Some(why) = sampler.why_fixed() {
             return Err(why);
-        }
-        let sampler = self.base.sampler.as_ref();
-        let sampler = sampler.ok_or("sampling has not begun")?;
-        if let Some(why) = sampler.rate_is_fixed {
-            return Err(format!("the rate stays as it is: {why}"));
         }
         let hz = check_rate(hz, sampler.rate_max_hz)?;
         Ok(self.set_rate(hz))

@@ -1,7 +1,7 @@
 //! The *sampling dialog*: how samples are taken, and at which rate from now on.
 
 use crate::cli::values;
-use crate::snapshot::{Sampler, Snapshot};
+use crate::snapshot::Sampler;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
 
@@ -30,14 +30,13 @@ pub enum Reply {
 }
 
 impl SamplingDialog {
-    /// Nothing before it is known how samples are taken.
-    pub fn new(shown: &Snapshot) -> Option<Self> {
-        Some(SamplingDialog {
-            sampler: Arc::clone(shown.sampler.as_ref()?),
-            chosen: shown.rate_hz,
+    pub fn new(sampler: Arc<Sampler>, rate_hz: u32) -> Self {
+        SamplingDialog {
+            sampler,
+            chosen: rate_hz,
             is_typing: false,
             problem: None,
-        })
+        }
     }
 
     pub fn press(&mut self, key: KeyEvent) -> Reply {
@@ -114,15 +113,11 @@ mod tests {
     use super::*;
 
     fn dialog() -> SamplingDialog {
-        let shown = Snapshot {
-            rate_hz: 99,
-            sampler: Some(Arc::new(Sampler {
-                rate_max_hz: Some(5_000),
-                ..Sampler::default()
-            })),
-            ..Snapshot::default()
+        let sampler = Sampler {
+            rate_max_hz: Some(5_000),
+            ..Sampler::default()
         };
-        SamplingDialog::new(&shown).expect("it is known how")
+        SamplingDialog::new(Arc::new(sampler), 99)
     }
 
     fn press(dialog: &mut SamplingDialog, keys: &str) -> Reply {

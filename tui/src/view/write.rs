@@ -1,5 +1,6 @@
 //! The write dialog, over the body.
 
+use super::dialog::{self, Dialog};
 use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
@@ -7,62 +8,33 @@ use crate::screen::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteD
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
-use ratatui::widgets::{Block, Clear, Widget};
 
-const WIDTH_MAX: u16 = 80;
 /// The frame, and every line but those of the formats: what is written, the file's
 /// name, the room for it, two lines of options, and two for what is lost.
 const HEIGHT_OTHERS: u16 = 9;
-/// Labels are left of that.
 const INDENT: u16 = 9;
 
-pub fn render(app: &App, dialog: &WriteDialog, theme: &Theme, frame: &mut Frame) {
-    let all = frame.area();
-    let width = all.width.min(WIDTH_MAX);
-    let room = all.height.saturating_sub(3);
-    let height = room.min(HEIGHT_OTHERS + KINDS.len() as u16);
-    let area = Rect {
-        x: (all.width - width) / 2,
-        y: 3,
-        width,
-        height,
-    };
-    let block = Block::bordered()
-        .title(" Write ")
-        .title_bottom(keys(app, dialog, width));
-    let inner = block.inner(area);
-    Clear.render(area, frame.buffer_mut());
-    block.render(area, frame.buffer_mut());
-    let kinds = inner.height.saturating_sub(HEIGHT_OTHERS - 2).max(1);
-    let line = |y: u16| Rect {
-        y: inner.y + y,
-        height: 1,
-        ..inner
-    };
-    let plain = Style::new();
-    let what = subject(app, dialog.kind());
-    entry("What", &what, plain, theme, frame, line(0));
-    render_kinds(dialog, kinds, theme, frame, line(1));
-    render_file(dialog, theme, frame, line(1 + kinds));
-    let words = dialog.room.as_ref().map_or_else(String::new, room_words);
-    entry("", &words, theme.dim(), theme, frame, line(2 + kinds));
+pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) {
+    let area = dialog::area(frame.area(), HEIGHT_OTHERS + KINDS.len() as u16);
+    let keys = keys(app, write, area.width);
+    let on = Dialog::open(area, " Write ", keys, INDENT, theme, frame);
+    let kinds = on.height().saturating_sub(HEIGHT_OTHERS - 2).max(1);
+    let what = subject(app, write.kind());
+    on.entry("What", &what, Style::new(), frame, on.line(0));
+    render_kinds(write, &on, kinds, frame);
+    render_file(write, &on, 1 + kinds, frame);
+    let words = write.room.as_ref().map_or_else(String::new, room_words);
+    on.entry("", &words, theme.dim(), frame, on.line(2 + kinds));
     let threads = (Field::Threads, "split by thread".to_owned());
     let names = (Field::Names, "hide names".to_owned());
-    let more = match dialog.options.seconds {
+    let more = match write.options.seconds {
         0 => "go on writing every _ s".into(),
         seconds => format!("go on writing every {seconds} s"),
     };
-    let options = [threads, names];
-    render_options("Options", dialog, &options, theme, frame, line(3 + kinds));
-    let options = [(Field::Repeat, more)];
-    render_options("", dialog, &options, theme, frame, line(4 + kinds));
-    let (label, words, style) = remark(app, dialog, theme);
-    let room = usize::from(inner.width.saturating_sub(INDENT));
-    let lines = super::detail::wrap(&words, room);
-    for (number, words) in (0..2).zip(&lines) {
-        let label = if number == 0 { label } else { "" };
-        entry(label, words, style, theme, frame, line(5 + kinds + number));
-    }
+    render_options("Options", write, &[threads, names], &on, 3 + kinds, frame);
+    render_options("", write, &[(Field::Repeat, more)], &on, 4 + kinds, frame);
+    let (label, words, style) = remark(app, write, theme);
+    on.remark(label, &words, style, frame, 5 + kinds);
 }
 
 /// What can be pressed, as far as there is room to say so.
@@ -136,34 +108,25 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     Some(words.into())
 }
 
-fn entry(label: &str, words: &str, style: Style, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let buffer = frame.buffer_mut();
-    buffer.set_stringn(area.x + 1, area.y, label, area.width.into(), theme.title());
-    let room = usize::from(area.width.saturating_sub(INDENT));
-    let words = text::clean(words);
-    let words = text::cut_end(&words, room);
-    buffer.set_stringn(area.x + INDENT, area.y, words, room, style);
-}
-
 /// The chosen one is always among those that there is room for.
-fn render_kinds(dialog: &WriteDialog, rows: u16, theme: &Theme, frame: &mut Frame, first: Rect) {
+fn render_kinds(dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
     let chosen = dialog.kind_number();
     let skipped = (chosen + 1).saturating_sub(rows.into());
     let shown = KINDS.iter().enumerate().skip(skipped).take(rows.into());
-    for ((number, kind), y) in shown.zip(first.y..) {
-        let line = Rect { y, ..first };
-        let label = if y == first.y { "Format" } else { "" };
+    for ((number, kind), row) in shown.zip(1..) {
+        let line = on.line(row);
+        let label = if row == 1 { "Format" } else { "" };
         let sign = if number == chosen { "(*)" } else { "( )" };
         let words = format!("{sign} {:<17} {}", kind.ending(), kind.purpose());
         let is_here = number == chosen && dialog.field == Field::Format;
         let style = if is_here {
-            theme.selected()
+            on.theme.selected()
         } else {
             Style::new()
         };
-        entry(label, &words, style, theme, frame, line);
+        on.entry(label, &words, style, frame, line);
         if is_here {
-            frame.set_cursor_position(Position::new(line.x + INDENT, y));
+            frame.set_cursor_position(Position::new(line.x + INDENT, line.y));
         }
     }
 }
@@ -173,11 +136,12 @@ fn render_options(
     label: &str,
     dialog: &WriteDialog,
     options: &[(Field, String)],
-    theme: &Theme,
+    on: &Dialog,
+    row: u16,
     frame: &mut Frame,
-    area: Rect,
 ) {
-    entry(label, "", Style::new(), theme, frame, area);
+    let (area, theme) = (on.line(row), on.theme);
+    on.entry(label, "", Style::new(), frame, area);
     let mut x = area.x + INDENT;
     for (field, words) in options {
         let Some(switch) = dialog.switch(*field) else {
@@ -200,7 +164,9 @@ fn render_options(
     }
 }
 
-fn render_file(dialog: &WriteDialog, theme: &Theme, frame: &mut Frame, area: Rect) {
+fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
+    let (area, theme) = (on.line(row), on.theme);
+    on.entry("File", "", Style::new(), frame, area);
     let typed = Rect {
         x: area.x + INDENT - 1,
         width: area.width - INDENT,
@@ -217,6 +183,4 @@ fn render_file(dialog: &WriteDialog, theme: &Theme, frame: &mut Frame, area: Rec
         let buffer = frame.buffer_mut();
         buffer.set_stringn(typed.x + 1, typed.y, name, room, Style::new());
     }
-    let buffer = frame.buffer_mut();
-    buffer.set_stringn(area.x + 1, area.y, "File", 4, theme.title());
 }
