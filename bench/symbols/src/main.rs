@@ -13,7 +13,6 @@
 mod peers;
 mod tool;
 
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -83,26 +82,43 @@ fn first(tool: &str, file: &Path, out: Option<&Path>) {
     }
 }
 
-/// Microseconds for each log, of which an empty line ends one: `FILE 0xADDR`.
+/// Microseconds for each log, of which an empty line ends one: `FILE 0xADDR`. Which
+/// module a line means is found out before: no tool's work.
 fn stream(tool: &str, is_kept: bool, directory: &Path) {
     let text = input();
-    let mut open_modules: HashMap<PathBuf, Box<dyn Module>> = HashMap::new();
+    let mut files: Vec<&str> = Vec::new();
+    let logs = text.split("\n\n").filter(|log| !log.is_empty());
+    let logs: Vec<Vec<(usize, u64)>> = logs
+        .map(|log| log.lines().map(|line| parsed(line, &mut files)).collect())
+        .collect();
+    let paths: Vec<(&Path, Option<PathBuf>)> = files
+        .iter()
+        .map(|file| (Path::new(*file), table_path(tool, directory, Path::new(file))))
+        .collect();
+    let mut modules: Vec<Option<Box<dyn Module>>> = files.iter().map(|_| None).collect();
     let mut sum = Answer::default();
-    for log in text.split("\n\n").filter(|log| !log.is_empty()) {
+    for log in logs {
         let start = cpu_time();
         if !is_kept {
-            open_modules.clear();
+            modules.fill_with(|| None);
         }
-        for line in log.lines() {
-            let (file, addr) = line.split_once(' ').unwrap();
-            let file = Path::new(file);
-            if !open_modules.contains_key(file) {
-                let table = table_path(tool, directory, file);
-                open_modules.insert(file.to_owned(), open(tool, file, table.as_deref()));
-            }
-            sum += open_modules[file].answer(hex(addr));
+        for (file, addr) in log {
+            let (path, table) = &paths[file];
+            let module = modules[file].get_or_insert_with(|| open(tool, path, table.as_deref()));
+            sum += module.answer(addr);
         }
         println!("{}", (cpu_time() - start).as_nanos() as f64 / 1e3);
     }
     eprintln!("{} {}", sum.frames, sum.with_lines);
+}
+
+/// The number of a line's file, and its address.
+fn parsed<'t>(line: &'t str, files: &mut Vec<&'t str>) -> (usize, u64) {
+    let (file, addr) = line.split_once(' ').unwrap();
+    let known = files.iter().position(|known| *known == file);
+    let file = known.unwrap_or_else(|| {
+        files.push(file);
+        files.len() - 1
+    });
+    (file, hex(addr))
 }

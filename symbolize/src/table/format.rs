@@ -19,6 +19,9 @@
 //! one block. Only a text that is longer than a block goes on in the next ones,
 //! from the start of one. A table in memory needs none of that but leaves.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::blocks::{BLOCK_BYTES, Blocks};
 use crate::OpenError;
 use crate::address::Segment;
@@ -82,7 +85,9 @@ pub struct Directory {
     /// As it was read, with the trailer.
     index: Vec<u8>,
     leaf_starts: Within,
-    pages: Pages,
+    pages: OnceLock<Pages>,
+    /// Look-ups before there were pages.
+    searches: AtomicU32,
     symbol_starts: Within,
     segments: Within,
     key: Within,
@@ -168,7 +173,8 @@ impl Directory {
             base: u64_at(trailer, 0),
             ranges: u64_at(trailer, RANGES_AT),
             parts,
-            pages: Pages::of(tail[leaf_starts.clone()].as_chunks().0),
+            pages: OnceLock::new(),
+            searches: AtomicU32::new(0),
             leaf_starts,
             symbol_starts,
             segments: cut.next(count(1), SEGMENT_BYTES)?,
@@ -204,10 +210,22 @@ impl Directory {
     #[inline]
     pub fn leaf_at(&self, rel: u32) -> Option<usize> {
         let starts = self.index[self.leaf_starts.clone()].as_chunks().0;
-        let near = self.pages.near(rel, starts.len());
+        let near = match self.pages.get() {
+            Some(pages) => pages.near(rel, starts.len()),
+            None => self.without_pages(starts),
+        };
         let before = near.start;
         let behind = before + behind(starts.get(near)?, rel);
         behind.checked_sub(1)
+    }
+
+    /// Where to look until look-ups are worth pages: among all leaves.
+    #[cold]
+    fn without_pages(&self, starts: &[[u8; 4]]) -> Within {
+        if self.searches.fetch_add(1, Ordering::Relaxed) == SEARCHES_MAX {
+            self.pages.get_or_init(|| Pages::of(starts));
+        }
+        0..starts.len()
     }
 
     /// Of each block of symbols its first address, minus the base.
@@ -235,7 +253,8 @@ impl Directory {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.index.capacity() + self.pages.firsts.len() * 4
+        let pages = self.pages.get().map_or(0, |pages| pages.firsts.len() * 4);
+        self.index.capacity() + pages
     }
 }
 
@@ -260,6 +279,10 @@ struct Pages {
 
 /// Fewer leaves are searched as fast without.
 const PAGED_MIN: usize = 32;
+
+/// Who asks a table for the frames of one crash does not wait for its pages, which
+/// cost what some hundred look-ups gain by them.
+const SEARCHES_MAX: u32 = 256;
 
 impl Pages {
     fn of(starts: &[[u8; 4]]) -> Pages {
