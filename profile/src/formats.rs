@@ -172,6 +172,16 @@ impl Format {
         }
     }
 
+    /// Whether it tells which build of each file it was.
+    pub fn has_build_ids(self) -> bool {
+        match self {
+            Format::Pft | Format::Pprof | Format::Firefox => true,
+            Format::Folded | Format::Speedscope | Format::Trace | Format::Html | Format::Svg => {
+                false
+            }
+        }
+    }
+
     /// Writes what a query asks for; of `.pft` everything.
     pub fn write(self, selection: &Selection, out: impl Write) -> Result<(), FormatError> {
         self.write_by(GroupBy::Comm, selection, out)

@@ -14,6 +14,7 @@
 
 mod anonymous;
 pub mod band;
+mod bare;
 mod cow;
 pub mod diff;
 pub mod ending;

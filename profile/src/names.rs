@@ -9,6 +9,7 @@
 //! its function by one look at the table of owners.
 
 use crate::cow;
+use crate::intern::RESERVED;
 use crate::{FrameId, FunctionId, ModuleId, NameState};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -118,6 +119,39 @@ impl NameTable {
     pub(crate) fn reason(&self, tag: Tag) -> Option<&'static str> {
         let at = tag.0.checked_sub(Tag::REASONS)?;
         self.reasons.get(usize::from(at)).copied()
+    }
+
+    /// The tag of a reason that was given.
+    pub(crate) fn tag_of(&self, reason: &str) -> Option<Tag> {
+        let mut reasons = self.reasons();
+        reasons.find_map(|(tag, known)| (known == reason).then_some(tag))
+    }
+
+    /// The same functions, called by a place in each, as frames that have no name for
+    /// that one reason. What is no place in a program keeps its name.
+    pub(crate) fn without_names(
+        &self,
+        reason: &'static str,
+        place: impl Fn(FunctionId) -> Option<Arc<str>>,
+    ) -> Self {
+        let is_place = |function: &FunctionId| function.0 >= RESERVED;
+        let named = self.names.iter().filter_map(|(function, name)| {
+            let name = match is_place(function) {
+                true => place(*function)?,
+                false => Arc::clone(name),
+            };
+            Some((*function, name))
+        });
+        let tag = |(frame, tag): (u32, &Tag)| match frame < RESERVED {
+            true => *tag,
+            false => Tag(Tag::REASONS),
+        };
+        Self {
+            tags: Arc::new((0..).zip(self.tags.iter()).map(tag).collect()),
+            owners: Arc::clone(&self.owners),
+            names: Arc::new(named.collect()),
+            reasons: vec![reason],
+        }
     }
 
     /// Each reason that was ever given, with its tag.

@@ -59,6 +59,15 @@ pub(crate) struct SourceTable {
 }
 
 impl SourceTable {
+    /// Of nothing is known where it is.
+    pub(crate) fn empty() -> Self {
+        Self {
+            places: Arc::default(),
+            links: Arc::default(),
+            files: Arc::new(vec![Arc::default()]),
+        }
+    }
+
     /// The chain of a frame, innermost first; empty if none was told.
     #[inline]
     pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
@@ -101,11 +110,7 @@ impl Deref for Sources {
 impl Sources {
     pub(crate) fn new() -> Self {
         Self {
-            table: SourceTable {
-                places: Arc::default(),
-                links: Arc::default(),
-                files: Arc::new(vec![Arc::default()]),
-            },
+            table: SourceTable::empty(),
             dead_links: 0,
             by_file: HashMap::new(),
             letters: 0,

@@ -12,7 +12,7 @@ use crate::screen::motion::Motion;
 use crate::screen::question::{Answer, Question};
 use crate::screen::state::{State, shows_cut};
 use crate::screen::table::Table;
-use crate::screen::write::{Options, Repeat, Room, WriteJob};
+use crate::screen::write::{Content, Options, Repeat, Room, Shape, WriteJob};
 use crate::screen::{Detail, Mode, Notice, View, Views};
 use crate::snapshot::{Snapshot, Span};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -77,6 +77,10 @@ pub enum Event {
     Repeated(Written),
     /// To a [`Effect::Measure`].
     Measured(Room),
+    /// To a [`Effect::Weigh`].
+    Weighed(Shape, u64),
+    /// So many bytes of a file are there.
+    Progress(u64),
     /// An editor was closed, or why none was opened.
     Edited(Result<(), String>),
     /// Time went by.
@@ -115,6 +119,9 @@ pub enum Effect {
     Write(WriteJob),
     /// How much room there is in a folder; to be answered with [`Event::Measured`].
     Measure(PathBuf),
+    /// How large the file would be; to be answered with [`Event::Weighed`], unless
+    /// another one is asked about first.
+    Weigh(Content),
     /// A file in the user's editor, at a line; to be answered with
     /// [`Event::Edited`].
     Edit(PathBuf, u32),
@@ -285,6 +292,18 @@ impl App {
                 }
                 Vec::new()
             }
+            Event::Weighed(shape, bytes) => {
+                if let Mode::Write(dialog) = &mut self.mode {
+                    dialog.hear_size(shape, bytes);
+                }
+                Vec::new()
+            }
+            Event::Progress(so_far) => {
+                if let Detail::Notice(Notice::Writing { bytes, .. }) = &mut self.detail {
+                    *bytes = so_far;
+                }
+                Vec::new()
+            }
             Event::Edited(result) => {
                 self.hear_edited(result);
                 Vec::new()
@@ -303,7 +322,7 @@ impl App {
             }
         };
         effects.extend(self.ask_for_report());
-        effects.extend(self.ask_for_room());
+        effects.extend(self.ask_about_file());
         self.settle();
         effects.extend(self.ask());
         effects

@@ -17,6 +17,7 @@ use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use crate::screen::View;
+use crate::screen::write::Manner;
 use clap::ValueEnum;
 use profile::Filter;
 use regex::Regex;
@@ -230,8 +231,7 @@ pub struct ExportConfig {
     pub output: PathBuf,
     pub format: Option<profile::formats::Format>,
     pub filter: Filter,
-    pub by_thread: bool,
-    pub hides_names: bool,
+    pub manner: Manner,
     pub overwrite: bool,
 }
 

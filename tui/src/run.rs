@@ -355,6 +355,7 @@ impl Run {
                 Effect::AskBeside(question) => self.besides.ask(question),
                 Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
                 Effect::Measure(folder) => self.writing.measure(folder),
+                Effect::Weigh(content) => self.writing.weigh(content),
                 Effect::Edit(path, line) => self.edit(&path, line).await?,
                 Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {

@@ -289,7 +289,11 @@ pub enum Notice {
     },
     /// Why there is nothing to change about how samples are taken.
     NoSampling(String),
-    Writing,
+    /// So many bytes are there, of about so many, if that is known.
+    Writing {
+        bytes: u64,
+        about: Option<u64>,
+    },
     Written {
         path: String,
         bytes: u64,

@@ -23,7 +23,7 @@ pub(super) const STEP: usize = 4096;
 /// The samples that a query asks for. It never changes and holds its view.
 #[derive(Debug)]
 pub struct Selection {
-    pub(super) view: View,
+    pub(crate) view: View,
     pub(super) query: Query,
     pub(super) stamps: Stamps,
     pub(super) weighing: Weighing,
@@ -43,7 +43,7 @@ pub struct Selection {
     pub(super) cpus: BTreeMap<u16, Tally>,
     endings: [u64; Ending::ALL.len()],
     /// Occurrences of frames, by the tag of their name.
-    tags: [u64; Tag::COUNT],
+    pub(crate) tags: [u64; Tag::COUNT],
 }
 
 /// The samples with one stack that ended in one way.
@@ -268,6 +268,29 @@ impl Selection {
                     look(sample);
                 }
             });
+    }
+
+    /// From now on nobody is told of functions that were inlined.
+    pub(crate) fn drop_inlined(&mut self) {
+        let mut shapes = Vec::with_capacity(self.shapes.len());
+        let entries = self.entries.iter_mut().map(|entry| &mut entry.shape);
+        let mut moved: HashMap<u32, ShapeAt> = HashMap::new();
+        for at in self.shape_of.iter_mut().chain(entries) {
+            if !at.is_kept() {
+                continue;
+            }
+            *at = *moved.entry(at.start).or_insert_with(|| {
+                let shape = &self.shapes[at.start as usize..][..at.len as usize];
+                let start = shapes.len() as u32;
+                shapes.extend(shape.iter().filter(|step| !Step(**step).is_inlined()));
+                if shapes.len() as u32 == start {
+                    shapes.push(crate::intern::HIDDEN.0);
+                }
+                let len = shapes.len() as u32 - start;
+                ShapeAt { start, len }
+            });
+        }
+        self.shapes = shapes;
     }
 
     #[inline]

@@ -41,6 +41,20 @@ impl ModuleTable {
         self.0.contains_key(&id)
     }
 
+    pub(crate) fn without_build_ids(&self) -> Self {
+        let bare = self.0.iter().map(|(id, module)| {
+            let build_id = Arc::default();
+            (
+                *id,
+                Module {
+                    build_id,
+                    ..module.clone()
+                },
+            )
+        });
+        Self(Arc::new(bare.collect()))
+    }
+
     /// The same modules at other places.
     pub(crate) fn moved(&self, mut path: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         // In an order that is the same each time.

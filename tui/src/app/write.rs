@@ -2,7 +2,7 @@
 
 use super::{App, Effect};
 use crate::screen::write::{
-    Content, FileKind, Manner, Problem, Repeat, Reply, WriteDialog, WriteJob,
+    Content, FileKind, Manner, Problem, Repeat, Reply, Shape, WriteDialog, WriteJob,
 };
 use crate::screen::{Detail, Mode, Notice};
 use crate::snapshot::{Snapshot, TargetState};
@@ -70,12 +70,17 @@ impl App {
         Some(Vec::new())
     }
 
-    /// What the dialog has to know of where it would write to.
-    pub(super) fn ask_for_room(&mut self) -> Option<Effect> {
-        match &mut self.mode {
-            Mode::Write(dialog) => dialog.ask_for_room().map(Effect::Measure),
-            _ => None,
-        }
+    /// What the dialog has to know of the file, and of where it would be.
+    pub(super) fn ask_about_file(&mut self) -> Vec<Effect> {
+        let Mode::Write(dialog) = &mut self.mode else {
+            return Vec::new();
+        };
+        let room = dialog.ask_for_room().map(Effect::Measure);
+        let size = dialog.ask_for_size().and_then(|Shape { format, manner }| {
+            let query = self.shown.query.clone();
+            content(FileKind::Profile(format), manner, &self.shown, query)
+        });
+        room.into_iter().chain(size.map(Effect::Weigh)).collect()
     }
 
     pub(super) fn write(
@@ -87,8 +92,12 @@ impl App {
     ) -> Option<WriteJob> {
         let query = self.shown.query.clone();
         let content = content(kind, manner, &self.shown, query)?;
+        let about = match &self.mode {
+            Mode::Write(dialog) => dialog.size(),
+            _ => None,
+        };
         self.mode = Mode::Browse;
-        self.detail = Detail::Notice(Notice::Writing);
+        self.detail = Detail::Notice(Notice::Writing { bytes: 0, about });
         Some(WriteJob {
             path: PathBuf::from(name),
             overwrite,

@@ -305,6 +305,12 @@ pub struct Export {
     /// Numbers in the place of commands, users, machines and directories
     #[arg(long)]
     pub hide_names: bool,
+    /// Addresses alone; proftop resolve finds the names again where the files are
+    #[arg(long)]
+    pub no_symbols: bool,
+    /// Leave out which build of each file it was
+    #[arg(long)]
+    pub no_build_ids: bool,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,

@@ -14,6 +14,7 @@ use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use crate::plain;
+use crate::screen::write::Manner;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -205,8 +206,12 @@ fn export(words: Export) -> ExportConfig {
         output: words.output,
         format: words.format,
         filter: words.filter.unwrap_or_default(),
-        by_thread: words.by_thread,
-        hides_names: words.hide_names,
+        manner: Manner {
+            by_thread: words.by_thread,
+            hides_names: words.hide_names,
+            omits_symbols: words.no_symbols,
+            omits_build_ids: words.no_build_ids,
+        },
         overwrite: words.force,
     }
 }

@@ -30,18 +30,22 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
         ..Query::default()
     };
     let selection = opened.view.select(&query, &Cancel::new());
-    let mut selection = selection.expect("nobody cancels it");
-    if config.hides_names {
-        selection = selection.anonymous();
-    }
+    let selection = config.manner.apply(selection.expect("nobody cancels it"));
     if !format.loses().is_empty() {
         let loses = format.loses().join(", ");
         eprintln!("proftop: {} does not hold: {loses}", format.word());
     }
     let path = (!to_stdout).then_some(config.output.as_path());
     let mut bytes = Vec::new();
-    { format.write_as(&config.output, config.by_thread, &selection, &mut bytes) }
-        .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
+    {
+        format.write_as(
+            &config.output,
+            config.manner.by_thread,
+            &selection,
+            &mut bytes,
+        )
+    }
+    .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::open(path, config.overwrite)?.write(&bytes)?;
     Ok(match selection.samples() {
         0 => Exit::NoSamples,

@@ -54,7 +54,7 @@ pub const COMMANDS: &[Command] = table! {
     "freeze"    ""   ""                     "stay with these samples; sampling goes on"           knobs::freeze;
     "go"        "g"  "on"                   "the newest samples again"                            knobs::go_on;
     "wait"      ""   "[TIME]"               "until the window is full, or so long"                tell::wait;
-    "write"     ""   "[-f] [-t] [-n] FILE"  "to a file, whose name tells the format; -f overwrites, -t tells threads apart, -n hides names" write::write;
+    "write"     ""   "[-f] [-t] [-n] [-s] [-b] FILE"  "to a file, whose name tells the format; -f overwrites, -t tells threads apart, -n hides names, -s leaves symbols out, -b build-ids" write::write;
     "output"    "o"  "[COUNT]"              "the last lines that the command printed"             tell::output;
     "help"      "?"  "[COMMAND]"            "this help"                                           tell::help;
     "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;

@@ -27,6 +27,8 @@ fn flags(words: &str) -> (Flags, &str) {
             "-f" => flags.overwrite = true,
             "-t" => flags.manner.by_thread = true,
             "-n" => flags.manner.hides_names = true,
+            "-s" => flags.manner.omits_symbols = true,
+            "-b" => flags.manner.omits_build_ids = true,
             _ => break,
         }
         rest = behind.trim_start();
@@ -39,8 +41,8 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let path = Path::new(name);
     let format = match FileKind::of_path(path) {
         Some(FileKind::Profile(format)) => Some(format),
-        Some(FileKind::Text) if manner.hides_names => {
-            let what = "text shows names: write another format, or leave -n out";
+        Some(FileKind::Text) if manner.hides_names || manner.omits_symbols => {
+            let what = "text shows names: write another format, or leave -n and -s out";
             return Err(Trouble::say(what));
         }
         Some(FileKind::Text) => None,
@@ -77,6 +79,7 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             is_repeated: false,
         },
         text,
+        &|_| (),
     );
     match written {
         Written::Done { path, bytes } => {
@@ -117,9 +120,16 @@ mod tests {
     #[test]
     fn flags_come_before_the_name() {
         let name = |words| flags(words).1;
-        let (all, name_of_all) = flags(" -t  -f -n my file.folded ");
+        let (all, name_of_all) = flags(" -t  -f -n -s -b my file.folded ");
         assert_eq!(name_of_all, "my file.folded");
-        assert!(all.overwrite && all.manner.by_thread && all.manner.hides_names);
+        assert!(all.overwrite);
+        let Manner {
+            by_thread,
+            hides_names,
+            omits_symbols,
+            omits_build_ids,
+        } = all.manner;
+        assert!(by_thread && hides_names && omits_symbols && omits_build_ids);
         assert_eq!(flags("-x a.pft"), (Flags::default(), "-x a.pft"));
         assert_eq!(name("-f"), "-f", "a name of its own");
     }

@@ -1,12 +1,18 @@
 //! Writing files, on a thread for each: a disk may take its time.
 
+/// Bytes on their way.
+mod counted;
+
 use crate::app::{App, Event, Written};
 use crate::commands::output::{Output, is_there};
-use crate::screen::write::{Content, Room, WriteJob};
+use crate::screen::write::{Content, FileKind, Room, WriteJob};
 use crate::view;
 use crate::view::theme::Theme;
+use counted::Counted;
 use probe::privilege::InvokingUser;
 use profile::Cancel;
+use profile::formats::FormatError;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -16,7 +22,12 @@ pub struct Writing {
     threads: Vec<JoinHandle<()>>,
     tell: UnboundedSender<Event>,
     told: UnboundedReceiver<Event>,
+    /// Of the size that is being found out.
+    weighing: Cancel,
 }
+
+/// For what the user does not wait for.
+const NICE: i32 = 19;
 
 impl Writing {
     pub fn new() -> Self {
@@ -25,6 +36,7 @@ impl Writing {
             threads: Vec::new(),
             tell,
             told,
+            weighing: Cancel::new(),
         }
     }
 
@@ -41,7 +53,13 @@ impl Writing {
         };
         let work = move || {
             // Nobody listens any more when the screen was left.
-            let _ = tell.send(event(write(job, screen)));
+            let is_repeated = job.is_repeated;
+            let progress = |bytes| {
+                if !is_repeated {
+                    let _ = tell.send(Event::Progress(bytes));
+                }
+            };
+            let _ = tell.send(event(write(job, screen, &progress)));
         };
         self.threads.retain(|thread| !thread.is_finished());
         match Builder::new().name("writing".into()).spawn(work) {
@@ -62,6 +80,25 @@ impl Writing {
         };
         // Without a thread nothing is known.
         let _ = Builder::new().name("measuring".into()).spawn(work);
+    }
+
+    /// Finds out how large a file would be, by writing it to nowhere: what was asked
+    /// before is given up. That thread is not waited for either.
+    pub fn weigh(&mut self, content: Content) {
+        self.weighing.cancel();
+        self.weighing = Cancel::new();
+        let (cancel, tell) = (self.weighing.clone(), self.tell.clone());
+        let work = move || {
+            // Whoever may not even lower it works all the same.
+            _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+            let Some(shape) = content.shape() else { return };
+            let ending = FileKind::Profile(shape.format).ending();
+            let mut nowhere = Counted::new(std::io::sink(), &cancel, &|_| ());
+            if write_profile(&content, Path::new(ending), &mut nowhere, &cancel).is_ok() {
+                let _ = tell.send(Event::Weighed(shape, nowhere.bytes()));
+            }
+        };
+        let _ = Builder::new().name("weighing".into()).spawn(work);
     }
 
     /// Waits for something to be told; may be given up at any time.
@@ -93,27 +130,18 @@ pub fn room(folder: PathBuf) -> Room {
     }
 }
 
-/// At once. `screen` is what the screen looks like.
-pub fn write(job: WriteJob, screen: String) -> Written {
+/// At once. `screen` is what the screen looks like; `tell` hears how many bytes there
+/// are.
+pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
     if !job.overwrite && is_there(&job.path) {
         return Written::Exists(Box::new(job));
     }
     let bytes = match &job.content {
         Content::Screen => Ok(screen.into_bytes()),
-        Content::Profile {
-            view,
-            query,
-            format,
-            manner,
-        } => {
-            let selected = view.select(query, &Cancel::new());
-            let selected = selected.expect("nobody cancels it");
-            let selection = match manner.hides_names {
-                true => selected.anonymous(),
-                false => selected,
-            };
-            let mut bytes = Vec::new();
-            let written = format.write_as(&job.path, manner.by_thread, &selection, &mut bytes);
+        profile => {
+            let (mut bytes, cancel) = (Vec::new(), Cancel::new());
+            let mut out = Counted::new(&mut bytes, &cancel, tell);
+            let written = write_profile(profile, &job.path, &mut out, &cancel);
             written.map(|()| bytes)
         }
     };
@@ -130,6 +158,28 @@ pub fn write(job: WriteJob, screen: String) -> Written {
         Err(_) if !job.overwrite && is_there(&job.path) => Written::Exists(Box::new(job)),
         Err(why) => Written::Failed(why),
     }
+}
+
+/// Nothing of a screen. The path's end says whether it is packed.
+fn write_profile(
+    content: &Content,
+    path: &Path,
+    out: &mut impl Write,
+    cancel: &Cancel,
+) -> Result<(), FormatError> {
+    let Content::Profile {
+        view,
+        query,
+        format,
+        manner,
+    } = content
+    else {
+        return Ok(());
+    };
+    let Ok(selection) = view.select(query, cancel) else {
+        return Err(std::io::Error::other("cancelled").into());
+    };
+    format.write_as(path, manner.by_thread, &manner.apply(selection), out)
 }
 
 fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<String, String> {

@@ -372,6 +372,9 @@ fn heading(title: &'static str, explain: &str) -> Finding {
 /// Why a frame has no name, for a person. The words are the ones that scripts
 /// see.
 pub fn why_unnamed(reason: &str) -> &str {
+    if reason == "left_out" {
+        return "Who wrote the recording left names out; proftop resolve finds them again.";
+    }
     let label = reason.replace(' ', "_");
     let known = Reason::ALL.into_iter().find(|known| known.label() == label);
     known.map_or(reason, |known| known.explain())

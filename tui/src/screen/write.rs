@@ -7,10 +7,13 @@ mod kind;
 mod options;
 /// More files, one after the other.
 mod repeat;
+/// Of the file that would be written.
+mod size;
 
 pub use kind::{FileKind, KINDS, subject};
 pub use options::{Manner, Options, Switch};
 pub use repeat::Repeat;
+pub use size::Shape;
 
 use super::line_edit::LineEdit;
 use crate::calendar;
@@ -18,6 +21,7 @@ use crate::snapshot::{Snapshot, TargetState};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::formats::Format;
 use profile::{Query, View};
+use size::Size;
 use std::path::{Path, PathBuf};
 
 /// Where the keys go.
@@ -25,14 +29,18 @@ use std::path::{Path, PathBuf};
 pub enum Field {
     Format,
     File,
+    Symbols,
+    BuildIds,
     Threads,
     Names,
     Repeat,
 }
 
-const FIELDS: [Field; 5] = [
+const FIELDS: [Field; 7] = [
     Field::Format,
     Field::File,
+    Field::Symbols,
+    Field::BuildIds,
     Field::Threads,
     Field::Names,
     Field::Repeat,
@@ -56,6 +64,7 @@ pub struct WriteDialog {
     /// Of the folder that was asked about.
     pub room: Option<Room>,
     asked: Option<PathBuf>,
+    size: Size,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +85,7 @@ pub struct Room {
 }
 
 /// A file to be written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteJob {
     pub path: PathBuf,
     pub overwrite: bool,
@@ -97,17 +106,24 @@ pub enum Content {
     Screen,
 }
 
-impl PartialEq for WriteJob {
-    fn eq(&self, other: &Self) -> bool {
-        let look = |job: &Self| match &job.content {
-            Content::Profile { format, manner, .. } => Some((*format, *manner)),
+impl Content {
+    /// What it looks like; nothing if it is the screen.
+    pub fn shape(&self) -> Option<Shape> {
+        match *self {
+            Content::Profile { format, manner, .. } => Some(Shape { format, manner }),
             Content::Screen => None,
-        };
-        self.path == other.path && self.overwrite == other.overwrite && look(self) == look(other)
+        }
     }
 }
 
-impl Eq for WriteJob {}
+/// As far as it is asked for: a view has no equal.
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape() == other.shape()
+    }
+}
+
+impl Eq for Content {}
 
 /// What a key in the dialog leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +156,7 @@ impl WriteDialog {
             problem: None,
             room: None,
             asked: None,
+            size: Size::default(),
         };
         dialog.choose(0);
         dialog
@@ -171,6 +188,8 @@ impl WriteDialog {
     pub fn switch(&self, field: Field) -> Option<Switch> {
         match field {
             Field::Format | Field::File => None,
+            Field::Symbols => Some(self.options.symbols(self.kind())),
+            Field::BuildIds => Some(self.options.build_ids(self.kind())),
             Field::Threads => Some(self.options.by_thread(self.kind())),
             Field::Names => Some(self.options.hides_names(self.kind())),
             Field::Repeat => Some(self.options.repeats(self.goes_on)),
@@ -187,6 +206,32 @@ impl WriteDialog {
         self.room = None;
         self.asked = Some(folder.clone());
         Some(folder)
+    }
+
+    /// The shape of the file, if nobody has said yet how large it would be.
+    pub fn ask_for_size(&mut self) -> Option<Shape> {
+        let shape = self.shape()?;
+        self.size.ask(shape).then_some(shape)
+    }
+
+    pub fn hear_size(&mut self, shape: Shape, bytes: u64) {
+        self.size.hear(shape, bytes);
+    }
+
+    /// How large the file would be.
+    pub fn size(&self) -> Option<u64> {
+        self.size.of(self.shape()?)
+    }
+
+    /// Nothing if it is the screen: that is small.
+    fn shape(&self) -> Option<Shape> {
+        match self.kind() {
+            FileKind::Profile(format) => Some(Shape {
+                format,
+                manner: self.options.manner,
+            }),
+            FileKind::Text => None,
+        }
     }
 
     fn folder(&self) -> PathBuf {
@@ -235,7 +280,9 @@ impl WriteDialog {
                     return Reply::Unknown;
                 }
             }
-            Field::Threads | Field::Names | Field::Repeat => return Reply::Unknown,
+            Field::Symbols | Field::BuildIds | Field::Threads | Field::Names | Field::Repeat => {
+                return Reply::Unknown;
+            }
         }
         self.problem = None;
         Reply::Stay
@@ -251,10 +298,12 @@ impl WriteDialog {
     /// What would not be what was asked for is not written.
     fn try_to_write(&mut self, overwrite: bool) -> Reply {
         let options = &self.options;
+        let is_text = self.kind() == FileKind::Text;
+        let why_not = options.manner.why_no_text().filter(|_| is_text);
         let why = if self.file.text().is_empty() {
             "the file needs a name"
-        } else if options.manner.hides_names && self.kind() == FileKind::Text {
-            "the screen shows names: write another format, or do not hide them"
+        } else if let Some(why) = why_not {
+            why
         } else if self.goes_on && options.repeats && options.seconds == 0 {
             "every how many seconds? type the number"
         } else {
@@ -274,6 +323,8 @@ impl WriteDialog {
         let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
         let options = &mut self.options;
         let option = match self.field {
+            Field::Symbols => &mut options.manner.omits_symbols,
+            Field::BuildIds => &mut options.manner.omits_build_ids,
             Field::Threads => &mut options.manner.by_thread,
             Field::Names => &mut options.manner.hides_names,
             Field::Repeat => &mut options.repeats,

@@ -188,7 +188,14 @@ fn say(app: &App, notice: &Notice) -> String {
         ),
         Notice::Rate { hz, is_new: false } => format!("{hz} Hz, as before"),
         Notice::NoSampling(why) => format!("the rate cannot be changed: {why}"),
-        Notice::Writing => "writing…".into(),
+        Notice::Writing { bytes: 0, .. } => "writing…".into(),
+        Notice::Writing { bytes, about } => {
+            let so_far = units::bytes(*bytes);
+            match about.filter(|about| about >= bytes) {
+                Some(about) => format!("writing… {}%  {so_far}", bytes * 100 / about),
+                None => format!("writing… {so_far}"),
+            }
+        }
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
             match app.is_remote {

@@ -10,8 +10,8 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 /// The frame, and every line but those of the formats: what is written, the file's
-/// name, the room for it, two lines of options, and two for what is lost.
-const HEIGHT_OTHERS: u16 = 9;
+/// name, the room for it, three lines of options, and two for what is lost.
+const HEIGHT_OTHERS: u16 = 10;
 const INDENT: u16 = 9;
 
 pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) {
@@ -23,18 +23,38 @@ pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) 
     on.entry("What", &what, Style::new(), frame, on.line(0));
     render_kinds(write, &on, kinds, frame);
     render_file(write, &on, 1 + kinds, frame);
-    let words = write.room.as_ref().map_or_else(String::new, room_words);
-    on.entry("", &words, theme.dim(), frame, on.line(2 + kinds));
-    let threads = (Field::Threads, "split by thread".to_owned());
-    let names = (Field::Names, "hide names".to_owned());
+    let words = [
+        write
+            .size()
+            .map(|bytes| format!("about {}", units::bytes(bytes))),
+        write.room.as_ref().map(room_words),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    on.entry(
+        "",
+        &words.join("   "),
+        theme.dim(),
+        frame,
+        on.line(2 + kinds),
+    );
     let more = match write.options.seconds {
         0 => "go on writing every _ s".into(),
         seconds => format!("go on writing every {seconds} s"),
     };
-    render_options("Options", write, &[threads, names], &on, 3 + kinds, frame);
-    render_options("", write, &[(Field::Repeat, more)], &on, 4 + kinds, frame);
+    let options: [&[(Field, &str)]; 3] = [
+        &[(Field::Symbols, "symbols"), (Field::BuildIds, "build-ids")],
+        &[
+            (Field::Threads, "split by thread"),
+            (Field::Names, "hide names"),
+        ],
+        &[(Field::Repeat, &more)],
+    ];
+    for (options, number) in options.into_iter().zip(0..) {
+        let label = if number == 0 { "Options" } else { "" };
+        render_options(label, write, options, &on, 3 + kinds + number, frame);
+    }
     let (label, words, style) = remark(app, write, theme);
-    on.remark(label, &words, style, frame, 5 + kinds);
+    on.remark(label, &words, style, frame, 6 + kinds);
 }
 
 /// What can be pressed, as far as there is room to say so.
@@ -88,6 +108,12 @@ fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, Stri
 fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     let is_text = dialog.kind() == FileKind::Text;
     let words = match (dialog.field, dialog.switch(dialog.field)?) {
+        (Field::Symbols, _) if is_text => "the screen is written as it is",
+        (Field::Symbols, _) => {
+            "functions and lines; without, places in files, and proftop resolve finds names again"
+        }
+        (Field::BuildIds, Switch::Never) => "this format has no room for them",
+        (Field::BuildIds, _) => "which build of each file it was: who has it finds names and lines",
         (Field::Threads, Switch::Always) => "this format holds what each thread did",
         (Field::Threads, _) if is_text => "the screen is written as it is",
         (Field::Threads, _) => "each thread by itself; else threads of one name are put together",
@@ -135,7 +161,7 @@ fn render_kinds(dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame)
 fn render_options(
     label: &str,
     dialog: &WriteDialog,
-    options: &[(Field, String)],
+    options: &[(Field, &str)],
     on: &Dialog,
     row: u16,
     frame: &mut Frame,

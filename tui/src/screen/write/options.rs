@@ -3,6 +3,7 @@
 
 use super::FileKind;
 use crossterm::event::{KeyCode, KeyEvent};
+use profile::Selection;
 use std::time::Duration;
 
 /// How a file is written.
@@ -12,6 +13,39 @@ pub struct Manner {
     pub by_thread: bool,
     /// Numbers in the place of commands, users, machines and directories.
     pub hides_names: bool,
+    /// Places in files in the place of functions and lines.
+    pub omits_symbols: bool,
+    pub omits_build_ids: bool,
+}
+
+impl Manner {
+    /// What of a selection is written.
+    pub fn apply(self, mut selection: Selection) -> Selection {
+        if self.hides_names {
+            selection = selection.anonymous();
+        }
+        if self.omits_symbols {
+            selection = selection.without_symbols();
+        }
+        if self.omits_build_ids {
+            selection = selection.without_build_ids();
+        }
+        selection
+    }
+
+    /// What the screen as text cannot do, in the words of who asks for it.
+    pub fn why_no_text(self) -> Option<&'static str> {
+        match self {
+            Manner {
+                hides_names: true, ..
+            } => Some("the screen shows names: write another format, or do not hide them"),
+            Manner {
+                omits_symbols: true,
+                ..
+            } => Some("the screen shows symbols: write another format, or with symbols"),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +98,22 @@ impl Options {
             FileKind::Profile(_) => Switch::of(self.manner.hides_names),
             // What is on the screen has them.
             FileKind::Text => Switch::Never,
+        }
+    }
+
+    pub fn symbols(&self, kind: FileKind) -> Switch {
+        match kind {
+            FileKind::Profile(_) => Switch::of(!self.manner.omits_symbols),
+            FileKind::Text => Switch::Always,
+        }
+    }
+
+    pub fn build_ids(&self, kind: FileKind) -> Switch {
+        match kind {
+            FileKind::Profile(format) if format.has_build_ids() => {
+                Switch::of(!self.manner.omits_build_ids)
+            }
+            _ => Switch::Never,
         }
     }
 

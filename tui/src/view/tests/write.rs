@@ -9,7 +9,6 @@ use crate::screen::write::{Content, Manner, Room, WriteJob};
 use crate::snapshot::TargetState;
 use crate::view::fixture::{postgres, tree_step};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use std::path::PathBuf;
 
 fn hand(width: u16, height: u16) -> Hand {
     let mut hand = Hand::new(width, height);
@@ -47,14 +46,29 @@ fn the_dialog_at_every_size() {
     }
 }
 
-/// Answers what the dialog has asked.
-fn measured(hand: &mut Hand, free_bytes: Result<u64, String>, owner: Option<&str>) {
-    let asked = hand.effects.iter().find_map(|effect| match effect {
-        Effect::Measure(folder) => Some(folder.clone()),
+/// Of which it was asked how much room there is.
+fn folders(hand: &Hand) -> Vec<String> {
+    let asked = hand.effects.iter().filter_map(|effect| match effect {
+        Effect::Measure(folder) => Some(folder.to_string_lossy().into_owned()),
         _ => None,
     });
+    asked.collect()
+}
+
+/// The file of which it was asked how large it would be.
+fn weighed(hand: &Hand) -> Option<Content> {
+    let mut asked = hand.effects.iter().filter_map(|effect| match effect {
+        Effect::Weigh(content) => Some(content.clone()),
+        _ => None,
+    });
+    asked.next()
+}
+
+/// Answers what the dialog has asked.
+fn measured(hand: &mut Hand, free_bytes: Result<u64, String>, owner: Option<&str>) {
+    let asked = folders(hand).pop().expect("it was asked for");
     hand.event(Event::Measured(Room {
-        folder: asked.expect("it was asked for"),
+        folder: asked.into(),
         free_bytes,
         owner: owner.map(str::to_owned),
     }));
@@ -78,12 +92,14 @@ fn option(hand: &mut Hand, back: usize) {
 const REPEAT: usize = 1;
 const NAMES: usize = 2;
 const THREADS: usize = 3;
+const BUILD_IDS: usize = 4;
+const SYMBOLS: usize = 5;
 
 #[test]
 fn room_is_asked_for_where_the_file_is_to_be() {
     let mut hand = hand(80, 24);
     hand.keys("w");
-    assert_eq!(hand.effects, [Effect::Measure(PathBuf::from("."))]);
+    assert_eq!(folders(&hand), ["."]);
     measured(&mut hand, Ok(3 << 30), None);
     assert!(
         hand.frame().contains("free here: 3.0 GB  "),
@@ -93,17 +109,17 @@ fn room_is_asked_for_where_the_file_is_to_be() {
     hand.code(KeyCode::Tab);
     control(&mut hand, 'u');
     hand.keys("/");
-    assert_eq!(hand.effects, [Effect::Measure(PathBuf::from("/"))]);
+    assert_eq!(folders(&hand), ["/"]);
     assert!(!hand.frame().contains("free here"), "that was elsewhere");
     hand.keys("mnt/");
     // One question at a time: a folder may not answer.
-    assert_eq!(hand.effects, []);
+    assert!(folders(&hand).is_empty());
     hand.event(Event::Measured(Room {
         folder: "/".into(),
         free_bytes: Ok(1),
         owner: None,
     }));
-    assert_eq!(hand.effects, [Effect::Measure(PathBuf::from("/mnt"))]);
+    assert_eq!(folders(&hand), ["/mnt"]);
     measured(&mut hand, Err("Not a directory".into()), None);
     assert!(hand.frame().contains("not known (Not a directory)"));
     hand.code(KeyCode::Esc).event(Event::Measured(Room {
@@ -125,6 +141,7 @@ fn options_go_along_with_the_file() {
     let wanted = Manner {
         by_thread: true,
         hides_names: true,
+        ..Manner::default()
     };
     assert_eq!(manner(&hand), wanted);
     // Its name tells nothing either.
@@ -135,6 +152,94 @@ fn options_go_along_with_the_file() {
     // The next one begins like that.
     hand.keys("w\n");
     assert_eq!(manner(&hand), wanted);
+}
+
+#[test]
+fn the_size_is_asked_for_once_a_shape() {
+    let mut hand = hand(80, 24);
+    hand.keys("w");
+    let first = weighed(&hand).expect("it is asked for").shape();
+    let first = first.expect("a profile");
+    hand.code(KeyCode::Tab);
+    assert_eq!(weighed(&hand), None, "it was asked for");
+    hand.event(Event::Weighed(first, 8_600_000));
+    assert!(hand.frame().contains("about 8 MB"), "{}", hand.frame());
+    option(&mut hand, 1);
+    hand.code(KeyCode::Down);
+    let second = weighed(&hand).and_then(|content| content.shape());
+    assert_ne!(second, Some(first));
+    // That of another file says nothing of this one.
+    hand.event(Event::Weighed(first, 8_600_000));
+    assert!(!hand.frame().contains("about"), "{}", hand.frame());
+    option(&mut hand, SYMBOLS);
+    hand.keys(" ");
+    let bare = weighed(&hand).and_then(|content| content.shape());
+    let bare = bare.expect("without symbols it is another file");
+    assert!(bare.manner.omits_symbols);
+    hand.event(Event::Weighed(bare, 2_000_000)).keys("\n");
+    assert!(hand.frame().contains("writing…"));
+    hand.event(Event::Progress(500_000));
+    assert!(hand.frame().contains("writing… 25%  "), "{}", hand.frame());
+    hand.event(Event::Progress(3_000_000));
+    assert!(hand.frame().contains("writing… 2 MB"), "more samples came");
+    // The line is no longer its own.
+    hand.keys("j").event(Event::Progress(3_500_000));
+    assert!(!hand.frame().contains("writing…"));
+}
+
+#[test]
+fn what_is_said_of_the_size_is_what_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut hand = hand(80, 24);
+    let mut writing = writing::Writing::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    for format in 0..crate::screen::write::KINDS.len() - 1 {
+        hand.keys("w");
+        for _ in 0..format {
+            hand.code(KeyCode::Down);
+        }
+        writing.weigh(weighed(&hand).expect("it is asked for"));
+        let Event::Weighed(shape, bytes) = runtime.block_on(writing.told()) else {
+            panic!("only that was asked");
+        };
+        hand.keys("\n");
+        let mut job = job(&hand);
+        assert_eq!(job.content.shape(), Some(shape));
+        job.path = folder.path().join(&job.path);
+        let path = job.path.clone();
+        writing::write(job, String::new(), &|_| ());
+        let written = std::fs::metadata(path).expect("it was written").len();
+        assert_eq!(written, bytes, "{:?}", shape.format);
+    }
+}
+
+#[test]
+fn symbols_and_build_ids_can_be_left_out() {
+    let mut hand = hand(80, 24);
+    hand.keys("w");
+    assert!(hand.frame().contains("[x] symbols   [x] build-ids"));
+    option(&mut hand, SYMBOLS);
+    hand.keys(" ");
+    assert!(hand.frame().contains("[ ] symbols"), "{}", hand.frame());
+    assert!(
+        hand.frame()
+            .contains("places in files, and proftop resolve")
+    );
+    hand.code(KeyCode::Tab).keys(" \n");
+    let wanted = Manner {
+        omits_symbols: true,
+        omits_build_ids: true,
+        ..Manner::default()
+    };
+    assert_eq!(manner(&hand), wanted);
+    // Of the screen neither can be had.
+    hand.keys("w");
+    option(&mut hand, BUILD_IDS);
+    hand.code(KeyCode::Up);
+    assert!(hand.frame().contains("[x] symbols   [-] build-ids"));
+    hand.keys("\n");
+    assert!(hand.effects.is_empty() && hand.frame().contains("the screen shows symbols"));
 }
 
 #[test]
@@ -304,7 +409,7 @@ fn what_is_hidden_is_in_no_file() {
             manner.hides_names = hides;
         }
         let path = job.path.clone();
-        let written = writing::write(job, String::new());
+        let written = writing::write(job, String::new(), &|_| ());
         assert!(matches!(written, Written::Done { .. }), "{written:?}");
         let text = std::fs::read_to_string(path).expect("it was written");
         assert_eq!(text.contains("postgres;"), !hides);

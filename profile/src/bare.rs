@@ -1,0 +1,79 @@
+//! A view *without names of functions*, or *without build-ids*, to be given away: it
+//! tells where in which file the CPUs were, and who has the files can find the names
+//! again (`proftop resolve`); without build-ids it does not tell which build they were.
+
+use crate::names::Tag;
+use crate::{Info, Selection, View};
+use std::sync::Arc;
+
+/// The reason of every frame for having no name then.
+const LEFT_OUT: &str = "left_out";
+
+impl View {
+    /// The same samples. Each function is called by one of its places, inlined ones are
+    /// not told from those that they were inlined in, and nothing is known of source text.
+    pub fn without_symbols(&self) -> View {
+        let tables = &*self.tables;
+        let place = |function| {
+            let frame = self.frame(function)?;
+            let module = tables.modules.get(frame.module);
+            Some(format!("{}+{:#x}", module.name, frame.address).into())
+        };
+        View {
+            tables: Arc::new(crate::view::Tables {
+                names: tables.names.without_names(LEFT_OUT, place),
+                sources: crate::sources::SourceTable::empty(),
+                ..self.noted("names of functions were left out")
+            }),
+        }
+    }
+
+    /// The same samples, of files that nobody can tell from other builds.
+    pub fn without_build_ids(&self) -> View {
+        View {
+            tables: Arc::new(crate::view::Tables {
+                modules: self.tables.modules.without_build_ids(),
+                ..self.noted("build-ids were left out")
+            }),
+        }
+    }
+
+    fn noted(&self, note: &str) -> crate::view::Tables {
+        let tables = &*self.tables;
+        let mut info = Info::clone(&tables.info);
+        info.notes.push(note.into());
+        crate::view::Tables {
+            history: tables.history.clone(),
+            stacks: tables.stacks.clone(),
+            frames: Arc::clone(&tables.frames),
+            names: tables.names.clone(),
+            sources: tables.sources.clone(),
+            modules: tables.modules.clone(),
+            processes: tables.processes.clone(),
+            info: Arc::new(info),
+            ..*tables
+        }
+    }
+}
+
+impl Selection {
+    /// The same samples, also of what was chosen by names: [`View::without_symbols`].
+    pub fn without_symbols(mut self) -> Self {
+        self.view = self.view.without_symbols();
+        self.drop_inlined();
+        // All that was counted by a name, or by the reason for having none.
+        let tag = self.view.tables.names.tag_of(LEFT_OUT);
+        let frames = self.tags.iter().sum();
+        self.tags = [0; Tag::COUNT];
+        if let Some(tag) = tag {
+            self.tags[tag.index()] = frames;
+        }
+        self
+    }
+
+    /// The same samples: [`View::without_build_ids`].
+    pub fn without_build_ids(mut self) -> Self {
+        self.view = self.view.without_build_ids();
+        self
+    }
+}
