@@ -54,6 +54,9 @@ pub const CPUS_MAX: u32 = 1024;
 /// Pids, and tids, that one run can be aimed at, their children included.
 pub const TARGETS_MAX: usize = 16_384;
 
+/// Users that one run can be aimed at: as many as somebody names.
+pub const USERS_MAX: usize = 1024;
+
 /// Thread names whose answer to `--comm` is remembered.
 pub const COMMS_MAX: usize = 16_384;
 

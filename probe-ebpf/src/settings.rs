@@ -14,6 +14,8 @@ pub mod filter {
     pub const CGROUP: u32 = 8;
     /// Children of processes in `TARGET_PIDS` are targets, too.
     pub const CHILDREN: u32 = 16;
+    /// Its real user id, as the first user namespace has it, is in `TARGET_UIDS`.
+    pub const UIDS: u32 = 32;
 }
 
 /// Slots of the per-CPU array `COUNTERS`.

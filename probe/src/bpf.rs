@@ -76,6 +76,7 @@ impl BpfSource {
             FilterMaps {
                 pids: loaded.target_pids,
                 tids: loaded.target_tids,
+                uids: loaded.target_uids,
                 comm_pids: loaded.comm_pids,
                 comm_verdicts: loaded.comm_verdicts,
             },
@@ -84,7 +85,7 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let clocks = Clocks::start(loaded.sampler, config.rate_hz)?;
+        let clocks = Clocks::start(loaded.sampler, config.rate_hz, config.target.cpus.clone())?;
         Ok(Self {
             clocks,
             samples: loaded.samples,

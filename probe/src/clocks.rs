@@ -1,4 +1,6 @@
 //! One sampling clock and one side band per online CPU; CPUs may come and go.
+//! Where only some CPUs are to be sampled the others have no clock, but a side
+//! band: a process maps its files wherever it runs.
 
 use crate::cpus;
 use crate::error::Error;
@@ -6,7 +8,7 @@ use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of};
 use crate::sideband::record::Event;
 use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -23,7 +25,8 @@ pub fn now_ns() -> u64 {
 /// What runs on one CPU. Closing it detaches it.
 #[derive(Debug)]
 struct Cpu {
-    clock: PerfEvent,
+    /// Nothing where it is not sampled.
+    clock: Option<PerfEvent>,
     sideband: SideBand,
 }
 
@@ -33,17 +36,24 @@ pub struct Clocks {
     cpus: BTreeMap<u32, Cpu>,
     rate_hz: u32,
     program: ProgramFd,
+    /// Those that are sampled; nothing: all.
+    only: Option<BTreeSet<u32>>,
     /// Records of CPUs that went away, not read yet.
     left_behind: Vec<Event>,
 }
 
 impl Clocks {
     /// Opens the side bands first, so that no process is missed.
-    pub fn start(program: ProgramFd, rate_hz: u32) -> Result<Self, Error> {
+    pub fn start(
+        program: ProgramFd,
+        rate_hz: u32,
+        only: Option<BTreeSet<u32>>,
+    ) -> Result<Self, Error> {
         let mut clocks = Self {
             cpus: BTreeMap::new(),
             rate_hz,
             program,
+            only,
             left_behind: Vec::new(),
         };
         let online = cpus::online().map_err(Error::Cpus)?;
@@ -55,7 +65,7 @@ impl Clocks {
                 result => result?,
             }
         }
-        if clocks.cpus.is_empty() {
+        if clocks.len() == 0 {
             return Err(Error::NoCpu);
         }
         Ok(clocks)
@@ -92,10 +102,8 @@ impl Clocks {
     /// Another rate from now on, also of CPUs that come later.
     pub fn set_rate(&mut self, rate_hz: u32) -> io::Result<()> {
         self.rate_hz = rate_hz;
-        for cpu in self.cpus.values() {
-            cpu.clock.set_period(period_of(rate_hz))?;
-        }
-        Ok(())
+        let mut clocks = self.cpus.values().filter_map(|cpu| cpu.clock.as_ref());
+        clocks.try_for_each(|clock| clock.set_period(period_of(rate_hz)))
     }
 
     /// Every record of the side band that has come, in no order.
@@ -110,13 +118,24 @@ impl Clocks {
         self.cpus.values().map(|cpu| cpu.sideband.as_fd())
     }
 
+    /// How many CPUs are sampled.
     pub fn len(&self) -> usize {
-        self.cpus.len()
+        self.cpus.values().filter(|cpu| cpu.clock.is_some()).count()
     }
 
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
+        let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
+        let clock = match is_sampled {
+            true => Some(self.open_clock(cpu).map_err(failed)?),
+            false => None,
+        };
+        self.cpus.insert(cpu, Cpu { clock, sideband });
+        Ok(())
+    }
+
+    fn open_clock(&self, cpu: u32) -> io::Result<PerfEvent> {
         let clock = PerfEvent::open(
             Attributes {
                 kind: kind::SOFTWARE,
@@ -127,11 +146,9 @@ impl Clocks {
             },
             Tasks::All,
             cpu,
-        )
-        .map_err(failed)?;
-        clock.attach(self.program.as_fd()).map_err(failed)?;
-        clock.enable().map_err(failed)?;
-        self.cpus.insert(cpu, Cpu { clock, sideband });
-        Ok(())
+        )?;
+        clock.attach(self.program.as_fd())?;
+        clock.enable()?;
+        Ok(clock)
     }
 }

@@ -1,4 +1,4 @@
-//! Which CPUs are online.
+//! Which CPUs there are, and which of them are online.
 
 use probe_ebpf::limits::CPUS_MAX;
 use std::collections::BTreeSet;
@@ -24,8 +24,14 @@ pub fn possible() -> u32 {
     last.map_or(CPUS_MAX, |last| (last + 1).min(CPUS_MAX))
 }
 
+/// Whether a CPU is there, online or not.
+pub fn is_present(cpu: u32) -> bool {
+    let list = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
+    parse_list(list.trim()).is_some_and(|present| present.contains(&cpu))
+}
+
 /// Reads a list as the kernel writes it: `0-3,5,8-9`.
-fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
+pub fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -37,6 +43,22 @@ fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
         cpus.extend(first..=last);
     }
     (!cpus.is_empty()).then_some(cpus)
+}
+
+/// Numbers in rising order as the kernel writes them: `0-3,5`.
+pub fn list(cpus: impl IntoIterator<Item = u32>) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let words = ranges.into_iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    words.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -53,6 +75,14 @@ mod tests {
         check("0", Some(&[0]));
         check("0-3", Some(&[0, 1, 2, 3]));
         check("0,2-3,8", Some(&[0, 2, 3, 8]));
+    }
+
+    #[test]
+    fn a_list_is_written_as_it_is_read() {
+        for text in ["0", "0-3", "0,2-3,8", "5,7"] {
+            assert_eq!(list(parse_list(text).unwrap()), text);
+        }
+        assert_eq!(list([]), "");
     }
 
     #[test]

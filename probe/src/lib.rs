@@ -19,7 +19,7 @@ mod bytes;
 pub mod cgroup;
 pub mod child;
 mod clocks;
-mod cpus;
+pub mod cpus;
 mod decode;
 mod error;
 pub mod features;

@@ -32,6 +32,7 @@ pub struct Loaded {
     pub counters: PerCpuArray<MapData, u64>,
     pub target_pids: HashMap<MapData, u32, u8>,
     pub target_tids: HashMap<MapData, u32, u8>,
+    pub target_uids: HashMap<MapData, u32, u8>,
     pub comm_pids: HashMap<MapData, u32, u8>,
     pub comm_verdicts: HashMap<MapData, [u8; 16], u8>,
     /// Where the walk finds tables and mappings.
@@ -97,6 +98,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
         target_tids: take(&mut object, "TARGET_TIDS")?,
+        target_uids: take(&mut object, "TARGET_UIDS")?,
         comm_pids: take(&mut object, "COMM_PIDS")?,
         comm_verdicts: take(&mut object, "COMM_VERDICTS")?,
         tables: BpfMaps {
@@ -116,6 +118,7 @@ fn conditions(target: &Target) -> u32 {
     let bit = |set: bool, bit: u32| if set { bit } else { 0 };
     bit(!target.pids.is_empty(), filter::PIDS)
         | bit(!target.tids.is_empty(), filter::TIDS)
+        | bit(!target.uids.is_empty(), filter::UIDS)
         | bit(target.comm.is_some(), filter::COMM)
         | bit(target.cgroup.is_some(), filter::CGROUP)
         | bit(target.children, filter::CHILDREN)

@@ -38,6 +38,8 @@ const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep t
 pub struct PerfSource {
     cpus: Vec<Cpu>,
     scope: Scope,
+    /// Those that are sampled; nothing: all.
+    only: Option<BTreeSet<u32>>,
     offer: Offer,
     timeline: Timeline,
     /// Of clocks that have a successor, not read to their ends yet.
@@ -64,14 +66,15 @@ impl PerfSource {
         }
         let mut cpus = Vec::new();
         for &number in &online {
-            match Cpu::open(number, &scope, config.rate_hz, offer) {
+            let rate_hz = config.target.is_on(number).then_some(config.rate_hz);
+            match Cpu::open(number, &scope, rate_hz, offer) {
                 Ok(cpu) => cpus.push(cpu),
                 // It went offline between our reading the list and now.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(source) => return Err(refused(number, source)),
             }
         }
-        if cpus.is_empty() {
+        if !cpus.iter().any(Cpu::is_sampled) {
             return Err(Error::NoCpu);
         }
         let mut notes = notes(offer);
@@ -83,6 +86,7 @@ impl PerfSource {
         Ok(Self {
             cpus,
             scope,
+            only: config.target.cpus.clone(),
             offer,
             timeline,
             left_behind: Vec::new(),
@@ -123,7 +127,7 @@ impl PerfSource {
         }
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
-        let rings = self.cpus.iter_mut().map(Cpu::samples);
+        let rings = self.cpus.iter_mut().filter_map(Cpu::samples);
         for ring in self.left_behind.iter_mut().chain(rings) {
             ring.drain(|bytes| match record::parse(bytes, has_cgroup) {
                 Some(Record::Sample(sample, stack)) => {
@@ -155,6 +159,8 @@ impl PerfSource {
         self.cpus.retain(|cpu| online.contains(&cpu.number()));
         for number in online {
             if self.cpus.iter().all(|cpu| cpu.number() != number) {
+                let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&number));
+                let rate_hz = is_sampled.then_some(rate_hz);
                 // Tried again in a second.
                 self.cpus
                     .extend(Cpu::open(number, &self.scope, rate_hz, offer));
@@ -197,12 +203,13 @@ impl Source for PerfSource {
             return Err(RateError(why.into()));
         }
         let refused = |error| RateError::refused(rate_hz, &error);
-        let prepared = self.cpus.iter();
-        let prepared = prepared.map(|cpu| cpu.prepare(&self.scope, rate_hz, self.offer));
+        let sampled = self.cpus.iter().filter(|cpu| cpu.is_sampled());
+        let prepared = sampled.map(|cpu| cpu.prepare(&self.scope, rate_hz, self.offer));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(refused)?;
-        for (cpu, next) in self.cpus.iter_mut().zip(prepared) {
+        let sampled = self.cpus.iter_mut().filter(|cpu| cpu.is_sampled());
+        for (cpu, next) in sampled.zip(prepared) {
             self.left_behind
-                .push(cpu.go_on_with(next).map_err(refused)?);
+                .extend(cpu.go_on_with(next).map_err(refused)?);
         }
         self.info.rate_hz = rate_hz;
         self.info.buffers = buffers(&mut self.cpus);
@@ -226,9 +233,10 @@ fn choose_scope(target: &Target, online: &BTreeSet<u32>) -> Result<(Scope, Offer
 
 /// `2 rings of 2048 kB each`
 fn buffers(cpus: &mut [Cpu]) -> String {
-    let bytes: usize = cpus.iter_mut().map(|cpu| cpu.samples().bytes()).sum();
-    let each = bytes / cpus.len().max(1);
-    format!("{} rings of {} kB each", cpus.len(), each >> 10)
+    let rings = cpus.iter_mut().filter_map(Cpu::samples);
+    let bytes: Vec<usize> = rings.map(|ring| ring.bytes()).collect();
+    let each = bytes.iter().sum::<usize>() / bytes.len().max(1);
+    format!("{} rings of {} kB each", bytes.len(), each >> 10)
 }
 
 fn refused(cpu: u32, source: io::Error) -> Error {

@@ -6,7 +6,7 @@ mod user;
 use std::fmt;
 use std::io;
 
-pub use user::InvokingUser;
+pub use user::{InvokingUser, uid_of};
 
 /// The capabilities that a profiler has a use for, by their kernel numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

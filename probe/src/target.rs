@@ -1,6 +1,7 @@
 //! What is to be sampled.
 
 use regex::bytes::Regex;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A cgroup of the unified hierarchy.
@@ -22,8 +23,19 @@ pub struct Target {
     pub tids: Vec<u32>,
     /// The thread's name, or its process's name, matches.
     pub comm: Option<Regex>,
+    /// Started by any of these users: by their real ids.
+    pub uids: Vec<u32>,
     /// In this cgroup or below it.
     pub cgroup: Option<CgroupTarget>,
     /// Children of `pids` that start later are targets as well.
     pub children: bool,
+    /// Only while they run on these CPUs; nothing: on any.
+    pub cpus: Option<BTreeSet<u32>>,
+}
+
+impl Target {
+    /// Whether ticks of this CPU are wanted.
+    pub fn is_on(&self, cpu: u32) -> bool {
+        self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
 }

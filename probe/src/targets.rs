@@ -3,6 +3,8 @@
 //! BPF decides at each tick by looking into maps; here the maps are filled,
 //! and kept true as processes start, are renamed and end.
 
+mod users;
+
 use crate::decode::{RawSample, comm_bytes};
 use crate::error::Error;
 use crate::sideband::record::{Event, What};
@@ -13,6 +15,7 @@ use probe_ebpf::settings::verdict;
 use regex::bytes::Regex;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use users::UserFilter;
 
 /// Names whose verdict is remembered here; when there are more, all are asked
 /// again.
@@ -25,6 +28,7 @@ type Set = BpfHashMap<MapData, u32, u8>;
 pub struct FilterMaps {
     pub pids: Set,
     pub tids: Set,
+    pub uids: Set,
     pub comm_pids: Set,
     pub comm_verdicts: BpfHashMap<MapData, [u8; COMM_LEN], u8>,
 }
@@ -40,6 +44,8 @@ pub struct Targets {
     tids: HashSet<u32>,
     follow_children: bool,
     comm: Option<CommFilter>,
+    /// Nothing where BPF knows the user of each tick.
+    users: Option<UserFilter>,
     /// Targets that were not there when last looked for.
     missing: HashSet<u32>,
 }
@@ -65,8 +71,14 @@ impl Targets {
                 .insert(tid, verdict::WANTED, 0)
                 .map_err(full("TARGET_TIDS"))?;
         }
+        for uid in &target.uids {
+            maps.uids
+                .insert(uid, verdict::WANTED, 0)
+                .map_err(full("TARGET_UIDS"))?;
+        }
         Ok(Self {
             maps: Some(maps),
+            users: None,
             ..Self::filtered_here(target)
         })
     }
@@ -85,6 +97,7 @@ impl Targets {
                 verdicts: HashMap::new(),
                 pids: HashSet::new(),
             }),
+            users: UserFilter::new(&target.uids),
             missing: HashSet::new(),
         }
     }
@@ -113,11 +126,17 @@ impl Targets {
             self.forget_process(id);
         }
         self.missing = missing;
+        if let Some(users) = &mut self.users {
+            users.look_again();
+        }
     }
 
     /// Takes note of processes that start and end. The map was changed by BPF
     /// already where that could be attached.
     pub fn apply(&mut self, event: &Event) {
+        if let Some(users) = &mut self.users {
+            users.apply(event);
+        }
         match event.what {
             What::Fork { pid, parent_pid }
                 if self.follow_children && self.pids.contains(&parent_pid) =>
@@ -147,6 +166,11 @@ impl Targets {
         if self.maps.is_none()
             && (self.by_pid && !self.pids.contains(&sample.tgid)
                 || self.by_tid && !self.tids.contains(&sample.tid))
+        {
+            return false;
+        }
+        if let Some(users) = &mut self.users
+            && !users.wants(sample.tgid)
         {
             return false;
         }

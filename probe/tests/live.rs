@@ -4,9 +4,9 @@
 mod burn;
 mod common;
 
-use common::{Seen, alone, only, skipped, unless_forbidden};
+use common::{Seen, TwoUsers, alone, on_one_cpu, only, skipped, unless_forbidden};
 use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target, WalkCheck};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -487,4 +487,59 @@ fn a_stack_is_the_same_by_short_cuts_and_without() {
     drop(threads);
     assert!(walks.same >= 300, "{walks:?}");
     assert_eq!(walks.different, 0, "{:?}", walks.examples);
+}
+
+#[test]
+fn only_what_users_started_is_sampled() {
+    let _alone = alone();
+    let Some(users) = TwoUsers::start() else {
+        return;
+    };
+    let target = Target {
+        uids: vec![users.uid],
+        ..Target::default()
+    };
+    let Some(mut source) = start(&Config {
+        target,
+        rate_hz: 199,
+        ..Config::default()
+    }) else {
+        return;
+    };
+    let seen = watch(&mut source, Duration::from_millis(1500));
+    assert!(!seen.samples.is_empty());
+    let pids: BTreeSet<u32> = seen
+        .samples
+        .iter()
+        .map(|sample| seen.pid_of(sample))
+        .collect();
+    assert_eq!(pids, BTreeSet::from([users.theirs.id()]));
+    assert!(seen.counters.filtered > 0, "others ran as well");
+}
+
+#[test]
+fn only_those_cpus_are_sampled() {
+    let _alone = alone();
+    let (target, cpu) = on_one_cpu();
+    let Some(mut source) = start(&Config {
+        target,
+        rate_hz: 199,
+        ..Config::default()
+    }) else {
+        return;
+    };
+    let threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
+    let seen = watch(&mut source, Duration::from_millis(1500));
+    drop(threads);
+    assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
+    let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
+    assert_eq!(cpus, BTreeSet::from([cpu]));
+    // The mappings of what runs there were made anywhere.
+    let is_whole = |sample: &&Sample| sample.ending == Ending::Root;
+    let burning = seen
+        .samples
+        .iter()
+        .filter(|sample| &*sample.comm == burn::THREAD_NAME);
+    let whole = burning.clone().filter(is_whole).count();
+    assert!(whole * 10 >= burning.count() * 8, "{whole} whole");
 }

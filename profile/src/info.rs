@@ -30,6 +30,8 @@ pub struct Info {
     pub arch: String,
     /// CPUs of the machine.
     pub cpus: u32,
+    /// The numbers of the only ones that were sampled, rising; empty: all of them.
+    pub sampled_cpus: Vec<u16>,
     /// Samples per second of a busy CPU, in the beginning.
     pub rate_hz: u32,
     /// What it was later, in the order of time: [`Info::change_rate`].

@@ -82,6 +82,9 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
     for info in infos {
         merged.lost = merged.lost.saturating_add(info.lost);
         merged.cpus = merged.cpus.max(info.cpus);
+        if info.sampled_cpus != merged.sampled_cpus {
+            merged.sampled_cpus = Vec::new();
+        }
         merged.epoch_unix_ms = match (merged.epoch_unix_ms, info.epoch_unix_ms) {
             (0, other) | (other, 0) => other,
             (a, b) => a.min(b),

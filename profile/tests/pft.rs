@@ -65,6 +65,7 @@ fn empty() -> Store {
     store.set_info(Info {
         host: "db-01".into(),
         rate_hz: 99,
+        sampled_cpus: vec![0, 2, 3],
         notes: vec!["a note".into()],
         ..Info::default()
     });

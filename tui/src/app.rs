@@ -134,6 +134,14 @@ pub struct Frozen {
     pub waiting: Option<Arc<Snapshot>>,
 }
 
+/// It is to stand still so long after the first samples.
+#[derive(Debug)]
+struct FreezeLater {
+    after: Duration,
+    /// When these came.
+    since: Option<Duration>,
+}
+
 #[derive(Debug)]
 pub struct App {
     pub size: Size,
@@ -144,6 +152,7 @@ pub struct App {
     /// The engine's newest, or the one that is frozen.
     base: Arc<Snapshot>,
     pub frozen: Option<Frozen>,
+    freeze_later: Option<FreezeLater>,
     pub view: View,
     history: History,
     /// The function that was selected on purpose in the view before.
@@ -218,6 +227,7 @@ impl App {
             shown: Arc::default(),
             base: Arc::default(),
             frozen: None,
+            freeze_later: None,
             view: View::default(),
             history: History::default(),
             linked: None,
@@ -317,6 +327,7 @@ impl App {
                 Vec::new()
             }
             Event::Tick => {
+                self.freeze_if_due();
                 self.sort_if_calm();
                 self.write_if_due()
             }
@@ -505,6 +516,28 @@ impl App {
             View::Processes => self.views.processes.select_line(line, report),
             View::Threads => self.views.threads_in_mut(pane).select_line(line, report),
             View::Health => self.views.health.select_line(line),
+        }
+    }
+
+    pub fn freeze_after(&mut self, after: Option<Duration>) {
+        self.freeze_later = after.map(|after| FreezeLater { after, since: None });
+    }
+
+    /// Once; whoever goes on then is not stopped again.
+    fn freeze_if_due(&mut self) {
+        let (now, samples) = (self.now, self.base.report.samples);
+        let Some(later) = &mut self.freeze_later else {
+            return;
+        };
+        if later.since.is_none() && samples > 0 {
+            later.since = Some(now);
+        }
+        let is_due = later.since.is_some_and(|since| now >= since + later.after);
+        if is_due {
+            self.freeze_later = None;
+            if self.frozen.is_none() {
+                self.freeze_or_go_on();
+            }
         }
     }
 

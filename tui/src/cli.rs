@@ -17,6 +17,7 @@ use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::failure::Failure;
 use crate::screen::View;
+use crate::screen::knobs::Unit;
 use crate::screen::write::Manner;
 use clap::ValueEnum;
 use profile::Filter;
@@ -62,6 +63,10 @@ pub struct TargetSpec {
     pub comm: Option<Regex>,
     /// A path, unit or container id, not yet looked up.
     pub cgroup: Option<String>,
+    /// Names or numbers, not yet looked up.
+    pub users: Vec<String>,
+    /// The only CPUs that are sampled, rising; empty: all.
+    pub cpus: Vec<u32>,
     /// Leave out the processes that the named ones start.
     pub no_children: bool,
 }
@@ -82,6 +87,8 @@ pub struct ShowConfig {
     pub window: Duration,
     /// Between redraws, or between reports.
     pub delay: Duration,
+    /// Then the view stands still, counted from the first samples on.
+    pub freeze_after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -93,9 +100,12 @@ pub struct Look {
     pub start: View,
     /// Of functions.
     pub sort: Sort,
+    /// Nothing: what each view usually counts in.
+    pub unit: Option<Unit>,
     /// On the command line: then it wins over how it was left.
     pub asks_view: bool,
     pub asks_sort: bool,
+    pub asks_unit: bool,
     /// However it was left.
     pub fresh: bool,
     pub filter: Filter,

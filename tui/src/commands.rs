@@ -101,7 +101,7 @@ pub fn prepare(config: &Config) -> Result<Subject, Failure> {
     let held = hold(command, &config.mode)?;
     let program = command.program.to_string_lossy();
     Ok(Subject {
-        target: Target::of_command(held.pid(), &program, &config.target),
+        target: target.of_command(held.pid(), &program, &config.target),
         sampler,
         held: Some(held),
     })

@@ -20,6 +20,7 @@ use crate::action::Keymap;
 use crate::cli::{Color, EngineChoice, Sort, Theme};
 use crate::code::source_map::Mapping;
 use crate::screen::View;
+use crate::screen::knobs::Unit;
 use std::fmt;
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ pub struct Settings {
     pub window: Option<Duration>,
     pub refresh: Option<Duration>,
     pub sort: Option<Sort>,
+    pub unit: Option<Unit>,
     pub theme: Option<Theme>,
     pub color: Option<Color>,
     pub ascii: Option<bool>,

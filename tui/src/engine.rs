@@ -40,6 +40,8 @@ pub struct Settings {
     pub schedule: Schedule,
     /// What is sampled, in words.
     pub scope: Arc<str>,
+    /// The only CPUs that are; empty: all.
+    pub cpus: Vec<u32>,
     pub rate_hz: u32,
 }
 

@@ -63,6 +63,8 @@ pub struct ScreenOptions {
     pub complaint: Option<String>,
     /// The window that the engine starts with.
     pub window: Span,
+    /// The view then stands still, counted from the first samples on.
+    pub freeze_after: Option<Duration>,
     /// Where source text lies.
     pub sources: SourceMap,
 }
@@ -115,6 +117,7 @@ pub async fn run(
     options.begin.restore(&mut app);
     app.begin_with(options.filter, options.baseline);
     app.keymap = options.keymap;
+    app.freeze_after(options.freeze_after);
     app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));

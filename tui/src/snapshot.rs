@@ -26,6 +26,33 @@ pub struct Host {
     pub arch: String,
     /// CPUs online.
     pub cpus: u32,
+    /// The only ones that are sampled, rising; empty: all of them.
+    pub sampled_cpus: Vec<u16>,
+}
+
+impl Host {
+    /// How many CPUs are sampled: what samples are held against.
+    pub fn cpus_sampled(&self) -> u32 {
+        match self.sampled_cpus.len() {
+            0 => self.cpus,
+            some => some as u32,
+        }
+    }
+
+    pub fn is_sampled(&self, cpu: u16) -> bool {
+        self.sampled_cpus.is_empty() || self.sampled_cpus.contains(&cpu)
+    }
+
+    /// `2 CPUs`, `CPU 1 of 2`, `CPUs 0-3,7 of 16`
+    pub fn cpu_words(&self) -> String {
+        let list = probe::cpus::list(self.sampled_cpus.iter().map(|cpu| u32::from(*cpu)));
+        match self.sampled_cpus.len() {
+            0 if self.cpus == 1 => "1 CPU".into(),
+            0 => format!("{} CPUs", self.cpus),
+            1 => format!("CPU {list} of {}", self.cpus),
+            _ => format!("CPUs {list} of {}", self.cpus),
+        }
+    }
 }
 
 /// Whether there is still something to sample.
@@ -192,7 +219,7 @@ pub struct Snapshot {
     pub view: Option<View>,
     pub health: Health,
     pub host: Arc<Host>,
-    /// CPUs that were busy in the last second, of all of `host.cpus`.
+    /// CPUs that were busy in the last second, of those that are sampled.
     pub busy_cpus: f64,
     /// Since sampling began; of a recording how long it is.
     pub elapsed: Duration,

@@ -8,6 +8,9 @@ use regex::Regex;
 use std::fs;
 use std::sync::Arc;
 
+/// More users than somebody names; the kernel side has room for so many.
+const USERS_MAX: usize = 1024;
+
 /// Kinds combine with "and", values of one kind with "or"; nothing given is the
 /// whole machine.
 #[derive(Debug, Clone)]
@@ -16,6 +19,9 @@ pub struct Target {
     pub tids: Vec<u32>,
     pub comm: Option<Regex>,
     pub cgroup: Option<Cgroup>,
+    pub uids: Vec<u32>,
+    /// Only while they run there; empty: anywhere.
+    pub cpus: Vec<u32>,
     /// With `pids`: also what they start.
     pub children: bool,
     /// `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~ ^ann`.
@@ -30,28 +36,29 @@ impl Target {
             Some(name) => Some(find_cgroup(name)?),
             None => None,
         };
-        let words = words(&processes, &threads, cgroup.as_ref(), spec.comm.as_ref());
+        let uids = each_user(&spec.users)?;
+        check_cpus(&spec.cpus)?;
+        let words = words(&processes, &threads, cgroup.as_ref(), spec);
         Ok(Target {
             pids: spec.pids.clone(),
             tids: spec.tids.clone(),
             comm: spec.comm.clone(),
             cgroup,
+            uids,
+            cpus: spec.cpus.clone(),
             children: !spec.no_children,
             words: words.into(),
         })
     }
 
-    /// A command that we hold, by the last part of its path.
-    pub fn of_command(pid: u32, program: &str, spec: &TargetSpec) -> Target {
+    /// The same of a command that we hold, by the last part of its path.
+    pub fn of_command(self, pid: u32, program: &str, spec: &TargetSpec) -> Target {
         let name = program.rsplit('/').next().unwrap_or(program);
         let process = format!("{}[{pid}]", clean(name));
         Target {
             pids: vec![pid],
-            tids: Vec::new(),
-            comm: spec.comm.clone(),
-            cgroup: None,
-            children: !spec.no_children,
-            words: words(&[process], &[], None, spec.comm.as_ref()).into(),
+            words: words(&[process], &[], None, spec).into(),
+            ..self
         }
     }
 }
@@ -64,7 +71,7 @@ fn words(
     processes: &[String],
     threads: &[String],
     cgroup: Option<&Cgroup>,
-    comm: Option<&Regex>,
+    spec: &TargetSpec,
 ) -> String {
     let mut parts = Vec::new();
     parts.extend(count(processes, "processes"));
@@ -76,8 +83,17 @@ fn words(
     if let Some(cgroup) = cgroup {
         parts.push(format!("cgroup {}", clean(&cgroup.path.to_string_lossy())));
     }
-    if let Some(comm) = comm {
+    match &spec.users[..] {
+        [] => {}
+        [user] => parts.push(format!("user {}", clean(user))),
+        several => parts.extend(count(several, "users")),
+    }
+    if let Some(comm) = &spec.comm {
         parts.push(format!("comm ~ {}", clean(comm.as_str())));
+    }
+    if !spec.cpus.is_empty() {
+        let cpus = probe::cpus::list(spec.cpus.iter().copied());
+        parts.push(format!("cpu {cpus}"));
     }
     if parts.is_empty() {
         return "system".into();
@@ -129,6 +145,42 @@ fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
         ),
         other => Failure::failed(other.to_string()),
     })
+}
+
+/// By name, else by number, as `chown` reads them: a name may be digits.
+fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
+    let find = |user: &String| {
+        let uid = probe::privilege::uid_of(user).or_else(|| user.parse().ok());
+        uid.ok_or_else(|| Failure::failed(format!("no user '{}'", clean(user))))
+    };
+    let uids: Vec<u32> = users.iter().map(find).collect::<Result<_, _>>()?;
+    if uids.len() > USERS_MAX {
+        return Err(Failure::failed(format!("-u takes up to {USERS_MAX} users")));
+    }
+    Ok(uids)
+}
+
+/// One that is not there would only make everything empty.
+fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let online = probe::cpus::online().map_err(|error| {
+        Failure::failed(format!("-C: cannot tell which CPUs there are: {error}"))
+    })?;
+    let (there, missing): (Vec<u32>, Vec<u32>) = cpus
+        .iter()
+        .filter(|cpu| !online.contains(cpu))
+        .partition(|cpu| probe::cpus::is_present(**cpu));
+    let online = probe::cpus::list(online);
+    let what = match (&missing[..], &there[..]) {
+        ([], []) => return Ok(()),
+        ([], [cpu]) => format!("CPU {cpu} is offline"),
+        ([], _) => format!("CPUs {} are offline", probe::cpus::list(there)),
+        ([cpu], _) => format!("there is no CPU {cpu}"),
+        _ => format!("there are no CPUs {}", probe::cpus::list(missing)),
+    };
+    Err(Failure::failed(format!("{what}; online are {online}")))
 }
 
 struct Status {
@@ -226,21 +278,50 @@ mod tests {
             id: 1,
             level: 2,
         };
-        let comm = Regex::new("^ann").unwrap();
+        let spec = TargetSpec {
+            comm: Some(Regex::new("^ann").unwrap()),
+            users: vec!["bo\tb".into()],
+            cpus: vec![0, 1, 2, 7],
+            ..TargetSpec::default()
+        };
         assert_eq!(
-            words(
-                &["a[1]".into()],
-                &["b[2]".into()],
-                Some(&cgroup),
-                Some(&comm)
-            ),
-            "a[1], thread b[2], cgroup /system.slice/x?.service, comm ~ ^ann"
+            words(&["a[1]".into()], &["b[2]".into()], Some(&cgroup), &spec),
+            "a[1], thread b[2], cgroup /system.slice/x?.service, user bo?b, comm ~ ^ann, cpu 0-2,7"
+        );
+    }
+
+    #[test]
+    fn users_are_found_by_name_or_number() {
+        let uids = |users: &[&str]| {
+            let users: Vec<String> = users.iter().map(ToString::to_string).collect();
+            each_user(&users).map_err(|failure| failure.message)
+        };
+        assert_eq!(uids(&["root", "4711"]), Ok(vec![0, 4711]));
+        assert_eq!(
+            uids(&["no-such\nuser"]),
+            Err("no user 'no-such?user'".into())
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_said() {
+        let first = probe::cpus::online().unwrap().into_iter().next().unwrap();
+        assert!(check_cpus(&[first]).is_ok());
+        let failure = check_cpus(&[first, 60_000]).unwrap_err();
+        assert!(
+            failure
+                .message
+                .starts_with("there is no CPU 60000; online are "),
+            "{}",
+            failure.message
         );
     }
 
     #[test]
     fn a_command_is_known_by_its_file_name() {
-        let target = Target::of_command(7, "./build/bench", &TargetSpec::default());
+        let spec = TargetSpec::default();
+        let target = Target::resolve(&spec).unwrap();
+        let target = target.of_command(7, "./build/bench", &spec);
         assert_eq!(&*target.words, "bench[7]");
         assert_eq!(target.pids, [7]);
     }

@@ -2,8 +2,9 @@
 
 use super::maps::{
     CGROUP_ID, CGROUP_LEVEL, COMM_PIDS, COMM_VERDICTS, FILTER, TARGET_PIDS, TARGET_TIDS,
+    TARGET_UIDS,
 };
-use aya_ebpf::helpers::{bpf_get_current_comm, generated as helpers};
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_uid_gid, generated as helpers};
 use probe_ebpf::settings::{filter, verdict};
 
 /// Whether the current task meets every condition that is set.
@@ -15,6 +16,12 @@ pub fn is_target(tgid: u32, tid: u32) -> bool {
     }
     if conditions & filter::TIDS != 0 && TARGET_TIDS.get_ptr(&tid).is_none() {
         return false;
+    }
+    if conditions & filter::UIDS != 0 {
+        let uid = bpf_get_current_uid_gid() as u32;
+        if TARGET_UIDS.get_ptr(&uid).is_none() {
+            return false;
+        }
     }
     if conditions & filter::CGROUP != 0 {
         // SAFETY: a helper with a number in and a number out.

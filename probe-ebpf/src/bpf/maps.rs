@@ -9,7 +9,7 @@ use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, R
 use aya_ebpf::macros::btf_map;
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, PAGE_BYTES, RAW_PAGES, RING_BYTES, TARGETS_MAX,
-    WINDOW_BYTES,
+    USERS_MAX, WINDOW_BYTES,
 };
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
@@ -110,6 +110,9 @@ pub static TARGET_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
 
 #[btf_map]
 pub static TARGET_TIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
+
+#[btf_map]
+pub static TARGET_UIDS: HashMap<u32, u8, USERS_MAX> = HashMap::new();
 
 /// Processes whose own name fits `--comm`, whatever their threads are called.
 #[btf_map]

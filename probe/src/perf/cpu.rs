@@ -1,5 +1,6 @@
 //! What runs on one CPU: clocks that write registers and stacks into one ring,
-//! and the side band of the same tasks in another.
+//! and the side band of the same tasks in another. A CPU that is not to be sampled
+//! has only that.
 
 use super::registers;
 use super::scope::Scope;
@@ -36,11 +37,17 @@ pub struct Offer {
 #[derive(Debug)]
 pub struct Cpu {
     number: u32,
-    samples: Ring,
-    /// The first owns the ring.
-    clocks: Vec<PerfEvent>,
+    sampled: Option<Sampled>,
     sideband: SideBand,
     joined: Vec<PerfEvent>,
+}
+
+/// The clocks of one CPU, and where they write.
+#[derive(Debug)]
+struct Sampled {
+    ring: Ring,
+    /// The first owns the ring.
+    clocks: Vec<PerfEvent>,
 }
 
 /// A clock and the ring that it writes to.
@@ -51,8 +58,14 @@ pub struct Sampling {
 }
 
 impl Cpu {
-    /// Opens the side band first, so that no process is missed.
-    pub fn open(number: u32, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Self> {
+    /// Opens the side band first, so that no process is missed. Without a rate there
+    /// is nothing but that.
+    pub fn open(
+        number: u32,
+        scope: &Scope,
+        rate_hz: Option<u32>,
+        offer: Offer,
+    ) -> io::Result<Self> {
         let first = scope.first_tasks()?;
         let (band_of, band_bytes) = match first {
             Tasks::One(_) => (first, SIDEBAND_BYTES_OF_TASKS),
@@ -61,13 +74,13 @@ impl Cpu {
             Tasks::All | Tasks::Of(_) => (Tasks::All, sideband::RING_BYTES),
         };
         let sideband = SideBand::open(band_of, number, band_bytes)?;
-        let clock = open_clock(first, number, rate_hz, offer)?;
-        let samples = map_ring(clock.as_fd(), rate_hz)?;
-        clock.enable()?;
+        let sampled = match rate_hz {
+            Some(rate_hz) => Some(Sampled::begin(first, number, rate_hz, offer)?),
+            None => None,
+        };
         let mut cpu = Self {
             number,
-            samples,
-            clocks: vec![clock],
+            sampled,
             sideband,
             joined: Vec::new(),
         };
@@ -84,13 +97,15 @@ impl Cpu {
     }
 
     /// Another thread, into the same rings.
-    fn join(&mut self, tid: u32, rate_hz: u32, offer: Offer) -> io::Result<()> {
+    fn join(&mut self, tid: u32, rate_hz: Option<u32>, offer: Offer) -> io::Result<()> {
         let band = self.sideband.join(Tasks::One(tid), self.number)?;
-        let clock = open_clock(Tasks::One(tid), self.number, rate_hz, offer)?;
-        clock.write_to_ring_of(self.clocks[0].as_fd())?;
-        clock.enable()?;
         self.joined.push(band);
-        self.clocks.push(clock);
+        if let Some((sampled, rate_hz)) = self.sampled.as_mut().zip(rate_hz) {
+            let clock = open_clock(Tasks::One(tid), self.number, rate_hz, offer)?;
+            clock.write_to_ring_of(sampled.clocks[0].as_fd())?;
+            clock.enable()?;
+            sampled.clocks.push(clock);
+        }
         Ok(())
     }
 
@@ -104,24 +119,33 @@ impl Cpu {
 
     /// Goes on with another clock; gives back the ring of those before, to be read
     /// for the last time.
-    pub fn go_on_with(&mut self, next: Sampling) -> io::Result<Ring> {
+    pub fn go_on_with(&mut self, next: Sampling) -> io::Result<Option<Ring>> {
         let Sampling { clock, ring } = next;
+        let before = self.sampled.iter().flat_map(|sampled| &sampled.clocks);
         // A ring that is mapped keeps its clock, open or not.
-        self.clocks.iter().try_for_each(PerfEvent::disable)?;
+        before.clone().try_for_each(PerfEvent::disable)?;
         if let Err(error) = clock.enable() {
-            self.clocks.iter().try_for_each(PerfEvent::enable)?;
+            before.clone().try_for_each(PerfEvent::enable)?;
             return Err(error);
         }
-        self.clocks = vec![clock];
-        Ok(std::mem::replace(&mut self.samples, ring))
+        let next = Sampled {
+            ring,
+            clocks: vec![clock],
+        };
+        Ok(self.sampled.replace(next).map(|before| before.ring))
+    }
+
+    pub fn is_sampled(&self) -> bool {
+        self.sampled.is_some()
     }
 
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    pub fn samples(&mut self) -> &mut Ring {
-        &mut self.samples
+    /// Nothing where it is not sampled.
+    pub fn samples(&mut self) -> Option<&mut Ring> {
+        self.sampled.as_mut().map(|sampled| &mut sampled.ring)
     }
 
     pub fn sideband(&mut self) -> &mut SideBand {
@@ -129,8 +153,21 @@ impl Cpu {
     }
 
     /// What becomes readable when a ring is half full.
-    pub fn buffers(&self) -> [BorrowedFd<'_>; 2] {
-        [self.clocks[0].as_fd(), self.sideband.as_fd()]
+    pub fn buffers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let clocks = self.sampled.iter().map(|sampled| sampled.clocks[0].as_fd());
+        clocks.chain([self.sideband.as_fd()])
+    }
+}
+
+impl Sampled {
+    fn begin(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<Self> {
+        let clock = open_clock(tasks, cpu, rate_hz, offer)?;
+        let ring = map_ring(clock.as_fd(), rate_hz)?;
+        clock.enable()?;
+        Ok(Self {
+            ring,
+            clocks: vec![clock],
+        })
     }
 }
 

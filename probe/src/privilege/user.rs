@@ -53,6 +53,25 @@ impl InvokingUser {
     }
 }
 
+/// The number of the user with this name.
+pub fn uid_of(name: &str) -> Option<u32> {
+    // Nothing that `getent` would take for an option, or a line of a file for another.
+    if name.is_empty() || name.starts_with('-') || name.contains([':', '\n']) {
+        return None;
+    }
+    let local = std::fs::read("/etc/passwd").unwrap_or_default();
+    find_named(&local, name).or_else(|| {
+        let listed = output_of("/usr/bin/getent", &["passwd", name])?;
+        find_named(&listed, name)
+    })
+}
+
+fn find_named(passwd: &[u8], name: &str) -> Option<u32> {
+    let mut accounts = passwd.split(|&b| b == b'\n').filter_map(parse_account);
+    let found = accounts.find(|account| account.name == name);
+    found.map(|account| account.uid)
+}
+
 fn find_account(passwd: &[u8], uid: u32, name: Option<&str>) -> Option<InvokingUser> {
     let accounts = || {
         passwd
@@ -143,6 +162,17 @@ mod tests {
         +::::::\n\
         build:x:1000:100::/srv/build:/bin/sh\n\
         short:x:1001\n";
+
+    #[test]
+    fn a_user_is_found_by_its_name() {
+        let passwd = b"root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\n";
+        assert_eq!(find_named(passwd, "ann"), Some(1000));
+        assert_eq!(find_named(passwd, "an"), None);
+        for name in ["", "-s", "root:x", "a\nb", "no-such-user-here"] {
+            assert_eq!(uid_of(name), None, "{name}");
+        }
+        assert_eq!(uid_of("root"), Some(0));
+    }
 
     #[test]
     fn takes_the_account_with_the_right_name() {

@@ -5,6 +5,8 @@ use probe::{Counters, ModuleKind, Sample, Source, Target};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -85,4 +87,50 @@ impl Seen {
     pub fn pid_of(&self, sample: &Sample) -> u32 {
         self.pids[&sample.process.0]
     }
+}
+
+/// Two shells that are always busy, one of them somebody else's.
+pub struct TwoUsers {
+    pub uid: u32,
+    pub theirs: Child,
+    ours: Child,
+}
+
+impl TwoUsers {
+    /// Nothing where we may not become another user.
+    pub fn start() -> Option<Self> {
+        let uid = 60_123;
+        let burn = || {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "while :; do :; done"]);
+            shell
+        };
+        let theirs = burn().uid(uid).spawn();
+        let Ok(theirs) = theirs else {
+            skipped("only root can start a program as another user");
+            return None;
+        };
+        let ours = burn().spawn().unwrap();
+        Some(Self { uid, theirs, ours })
+    }
+}
+
+impl Drop for TwoUsers {
+    fn drop(&mut self) {
+        for child in [&mut self.theirs, &mut self.ours] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// Everybody, but only on the last CPU that there is.
+pub fn on_one_cpu() -> (Target, u32) {
+    let online = probe::cpus::online().unwrap();
+    let last = *online.last().unwrap();
+    let target = Target {
+        cpus: Some([last].into()),
+        ..Target::default()
+    };
+    (target, last)
 }

@@ -311,7 +311,18 @@ impl App {
 
     /// What the open view counts in.
     pub fn unit(&self) -> Unit {
-        self.knobs.unit.unwrap_or(Unit::usual(self.view))
+        let usual = Unit::usual(self.view);
+        let asked = self.knobs.unit.unwrap_or(usual);
+        match asked.needs_time() && self.shown.report.samples > 0 && !self.has_time() {
+            true => usual,
+            false => asked,
+        }
+    }
+
+    /// Whether samples can be turned into time.
+    pub(crate) fn has_time(&self) -> bool {
+        let report = &self.shown.report;
+        report.rate_hz > 0 && report.window.seconds() > 0.0
     }
 
     pub(super) fn next_unit(&mut self) {
@@ -323,8 +334,7 @@ impl App {
             self.detail = Detail::Notice(Notice::OneUnit);
             return;
         }
-        let has_time = self.shown.report.rate_hz > 0 && self.shown.report.window.seconds() > 0.0;
-        let next = self.unit().next(has_time);
+        let next = self.unit().next(self.has_time());
         self.turn(|knobs| knobs.unit = Some(next));
     }
 

@@ -71,6 +71,7 @@ impl Fixture {
                     kernel: "6.18.44".into(),
                     arch: "x86-64".into(),
                     cpus: 16,
+                    sampled_cpus: Vec::new(),
                 }),
                 busy_cpus: 3.31,
                 elapsed: Duration::from_secs(10),

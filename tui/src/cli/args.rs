@@ -5,6 +5,7 @@ use crate::code::source_map::Mapping;
 
 use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
 use crate::screen::View;
+use crate::screen::knobs::Unit;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profile::Filter;
@@ -128,6 +129,18 @@ pub struct TargetArgs {
         help_heading = "Target"
     )]
     pub cgroup: Option<String>,
+    /// Processes that these users started, by name or number; may be given more than once
+    #[arg(
+        short = 'u',
+        long = "user",
+        value_name = "USER[,USER]",
+        value_parser = values::users,
+        help_heading = "Target"
+    )]
+    pub users: Vec<values::Users>,
+    /// Only what runs on these CPUs, as in 0-3,7; the others are not sampled
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = values::cpus, help_heading = "Target")]
+    pub cpus: Vec<values::Cpus>,
     /// Leave out processes that the given ones start
     #[arg(long, help_heading = "Target")]
     pub no_children: bool,
@@ -194,6 +207,9 @@ pub struct LookArgs {
     /// Order of functions [default: self]
     #[arg(long, value_enum, help_heading = "Display")]
     pub sort: Option<Sort>,
+    /// What numbers are in [default: what each view usually counts in]
+    #[arg(long, value_enum, help_heading = "Display")]
+    pub unit: Option<Unit>,
     /// Count only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter, help_heading = "Display")]
     pub filter: Option<Filter>,
@@ -335,6 +351,9 @@ pub struct Top {
     /// Time between redraws; with --batch, the time that one report covers [default: 1]
     #[arg(short, long, value_name = "SECS", value_parser = values::delay, help_heading = "Display")]
     pub delay: Option<Duration>,
+    /// The view freezes itself so long after the first samples; sampling goes on
+    #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
+    pub freeze_after: Option<Duration>,
 
     /// Print reports instead of opening the screen
     #[arg(short, long, help_heading = "Output")]

@@ -21,13 +21,13 @@ proftop open FILE|-  proftop demo     proftop report FILE [--top K|--tree]
 proftop export IN OUT   proftop diff A B [--fail-over 5%]   proftop merge FILE…
 proftop resolve FILE   proftop doctor [-p PID] [--json]   proftop symbolize FILE
 
-TARGET  -p PID[,PID]  -t TID[,TID]  --comm RE  -g CGROUP|UNIT  --no-children
-SAMPLE  -F HZ (99)  --max-depth N (512)  --keep TIME (10m)  --mem SIZE (256M)
-        --engine auto|bpf|perf
-SHOW    --window TIME (10s)  --sort self|total|name  -d SECS (1) --view --filter
-OUTPUT  -b, --batch  -n N  --top K (20)  --format text|csv|json  -o FILE  -f
-        --color auto|always|never  --theme auto|dark|light|16|mono
-        --ascii  --no-mouse  --source-map FROM=TO  --plain  --fresh
+TARGET  -p PID[,PID]  -t TID  --comm RE  -g CGROUP|UNIT  -u USER  -C CPUS
+        --no-children
+SAMPLE  -F HZ (99)  --engine bpf|perf  --max-depth N  --keep TIME  --mem SIZE
+SHOW    --window TIME (10s)  --sort self|total|name  --unit UNIT  -d SECS (1)
+        --view  --filter EXPR  --baseline FILE  --freeze-after TIME  --fresh
+OUTPUT  -b, --batch  -n N  --top K  --format text|csv|json  -o FILE  -f  --plain
+        --color WHEN  --theme NAME  --ascii  --no-mouse  --source-map FROM=TO
 More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 
@@ -77,7 +77,9 @@ fn sentence(error: &clap::Error) -> String {
         ContextKind::SuggestedSubcommand,
         ContextKind::SuggestedValue,
     ];
-    if let Some(guess) = suggested.into_iter().find_map(|kind| first_of(error, kind)) {
+    if first_of(error, ContextKind::InvalidArg).is_some_and(|arg| arg == "--freeze-after") {
+        sentence += "; it is for live: a recording stands still by itself";
+    } else if let Some(guess) = suggested.into_iter().find_map(|kind| first_of(error, kind)) {
         sentence += &format!("; did you mean '{guess}'?");
     } else if let Some(word) = lone_word(error) {
         sentence += &meant_instead(&word);

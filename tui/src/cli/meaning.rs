@@ -8,7 +8,7 @@ use super::{
     BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, EngineChoice, ExportConfig,
     Format, Look, MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request,
     ResolveConfig, SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec,
-    Theme, values::Ids,
+    Theme,
 };
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
@@ -147,6 +147,8 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         start: words.view.or(settings.start).unwrap_or_default(),
         asks_view: words.view.is_some(),
         asks_sort: words.sort.is_some(),
+        unit: words.unit.or(settings.unit),
+        asks_unit: words.unit.is_some(),
         fresh: words.fresh,
         sort: words.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
         filter: words.filter.clone().unwrap_or_default(),
@@ -171,6 +173,7 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         show: ShowConfig {
             window: RECORD_STEP,
             delay: RECORD_STEP,
+            freeze_after: None,
         },
         look: look(&LookArgs::default(), configuration),
         mode: Mode::Record(RecordConfig {
@@ -239,6 +242,8 @@ fn target(
         tids: flatten(&words.tids),
         comm: words.comm,
         cgroup: words.cgroup,
+        users: words.users.into_iter().flatten().collect(),
+        cpus: flatten(&words.cpus),
         no_children: words.no_children,
     };
     let mut command = command.into_iter();
@@ -263,11 +268,16 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             Some((_, option)) => Err(Failure::usage(format!(
                 "{option} is about printed reports: add --batch (-b)"
             ))),
+            None if top.freeze_after.is_some() && (top.look.plain || plain::is_set()) => Err(
+                Failure::usage("--freeze-after is about the screen: with --plain there is freeze"),
+            ),
             None => Ok(Mode::Screen),
         };
     }
     let needs_screen = [
         (top.look.view.is_some(), "--view"),
+        (top.look.unit.is_some(), "--unit"),
+        (top.freeze_after.is_some(), "--freeze-after"),
         (top.look.filter.is_some(), "--filter"),
         (top.look.baseline.is_some(), "--baseline"),
         (top.look.plain, "--plain"),
@@ -334,7 +344,11 @@ fn show(
             keep.as_secs()
         )));
     }
-    Ok(ShowConfig { window, delay })
+    Ok(ShowConfig {
+        window,
+        delay,
+        freeze_after: top.freeze_after,
+    })
 }
 
 fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
@@ -352,7 +366,7 @@ fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn flatten(lists: &[Ids]) -> Vec<u32> {
+fn flatten(lists: &[Box<[u32]>]) -> Vec<u32> {
     let mut ids: Vec<u32> = lists.iter().flatten().copied().collect();
     ids.sort_unstable();
     ids.dedup();

@@ -286,3 +286,36 @@ fn clap_finds_no_fault_in_the_definition() {
     use clap::CommandFactory;
     args::Words::command().debug_assert();
 }
+
+#[test]
+fn users_and_cpus_are_targets() {
+    let target = config("-u ann,1000 -u bob -C 0-2 --cpu 7,1").target;
+    assert_eq!(target.users, ["ann", "1000", "bob"]);
+    assert_eq!(target.cpus, [0, 1, 2, 7]);
+    let target = config("record -u ann -C 3").target;
+    assert_eq!((target.users.len(), target.cpus), (1, vec![3]));
+    assert!(error("-C 3-1").contains("not a list of CPUs"));
+    assert!(error("-u ,").contains("no user given"));
+}
+
+#[test]
+fn a_unit_is_one_of_those_that_are_turned_through() {
+    use crate::screen::knobs::Unit;
+    let unit = |line: &str| config(line).look.unit;
+    assert_eq!(unit("--unit cpu-ms"), Some(Unit::CpuMs));
+    assert_eq!(unit("--unit %"), Some(Unit::Share));
+    assert_eq!(unit(""), None);
+    assert!(error("--unit miles").contains("--unit"));
+    assert!(error("-b --unit cpus").contains("about the screen"));
+}
+
+#[test]
+fn only_what_is_live_freezes_later() {
+    let after = config("--freeze-after 30s").show.freeze_after;
+    assert_eq!(after, Some(Duration::from_secs(30)));
+    assert!(error("-b --freeze-after 3s").contains("about the screen"));
+    assert!(error("--plain --freeze-after 3s").contains("there is freeze"));
+    for line in ["open a.pft --freeze-after 3s", "demo --freeze-after 3s"] {
+        assert!(error(line).contains("a recording stands still"), "{line}");
+    }
+}

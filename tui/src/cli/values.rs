@@ -12,6 +12,12 @@ use std::time::Duration;
 /// What one `-p` or `-t` holds.
 pub type Ids = Box<[u32]>;
 
+/// What one `-u` holds: names or numbers, not yet looked up.
+pub type Users = Box<[String]>;
+
+/// What one `-C` holds.
+pub type Cpus = Box<[u32]>;
+
 pub const RATE_MAX: u32 = 10_000;
 /// The kernel side has room for so many frames per sample.
 pub const DEPTH_MAX: u32 = 1024;
@@ -43,6 +49,26 @@ pub fn ids(text: &str) -> Result<Ids, String> {
         return Err("no number given".into());
     }
     Ok(ids.into())
+}
+
+/// By commas.
+pub fn users(text: &str) -> Result<Users, String> {
+    let words = text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
+    let users: Vec<String> = words.map(String::from).collect();
+    if users.is_empty() {
+        return Err("no user given".into());
+    }
+    Ok(users.into())
+}
+
+/// As the kernel writes them: `0-3,7`.
+pub fn cpus(text: &str) -> Result<Cpus, String> {
+    let cpus = probe::cpus::parse_list(text.trim());
+    let cpus = cpus.ok_or("not a list of CPUs such as 1 or 0-3,7")?;
+    Ok(cpus.into_iter().collect())
 }
 
 pub fn rate(text: &str) -> Result<u32, String> {
@@ -245,6 +271,17 @@ mod tests {
         for text in ["", ",", "0", "12,x", "-3", "4294967296"] {
             assert!(ids(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn reads_cpus_and_users() {
+        assert_eq!(*cpus("0-2,7").unwrap(), [0, 1, 2, 7]);
+        for text in ["", "x", "3-1", "-1", "1,", "0-99999999"] {
+            let is_bad = text != "1,";
+            assert_eq!(cpus(text).is_err(), is_bad, "{text}");
+        }
+        assert_eq!(*users("ann, 1000").unwrap(), ["ann", "1000"]);
+        assert!(users(" ,").is_err());
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub fn snapshot(
             kernel: info.kernel.clone(),
             arch: info.arch.clone(),
             cpus: info.cpus,
+            sampled_cpus: info.sampled_cpus.clone(),
         }),
         rate_hz: info.rate_hz,
         scope: info.scope.as_str().into(),

@@ -122,6 +122,8 @@ pub fn probe_target(target: &Target) -> probe::Target {
         pids: target.pids.clone(),
         tids: target.tids.clone(),
         comm: None,
+        uids: target.uids.clone(),
+        cpus: (!target.cpus.is_empty()).then(|| target.cpus.iter().copied().collect()),
         cgroup: target.cgroup.as_ref().map(|cgroup| probe::CgroupTarget {
             directory: cgroup.directory.clone(),
             id: cgroup.id,

@@ -44,6 +44,7 @@ pub fn start(
         },
         schedule,
         scope: target.words.clone(),
+        cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
     };
     let (ready, started) = release_when_ready(held);

@@ -104,6 +104,7 @@ async fn screen(
     let (control, controls) = mpsc::unbounded_channel();
     let target = kept::name(&sampling.scope);
     options.begin = begin(&config.look, &target);
+    options.freeze_after = config.show.freeze_after;
     let began = options.begin;
     let (stop, stopped) = oneshot::channel();
     let command = tokio::spawn(look_after(
@@ -271,6 +272,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
             count => format!("{what} (and {} more)", count - 1),
         }),
         window,
+        freeze_after: None,
         sources: look.sources.clone(),
     })
 }
@@ -295,6 +297,7 @@ fn configured(look: &Look) -> Kept {
     Kept {
         view: look.start,
         sort: look.sort.into(),
+        unit: look.unit,
         ..Kept::default()
     }
 }
@@ -312,6 +315,9 @@ pub fn begin(look: &Look, target: &str) -> Kept {
     }
     if look.asks_sort {
         (begin.sort, begin.inverted) = (configured.sort, false);
+    }
+    if look.asks_unit {
+        begin.unit = configured.unit;
     }
     begin
 }

@@ -100,6 +100,20 @@ pub const OPTIONS: &[Choice] = &[
     },
     Choice {
         section: "view",
+        key: "unit",
+        default: "\"usual\"",
+        help: "what numbers are in: usual (what each view has), percent, machine, samples, cpu-ms, cpus",
+        read: |settings, text| match text {
+            "usual" => {
+                settings.unit = None;
+                Ok(())
+            }
+            _ => put(&mut settings.unit, word(text)),
+        },
+        show: |settings| settings.unit.and_then(quoted),
+    },
+    Choice {
+        section: "view",
         key: "mouse",
         default: "true",
         help: "false leaves the mouse to the terminal",

@@ -10,13 +10,15 @@ pub struct Cost {
     /// Percent of one CPU: our threads and the BPF program.
     pub own_cpu_percent: f64,
     pub own_rss_bytes: u64,
-    /// CPUs of the machine that did something.
+    /// CPUs that did something, of those that are sampled.
     pub busy_cpus: f64,
 }
 
 /// Measures cost from one look to the next.
 #[derive(Debug)]
 pub struct Meter {
+    /// Those whose work is told; empty: all.
+    cpus: Vec<u16>,
     looked: Instant,
     own: Duration,
     kernel_ns: u64,
@@ -31,12 +33,14 @@ const LOOK_MIN: Duration = Duration::from_millis(500);
 const FIRST_LOOK_MIN: Duration = Duration::from_millis(150);
 
 impl Meter {
-    pub fn new() -> Self {
+    /// Of these CPUs, or of all where none is named.
+    pub fn new(cpus: &[u16]) -> Self {
         Self {
+            cpus: cpus.to_vec(),
             looked: Instant::now(),
             own: own_cpu_time(),
             kernel_ns: 0,
-            busy_ticks: busy_ticks(),
+            busy_ticks: busy_ticks(cpus),
             has_measured: false,
             last: Cost {
                 own_rss_bytes: rss_bytes(),
@@ -56,7 +60,7 @@ impl Meter {
         if elapsed < wait {
             return self.last;
         }
-        let (own, busy) = (own_cpu_time(), busy_ticks());
+        let (own, busy) = (own_cpu_time(), busy_ticks(&self.cpus));
         let kernel = Duration::from_nanos(counters.kernel_ns.saturating_sub(self.kernel_ns));
         let spent = own.saturating_sub(self.own) + kernel;
         let ticks = busy.saturating_sub(self.busy_ticks) as f64;
@@ -92,14 +96,30 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-fn busy_ticks() -> u64 {
-    parse_busy(&fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or(0)
+fn busy_ticks(cpus: &[u16]) -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse_busy(&stat, cpus).unwrap_or(0)
 }
 
 /// `cpu user nice system idle iowait irq softirq steal …`: all but idle, iowait
-/// and what a hypervisor took.
-fn parse_busy(stat: &str) -> Option<u64> {
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+/// and what a hypervisor took. The line of one CPU has its number; one that is
+/// offline has none.
+fn parse_busy(stat: &str, cpus: &[u16]) -> Option<u64> {
+    let busy = |name: &str| {
+        let mut lines = stat.lines();
+        line_busy(lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?)
+    };
+    match cpus {
+        [] => busy("cpu"),
+        some => Some(
+            some.iter()
+                .filter_map(|cpu| busy(&format!("cpu{cpu}")))
+                .sum(),
+        ),
+    }
+}
+
+fn line_busy(line: &str) -> Option<u64> {
     let fields: Vec<u64> = line
         .split_whitespace()
         .map_while(|field| field.parse().ok())
@@ -114,9 +134,12 @@ mod tests {
 
     #[test]
     fn idle_and_iowait_are_not_busy() {
-        let stat = "cpu  10 1 5 1000 100 2 3 50 7 0\ncpu0 1 1 1 1 1 1 1 1\n";
-        assert_eq!(parse_busy(stat), Some(10 + 1 + 5 + 2 + 3));
-        assert_eq!(parse_busy(""), None);
+        let stat = "cpu  10 1 5 1000 100 2 3 50 7 0\ncpu0 1 1 1 1 1 1 1 1\n\
+                    cpu10 7 0 0 9 9 0 0 0\ncpu1 2 0 0 9 9 0 0 0\n";
+        assert_eq!(parse_busy(stat, &[]), Some(10 + 1 + 5 + 2 + 3));
+        assert_eq!(parse_busy(stat, &[1]), Some(2));
+        assert_eq!(parse_busy(stat, &[0, 2, 10]), Some(5 + 7), "2 is offline");
+        assert_eq!(parse_busy("", &[]), None);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::snapshot::Host;
 
-/// Reads the machine's name, kernel and architecture.
-pub fn read() -> Host {
+/// Reads the machine's name, kernel and architecture. `sampled` are the only CPUs
+/// that are; empty: all of them.
+pub fn read(sampled: &[u32]) -> Host {
     let system = rustix::system::uname();
     let text = |field: &std::ffi::CStr| symbolize::sanitize(field.to_bytes()).into_owned();
     let release = text(system.release());
@@ -12,7 +13,19 @@ pub fn read() -> Host {
         // `6.18.44-fc-v595`: what is behind the numbers is of no use at a glance.
         kernel: release.split('-').next().unwrap_or(&release).to_string(),
         arch: text(system.machine()).replace('_', "-"),
-        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+        cpus: cpus(),
+        sampled_cpus: sampled
+            .iter()
+            .filter_map(|cpu| (*cpu).try_into().ok())
+            .collect(),
+    }
+}
+
+/// Not those that we may run on ourselves, unless nothing else is known.
+fn cpus() -> u32 {
+    match probe::cpus::online() {
+        Ok(online) => online.len() as u32,
+        Err(_) => std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
     }
 }
 
@@ -20,7 +33,7 @@ pub fn read() -> Host {
 mod tests {
     #[test]
     fn this_machine_has_a_kernel_and_cpus() {
-        let host = super::read();
+        let host = super::read(&[]);
         assert!(
             host.kernel
                 .starts_with(|first: char| first.is_ascii_digit())

@@ -87,7 +87,7 @@ pub struct Model {
 impl Model {
     pub fn new(settings: Settings, rates: Sender<u32>, publish: Publish) -> Self {
         let symbolizer = Arc::new(symbolizer());
-        let host = host::read();
+        let host = host::read(&settings.cpus);
         let epoch_unix_ms = epoch_unix_ms();
         let info = Info {
             metric: Metric::default(),
@@ -95,6 +95,7 @@ impl Model {
             kernel: host.kernel.clone(),
             arch: host.arch.clone(),
             cpus: host.cpus,
+            sampled_cpus: host.sampled_cpus.clone(),
             rate_hz: settings.rate_hz,
             scope: settings.scope.to_string(),
             epoch_unix_ms,
@@ -110,7 +111,7 @@ impl Model {
             fetching: Fetching::start(symbolizer),
             modules: HashMap::new(),
             open_files: VecDeque::new(),
-            meter: Meter::new(),
+            meter: Meter::new(&host.sampled_cpus),
             losses: Arc::default(),
             stops: Stops::default(),
             users: Users::read(),

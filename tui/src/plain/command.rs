@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command] = table! {
     "back"      "b"  ""                     "undo the last of these"                              knobs::back;
     "rate"      ""   "[HZ]"                 "take so many samples a second and CPU from now on"   knobs::rate;
     "mark"      "m"  ""                     "count from now on"                                   knobs::mark;
-    "unit"      ""   "[%|machine|samples|ms|cpus|usual]" "what numbers are in"                    knobs::unit;
+    "unit"      ""   "[percent|machine|samples|cpu-ms|cpus|usual]" "what numbers are in"            knobs::unit;
     "baseline"  ""   ""                     "compare with this, as A"                             knobs::baseline;
     "diff"      "d"  "[COUNT]"              "what takes more or less than in A"                   lists::difference;
     "freeze"    ""   ""                     "stay with these samples; sampling goes on"           knobs::freeze;

@@ -10,6 +10,7 @@ use crate::screen::knobs::{Narrowing, Part, Unit, Window};
 use crate::screen::{Detail, Notice, View};
 use crate::snapshot::Span;
 use crate::view::units;
+use clap::ValueEnum as _;
 use profile::filter::{Action, Clause};
 use profile::{Filter, ProcessId, Role};
 use std::mem::take;
@@ -198,21 +199,17 @@ pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let unit = match words {
-        "%" | "percent" => Some(Unit::Share),
-        "machine" => Some(Unit::Machine),
-        "samples" => Some(Unit::Samples),
-        "ms" => Some(Unit::CpuMs),
-        "cpus" | "cpu" => Some(Unit::Cpus),
         "usual" => None,
         "" => {
             let words = dialog.session.app.unit().words();
             return sentence(format!("numbers are in {words}"));
         }
-        _ => return Err(Trouble::usage(format!("'{words}' is no unit"))),
+        _ => match Unit::from_str(words, true) {
+            Ok(unit) => Some(unit),
+            Err(_) => return Err(Trouble::usage(format!("'{words}' is no unit"))),
+        },
     };
-    let shown = &dialog.session.app.shown;
-    let has_time = shown.report.rate_hz > 0 && shown.report.window.seconds() > 0.0;
-    if !has_time && !matches!(unit, None | Some(Unit::Share | Unit::Samples)) {
+    if !dialog.session.app.has_time() && unit.is_some_and(Unit::needs_time) {
         return Err(Trouble::say(
             "without a rate and a time there are only % and samples",
         ));

@@ -46,7 +46,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             host.name,
             host.kernel,
             host.arch,
-            units::counted(host.cpus.into(), "CPU")
+            host.cpu_words()
         ));
     }
     let rate = match shown.rate_hz {

@@ -310,13 +310,17 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
 
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
     let host = &snapshot.host;
+    let cpus = match host.sampled_cpus.is_empty() {
+        true => host.cpu_words(),
+        false => format!("only {} sampled", host.cpu_words()),
+    };
     let mut lines = vec![
         heading("SYSTEM", "What this machine and these rights allow."),
         Finding {
             topic: Topic::Kernel,
             label: "kernel".into(),
             value: Value::None,
-            text: format!("Linux {} {}, {} CPUs", host.kernel, host.arch, host.cpus),
+            text: format!("Linux {} {}, {}", host.kernel, host.arch, cpus),
             explain: format!(
                 "Linux {} on {}; {} samples per second and CPU.",
                 host.kernel, host.arch, snapshot.rate_hz

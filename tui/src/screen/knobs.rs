@@ -3,6 +3,7 @@
 
 use super::View;
 use crate::snapshot::{Baseline, Span};
+use clap::ValueEnum;
 use profile::{Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +22,20 @@ pub struct Knobs {
 }
 
 /// What numbers of samples are shown as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
-    /// Percent of what is counted.
+    /// Percent of what is counted
+    #[value(name = "percent", alias = "%")]
     Share,
-    /// Percent of all CPUs of the machine.
+    /// Percent of all CPUs of the machine
     Machine,
+    /// Samples
     Samples,
-    /// Milliseconds of CPU per second.
+    /// Milliseconds of CPU per second
+    #[value(alias = "ms")]
     CpuMs,
+    /// CPUs' worth of time
+    #[value(alias = "cpu")]
     Cpus,
 }
 
@@ -54,8 +60,13 @@ impl Unit {
     pub fn next(self, has_time: bool) -> Unit {
         let at = Self::ALL.iter().position(|unit| *unit == self).unwrap_or(0);
         let next = Self::ALL.iter().cycle().skip(at + 1).take(Self::ALL.len());
-        let possible = |unit: &&Unit| has_time || matches!(unit, Unit::Share | Unit::Samples);
-        next.copied().find(|unit| possible(&unit)).unwrap_or(self)
+        let next = next.copied().find(|unit| has_time || !unit.needs_time());
+        next.unwrap_or(self)
+    }
+
+    /// Whether it takes a rate and a time to count in it.
+    pub fn needs_time(self) -> bool {
+        !matches!(self, Unit::Share | Unit::Samples)
     }
 
     pub fn words(self) -> &'static str {

@@ -5,6 +5,7 @@
 use super::theme::Theme;
 use super::{text, trend, units};
 use crate::app::App;
+use crate::snapshot::Host;
 use profile::query::CpuRow;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -28,8 +29,9 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
 
 /// Samples by CPU, and how many a block stands for.
 struct Busy {
-    /// By number; those without samples are there as well.
-    samples: Vec<u32>,
+    /// By number; those without samples are there as well, those that are not
+    /// sampled are not.
+    samples: Vec<(u16, u32)>,
     full: Full,
 }
 
@@ -44,26 +46,29 @@ impl Busy {
     fn of(app: &App) -> Self {
         let report = &app.shown.report;
         let always = f64::from(report.rate_hz) * report.window.seconds();
-        Self::new(&report.cpus, app.shown.host.cpus, always)
+        Self::new(&report.cpus, &app.shown.host, always)
     }
 
-    fn new(rows: &[CpuRow], online: u32, always: f64) -> Self {
+    fn new(rows: &[CpuRow], host: &Host, always: f64) -> Self {
         // A recording may not say how many there are.
         let last = rows.last().map_or(0, |row| usize::from(row.cpu) + 1);
-        let mut samples = vec![0; last.max(online.min(u32::from(u16::MAX)) as usize)];
+        let count = last.max(host.cpus.min(u32::from(u16::MAX)) as usize);
+        let mut by_number = vec![0; count];
         for row in rows {
-            samples[usize::from(row.cpu)] = u32::try_from(row.samples).unwrap_or(u32::MAX);
+            by_number[usize::from(row.cpu)] = u32::try_from(row.samples).unwrap_or(u32::MAX);
         }
+        let samples = (0..=u16::MAX).zip(by_number);
+        let samples: Vec<(u16, u32)> = samples.filter(|(cpu, _)| host.is_sampled(*cpu)).collect();
         let full = match always as u32 {
-            0 => Full::Busiest(samples.iter().copied().max().unwrap_or(0)),
-            always => Full::Always(always, online.max(1)),
+            0 => Full::Busiest(samples.iter().map(|(_, n)| *n).max().unwrap_or(0)),
+            always => Full::Always(always, host.cpus_sampled().max(1)),
         };
         Busy { samples, full }
     }
 
     /// `3.31 of 16   █ always busy = 990 smp`
     fn words(&self) -> String {
-        let all: u64 = self.samples.iter().map(|n| u64::from(*n)).sum();
+        let all: u64 = self.samples.iter().map(|(_, n)| u64::from(*n)).sum();
         match self.full {
             Full::Always(full, online) => format!(
                 "{:.2} of {online}   █ always busy = {} smp",
@@ -82,27 +87,29 @@ impl Busy {
             Full::Busiest(most) => most,
         };
         let block = |samples: u32| trend::blocks(&[samples], full);
-        let numbered = self.samples.iter().enumerate();
+        let numbered = self.samples.iter();
         let numbered = numbered.map(|(cpu, samples)| format!("{cpu}{}", block(*samples)));
         let numbered = numbered.collect::<Vec<_>>().join(" ");
-        let last = self.samples.len().saturating_sub(1);
+        let cpus = self.samples.iter().map(|(cpu, _)| u32::from(*cpu));
+        let cpus = probe::cpus::list(cpus);
         if text::width(&numbered) <= room {
             return numbered;
         }
-        let range = format!("0-{last} ");
+        let range = format!("{cpus} ");
         let left = room.saturating_sub(range.len()).max(1);
-        if self.samples.len() <= left {
-            return format!("{range}{}", trend::blocks(&self.samples, full));
+        let samples: Vec<u32> = self.samples.iter().map(|(_, samples)| *samples).collect();
+        if samples.len() <= left {
+            return format!("{range}{}", trend::blocks(&samples, full));
         }
         // It says how many at its longest.
-        let range = format!("0-{last}, the busiest of each {} ", self.samples.len());
+        let range = format!("{cpus}, the busiest of each {} ", samples.len());
         let left = room.saturating_sub(range.len()).max(1);
-        let each = self.samples.len().div_ceil(left);
-        let busiest = self.samples.chunks(each);
+        let each = samples.len().div_ceil(left);
+        let busiest = samples.chunks(each);
         let busiest: Vec<u32> = busiest
             .map(|cpus| cpus.iter().copied().max().unwrap_or(0))
             .collect();
-        let range = format!("0-{last}, the busiest of each {each} ");
+        let range = format!("{cpus}, the busiest of each {each} ");
         format!("{range}{}", trend::blocks(&busiest, full))
     }
 }
@@ -120,13 +127,28 @@ mod tests {
         samples.iter().enumerate().map(row).collect()
     }
 
+    fn host(cpus: u32, sampled: &[u16]) -> Host {
+        Host {
+            cpus,
+            sampled_cpus: sampled.to_vec(),
+            ..Host::default()
+        }
+    }
+
+    #[test]
+    fn those_that_are_not_sampled_are_not_there() {
+        let busy = Busy::new(&rows(&[0, 0, 990]), &host(8, &[2, 3, 7]), 990.0);
+        assert_eq!(busy.cells(40), "2█ 3  7 ");
+        assert_eq!(busy.words(), "1.00 of 3   █ always busy = 990 smp");
+    }
+
     #[test]
     fn every_cpu_is_there_as_far_as_there_is_room() {
-        let busy = Busy::new(&rows(&[990, 0, 495]), 4, 990.0);
+        let busy = Busy::new(&rows(&[990, 0, 495]), &host(4, &[]), 990.0);
         assert_eq!(busy.cells(40), "0█ 1  2▄ 3 ");
         assert_eq!(busy.cells(9), "0-3 █ ▄ ");
         assert_eq!(busy.words(), "1.50 of 4   █ always busy = 990 smp");
-        let many = Busy::new(&rows(&[99; 400]), 400, 990.0);
+        let many = Busy::new(&rows(&[99; 400]), &host(400, &[]), 990.0);
         let cells = many.cells(60);
         assert!(cells.starts_with("0-399, the busiest of each "), "{cells}");
         assert!(text::width(&cells) <= 60, "{cells}");
@@ -134,10 +156,10 @@ mod tests {
 
     #[test]
     fn without_a_clock_the_busiest_is_the_measure() {
-        let busy = Busy::new(&rows(&[7, 14]), 0, 0.0);
+        let busy = Busy::new(&rows(&[7, 14]), &host(0, &[]), 0.0);
         assert_eq!(busy.cells(40), "0▄ 1█");
         assert_eq!(busy.words(), "█ the busiest = 14 smp");
-        let none = Busy::new(&[], 0, 0.0);
+        let none = Busy::new(&[], &host(0, &[]), 0.0);
         assert_eq!((none.cells(9).as_str(), none.samples.len()), ("", 0));
     }
 }

@@ -111,6 +111,7 @@ pub fn postgres() -> Snapshot {
             kernel: "6.18.44".into(),
             arch: "x86-64".into(),
             cpus: 16,
+            sampled_cpus: Vec::new(),
         }),
         busy_cpus: 5.3,
         elapsed: Duration::from_secs(192),

@@ -99,7 +99,10 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
         ));
         segments.push(Segment::new(
             2,
-            [format!("{} CPU", host.cpus), String::new()],
+            match host.sampled_cpus.len() {
+                0 => [format!("{} CPU", host.cpus), String::new()],
+                some => [format!("{some} of {} CPU", host.cpus), String::new()],
+            },
         ));
         if snapshot.recording.is_none() {
             segments.push(busy(snapshot));
@@ -140,7 +143,7 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
 }
 
 fn busy(snapshot: &Snapshot) -> Segment {
-    let cpus = snapshot.host.cpus;
+    let cpus = snapshot.host.cpus_sampled();
     let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
         "-".to_owned()
     } else {

@@ -168,6 +168,7 @@ impl<R: Read> Reader<R> {
                     self.spread = self.spread.max(add_rates(part, store)?);
                     self.check_weight()?;
                 }
+                section::SAMPLED_CPUS => add_sampled_cpus(part, store)?,
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
                 section::PROCESSES => self.add_processes(part, store, &mut exited)?,
@@ -359,6 +360,24 @@ fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError
     Ok(u64::from(highest.div_ceil(lowest)))
 }
 
+/// The only CPUs that were sampled.
+fn add_sampled_cpus(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+    let mut info = Info::clone(store.info());
+    info.sampled_cpus.clear();
+    let mut cpu = 0u64;
+    while !bytes.is_empty() {
+        cpu = cpu.saturating_add(bytes.number()?);
+        let cpu = u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?;
+        // One that does not rise would go on for as long as the block does.
+        if info.sampled_cpus.last().is_some_and(|last| *last >= cpu) {
+            return Err(damaged("CPUs out of order"));
+        }
+        info.sampled_cpus.push(cpu);
+    }
+    store.set_info(info);
+    Ok(())
+}
+
 /// When it ended; files of version 2.0 do not say.
 fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     let _samples = bytes.number().ok()?;
@@ -377,8 +396,9 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         arch: bytes.text()?,
         scope: bytes.text()?,
         cpus: bytes.u32()?,
+        sampled_cpus: Vec::new(),
         rate_hz: bytes.u32()?,
-        // In a section of its own, behind this one.
+        // In a section of its own behind this one, as are the CPUs.
         rate_changes: Vec::new(),
         epoch_unix_ms: bytes.signed()?,
         lost: bytes.number()?,

@@ -68,6 +68,7 @@ enum State {
 struct Block {
     info: Vec<u8>,
     rates: Vec<u8>,
+    sampled_cpus: Vec<u8>,
     strings: Vec<u8>,
     modules: Vec<u8>,
     processes: Vec<u8>,
@@ -94,10 +95,11 @@ impl Block {
     }
 
     /// In the order in which a reader needs them.
-    fn sections(self) -> [(u64, Vec<u8>); 12] {
+    fn sections(self) -> [(u64, Vec<u8>); 13] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
+            (section::SAMPLED_CPUS, self.sampled_cpus),
             (section::STRINGS, self.strings),
             (section::MODULES, self.modules),
             (section::PROCESSES, self.processes),
@@ -300,6 +302,14 @@ impl<W: Write> Writer<W> {
             put(&mut self.block.rates, from_ns.saturating_sub(last_ns));
             put(&mut self.block.rates, (*hz).into());
             last_ns = *from_ns;
+        }
+        let mut last = 0;
+        for cpu in &info.sampled_cpus {
+            put(
+                &mut self.block.sampled_cpus,
+                cpu.saturating_sub(last).into(),
+            );
+            last = *cpu;
         }
     }
 

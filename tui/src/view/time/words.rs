@@ -136,11 +136,16 @@ pub fn explain(app: &App) -> Option<String> {
     let map = &answer.all;
     let column = (spot.second - map.first_second) as usize;
     let rate = map.rate_hz;
-    let of_all = u64::from(app.shown.host.cpus);
+    let host = &app.shown.host;
+    let of_all = u64::from(host.cpus_sampled());
+    let all_busy = match host.sampled_cpus.is_empty() {
+        true => "all CPUs were busy",
+        false => "all CPUs that are sampled were busy",
+    };
     let (whose, cpus) = match people(time, spot) {
-        None => (String::new(), Some((of_all, "all CPUs were busy"))),
+        None => (String::new(), Some((of_all, all_busy))),
         Some(row @ HeatRow::Cpus { first, last }) => {
-            let cpus = u64::from(last - first) + 1;
+            let cpus = (first..=last).filter(|cpu| host.is_sampled(*cpu)).count() as u64;
             let busy = if cpus == 1 {
                 "it was busy"
             } else {
