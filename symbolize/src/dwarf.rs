@@ -104,7 +104,7 @@ impl DebugInfo {
                 in_memory: true,
                 ..Extras::default()
             };
-            let bytes = table::write(&[ranges], &extras).ok()?;
+            let bytes = table::write(vec![ranges], &extras).ok()?;
             Table::from_bytes(bytes).ok().map(Arc::new)
         };
         self.tables.get(unit)?.get_or_init(read).clone()
@@ -139,7 +139,7 @@ impl DebugInfo {
         // Whoever finished first, the table is the same.
         done.sort_unstable_by_key(|(unit, _)| *unit);
         let units: Vec<UnitRanges> = done.into_iter().map(|(_, ranges)| ranges).collect();
-        table::write(&units, extras)
+        table::write(units, extras)
     }
 
     /// How many bytes of it describe code: what reading it all costs.

@@ -160,7 +160,7 @@ impl Resolver {
         };
         match info {
             Some(info) => info.build(&extras, threads),
-            None => crate::table::write(&[], &extras),
+            None => crate::table::write(Vec::new(), &extras),
         }
     }
 }

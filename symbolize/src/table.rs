@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `format` | the layout, and the index |
 //! | `leaf` | what is known of a stretch of addresses, in one block |
-//! | `unit` | the ranges of one unit, as they are found |
+//! | `unit` | what one unit says of its code: leaves, before they are those of a table |
 //! | `write` | units, symbols and segments as such bytes |
 //! | `intern` | each text once |
 //! | `blocks` | bytes in memory, or in a file, checked |
@@ -26,7 +26,7 @@
 mod blocks;
 mod format;
 mod intern;
-mod leaf;
+pub(crate) mod leaf;
 mod symbols;
 pub mod unit;
 mod write;

@@ -198,7 +198,7 @@ fn long_names_are_whole_and_very_long_ones_are_cut() {
             .collect(),
         ..Extras::default()
     };
-    let bytes = symbolize::table::write(&[], &extras).unwrap();
+    let bytes = symbolize::table::write(Vec::new(), &extras).unwrap();
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, &bytes).unwrap();
     let tables = [Table::from_bytes(bytes), Table::from_file(file)];

@@ -7,7 +7,7 @@ use gimli::{Dwarf, LineProgramHeader, Unit};
 use super::rows::NO_FILE;
 use super::sections::Slice;
 use crate::hash::FastState;
-use crate::table::unit::UnitRanges;
+use crate::table::unit::UnitBuilder;
 use std::collections::HashMap;
 
 /// Files that were asked for, by their number in the unit's list.
@@ -30,7 +30,7 @@ impl<'f, 'd> Files<'f, 'd> {
     }
 
     /// The number of a file in `out`, where its name is put at first use.
-    pub fn add_to<'o>(&mut self, out: &mut UnitRanges<'o>, file: u32) -> Option<u32>
+    pub fn add_to<'o>(&mut self, out: &mut UnitBuilder<'o>, file: u32) -> Option<u32>
     where
         'd: 'o,
     {
@@ -39,7 +39,7 @@ impl<'f, 'd> Files<'f, 'd> {
                 Some(known) => *known,
                 None => {
                     let name = self.name(file);
-                    let added = name.map(|(directory, name)| out.add_file(directory, name));
+                    let added = name.map(|(directory, name)| out.add_file(directory, name.into()));
                     self.known.insert(file, added);
                     added
                 }

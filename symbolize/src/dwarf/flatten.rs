@@ -9,7 +9,8 @@ use super::rows::{NO_FILE, Row};
 use super::scopes::Scopes;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
-use crate::table::unit::{Place, UnitRanges, UnitScratch};
+use crate::table::leaf::{NO_PLACE, Numbers};
+use crate::table::unit::{Place, UnitBuilder, UnitRanges, UnitScratch};
 
 const NONE: u32 = u32::MAX;
 
@@ -21,7 +22,8 @@ pub struct Scratch {
     pub scopes: Scopes,
     names: HashMap<EntryPlace, u32, FastState>,
     painted: Vec<Painted>,
-    calls: Vec<Option<u32>>,
+    calls: Numbers,
+    missing: Vec<u32>,
     unit: UnitScratch,
 }
 
@@ -35,16 +37,16 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
 ) -> UnitRanges<'o> {
     paint::paint_into(&mut scratch.painted, &mut scopes.intervals);
     scratch.names.clear();
-    scratch.calls.clear();
-    scratch.calls.resize(scopes.scopes.len(), None);
+    scratch.calls.reset(scopes.scopes.len());
     let mut builder = Builder {
         names,
         scopes,
         files,
         known: &mut scratch.names,
         calls: &mut scratch.calls,
+        missing: &mut scratch.missing,
         latest: None,
-        out: UnitRanges::new(std::mem::take(&mut scratch.unit)),
+        out: UnitBuilder::new(std::mem::take(&mut scratch.unit)),
     };
     let (mut painted, mut rows) = (scratch.painted.iter().peekable(), rows.iter().peekable());
     let (mut scope, mut row) = (None, None::<&Row>);
@@ -62,8 +64,7 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
         while let Some(next) = rows.next_if(|row| row.start == start) {
             row = Some(next).filter(|row| row.file != NO_FILE);
         }
-        let place = builder.place(scope, row);
-        builder.out.add_range(start, place);
+        builder.add(start, scope, row);
     }
     let (unit, rest) = builder.out.finish();
     scratch.unit = rest;
@@ -77,81 +78,104 @@ struct Builder<'b, 'u, 'd, 'f, 'o> {
     /// In the texts of `out`, or `NONE`.
     known: &'b mut HashMap<EntryPlace, u32, FastState>,
     /// By scope: the place of the call that was inlined.
-    calls: &'b mut Vec<Option<u32>>,
-    latest: Option<(u32, (u32, u32))>,
-    out: UnitRanges<'o>,
+    calls: &'b mut Numbers,
+    missing: &'b mut Vec<u32>,
+    /// A scope and the name of its function: mostly that of the next range, too.
+    latest: Option<(u32, u32)>,
+    out: UnitBuilder<'o>,
 }
 
 impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, 'd, 'f, 'o> {
-    fn place(&mut self, scope: Option<u32>, row: Option<&Row>) -> u32 {
+    /// From `start` on it is that scope and that row.
+    fn add(&mut self, start: u64, scope: Option<u32>, row: Option<&Row>) {
         if scope.is_none() && row.is_none() {
-            return NONE;
+            self.out.leaf(0);
+            return self.out.add_range(start, NO_PLACE);
         }
+        self.out.skip_gap(start);
         let file = row.and_then(|row| self.files.add_to(&mut self.out, row.file));
-        let (function, parent) = scope.map_or((NONE, NONE), |scope| self.scope(scope));
-        self.out.add_place(Place {
-            function,
+        let place = Place {
+            function: scope.map_or(NONE, |scope| self.name(scope)),
             file: file.unwrap_or(NONE),
             line: row.map_or(0, |row| row.line),
             column: row.map_or(0, |row| row.column),
-            parent,
-        })
+        };
+        let parent = self.parent(scope);
+        let number = self.out.leaf(1).add_place(&place, parent);
+        self.out.add_range(start, number);
     }
 
-    /// The function of a scope, and the place where that was inlined. Mostly of the
-    /// one that was asked for before.
-    fn scope(&mut self, scope: u32) -> (u32, u32) {
-        match self.latest {
-            Some((latest, known)) if latest == scope => known,
-            _ => {
-                let found = (self.name(scope), self.call(scope));
-                self.latest = Some((scope, found));
-                found
-            }
+    /// The place where a scope was inlined, put into a leaf that has room for one more.
+    /// From the outermost in, without recursion: chains of strangers may be long.
+    fn parent(&mut self, scope: Option<u32>) -> u16 {
+        let Some(parent) = self.missing(scope) else {
+            // In the next leaf all of them are missing.
+            return self.parent(scope);
+        };
+        let mut parent = parent;
+        while let Some(scope) = self.missing.pop() {
+            let place = self.call(scope);
+            let leaf = self.out.leaf(2);
+            parent = leaf.add_place(&place, parent);
+            self.calls.set(leaf, scope as usize, parent);
         }
+        parent
     }
 
-    /// The place where a scope was inlined, and, by its parents, where that
-    /// was. From the outermost in, without recursion: chains of strangers may
-    /// be long.
-    fn call(&mut self, scope: u32) -> u32 {
-        let mut missing = Vec::new();
-        let mut next = Some(scope);
-        while let Some(scope) = next {
-            let index = scope as usize;
-            if self.calls[index].is_some() || missing.len() >= CHAIN_MAX {
+    /// Puts the calls of a scope that the leaf has not into `missing`, the innermost
+    /// first; gives the number of the one behind them. `None` if there was no room for
+    /// them, and another leaf was begun.
+    fn missing(&mut self, scope: Option<u32>) -> Option<u16> {
+        self.missing.clear();
+        let mut parent = NO_PLACE;
+        let leaf = self.out.leaf(0);
+        let mut next = scope;
+        while let Some(scope) = next
+            && let Some(call) = self.scopes.scopes[scope as usize].call
+            && call.caller.is_some()
+            && self.missing.len() < CHAIN_MAX - 1
+        {
+            if let Some(known) = self.calls.get(leaf, scope as usize) {
+                parent = known;
                 break;
             }
-            missing.push(index);
-            next = self.scopes.scopes[index].call.and_then(|call| call.caller);
+            self.missing.push(scope);
+            next = call.caller;
         }
-        for index in missing.into_iter().rev() {
-            let place = self.call_of(index);
-            self.calls[index] = Some(place);
+        let places = self.missing.len() + 1;
+        let has_room = leaf.has_room(places);
+        if !has_room {
+            self.out.leaf(places);
         }
-        self.calls[scope as usize].unwrap_or(NONE)
+        has_room.then_some(parent)
     }
 
-    fn call_of(&mut self, index: usize) -> u32 {
-        let Some(call) = self.scopes.scopes[index].call else {
-            return NONE;
-        };
-        let Some(caller) = call.caller else {
-            return NONE;
-        };
-        let file = call.file.try_into().unwrap_or(NO_FILE);
+    /// The place of the call that a scope is.
+    fn call(&mut self, scope: u32) -> Place {
+        let call = self.scopes.scopes[scope as usize].call;
+        let file = call.map_or(NO_FILE, |call| call.file.try_into().unwrap_or(NO_FILE));
         let file = self.files.add_to(&mut self.out, file);
-        let function = self.name(caller);
-        self.out.add_place(Place {
-            function,
+        let caller = call.and_then(|call| call.caller);
+        Place {
+            function: caller.map_or(NONE, |caller| self.name(caller)),
             file: file.unwrap_or(NONE),
-            line: call.line,
-            column: call.column,
-            parent: self.calls[caller as usize].unwrap_or(NONE),
-        })
+            line: call.map_or(0, |call| call.line),
+            column: call.map_or(0, |call| call.column),
+        }
     }
 
     fn name(&mut self, scope: u32) -> u32 {
+        match self.latest {
+            Some((latest, name)) if latest == scope => name,
+            _ => {
+                let name = self.find_name(scope);
+                self.latest = Some((scope, name));
+                name
+            }
+        }
+    }
+
+    fn find_name(&mut self, scope: u32) -> u32 {
         let Some(entry) = self.scopes.scopes[scope as usize].name else {
             return NONE;
         };

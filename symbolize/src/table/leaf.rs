@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use super::CHAIN_MAX;
 use super::blocks::BLOCK_BYTES;
-use super::format::{NONE, last_at_or_before};
+use super::format::last_at_or_before;
 use super::unit::Place;
 use crate::bytes::{u16_at, u32_at};
 use crate::hash::FastState;
@@ -62,6 +62,12 @@ impl<'t> Leaf<'t> {
     pub fn places(&self) -> &'t [PlaceBytes] {
         self.places
     }
+
+    /// All ranges: where each starts, and the number of its place.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = (u32, u16)> + ExactSizeIterator + 't {
+        let pairs = self.starts.iter().zip(self.numbers);
+        pairs.map(|(start, number)| (u32::from_le_bytes(*start), u16::from_le_bytes(*number)))
+    }
 }
 
 /// A place, its column and parent within the leaf.
@@ -72,17 +78,25 @@ pub fn place(bytes: &PlaceBytes) -> (Place, u16) {
         file: u32_at(bytes, 4),
         line: u32_at(bytes, 8),
         column: u16_at(bytes, 12).into(),
-        parent: NONE,
     };
     (place, u16_at(bytes, 14))
 }
 
-/// Where the places of all units are, by numbers of their own.
-pub trait Places {
-    /// The place that this one was inlined at, or `NONE`.
-    fn parent(&mut self, place: u32) -> u32;
-    /// With function and file as they are in the table.
-    fn get(&mut self, place: u32) -> Place;
+/// Moves the starts of a leaf, and changes its places but for their parents.
+pub fn relocate(bytes: &mut [u8], starts_by: u32, mut change: impl FnMut(&mut Place)) {
+    let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD_BYTES>() else {
+        return;
+    };
+    let (ranges, places) = (usize::from(u16_at(head, 0)), usize::from(u16_at(head, 2)));
+    let (starts, rest) = rest.split_at_mut(ranges * 4);
+    for start in starts.as_chunks_mut().0 {
+        *start = (u32::from_le_bytes(*start) + starts_by).to_le_bytes();
+    }
+    for bytes in rest[..places * PLACE_BYTES].as_chunks_mut().0 {
+        let (mut found, parent) = place(bytes);
+        change(&mut found);
+        *bytes = bytes_of(&found, parent);
+    }
 }
 
 /// A leaf that is being filled.
@@ -91,43 +105,48 @@ pub struct Filling {
     starts: Vec<u32>,
     places: Vec<PlaceBytes>,
     numbers: Vec<u16>,
-    ids: HashMap<u32, u16, FastState>,
-    missing: Vec<u32>,
+    ids: HashMap<PlaceBytes, u16, FastState>,
+    /// How many leaves there were before.
+    filled: u32,
 }
 
 impl Filling {
-    /// Adds a range; `false` if there is no room for it and its places.
-    pub fn add(&mut self, start: u32, place: u32, all: &mut impl Places) -> bool {
-        self.missing.clear();
-        let mut next = place;
-        let mut parent = NO_PLACE;
-        while next != NONE && self.missing.len() < CHAIN_MAX {
-            if let Some(known) = self.ids.get(&next) {
-                parent = *known;
-                break;
-            }
-            self.missing.push(next);
-            next = all.parent(next);
+    /// Whether one more range fits, and so many places.
+    pub fn has_room(&self, places: usize) -> bool {
+        let places = self.places.len() + places;
+        bytes(self.starts.len() + 1, places) <= BLOCK_BYTES
+    }
+
+    /// The number of a place, each being kept once. There must be room.
+    pub fn add_place(&mut self, place: &Place, parent: u16) -> u16 {
+        let place = bytes_of(place, parent);
+        let next = self.places.len() as u16;
+        let number = *self.ids.entry(place).or_insert(next);
+        if number == next {
+            self.places.push(place);
         }
-        let places = self.places.len() + self.missing.len();
-        let ranges = self.starts.len() + 1;
-        if HEAD_BYTES + ranges * RANGE_BYTES + places * PLACE_BYTES > BLOCK_BYTES {
-            return false;
+        number
+    }
+
+    /// From `start` on it is that place. There must be room.
+    pub fn add_range(&mut self, start: u32, place: u16) {
+        if self.numbers.last() != Some(&place) {
+            self.starts.push(start);
+            self.numbers.push(place);
         }
-        while let Some(place) = self.missing.pop() {
-            let number = self.places.len() as u16;
-            self.places.push(bytes_of(all.get(place), parent));
-            self.ids.insert(place, number);
-            parent = number;
-        }
-        self.starts.push(start);
-        self.numbers.push(parent);
-        true
     }
 
     /// The first address, minus the base; `None` if there is nothing in it.
     pub fn start(&self) -> Option<u32> {
         self.starts.first().copied()
+    }
+
+    pub fn ranges(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        bytes(self.starts.len(), self.places.len())
     }
 
     /// Puts the leaf out, and begins another.
@@ -137,14 +156,46 @@ impl Filling {
         out.extend(self.starts.iter().flat_map(|start| start.to_le_bytes()));
         out.extend_from_slice(self.places.as_flattened());
         out.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
+        self.forget();
+    }
+
+    /// Begins another.
+    pub fn forget(&mut self) {
         self.starts.clear();
         self.places.clear();
         self.numbers.clear();
         self.ids.clear();
+        self.filled += 1;
     }
 }
 
-fn bytes_of(place: Place, parent: u16) -> PlaceBytes {
+fn bytes(ranges: usize, places: usize) -> usize {
+    HEAD_BYTES + ranges * RANGE_BYTES + places * PLACE_BYTES
+}
+
+/// Numbers in the leaf that is being filled, by those that places have elsewhere.
+#[derive(Debug, Default)]
+pub struct Numbers(Vec<(u32, u16)>);
+
+impl Numbers {
+    /// There are so many places elsewhere, none of which is in the leaf.
+    pub fn reset(&mut self, count: usize) {
+        self.0.clear();
+        self.0.resize(count, (u32::MAX, NO_PLACE));
+    }
+
+    #[inline]
+    pub fn get(&self, filling: &Filling, place: usize) -> Option<u16> {
+        let known = self.0.get(place).filter(|known| known.0 == filling.filled);
+        known.map(|known| known.1)
+    }
+
+    pub fn set(&mut self, filling: &Filling, place: usize, number: u16) {
+        self.0[place] = (filling.filled, number);
+    }
+}
+
+fn bytes_of(place: &Place, parent: u16) -> PlaceBytes {
     let mut bytes = [0; PLACE_BYTES];
     bytes[..4].copy_from_slice(&place.function.to_le_bytes());
     bytes[4..8].copy_from_slice(&place.file.to_le_bytes());

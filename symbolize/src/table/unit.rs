@@ -1,157 +1,199 @@
-//! The ranges of one unit, before they are part of a table.
+//! What one unit says of its code, before it is part of a table: leaves like those of
+//! the table, with functions and files by numbers of the unit.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 
-use super::format::{NONE, TEXT_BYTES_MAX};
-use crate::hash::FastState;
+use super::format::TEXT_BYTES_MAX;
+use super::leaf::{Filling, Leaf, NO_PLACE};
 
-/// Function, place in source text, and where that was inlined.
+/// Function, and place in source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// In `texts`, or `NONE`.
+    /// A text, or `NONE`.
     pub function: u32,
-    /// In `files`, or `NONE`.
+    /// A file, or `NONE`.
     pub file: u32,
     pub line: u32,
     pub column: u32,
-    /// The place of the call that was inlined, or `NONE`.
-    pub parent: u32,
 }
 
-/// In as few steps as there are words: millions are looked up.
-impl Hash for Place {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        state.write_u64(pair(self.function, self.file));
-        state.write_u64(pair(self.line, self.column));
-        state.write_u32(self.parent);
+/// Behind a gap as wide as this there is another leaf: other units have code there.
+const GAP_MIN: u32 = 256;
+
+/// Of one unit; the largest known have some megabytes. Chains of strangers could need
+/// a leaf for each range. What follows is lost.
+const LEAVES_BYTES_MAX: usize = 1 << 30;
+
+/// The leaves of a unit. Their ranges ascend, and the last has no place.
+#[derive(Debug, Default, Clone)]
+pub(super) struct UnitLeaves {
+    /// Where the first range starts; ranges count from there.
+    pub first: u64,
+    bytes: Vec<u8>,
+    /// Where in `bytes` each ends.
+    ends: Vec<u32>,
+}
+
+impl UnitLeaves {
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn bytes(&self, index: usize) -> &[u8] {
+        let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[from as usize..self.ends[index] as usize]
+    }
+
+    pub fn leaf(&self, index: usize) -> Leaf<'_> {
+        Leaf::new(self.bytes(index)).expect("we filled it")
     }
 }
 
-/// From `start` to the next range: one place, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
-    /// From the unit's first one.
-    pub start: u32,
-    pub place: u32,
+/// What places of a unit refer to. Texts mostly are those of the sections.
+#[derive(Debug, Default, Clone)]
+pub(super) struct UnitTexts<'d> {
+    /// Directory and name.
+    pub files: Vec<(u32, u32)>,
+    pub texts: Vec<Cow<'d, [u8]>>,
 }
 
-/// What one unit says of its code. Its ranges ascend, and the last has no
-/// place. Texts mostly are those of the sections.
+impl UnitTexts<'_> {
+    pub fn text(&self, index: u32) -> &[u8] {
+        self.texts.get(index as usize).map_or(&[], |text| text)
+    }
+}
+
+/// What one unit says of its code.
 #[derive(Debug, Default)]
 pub struct UnitRanges<'d> {
-    /// Where the first range starts.
-    pub(super) first: u64,
-    pub(super) ranges: Vec<Range>,
-    pub(super) places: Vec<Place>,
-    /// Directory and name.
-    pub(super) files: Vec<(u32, u32)>,
-    pub(super) texts: Vec<Cow<'d, [u8]>>,
-    /// The numbers of places, while the unit is read.
-    place_ids: HashMap<Place, u32, FastState>,
+    pub(super) leaves: UnitLeaves,
+    pub(super) texts: UnitTexts<'d>,
 }
 
 /// Room in which units are read, one after the other: what grew for one is large
 /// enough for the next. What is kept of each is as large as it has to be, and
 /// there is nothing between that was given back.
 #[derive(Debug, Default)]
-pub struct UnitScratch(Box<UnitRanges<'static>>);
+pub struct UnitScratch {
+    leaves: UnitLeaves,
+    filling: Filling,
+}
 
-impl<'d> UnitRanges<'d> {
-    /// Those of a new unit.
-    pub fn new(scratch: UnitScratch) -> UnitRanges<'d> {
-        let mut unit = *scratch.0;
-        let ids = &mut unit.place_ids;
-        // To clear a map costs what its size is, not what is in it.
-        if ids.capacity() / 8 > ids.len() {
-            ids.shrink_to(ids.len() * 2);
+/// A unit that is being read.
+#[derive(Debug)]
+pub struct UnitBuilder<'d> {
+    leaves: UnitLeaves,
+    filling: Filling,
+    texts: UnitTexts<'d>,
+    /// Where the last range starts, if it has no place.
+    gap: Option<u32>,
+}
+
+impl<'d> UnitBuilder<'d> {
+    pub fn new(scratch: UnitScratch) -> UnitBuilder<'d> {
+        let UnitScratch {
+            mut leaves,
+            filling,
+        } = scratch;
+        leaves.bytes.clear();
+        leaves.ends.clear();
+        UnitBuilder {
+            leaves,
+            filling,
+            texts: UnitTexts::default(),
+            gap: None,
         }
-        ids.clear();
-        unit.ranges.clear();
-        unit.places.clear();
-        unit.files.clear();
-        unit
     }
 
     pub fn add_text(&mut self, text: Cow<'d, [u8]>) -> u32 {
-        self.texts.push(match text {
+        self.texts.texts.push(match text {
             Cow::Borrowed(text) => text[..text.len().min(TEXT_BYTES_MAX)].into(),
             Cow::Owned(mut text) => {
                 text.truncate(TEXT_BYTES_MAX);
                 text.into()
             }
         });
-        self.texts.len() as u32 - 1
+        self.texts.texts.len() as u32 - 1
     }
 
-    pub fn add_file(&mut self, directory: Cow<'d, [u8]>, name: &'d [u8]) -> u32 {
+    pub fn add_file(&mut self, directory: Cow<'d, [u8]>, name: Cow<'d, [u8]>) -> u32 {
         let directory = self.add_text(directory);
-        let name = self.add_text(name.into());
-        self.files.push((directory, name));
-        self.files.len() as u32 - 1
+        let name = self.add_text(name);
+        self.texts.files.push((directory, name));
+        self.texts.files.len() as u32 - 1
     }
 
-    /// The number of a place, each being kept once.
-    pub fn add_place(&mut self, place: Place) -> u32 {
-        let next = self.places.len() as u32;
-        let id = *self.place_ids.entry(place).or_insert(next);
-        if id == next {
-            self.places.push(place);
+    /// The leaf that is being filled, in which there is room for a range and so many
+    /// places.
+    pub fn leaf(&mut self, places: usize) -> &mut Filling {
+        if !self.filling.has_room(places) {
+            self.put();
         }
-        id
+        &mut self.filling
     }
 
-    /// From `start` on it is `place`. Ranges come in ascending order; of two
-    /// with one start the later counts. What is 4 GiB behind the first is left out:
-    /// no file has any.
-    pub fn add_range(&mut self, start: u64, place: u32) {
-        if self.ranges.is_empty() {
-            self.first = start;
+    /// From `start` on it is a place of that leaf, or none. Starts ascend. What is
+    /// 4 GiB behind the first is left out: no file has any.
+    pub fn add_range(&mut self, start: u64, place: u16) {
+        if self.filling.ranges() == 0 && self.leaves.ends.is_empty() {
+            self.leaves.first = start;
         }
-        let Ok(start) = u32::try_from(start.saturating_sub(self.first)) else {
+        let Ok(start) = u32::try_from(start.saturating_sub(self.leaves.first)) else {
             return;
         };
-        self.ranges.pop_if(|last| last.start == start);
-        if self.ranges.last().map_or(NONE, |last| last.place) != place {
-            self.ranges.push(Range { start, place });
+        if self.leaves.bytes.len() > LEAVES_BYTES_MAX {
+            return;
         }
+        let gap = self.gap.take();
+        if place == NO_PLACE {
+            self.gap = gap.or(Some(start));
+        }
+        self.filling.add_range(start, place);
+    }
+
+    /// To be called before a range with a place is added: what follows a wide gap
+    /// begins a leaf.
+    pub fn skip_gap(&mut self, start: u64) {
+        let behind = |gap: u32| start.saturating_sub(self.leaves.first + u64::from(gap));
+        if self.gap.is_some_and(|gap| behind(gap) >= GAP_MIN.into()) {
+            self.put();
+        }
+    }
+
+    fn put(&mut self) {
+        if self.filling.ranges() == 0 {
+            return self.filling.forget();
+        }
+        self.filling.finish(&mut self.leaves.bytes);
+        self.leaves.ends.push(self.leaves.bytes.len() as u32);
     }
 
     /// Ends the unit: what it says, and the room for the next one.
     pub fn finish(mut self) -> (UnitRanges<'d>, UnitScratch) {
-        let mut texts = std::mem::take(&mut self.texts);
-        texts.shrink_to_fit();
+        self.put();
+        self.texts.texts.shrink_to_fit();
+        self.texts.files.shrink_to_fit();
         let unit = UnitRanges {
-            first: self.first,
-            ranges: self.ranges.clone(),
-            places: self.places.clone(),
-            files: self.files.clone(),
-            texts,
-            place_ids: HashMap::default(),
+            leaves: self.leaves.clone(),
+            texts: self.texts,
         };
-        let room = UnitRanges {
-            texts: Vec::new(),
-            ..self
+        let room = UnitScratch {
+            leaves: self.leaves,
+            filling: self.filling,
         };
-        (unit, UnitScratch(Box::new(room.into_owned())))
+        (unit, room)
     }
+}
 
+impl UnitRanges<'_> {
     /// With texts of its own: the sections go.
     pub fn into_owned(self) -> UnitRanges<'static> {
-        let texts = self.texts.into_iter();
+        let UnitTexts { files, texts } = self.texts;
+        let texts = texts.into_iter();
+        let texts = texts.map(|text| Cow::Owned(text.into_owned())).collect();
         UnitRanges {
-            first: self.first,
-            ranges: self.ranges,
-            places: self.places,
-            files: self.files,
-            texts: texts.map(|text| Cow::Owned(text.into_owned())).collect(),
-            place_ids: self.place_ids,
+            leaves: self.leaves,
+            texts: UnitTexts { files, texts },
         }
-    }
-
-    pub(super) fn text(&self, index: u32) -> &[u8] {
-        self.texts.get(index as usize).map_or(&[], |text| text)
     }
 }

@@ -1,17 +1,16 @@
 //! The ranges of all units as the bytes of one table.
 
+mod joined;
 mod places;
-mod ranges;
 
 use super::blocks::BLOCK_BYTES;
 use super::format::{self, Part, TRAILER_BYTES};
 use super::intern::Texts;
-use super::leaf::Filling;
-use super::unit::UnitRanges;
+use super::unit::{UnitLeaves, UnitRanges};
 use crate::OpenError;
 use crate::address::Segments;
 
-use places::{AllPlaces, Files};
+use places::{AllTexts, Files};
 
 /// What a table holds beside the ranges of units.
 #[derive(Debug, Default)]
@@ -40,18 +39,18 @@ pub struct SymbolEntry<'x> {
 }
 
 /// Writes a table. Of units that claim the same code the first one counts.
-pub fn write(units: &[UnitRanges<'_>], extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
-    let base = ranges::base(units, extras);
+pub fn write(units: Vec<UnitRanges<'_>>, extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
+    let parts = units.into_iter().map(|unit| (unit.leaves, unit.texts));
+    let (mut leaves, unit_texts): (Vec<_>, Vec<_>) = parts.unzip();
+    let base = base(&leaves, extras);
     let mut out = Output::new(extras.in_memory);
     let mut texts = Texts::new(extras.in_memory);
     let mut files = Files::default();
-    let mut places = AllPlaces::new(units, &mut files, &mut texts);
-    out.leaves(|leaves| {
-        ranges::joined(units, base, |start, place| {
-            leaves.add(start, place, &mut places);
-        })
-    })?;
-    drop(places);
+    let places = AllTexts::new(&unit_texts, &mut files, &mut texts);
+    let ranges = joined::join(&mut leaves, base, places, |start, leaf| {
+        out.leaf(start, leaf)
+    });
+    out.end_leaves(ranges);
     out.symbols(extras, base, &mut texts);
     let pairs = files.pairs.iter();
     let pairs = pairs.flat_map(|(directory, name)| [directory.to_le_bytes(), name.to_le_bytes()]);
@@ -61,6 +60,14 @@ pub fn write(units: &[UnitRanges<'_>], extras: &Extras<'_>) -> Result<Vec<u8>, O
     Ok(out.finish(base, extras))
 }
 
+/// The lowest address that is told of.
+fn base(units: &[UnitLeaves], extras: &Extras<'_>) -> u64 {
+    let code = units.iter().filter(|unit| unit.count() > 0);
+    let code = code.map(|unit| unit.first);
+    let symbols = extras.symbols.first().map(|symbol| symbol.start);
+    code.chain(symbols).min().unwrap_or(0)
+}
+
 /// A table as it grows.
 struct Output {
     bytes: Vec<u8>,
@@ -68,33 +75,6 @@ struct Output {
     trailer: [u8; TRAILER_BYTES],
     /// What the index begins with: where leaves start, and blocks of symbols.
     starts: Vec<u32>,
-}
-
-/// Leaves, one after the other.
-struct Leaves<'o> {
-    out: &'o mut Output,
-    filling: Filling,
-    ranges: u64,
-}
-
-impl Leaves<'_> {
-    fn add(&mut self, start: u32, place: u32, places: &mut AllPlaces<'_, '_>) {
-        self.ranges += 1;
-        if !self.filling.add(start, place, places) {
-            self.put();
-            // There is room for any in an empty one.
-            self.filling.add(start, place, places);
-        }
-    }
-
-    fn put(&mut self) {
-        let Some(start) = self.filling.start() else {
-            return;
-        };
-        self.out.starts.push(start);
-        self.out.pad(BLOCK_BYTES);
-        self.filling.finish(&mut self.out.bytes);
-    }
 }
 
 impl Output {
@@ -107,21 +87,15 @@ impl Output {
         }
     }
 
-    fn leaves(
-        &mut self,
-        fill: impl FnOnce(&mut Leaves<'_>) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError> {
-        let mut leaves = Leaves {
-            out: self,
-            filling: Filling::default(),
-            ranges: 0,
-        };
-        fill(&mut leaves)?;
-        leaves.put();
-        let ranges = leaves.ranges;
+    fn leaf(&mut self, start: u32, leaf: &[u8]) {
+        self.starts.push(start);
+        self.pad(BLOCK_BYTES);
+        self.bytes.extend_from_slice(leaf);
+    }
+
+    fn end_leaves(&mut self, ranges: u64) {
         self.put(format::RANGES_AT, ranges);
         self.end(Part::Leaves, 0);
-        Ok(())
     }
 
     fn symbols<'x>(&mut self, extras: &Extras<'x>, base: u64, texts: &mut Texts<'x>) {
