@@ -3,6 +3,7 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
+use crate::cli;
 use crate::screen::beside::{Beside, Parts};
 use crate::screen::find::Find;
 use crate::screen::geometry::{Geometry, Size};
@@ -108,6 +109,7 @@ pub enum Effect {
     SetWindow(Span),
     /// So many samples per second of a busy CPU from now on.
     SetRate(u32),
+    SetTheme(cli::Theme),
     /// To be answered with [`Event::Answer`]; the question before need not be.
     Ask(Question),
     /// The same for what stands beside the view: neither gives up the other's.
@@ -125,6 +127,17 @@ pub enum Effect {
     /// A file in the user's editor, at a line; to be answered with
     /// [`Event::Edited`].
     Edit(PathBuf, u32),
+}
+
+/// What the frame before cost, for who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DrawCost {
+    /// So many since the screen was opened.
+    pub frames: u64,
+    pub drawn_in: Duration,
+    pub bytes: usize,
+    /// The terminal took so long for them.
+    pub written_in: Duration,
 }
 
 /// The view stands still; sampling goes on.
@@ -183,6 +196,8 @@ pub struct App {
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.
     pub behind: Option<Duration>,
+    /// Shown in the place of what is selected, if that is wanted.
+    pub draw_cost: Option<DrawCost>,
     pub(crate) cut_shown: bool,
     calm: Calm,
     /// Files that follow one another.
@@ -247,6 +262,7 @@ impl App {
             pane_focus: None,
             own_pid,
             behind: None,
+            draw_cost: None,
             cut_shown: false,
             calm: Calm::default(),
             repeat: None,

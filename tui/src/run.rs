@@ -4,7 +4,8 @@
 //! last state is drawn.
 
 use crate::action::Keymap;
-use crate::app::{App, Effect, Event};
+use crate::app::{App, DrawCost, Effect, Event};
+use crate::cli;
 use crate::code::{FileLibrary, SourceMap};
 use crate::kept::Kept;
 use crate::screen::geometry::Size;
@@ -14,7 +15,7 @@ use crate::snapshot::{Baseline, Snapshot, Span};
 use crate::terminal::ground::{self, GroundReply, Heard};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
-use crate::view::theme::Theme;
+use crate::view::theme::{Ground, Theme};
 use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
 };
@@ -35,6 +36,8 @@ pub mod answers;
 mod editor;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
+/// Colors, as they are asked for.
+pub mod themes;
 /// Files.
 pub mod writing;
 
@@ -147,6 +150,8 @@ pub async fn run(
         control,
         guard,
         theme: options.theme,
+        heard_ground: Ground::Unknown,
+        cost: DrawCost::default(),
         started: now,
         drawn_at: None,
         frame_every: FRAME_EVERY,
@@ -179,6 +184,10 @@ struct Run {
     control: mpsc::UnboundedSender<Control>,
     guard: TerminalGuard,
     theme: Theme,
+    /// What the terminal said that it draws on.
+    heard_ground: Ground,
+    /// The last frame's.
+    cost: DrawCost,
     started: Instant,
     drawn_at: Option<Instant>,
     frame_every: Duration,
@@ -305,6 +314,7 @@ impl Run {
             Heard::Key => self.tell(Event::Key(key)).await,
             Heard::Part => Ok(None),
             Heard::Ground(ground) => {
+                self.heard_ground = ground;
                 self.theme.ground = ground;
                 self.dirty = true;
                 Ok(None)
@@ -366,6 +376,7 @@ impl Run {
                 }
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => drop(self.control.send(Control::SetWindow(span))),
+                Effect::SetTheme(theme) => self.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Control::SetRate(hz))),
             }
         }
@@ -377,6 +388,13 @@ impl Run {
             Question::Report(_) => self.reports.ask(question),
             Question::Code(_) => self.codes.ask(question),
             _ => self.answers.ask(question),
+        }
+    }
+
+    fn set_theme(&mut self, wanted: cli::Theme) {
+        self.theme = themes::theme(wanted, cli::Color::Auto, self.theme.is_ascii());
+        if wanted == cli::Theme::Auto && self.theme.wants_ground() {
+            self.theme.ground = self.heard_ground;
         }
     }
 
@@ -452,6 +470,7 @@ impl Run {
     /// A terminal that takes long for a frame gets fewer of them, so that keys
     /// are not answered by what was drawn long before.
     fn pace(&mut self, took: Duration) {
+        self.cost.written_in = took;
         let is_behind = took >= SLOW_FRAME;
         self.frame_every = if is_behind {
             (took * 2).clamp(FRAME_EVERY, SLOW_FRAME_EVERY_MAX)
@@ -468,10 +487,20 @@ impl Run {
         if !self.guard.is_entered() {
             return Err(io::Error::other("another thread panicked"));
         }
+        let begun = Instant::now();
+        if let Some(cost) = &mut self.app.draw_cost {
+            *cost = self.cost;
+        }
         let (app, theme) = (&self.app, &self.theme);
         let frame = self.painter.frame(|frame| view::draw(app, theme, frame))?;
         let mut bytes = std::mem::take(&mut self.beside);
         bytes.extend(frame);
+        self.cost = DrawCost {
+            frames: self.cost.frames + 1,
+            drawn_in: begun.elapsed(),
+            bytes: bytes.len(),
+            ..self.cost
+        };
         if !bytes.is_empty() {
             self.writer.write(bytes)?;
         }

@@ -1,13 +1,16 @@
 //! What is said in the palette with a word behind it.
 
-use super::{App, Effect};
+use super::{App, DrawCost, Effect};
 use crate::cli::values;
-use crate::screen::knobs::{Narrowing, Part, Window};
+use crate::screen::knobs::{Narrowing, Part, Unit, Window};
 use crate::screen::palette::{OrderKind, said};
+use crate::screen::table::Item as _;
 use crate::screen::write::{FileKind, Manner};
-use crate::screen::{Mode, View};
+use crate::screen::{Detail, Mode, Notice, View};
 use crate::snapshot::Span;
+use profile::FunctionRow;
 use std::path::Path;
+use std::sync::Arc;
 
 impl App {
     /// Does what is said. An error stays in the palette, which stays open.
@@ -20,6 +23,12 @@ impl App {
             OrderKind::Goto => self.go_to_function(words),
             OrderKind::Write => self.write_to(words),
             OrderKind::Rate => values::rate(words).and_then(|hz| self.change_rate(hz)),
+            OrderKind::Unit => self.go_to_unit(words),
+            OrderKind::Sort => self.go_to_order(words),
+            OrderKind::View => self.go_to_view(words),
+            OrderKind::Theme => values::word(words).map(|theme| Some(Effect::SetTheme(theme))),
+            OrderKind::Syntax => self.go_to_syntax(words),
+            OrderKind::Cost => self.show_cost(words),
         };
         match (done, &mut self.mode) {
             (Ok(effect), Mode::Palette(_)) => {
@@ -88,6 +97,63 @@ impl App {
         self.after_turning(&before);
         let report = &self.shown.report;
         self.views.functions.select_key(id, report);
+        Ok(None)
+    }
+
+    fn go_to_unit(&mut self, words: &str) -> Result<Option<Effect>, String> {
+        let unit = match words {
+            "usual" => None,
+            _ => Some(values::word::<Unit>(words)?),
+        };
+        if unit.is_some_and(Unit::needs_time) && !self.has_time() {
+            return Err("without a rate and a time there are only percent and samples".into());
+        }
+        self.turn(|knobs| knobs.unit = unit);
+        Ok(None)
+    }
+
+    fn go_to_order(&mut self, words: &str) -> Result<Option<Effect>, String> {
+        let columns = FunctionRow::COLUMNS.iter();
+        let named = columns.clone().find(|column| column.words() == words);
+        let Some(column) = named else {
+            let known: Vec<&str> = columns.map(|column| column.words()).collect();
+            return Err(format!("there are {}", known.join(", ")));
+        };
+        if self.view != View::Functions {
+            self.remember();
+            self.open(View::Functions);
+        }
+        let report = Arc::clone(&self.shown.report);
+        self.views.functions.set_order(*column, false, &report);
+        Ok(None)
+    }
+
+    fn go_to_view(&mut self, words: &str) -> Result<Option<Effect>, String> {
+        let mut views = View::ALL.into_iter();
+        let Some(view) = views.find(|view| view.word() == words) else {
+            let known = View::ALL.map(View::word);
+            return Err(format!("there are {}", known.join(", ")));
+        };
+        self.mode = Mode::Browse;
+        self.open(view);
+        Ok(None)
+    }
+
+    fn go_to_syntax(&mut self, words: &str) -> Result<Option<Effect>, String> {
+        let syntax = values::word(words)?;
+        self.views
+            .code
+            .set_look(self.views.code.wanted_layout(), syntax);
+        self.detail = Detail::Notice(Notice::Syntax(syntax.name()));
+        Ok(None)
+    }
+
+    fn show_cost(&mut self, words: &str) -> Result<Option<Effect>, String> {
+        self.draw_cost = match words {
+            "on" => Some(DrawCost::default()),
+            "off" => None,
+            _ => return Err("on or off?".into()),
+        };
         Ok(None)
     }
 

@@ -2,6 +2,7 @@
 
 use super::{LiveOperand, Operand};
 use crate::screen::View;
+use clap::ValueEnum;
 use profile::Filter;
 use profile::filter::FilterError;
 use profile::formats::Format;
@@ -122,6 +123,15 @@ pub fn view(word: &str) -> Result<View, String> {
     let known: Vec<&str> = views.clone().map(View::word).collect();
     let found = views.find(|view| view.word() == word);
     found.ok_or_else(|| format!("there are {}", known.join(", ")))
+}
+
+/// One of the words that the command line has for it.
+pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
+    T::from_str(text, true).map_err(|_| {
+        let known = T::value_variants().iter().filter_map(T::to_possible_value);
+        let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
+        format!("there are {}", known.join(", "))
+    })
 }
 
 /// `5%`, `5` or `0.5`: of all samples.

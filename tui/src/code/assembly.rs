@@ -2,6 +2,7 @@
 //! there is source text alone.
 
 use super::Place;
+use clap::ValueEnum;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, IntelFormatter};
 use std::sync::Arc;
 
@@ -10,10 +11,13 @@ use std::sync::Arc;
 pub const BYTES_MAX: u64 = 256 << 10;
 
 /// How instructions are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Syntax {
+    /// AT&T
     #[default]
+    #[value(alias = "at&t")]
     Att,
+    /// Intel
     Intel,
 }
 

@@ -2,16 +2,15 @@
 //! and when it is left everything is put back in order.
 
 use super::{Subject, open_file, sampling};
-use crate::cli::{self, Config, Look};
+use crate::cli::{Config, Look};
 use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
 use crate::kept::{self, Kept};
 use crate::plain;
-use crate::run::{self, Control, Ended, ScreenOptions};
+use crate::run::{self, Control, Ended, ScreenOptions, themes};
 use crate::snapshot::{Baseline, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::trace::StartTrace;
-use crate::view::theme::{Ground, Palette, Theme, ThemeChoice};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
@@ -261,7 +260,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
     let baseline = look.baseline.as_deref().map(baseline).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
     Ok(ScreenOptions {
-        theme: theme(look),
+        theme: themes::theme(look.theme, look.color, look.ascii),
         mouse: look.mouse,
         begin: configured(look),
         filter: look.filter.clone(),
@@ -328,25 +327,4 @@ pub fn remember(look: &Look, target: &str, began: Kept, ended: Kept) {
     if !look.fresh && began != ended {
         kept::save(target, ended);
     }
-}
-
-fn theme(look: &Look) -> Theme {
-    let palette = match (look.theme, look.color) {
-        (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
-        (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),
-        (cli::Theme::Dark | cli::Theme::Light, _) | (_, cli::Color::Always) => {
-            Some(Palette::Indexed)
-        }
-        (cli::Theme::Auto, cli::Color::Auto) => None,
-    };
-    let choice = ThemeChoice {
-        palette,
-        ascii: look.ascii,
-        ground: match look.theme {
-            cli::Theme::Dark => Ground::Dark,
-            cli::Theme::Light => Ground::Light,
-            cli::Theme::Auto | cli::Theme::Sixteen | cli::Theme::Mono => Ground::Unknown,
-        },
-    };
-    Theme::detect(choice, |name| std::env::var(name).ok())
 }

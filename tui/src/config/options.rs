@@ -2,7 +2,7 @@
 //! how its value is read. The values are read as those of the command line are.
 
 use super::Settings;
-use crate::cli::values;
+use crate::cli::values::{self, word};
 use clap::ValueEnum;
 
 pub struct Choice {
@@ -149,15 +149,6 @@ pub const OPTIONS: &[Choice] = &[
 fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
     *place = Some(value?);
     Ok(())
-}
-
-/// One of the words that the command line has.
-fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
-    T::from_str(text, false).map_err(|_| {
-        let known = T::value_variants().iter().filter_map(T::to_possible_value);
-        let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
-        format!("there are {}", known.join(", "))
-    })
 }
 
 fn quoted<T: ValueEnum>(value: T) -> Option<String> {

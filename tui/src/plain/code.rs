@@ -1,7 +1,8 @@
 //! The code of a function: where its samples are.
 
 use super::answer::{Answer, Target, Trouble};
-use super::dialog::Dialog;
+use super::dialog::{Dialog, sentence};
+use crate::cli::values;
 use crate::screen::code::{CodeAnswer, CodeRow, Layout, code_rows};
 use crate::view::code::words;
 use crate::view::units;
@@ -11,6 +12,16 @@ use profile::Report;
 const ROWS: usize = 20;
 /// Of `all`.
 const ROWS_MAX: usize = 2_000;
+
+pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    let code = &mut dialog.session.app.views.code;
+    if words.is_empty() {
+        return sentence(format!("code is in {} syntax", code.syntax().name()));
+    }
+    let syntax = values::word(words).map_err(Trouble::Usage)?;
+    code.set_look(code.wanted_layout(), syntax);
+    sentence(format!("code is in {} syntax from now on", syntax.name()))
+}
 
 pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (words, is_all) = match words.strip_suffix("all") {

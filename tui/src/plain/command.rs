@@ -34,6 +34,7 @@ pub const COMMANDS: &[Command] = table! {
     "callers"   "c"  "[ROW]"                "who calls it"                                        calls::callers;
     "callees"   "ce" "[ROW]"                "what it calls"                                       calls::callees;
     "tree"      "tr" "[up] [ROW] [depth N]" "the call tree; up: from what was on top"             tree::tree;
+    "asm"       ""   "[intel|att]"          "how code writes instructions"                        code::syntax;
     "code"      "co" "[ROW] [all]"          "the lines and instructions that take most"           code::code;
     "time"      "ti" "[ROW|CLOCK [TIME]]"   "samples over time; what was different then"          time::time;
     "explain"   "i"  "ROW"                  "how that number came about"                          tell::explain;
@@ -54,7 +55,7 @@ pub const COMMANDS: &[Command] = table! {
     "freeze"    ""   ""                     "stay with these samples; sampling goes on"           knobs::freeze;
     "go"        "g"  "on"                   "the newest samples again"                            knobs::go_on;
     "wait"      ""   "[TIME]"               "until the window is full, or so long"                tell::wait;
-    "write"     ""   "[-f] [-t] [-n] [-s] [-b] FILE"  "to a file, whose name tells the format; -f overwrites, -t tells threads apart, -n hides names, -s leaves symbols out, -b build-ids" write::write;
+    "write"     "export" "[-f] [-t] [-n] [-s] [-b] FILE"  "to a file, whose name tells the format; -f overwrites, -t tells threads apart, -n hides names, -s leaves symbols out, -b build-ids" write::write;
     "output"    "o"  "[COUNT]"              "the last lines that the command printed"             tell::output;
     "help"      "?"  "[COMMAND]"            "this help"                                           tell::help;
     "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;

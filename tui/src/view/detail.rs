@@ -7,22 +7,38 @@ use super::{
     code, difference, explain, flame, footer, functions, page, processes, text, time, tree, units,
 };
 use crate::action::Action;
-use crate::app::App;
+use crate::app::{App, DrawCost};
 use crate::screen::geometry::Geometry;
 use crate::screen::health::{findings, why_unnamed};
 use crate::screen::{Detail, Notice, View};
 use profile::{FunctionRow, ProcessRow, RowName, ThreadRow};
 use ratatui::Frame;
 use ratatui::style::Style;
+use std::time::Duration;
 
 const GONE: &str = "gone from the window; it was: ";
+
+/// Of the frame before this one.
+fn cost_of(cost: DrawCost) -> String {
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    format!(
+        "frame {}: drawn in {}, {} bytes, written in {}",
+        units::count(cost.frames),
+        ms(cost.drawn_in),
+        units::count(cost.bytes as u64),
+        ms(cost.written_in),
+    )
+}
 
 pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let width = usize::from(geometry.width);
     // Each of the two bands of a row takes a cell more in ASCII.
     let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
-        Detail::Row => row(app, theme, room),
+        Detail::Row => match app.draw_cost {
+            Some(cost) => cost_of(cost),
+            None => row(app, theme, room),
+        },
         Detail::Explain => explain::sentence(app),
         Detail::Notice(notice) => say(app, notice),
     };

@@ -18,10 +18,16 @@ pub enum OrderKind {
     Goto,
     Write,
     Rate,
+    Unit,
+    Sort,
+    View,
+    Theme,
+    Syntax,
+    Cost,
 }
 
 /// All of them, in the order of the palette.
-pub const ORDERS: [Order; 6] = [
+pub const ORDERS: [Order; 13] = [
     order(OrderKind::Pid, "pid", "4121", "only this process"),
     order(
         OrderKind::Window,
@@ -52,6 +58,38 @@ pub const ORDERS: [Order; 6] = [
         "rate",
         "499",
         "so many samples a second and CPU",
+    ),
+    order(
+        OrderKind::Unit,
+        "unit",
+        "samples",
+        "or percent, machine, cpu-ms, cpus, usual",
+    ),
+    order(
+        OrderKind::Sort,
+        "sort",
+        "total",
+        "functions by self, total, name or module",
+    ),
+    order(OrderKind::View, "view", "flame", "the view of that name"),
+    order(
+        OrderKind::Theme,
+        "theme",
+        "light",
+        "or dark, 16, mono, auto",
+    ),
+    order(
+        OrderKind::Syntax,
+        "asm",
+        "intel",
+        "or att: how instructions are written",
+    ),
+    order(OrderKind::Write, "export", "FILE", "the same as write"),
+    order(
+        OrderKind::Cost,
+        "perf",
+        "on",
+        "or off: what drawing this screen costs",
     ),
 ];
 
@@ -106,6 +144,7 @@ mod tests {
         let names = |typed: &str| begun(typed).map(|order| order.name).collect::<Vec<_>>();
         assert_eq!(names("w"), ["window", "write"]);
         assert_eq!(names("pid 4"), ["pid"]);
+        assert_eq!(said("export a.svg"), Some((OrderKind::Write, "a.svg")));
         assert_eq!(names(""), [""; 0]);
     }
 }

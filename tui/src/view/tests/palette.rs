@@ -2,8 +2,12 @@
 
 use super::*;
 use crate::action::Key;
+use crate::app::DrawCost;
+use crate::cli;
+use crate::code::Syntax;
 use crate::screen::Mode;
-use crate::screen::knobs::Window;
+use crate::screen::functions::FunctionColumn;
+use crate::screen::knobs::{Unit, Window};
 use crate::snapshot::Span;
 use crate::view::fixture::tree_step;
 
@@ -82,4 +86,51 @@ fn orders_have_a_word_behind_them() {
     assert!(hand.frame().contains("no format"), "{}", hand.frame());
     hand.keys("\u{1b}:write x.folded\n");
     assert!(matches!(hand.effects[..], [Effect::Write(_)]));
+}
+
+#[test]
+fn words_of_the_command_line_are_orders_too() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(tree_step(0)).wait(2_000);
+    let refused = |hand: &mut Hand, typed: &str, why: &str| {
+        hand.keys(typed);
+        assert!(hand.frame().contains(why), "{}", hand.frame());
+        hand.keys("\u{1b}");
+    };
+    hand.keys(":unit samples\n");
+    assert_eq!(hand.app.knobs.unit, Some(Unit::Samples));
+    refused(&mut hand, ":unit miles\n", "there are percent, machine");
+    hand.keys(":unit usual\n");
+    assert_eq!(hand.app.knobs.unit, None);
+    hand.keys(":view flame\n");
+    assert_eq!(hand.app.view, View::Flame);
+    refused(&mut hand, ":view moon\n", "there are functions, tree");
+    hand.keys(":sort total\n");
+    assert_eq!(hand.app.view, View::Functions);
+    let column = hand.app.views.functions.column();
+    assert_eq!(column, FunctionColumn::TotalSamples);
+    refused(&mut hand, ":sort size\n", "there are self, total, name");
+    hand.keys(":theme 16\n");
+    assert_eq!(hand.effects, [Effect::SetTheme(cli::Theme::Sixteen)]);
+    refused(&mut hand, ":theme pink\n", "there are auto, dark, light");
+    hand.keys(":asm intel\n");
+    assert_eq!(hand.app.views.code.syntax(), Syntax::Intel);
+    hand.keys(":export x.folded\n");
+    assert!(matches!(hand.effects[..], [Effect::Write(_)]));
+}
+
+#[test]
+fn what_drawing_costs_is_shown_until_it_is_enough() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres()).keys(":perf on\n");
+    hand.app.draw_cost = Some(DrawCost {
+        frames: 1_234,
+        drawn_in: Duration::from_micros(1_500),
+        bytes: 2_345,
+        written_in: Duration::from_micros(200),
+    });
+    let shown = "frame 1,234: drawn in 1.5 ms, 2,345 bytes, written in 0.2 ms";
+    assert!(hand.frame().contains(shown), "{}", hand.frame());
+    hand.keys(":perf off\n");
+    assert!(!hand.frame().contains("drawn in"), "{}", hand.frame());
 }
