@@ -150,6 +150,14 @@ impl BpfSource {
             kernel_ns: total(counter::SPENT_NS),
         }
     }
+
+    fn lost_by_cpu(&self) -> Vec<(u32, u64)> {
+        let Ok(values) = self.counters.get(&counter::LOST, 0) else {
+            return Vec::new();
+        };
+        let by_cpu = (0..).zip(values.iter().copied());
+        by_cpu.filter(|(_, samples)| *samples > 0).collect()
+    }
 }
 
 impl Source for BpfSource {
@@ -164,6 +172,7 @@ impl Source for BpfSource {
         let mut batch = Batch::default();
         self.timeline.replay(settled_ns, &mut batch);
         batch.counters = self.count();
+        batch.lost_by_cpu = self.lost_by_cpu();
         if self.timeline.keep_house() {
             self.clocks.follow_hotplug();
         }

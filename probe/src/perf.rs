@@ -26,7 +26,7 @@ use cpu::{Cpu, Offer};
 use probe_ebpf::limits::USER_FRAMES_MAX;
 use record::Record;
 use scope::Scope;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -43,9 +43,10 @@ pub struct PerfSource {
     offer: Offer,
     timeline: Timeline,
     /// Of clocks that have a successor, not read to their ends yet.
-    left_behind: Vec<Ring>,
+    left_behind: Vec<(u32, Ring)>,
     read: u64,
     lost: u64,
+    lost_by_cpu: BTreeMap<u32, u64>,
     undecodable: u64,
     info: SourceInfo,
 }
@@ -92,6 +93,7 @@ impl PerfSource {
             left_behind: Vec::new(),
             read: 0,
             lost: 0,
+            lost_by_cpu: BTreeMap::new(),
             undecodable: 0,
             info: SourceInfo {
                 engine: "perf",
@@ -127,8 +129,10 @@ impl PerfSource {
         }
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
-        let rings = self.cpus.iter_mut().filter_map(Cpu::samples);
-        for ring in self.left_behind.iter_mut().chain(rings) {
+        let lost_by_cpu = &mut self.lost_by_cpu;
+        let rings = { self.cpus.iter_mut() }.filter_map(|cpu| Some((cpu.number(), cpu.samples()?)));
+        let left_behind = { self.left_behind.iter_mut() }.map(|(cpu, ring)| (*cpu, ring));
+        for (cpu, ring) in left_behind.chain(rings) {
             ring.drain(|bytes| match record::parse(bytes, has_cgroup) {
                 Some(Record::Sample(sample, stack)) => {
                     *read += 1;
@@ -137,7 +141,10 @@ impl PerfSource {
                         timeline.push(decode::Record::Stack(stack));
                     }
                 }
-                Some(Record::Lost(samples)) => *lost += samples,
+                Some(Record::Lost(samples)) => {
+                    *lost += samples;
+                    *lost_by_cpu.entry(cpu).or_default() += samples;
+                }
                 Some(Record::Other) => {}
                 None => *undecodable += 1,
             });
@@ -190,6 +197,9 @@ impl Source for PerfSource {
             // Nobody counts what the kernel spends on its copies.
             kernel_ns: 0,
         };
+        batch.lost_by_cpu = { self.lost_by_cpu.iter() }
+            .map(|(cpu, samples)| (*cpu, *samples))
+            .collect();
         if self.timeline.keep_house() {
             self.follow_hotplug();
         }
@@ -208,8 +218,9 @@ impl Source for PerfSource {
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(refused)?;
         let sampled = self.cpus.iter_mut().filter(|cpu| cpu.is_sampled());
         for (cpu, next) in sampled.zip(prepared) {
+            let left = cpu.go_on_with(next).map_err(refused)?;
             self.left_behind
-                .extend(cpu.go_on_with(next).map_err(refused)?);
+                .extend(left.map(|ring| (cpu.number(), ring)));
         }
         self.info.rate_hz = rate_hz;
         self.info.buffers = buffers(&mut self.cpus);

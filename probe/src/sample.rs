@@ -114,6 +114,9 @@ pub struct Batch {
     pub samples: Vec<Sample>,
     /// Totals of this run.
     pub counters: Counters,
+    /// Of this run, those CPUs that lost some, rising: the samples that found no room
+    /// in a buffer.
+    pub lost_by_cpu: Vec<(u32, u64)>,
     /// Samples up to here are in this batch or an earlier one.
     pub complete_until_ns: u64,
     /// Of the processes and threads that were named as targets, and the

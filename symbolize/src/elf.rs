@@ -30,7 +30,7 @@ use crate::go::GoSymbols;
 use crate::object::Object;
 use crate::source::Source;
 use crate::unwind::Extents;
-use crate::{FileOffset, LinkAddr, OpenError, Reason};
+use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
 use flatten::Range;
 use strings::Names;
@@ -66,6 +66,8 @@ pub struct ElfSymbols {
     ranges: Vec<Range>,
     names: Names,
     stripped: bool,
+    /// Of a separate debug file's, once it was found.
+    origin: Origin,
     /// Those of a debug file, which come first.
     separate: Option<Box<ElfSymbols>>,
     object: Arc<Object>,
@@ -103,7 +105,12 @@ impl ElfSymbols {
             };
             let beside = files.separate(main).and_then(separate);
             let inside = || debug_file::mini(main).ok()?.and_then(separate);
-            symbols.separate = beside.or_else(inside);
+            let found = beside.map(|found| (found, Origin::DebugFile));
+            let found = found.or_else(|| Some((inside()?, Origin::MiniDebugInfo)));
+            if let Some((found, origin)) = found {
+                symbols.separate = Some(found);
+                symbols.origin = origin;
+            }
         }
         Ok(symbols)
     }
@@ -138,6 +145,10 @@ impl ElfSymbols {
             ranges,
             names,
             stripped,
+            origin: match stripped {
+                true => Origin::Exports,
+                false => Origin::SymbolTable,
+            },
             separate: None,
             object,
             extents: OnceLock::new(),
@@ -223,6 +234,14 @@ impl ElfSymbols {
     /// Whether the file lost its full symbol table, and none was found.
     pub fn is_stripped(&self) -> bool {
         self.stripped && self.separate.is_none()
+    }
+
+    /// Where most of the names come from.
+    pub fn origin(&self) -> Origin {
+        match self.go() {
+            Some(_) => Origin::GoTable,
+            None => self.origin,
+        }
     }
 
     /// Bytes of heap in use, the names read so far included.

@@ -1,6 +1,7 @@
 //! How many samples were lost in a window: the source only counts from the
 //! start of the run.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// The count over time, as far back as any window reaches.
@@ -8,6 +9,8 @@ use std::collections::VecDeque;
 pub struct Losses {
     /// `(time, lost until then)`, only where the count changed.
     steps: VecDeque<(u64, u64)>,
+    /// Of the whole run.
+    by_cpu: Vec<(u32, u64)>,
 }
 
 /// Beyond this many steps the oldest are forgotten: minutes of losing samples
@@ -20,10 +23,14 @@ impl Losses {
         self.steps.back().map_or(0, |(_, lost)| *lost) != lost_run
     }
 
-    pub fn note(&mut self, time_ns: u64, lost_run: u64) {
+    /// `by_cpu` is of the whole run, too.
+    pub fn note(&mut self, time_ns: u64, lost_run: u64, by_cpu: &[(u32, u64)]) {
         if !self.is_news(lost_run) {
             return;
         }
+        self.by_cpu = by_cpu.to_vec();
+        self.by_cpu
+            .sort_by_key(|(cpu, lost)| (Reverse(*lost), *cpu));
         if self.steps.len() == STEPS_MAX {
             self.steps.pop_front();
         }
@@ -57,6 +64,11 @@ impl Losses {
         seconds
     }
 
+    /// Which CPUs lost how many samples in this run, those that lost most first.
+    pub fn by_cpu(&self) -> &[(u32, u64)] {
+        &self.by_cpu
+    }
+
     fn until(&self, time_ns: u64) -> u64 {
         let after = self.steps.partition_point(|(time, _)| *time <= time_ns);
         after.checked_sub(1).map_or(0, |last| self.steps[last].1)
@@ -71,7 +83,7 @@ mod tests {
     fn a_window_has_its_own_losses() {
         let mut losses = Losses::default();
         for (time, lost) in [(10, 0), (20, 5), (30, 5), (40, 7)] {
-            losses.note(time, lost);
+            losses.note(time, lost, &[]);
         }
         assert_eq!(losses.between(0, 100), 7);
         assert_eq!(losses.between(0, 15), 0);
@@ -79,9 +91,10 @@ mod tests {
         assert_eq!(losses.between(20, 35), 0);
         assert_eq!(losses.between(35, 100), 2);
         assert_eq!(losses.by_second(), [(0, 7)]);
-        losses.note(2_500_000_000, 9);
-        losses.note(2_900_000_000, 10);
-        losses.note(4_000_000_000, 11);
+        losses.note(2_500_000_000, 9, &[]);
+        losses.note(2_900_000_000, 10, &[]);
+        losses.note(4_000_000_000, 11, &[(0, 2), (3, 5), (7, 4)]);
         assert_eq!(losses.by_second(), [(0, 7), (2, 3), (4, 1)]);
+        assert_eq!(losses.by_cpu(), [(3, 5), (7, 4), (0, 2)]);
     }
 }

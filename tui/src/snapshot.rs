@@ -4,10 +4,12 @@
 
 mod baseline;
 mod lacks;
+mod names_from;
 mod people;
 
 pub use baseline::Baseline;
 pub use lacks::BaselineLacks;
+pub use names_from::{NameSource, NamesFrom};
 pub use people::People;
 
 use crate::losses::Losses;
@@ -237,6 +239,8 @@ pub struct Snapshot {
     pub loading: Vec<Loading>,
     /// What was lost when; nothing if only the sum is known.
     pub losses: Option<Arc<Losses>>,
+    /// By module; of a recording it is not known.
+    pub names_from: Arc<NamesFrom>,
     /// Nothing while sampling.
     pub recording: Option<Recording>,
     /// The last lines that the started command printed, if one was started.

@@ -9,7 +9,7 @@ use super::stops::Stops;
 use super::users::Users;
 use super::{Command, News, Schedule, Settings, host};
 use crate::losses::Losses;
-use crate::snapshot::{Host, Sampler, Snapshot, TargetState};
+use crate::snapshot::{Host, NamesFrom, Sampler, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
     Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
@@ -43,6 +43,8 @@ struct Described {
     name: String,
     path: String,
     build_id: Arc<[u8]>,
+    /// A frame of it was found in source text.
+    has_lines: bool,
 }
 
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
@@ -224,7 +226,7 @@ impl Model {
         self.tables = batch.tables;
         let lost = batch.counters.lost;
         if self.losses.is_news(lost) {
-            Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost);
+            Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost, &batch.lost_by_cpu);
         }
         // Once the target is gone time stands still, so that what it did last
         // stays in the window.
@@ -283,6 +285,7 @@ impl Model {
             name,
             path,
             build_id,
+            has_lines: false,
         };
         self.modules.insert(id, described);
     }
@@ -356,8 +359,14 @@ impl Model {
         }
         self.sources.ask(named.into_iter());
         for source in self.sources.answers() {
-            if source.is_for(self.store.frame(source.frame)) {
-                self.store.set_source(source.frame, &source.chain());
+            let frame = self.store.frame(source.frame);
+            if source.is_for(frame) {
+                let chain = source.chain();
+                let module = frame.and_then(|frame| self.modules.get_mut(&frame.module));
+                if let Some(module) = module.filter(|_| !chain.is_empty()) {
+                    module.has_lines = true;
+                }
+                self.store.set_source(source.frame, &chain);
             }
         }
         self.fetch_debug_files();
@@ -473,6 +482,7 @@ impl Model {
             target: self.target.clone(),
             loading: self.fetching.iter().filter_map(Fetching::loading).collect(),
             losses: Some(Arc::clone(&self.losses)),
+            names_from: self.names_from(),
             recording: None,
             command_output: self.output.iter().cloned().collect(),
         }
@@ -491,6 +501,16 @@ impl Model {
     /// The one that samples are taken at now.
     fn rate_hz(&self) -> u32 {
         self.info.rate_at(u64::MAX)
+    }
+
+    fn names_from(&self) -> Arc<NamesFrom> {
+        let mut all = NamesFrom::default();
+        for described in self.modules.values() {
+            if let Some(origin) = described.named.origin() {
+                all.note(&described.name, origin, described.has_lines);
+            }
+        }
+        Arc::new(all)
     }
 
     fn stops(&self) -> Vec<Stop> {

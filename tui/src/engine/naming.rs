@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use symbolize::kernel::KernelFrame;
 use symbolize::{
-    ElfSymbols, FileOffset, FileSource, GoFrame, GoSymbols, Reason, Symbolizer, Vdso, demangle,
-    sanitize,
+    ElfSymbols, FileOffset, FileSource, GoFrame, GoSymbols, Origin, Reason, Symbolizer, Vdso,
+    demangle, sanitize,
 };
 
 /// Two, so that one file on a slow disk does not hold up all others.
@@ -98,6 +98,8 @@ struct Outcome {
 pub struct NamedModule {
     id: ModuleId,
     place: Place,
+    /// Where the names were found last, if they were.
+    origin: Mutex<Option<Origin>>,
 }
 
 #[derive(Debug)]
@@ -159,11 +161,21 @@ impl NamedModule {
         Self {
             id: ModuleId(module.id.0),
             place,
+            origin: Mutex::default(),
         }
     }
 
     pub fn id(&self) -> ModuleId {
         self.id
+    }
+
+    /// What told the names of its functions.
+    pub fn origin(&self) -> Option<Origin> {
+        *self.origin.lock().expect("nobody panics with it")
+    }
+
+    fn comes_from(&self, origin: Origin) {
+        *self.origin.lock().expect("nobody panics with it") = Some(origin);
     }
 
     /// Whether there may be debug information.
@@ -376,8 +388,9 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
         let (mut answers, mut waiting) = (Vec::new(), Vec::new());
         for (frame, address) in &request.frames {
             let name = names.find(*address);
-            if name.is_err() {
-                waiting.push((*frame, *address));
+            match name {
+                Ok(_) => request.module.comes_from(Origin::JitMap),
+                Err(_) => waiting.push((*frame, *address)),
             }
             if name.is_ok() || !request.again {
                 answers.push(Answer {
@@ -398,7 +411,10 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     match &request.module.place {
         Place::Kernel => name_in_kernel(request, symbolizer),
         Place::Vdso => match Vdso::load() {
-            Ok(vdso) => each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name))),
+            Ok(vdso) => {
+                request.module.comes_from(Origin::Vdso);
+                each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name)))
+            }
             Err(error) => each(&|_| Err(error.reason())),
         },
         Place::Vsyscall => {
@@ -407,7 +423,10 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         Place::File { unreadable, .. } => {
             let opened = request.module.with_source(|source| symbolizer.open(source));
             match opened.unwrap_or(Err(Reason::FileGone)) {
-                Ok(symbols) => name_in_file(request, &symbols),
+                Ok(symbols) => {
+                    request.module.comes_from(symbols.origin());
+                    name_in_file(request, &symbols)
+                }
                 Err(reason) => {
                     let reason = unreadable.unwrap_or(reason);
                     each(&|_| Err(reason))
@@ -422,6 +441,9 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
 fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
     let found = symbolizer.kernel(&addresses);
+    if found.iter().any(Result::is_ok) {
+        request.module.comes_from(Origin::Kernel);
+    }
     let answer = |((frame, _), found): (&Asked, Result<KernelFrame, Reason>)| match found {
         Ok(KernelFrame { name, place }) => {
             let function = shown(&name);

@@ -9,8 +9,11 @@ pub use modules::{ModuleRow, modules};
 
 use super::cursor::Cursor;
 use super::motion::Motion;
-use crate::snapshot::Snapshot;
+use crate::losses::Losses;
+use crate::snapshot::{NameSource, Snapshot};
+use crate::view::units;
 use profile::Ending;
+use std::cmp::Reverse;
 use symbolize::Reason;
 
 /// What a line is about; it stays selected through new snapshots.
@@ -184,6 +187,13 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
 
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
+    let by_cpu = snapshot.losses.as_ref();
+    let by_cpu = by_cpu.map_or_else(String::new, |losses| lost_by_cpu(losses));
+    let why_lost = match (lost, &*by_cpu) {
+        (0, _) => String::new(),
+        (_, "") => "a buffer was full".into(),
+        (_, by_cpu) => format!("a buffer was full; in this run {by_cpu}"),
+    };
     vec![
         heading(
             "SAMPLES in the window",
@@ -200,11 +210,28 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Lost,
             label: "lost".into(),
             value: Value::Share(lost, taken + lost),
-            text: if lost == 0 { "" } else { "a buffer was full" }.into(),
+            text: why_lost,
             explain: "Came faster than they were read. Shares are fair if all code lost alike."
                 .into(),
         },
     ]
+}
+
+/// CPUs that are told one by one.
+const CPUS_TOLD: usize = 2;
+
+/// `CPU 3 611, CPU 7 515, 2 more 12`, in this run; empty if that is not known.
+pub fn lost_by_cpu(losses: &Losses) -> String {
+    let by_cpu = losses.by_cpu();
+    let (first, others) = by_cpu.split_at(by_cpu.len().min(CPUS_TOLD));
+    let mut words: Vec<String> = { first.iter() }
+        .map(|(cpu, lost)| format!("CPU {cpu} {}", units::count(*lost)))
+        .collect();
+    if !others.is_empty() {
+        let lost = others.iter().map(|(_, lost)| lost).sum();
+        words.push(format!("{} more {}", others.len(), units::count(lost)));
+    }
+    words.join(", ")
 }
 
 /// In which modules stacks are cut, most first.
@@ -274,6 +301,13 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
+    let (text, explain) = match names_from(snapshot) {
+        from if from.is_empty() => (String::new(), "These frames have a function name.".into()),
+        from => (
+            from.clone(),
+            format!("With a name; of the samples on top of stacks: {from}."),
+        ),
+    };
     let mut lines = vec![
         heading(
             "NAMES of frames",
@@ -283,8 +317,8 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Named,
             label: "named".into(),
             value: Value::Share(completeness.named, frames),
-            text: String::new(),
-            explain: "These frames have a function name.".into(),
+            text,
+            explain,
         },
     ];
     if completeness.pending > 0 {
@@ -306,6 +340,30 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
         });
     }
     lines
+}
+
+/// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of what is on top come
+/// from; empty where that is not known.
+fn names_from(snapshot: &Snapshot) -> String {
+    if snapshot.names_from.is_empty() {
+        return String::new();
+    }
+    let mut by_label: Vec<(&str, u64)> = Vec::new();
+    let modules = modules(snapshot);
+    for row in modules.iter().filter(|row| row.named > 0) {
+        let label = row.from.map_or("elsewhere", NameSource::label);
+        match by_label.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, samples)) => *samples += row.named,
+            None => by_label.push((label, row.named)),
+        }
+    }
+    by_label.sort_by_key(|(label, samples)| (Reverse(*samples), *label));
+    let all: u64 = by_label.iter().map(|(_, samples)| samples).sum();
+    let words = by_label.into_iter().map(|(label, samples)| {
+        let share = units::completeness(samples, all);
+        format!("{label} {share}%")
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
@@ -395,6 +453,16 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cpus_that_lost_most_are_told() {
+        let mut losses = Losses::default();
+        assert_eq!(lost_by_cpu(&losses), "");
+        losses.note(10, 5, &[(1, 5)]);
+        assert_eq!(lost_by_cpu(&losses), "CPU 1 5");
+        losses.note(20, 1_151, &[(1, 5), (3, 611), (7, 515), (15, 20)]);
+        assert_eq!(lost_by_cpu(&losses), "CPU 3 611, CPU 7 515, 2 more 25");
+    }
 
     #[test]
     fn every_reason_has_a_sentence() {

@@ -1,7 +1,7 @@
 //! Made-up snapshots: one that looks like a database server, and a feed of them
 //! in which shares move, functions come and go, and names arrive late.
 
-use crate::snapshot::{Host, Loading, Sampler, Snapshot, Span, TargetState};
+use crate::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
 use profile::query::CpuRow;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
@@ -9,6 +9,7 @@ use profile::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use symbolize::Origin;
 
 /// Many stacks.
 mod bush;
@@ -128,6 +129,7 @@ pub fn postgres() -> Snapshot {
         target: TargetState::Running,
         loading: Vec::new(),
         losses: None,
+        names_from: names_from(),
         recording: None,
         command_output: Arc::new([]),
     }
@@ -199,6 +201,14 @@ pub fn step(step: u64) -> Snapshot {
 }
 
 /// The name of the row that waits for one turns out to be another row's.
+fn names_from() -> Arc<NamesFrom> {
+    let mut all = NamesFrom::default();
+    all.note("postgres", Origin::DebugFile, true);
+    all.note("libc.so.6", Origin::Exports, false);
+    all.note("[kernel]", Origin::Kernel, false);
+    Arc::new(all)
+}
+
 fn named(functions: &mut Vec<FunctionRow>, owners: &mut Arc<Vec<FrameId>>) {
     let (late, owner) = (FrameId(12), FrameId(13));
     if let Some(at) = functions.iter().position(|row| row.id == late)

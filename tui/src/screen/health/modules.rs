@@ -1,7 +1,7 @@
 //! What is missing *by module*: where a debug package, or a symbol table, would help
 //! most.
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{NameSource, Snapshot};
 use profile::RowName;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ pub struct ModuleRow {
     pub functions: usize,
     /// Of the others most have none for that reason.
     pub reason: Option<&'static str>,
+    /// Where the names come from, if that is known.
+    pub from: Option<NameSource>,
     /// Stacks whose walk stopped there in this run.
     pub cut: u64,
 }
@@ -39,6 +41,7 @@ pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
                 named: 0,
                 functions: 0,
                 reason: None,
+                from: snapshot.names_from.of(&function.module),
                 cut: 0,
             });
         }

@@ -5,7 +5,7 @@ use super::super::theme::Theme;
 use super::super::time::words::of_day;
 use super::super::units;
 use crate::app::App;
-use crate::screen::health::{ModuleRow, modules};
+use crate::screen::health::{ModuleRow, lost_by_cpu, modules};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -74,9 +74,9 @@ fn columns(width: u16) -> Vec<Column<()>> {
         Column::right("CUT", 7, None),
     ];
     let room = table::rest(&columns, width).saturating_sub(2);
-    let why = room / 3;
+    let why = (room / 3).max(18).min(room / 2);
     columns.push(Column::left("MODULE", room - why, None));
-    columns.push(Column::left("WHY NOT", why, None));
+    columns.push(Column::left("FROM, OR WHY", why, None));
     columns
 }
 
@@ -89,7 +89,11 @@ fn cells(row: &ModuleRow, app: &App, theme: &Theme) -> Vec<(String, Style)> {
     let why = match row.reason {
         Some(reason) => reason.replace('_', " "),
         None if row.named < row.samples => "on its way".into(),
-        None => String::new(),
+        None => match row.from {
+            Some(from) if from.has_lines => format!("{}, lines", from.label()),
+            Some(from) => from.label().into(),
+            None => String::new(),
+        },
     };
     let is_missing = row.reason.is_some();
     let named = match row.samples {
@@ -135,6 +139,12 @@ fn losses(app: &App) -> Vec<String> {
         let count = units::counted(earlier as u64, "second");
         lines.push(format!("  and in {count} before"));
     }
-    lines.insert(0, " LOST in this run".into());
+    lines.insert(
+        0,
+        match lost_by_cpu(losses) {
+            by_cpu if by_cpu.is_empty() => " LOST in this run".into(),
+            by_cpu => format!(" LOST in this run: {by_cpu}"),
+        },
+    );
     lines
 }

@@ -1,0 +1,35 @@
+//! Where names come from.
+
+/// What told the names of a module's functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// The file's own symbol table.
+    SymbolTable,
+    /// A stripped file: what it offers to others.
+    Exports,
+    /// A separate debug file.
+    DebugFile,
+    /// Packed inside the file.
+    MiniDebugInfo,
+    /// The table that Go programs carry for themselves.
+    GoTable,
+    Kernel,
+    Vdso,
+    /// What a runtime writes of the code that it makes.
+    JitMap,
+}
+
+impl Origin {
+    pub fn label(self) -> &'static str {
+        match self {
+            Origin::SymbolTable => ".symtab",
+            Origin::Exports => ".dynsym",
+            Origin::DebugFile => "debug file",
+            Origin::MiniDebugInfo => ".gnu_debugdata",
+            Origin::GoTable => ".gopclntab",
+            Origin::Kernel => "kallsyms",
+            Origin::Vdso => "vDSO",
+            Origin::JitMap => "perf map",
+        }
+    }
+}
