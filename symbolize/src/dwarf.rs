@@ -12,8 +12,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `sections` | the sections of a file, in memory |
-//! | `reader` | units, and the names of functions anywhere in the file |
+//! | `sections` | the sections of a file: entries and lines by unit, others in memory |
+//! | `unit` | a unit, and the bytes of it |
+//! | `reader` | all units of a file |
+//! | `names` | the names of functions, by entries of one unit |
+//! | `elsewhere` | those that are in other units |
 //! | `index` | which unit has an address |
 //! | `entries` | the functions among a unit's entries |
 //! | `scopes` | functions and what was inlined, from a unit's entries |
@@ -22,28 +25,31 @@
 //! | `paint` | intervals over intervals: who has an address |
 //! | `flatten` | scopes and rows as ranges |
 //! | `split` | units whose entries are in another file |
+//! | `parallel` | the same work by several threads |
 
+mod elsewhere;
 mod entries;
 mod files;
 mod flatten;
 mod index;
+mod names;
 mod paint;
+mod parallel;
 mod reader;
 mod rows;
 mod scopes;
 mod sections;
 mod split;
+mod unit;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
-use crate::table::unit::UnitRanges;
 use crate::table::{self, Extras, Table};
 use crate::{LinkAddr, OpenError};
 
-use flatten::Scratch;
+use flatten::{ReadUnit, Scratch};
 use index::Index;
 use reader::Reader;
 pub use sections::Sections;
@@ -96,15 +102,19 @@ impl DebugInfo {
     pub fn table_at(&self, addr: LinkAddr) -> Option<Arc<Table>> {
         let unit = self.unit_at(addr.0)?;
         let read = || {
-            let ranges =
-                self.reader()
-                    .unit_ranges(unit, &self.split, true, &mut Scratch::default())?;
+            let reader = self.reader();
+            let read = reader.read_unit(unit, &self.split, true, &mut Scratch::default());
+            let mut read = read?;
+            elsewhere::resolve(&reader, std::slice::from_mut(&mut read), 1);
+            if self.have_changed() {
+                return None;
+            }
             let extras = Extras {
                 columns: true,
                 in_memory: true,
                 ..Extras::default()
             };
-            let bytes = table::write(vec![ranges], &extras).ok()?;
+            let bytes = table::write(vec![read.ranges], &extras).ok()?;
             Table::from_bytes(bytes).ok().map(Arc::new)
         };
         self.tables.get(unit)?.get_or_init(read).clone()
@@ -113,32 +123,26 @@ impl DebugInfo {
     /// The table of all units, without columns, by so many threads.
     pub fn build(&self, extras: &Extras<'_>, threads: usize) -> Result<Vec<u8>, OpenError> {
         let reader = self.reader();
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::with_capacity(self.units.len()));
         // The largest first, so that the threads end together.
         let mut order: Vec<usize> = (0..self.units.len()).collect();
         order.sort_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
-        let work = || {
-            let mut mine = Vec::new();
-            let mut scratch = Scratch::default();
-            while let Some(&unit) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let ranges = reader.unit_ranges(unit, &self.split, extras.columns, &mut scratch);
-                mine.extend(ranges.map(|ranges| (unit, ranges)));
-            }
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.extend(mine);
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.max(1) {
-                scope.spawn(work);
-            }
-            work();
+        let read = parallel::map(threads, order.len(), |index, scratch| {
+            let unit = order[index];
+            let read = reader.read_unit(unit, &self.split, extras.columns, scratch);
+            read.map(|read| (unit, read))
         });
+        let mut read: Vec<_> = read.into_iter().map(|(_, read)| read).collect();
+        read.sort_unstable_by_key(|(unit, _)| *unit);
+        let mut units: Vec<ReadUnit<'_>> = read.into_iter().map(|(_, read)| read).collect();
+        elsewhere::resolve(&reader, &mut units, threads);
         drop(reader);
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Whoever finished first, the table is the same.
-        done.sort_unstable_by_key(|(unit, _)| *unit);
-        let units: Vec<UnitRanges> = done.into_iter().map(|(_, ranges)| ranges).collect();
+        if self.have_changed() {
+            return Err(OpenError::Read {
+                what: "debug information, which changed meanwhile",
+                source: std::io::ErrorKind::UnexpectedEof.into(),
+            });
+        }
+        let units = units.into_iter().map(|unit| unit.ranges).collect();
         table::write(units, extras)
     }
 
@@ -152,6 +156,12 @@ impl DebugInfo {
         let tables: usize = tables.map(|table| table.heap_bytes()).sum();
         let supplementary = self.supplementary.as_ref().map_or(0, Sections::heap_bytes);
         self.sections.heap_bytes() + supplementary + tables
+    }
+
+    /// Whether parts that were read may not belong together.
+    fn have_changed(&self) -> bool {
+        let supplementary = self.supplementary.as_ref();
+        self.sections.have_failed() || supplementary.is_some_and(Sections::have_failed)
     }
 
     fn unit_bytes(&self, unit: usize) -> usize {

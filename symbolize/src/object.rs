@@ -7,6 +7,7 @@ mod build_id;
 mod headers;
 mod inflated;
 mod layout;
+mod section_bytes;
 
 use std::fs::File;
 
@@ -16,6 +17,7 @@ use crate::file_id::FileId;
 use crate::source::Source;
 
 pub use headers::{ProgramHeader, Section};
+pub use section_bytes::SectionBytes;
 
 /// Real files have about ten of each kind of segment; the lookup is linear.
 const LOADS_MAX: usize = 256;

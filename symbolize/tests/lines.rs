@@ -13,7 +13,7 @@ use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::table::{Extras, Table};
-use symbolize::{ElfSymbols, FileSource, LinkAddr, RemoteFiles};
+use symbolize::{ElfSymbols, FileSource, LinkAddr, Reason, RemoteFiles};
 
 /// Function, file, line, column.
 type Frame = (String, String, u32, u32);
@@ -242,4 +242,36 @@ fn tables_cut_at_every_length() {
         fs::write(&file, &good[..len]).unwrap();
         assert!(Table::from_file(fs::File::open(&file).unwrap()).is_err());
     }
+}
+
+/// Units are read when they are needed: by then the file may be another one.
+#[test]
+fn a_file_that_changes_while_it_is_read_is_not_believed() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "lines.c", "program", &["-O2", "-g"]) else {
+        return;
+    };
+    let address = addresses(&path)
+        .into_iter()
+        .find(|addr| !by_us(&path, &[*addr])[0].is_empty())
+        .map(LinkAddr)
+        .expect("there are lines");
+    let bytes = fs::read(&path).unwrap();
+    let reason = |info: &DebugInfo| {
+        let built = info.build(&Extras::default(), 2);
+        assert_eq!(built.is_ok(), info.table_at(address).is_some());
+        built.err().map(|error| error.reason())
+    };
+    assert_eq!(reason(&debug_info(&path)), None);
+
+    let shorter = debug_info(&path);
+    fs::write(&path, b"").unwrap();
+    assert_eq!(reason(&shorter), Some(Reason::ChangedOnDisk));
+
+    fs::write(&path, &bytes).unwrap();
+    let rewritten = debug_info(&path);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+    file.set_modified(later).unwrap();
+    assert_eq!(reason(&rewritten), Some(Reason::ChangedOnDisk));
 }

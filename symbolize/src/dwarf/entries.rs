@@ -8,7 +8,7 @@ mod plan;
 
 use gimli::{Abbreviations, DwForm, Encoding, Unit, UnitOffset};
 
-use super::reader::EntryPlace;
+use super::names::EntryPlace;
 use super::sections::Slice;
 use plan::{Field, Kind, Plan, Plans, Step};
 

@@ -4,23 +4,26 @@ use std::borrow::Cow;
 
 use gimli::{Dwarf, LineProgramHeader, Unit};
 
+use super::names;
 use super::rows::NO_FILE;
 use super::sections::Slice;
 use crate::hash::FastState;
 use crate::table::unit::UnitBuilder;
 use std::collections::HashMap;
 
+type Text<'d> = Cow<'d, [u8]>;
+
 /// Files that were asked for, by their number in the unit's list.
-pub struct Files<'f, 'd> {
+pub struct Files<'f, 'w, 'd> {
     dwarf: &'f Dwarf<Slice<'d>>,
-    unit: &'f Unit<Slice<'d>>,
+    unit: &'f Unit<Slice<'w>>,
     known: HashMap<u32, Option<u32>, FastState>,
     /// The one that was asked for last, as it mostly is again.
     latest: (u32, Option<u32>),
 }
 
-impl<'f, 'd> Files<'f, 'd> {
-    pub fn new(dwarf: &'f Dwarf<Slice<'d>>, unit: &'f Unit<Slice<'d>>) -> Files<'f, 'd> {
+impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
+    pub fn new(dwarf: &'f Dwarf<Slice<'d>>, unit: &'f Unit<Slice<'w>>) -> Files<'f, 'w, 'd> {
         Files {
             dwarf,
             unit,
@@ -39,7 +42,7 @@ impl<'f, 'd> Files<'f, 'd> {
                 Some(known) => *known,
                 None => {
                     let name = self.name(file);
-                    let added = name.map(|(directory, name)| out.add_file(directory, name.into()));
+                    let added = name.map(|(directory, name)| out.add_file(directory, name));
                     self.known.insert(file, added);
                     added
                 }
@@ -50,40 +53,39 @@ impl<'f, 'd> Files<'f, 'd> {
     }
 
     /// Directory and name.
-    fn name(&self, file: u32) -> Option<(Cow<'d, [u8]>, &'d [u8])> {
+    fn name(&self, file: u32) -> Option<(Text<'d>, Text<'d>)> {
         let header = self.unit.line_program.as_ref()?.header();
         let entry = header.file(file.into())?;
-        let name = self.dwarf.attr_string(self.unit, entry.path_name()).ok()?;
-        let name = name.slice();
-        let directory = match is_absolute(name) {
+        let name = names::text(self.dwarf, self.unit, entry.path_name())?;
+        let directory = match is_absolute(&name) {
             true => Cow::Borrowed(&[][..]),
             false => self.directory(header, entry.directory_index()),
         };
         Some((directory, name))
     }
 
-    fn directory(&self, header: &LineProgramHeader<Slice<'d>>, index: u64) -> Cow<'d, [u8]> {
+    fn directory(&self, header: &LineProgramHeader<Slice<'_>>, index: u64) -> Text<'d> {
         let compiled_in = self.unit.comp_dir.map_or(&[][..], |dir| dir.slice());
         // 0 is where it was compiled; before DWARF 5 it is not in the list.
         if index == 0 && (header.version() < 5 || !compiled_in.is_empty()) {
-            return compiled_in.into();
+            return compiled_in.to_vec().into();
         }
         let named = header.directory(index);
-        let named = named.and_then(|value| self.dwarf.attr_string(self.unit, value).ok());
-        let named = named.map_or(&[][..], |name| name.slice());
-        match is_absolute(named) || compiled_in.is_empty() {
-            true => named.into(),
-            false => joined(compiled_in, named),
+        let named = named.and_then(|value| names::text(self.dwarf, self.unit, value));
+        let named = named.unwrap_or_default();
+        match is_absolute(&named) || compiled_in.is_empty() {
+            true => named,
+            false => joined(compiled_in, &named).into(),
         }
     }
 }
 
-fn joined<'d>(base: &'d [u8], below: &'d [u8]) -> Cow<'d, [u8]> {
+fn joined(base: &[u8], below: &[u8]) -> Vec<u8> {
     if below.is_empty() {
-        return base.into();
+        return base.to_vec();
     }
     let between: &[u8] = if base.ends_with(b"/") { b"" } else { b"/" };
-    [base, between, below].concat().into()
+    [base, between, below].concat()
 }
 
 /// In the way of Unix or of Windows.

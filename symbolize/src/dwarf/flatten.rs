@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::files::Files;
+use super::names::{EntryPlace, Names};
 use super::paint::{self, Painted};
-use super::reader::{EntryPlace, Names};
 use super::rows::{NO_FILE, Row};
 use super::scopes::Scopes;
+use super::unit::Window;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
 use crate::table::leaf::{NO_PLACE, Numbers};
@@ -20,6 +21,7 @@ const NONE: u32 = u32::MAX;
 pub struct Scratch {
     pub rows: Vec<Row>,
     pub scopes: Scopes,
+    pub window: Window,
     names: HashMap<EntryPlace, u32, FastState>,
     painted: Vec<Painted>,
     calls: Numbers,
@@ -27,14 +29,32 @@ pub struct Scratch {
     unit: UnitScratch,
 }
 
+/// A unit that was read, but for names that other units have.
+#[derive(Debug)]
+pub struct ReadUnit<'d> {
+    pub ranges: UnitRanges<'d>,
+    /// Which text is the name that an entry tells.
+    pub elsewhere: Vec<(u32, EntryPlace)>,
+}
+
+impl ReadUnit<'_> {
+    /// With texts of its own: the sections go.
+    pub fn into_owned(self) -> ReadUnit<'static> {
+        ReadUnit {
+            ranges: self.ranges.into_owned(),
+            elsewhere: self.elsewhere,
+        }
+    }
+}
+
 /// The names of functions and of files may be from different sections.
 pub fn flatten<'d: 'o, 'f: 'o, 'o>(
-    names: &Names<'_, 'd>,
+    names: &Names<'_, '_, 'd>,
     scopes: &mut Scopes,
     rows: &[Row],
-    files: &mut Files<'_, 'f>,
+    files: &mut Files<'_, '_, 'f>,
     scratch: &mut Scratch,
-) -> UnitRanges<'o> {
+) -> ReadUnit<'o> {
     paint::paint_into(&mut scratch.painted, &mut scopes.intervals);
     scratch.names.clear();
     scratch.calls.reset(scopes.scopes.len());
@@ -46,6 +66,7 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
         calls: &mut scratch.calls,
         missing: &mut scratch.missing,
         latest: None,
+        elsewhere: Vec::new(),
         out: UnitBuilder::new(std::mem::take(&mut scratch.unit)),
     };
     let (mut painted, mut rows) = (scratch.painted.iter().peekable(), rows.iter().peekable());
@@ -66,15 +87,16 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
         }
         builder.add(start, scope, row);
     }
-    let (unit, rest) = builder.out.finish();
+    let elsewhere = builder.elsewhere;
+    let (ranges, rest) = builder.out.finish();
     scratch.unit = rest;
-    unit
+    ReadUnit { ranges, elsewhere }
 }
 
-struct Builder<'b, 'u, 'd, 'f, 'o> {
-    names: &'b Names<'b, 'd>,
+struct Builder<'b, 'n, 'u, 'v, 'd, 'f, 'o> {
+    names: &'b Names<'b, 'n, 'd>,
     scopes: &'b Scopes,
-    files: &'b mut Files<'u, 'f>,
+    files: &'b mut Files<'u, 'v, 'f>,
     /// In the texts of `out`, or `NONE`.
     known: &'b mut HashMap<EntryPlace, u32, FastState>,
     /// By scope: the place of the call that was inlined.
@@ -82,10 +104,11 @@ struct Builder<'b, 'u, 'd, 'f, 'o> {
     missing: &'b mut Vec<u32>,
     /// A scope and the name of its function: mostly that of the next range, too.
     latest: Option<(u32, u32)>,
+    elsewhere: Vec<(u32, EntryPlace)>,
     out: UnitBuilder<'o>,
 }
 
-impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, 'd, 'f, 'o> {
+impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
     /// From `start` on it is that scope and that row.
     fn add(&mut self, start: u64, scope: Option<u32>, row: Option<&Row>) {
         if scope.is_none() && row.is_none() {
@@ -183,7 +206,11 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, 'd, 'f, 'o> {
             return *known;
         }
         let name = self.names.function_name(entry);
-        let text = name.map_or(NONE, |name| self.out.add_text(name.into()));
+        let text = match name.text.is_some() || name.next.is_some() {
+            true => self.out.add_text(name.text),
+            false => NONE,
+        };
+        self.elsewhere.extend(name.next.map(|place| (text, place)));
         self.known.insert(entry, text);
         text
     }

@@ -5,6 +5,7 @@ use super::reader::Reader;
 use super::rows;
 use super::scopes::is_code;
 use super::sections::Sections;
+use super::unit::Window;
 
 /// 64 MiB while it is made.
 const INTERVALS_MAX: usize = 4 << 20;
@@ -57,9 +58,10 @@ impl Index {
     /// By what the other units say of themselves.
     pub fn of_unlisted(reader: &Reader<'_>, listed: &Index) -> Index {
         let mut intervals = Vec::new();
+        let mut window = Window::default();
         let is_listed = |unit: &usize| listed.listed.get(*unit).copied().unwrap_or(false);
         for unit in (0..reader.units()).filter(|unit| !is_listed(unit)) {
-            add_unit(reader, unit, &mut intervals);
+            add_unit(reader, unit, &mut window, &mut intervals);
             if intervals.len() > INTERVALS_MAX {
                 break;
             }
@@ -77,8 +79,8 @@ impl Index {
     }
 }
 
-fn add_unit(reader: &Reader<'_>, index: usize, intervals: &mut Vec<Interval>) {
-    let Some(unit) = reader.unit(index) else {
+fn add_unit(reader: &Reader<'_>, index: usize, window: &mut Window, intervals: &mut Vec<Interval>) {
+    let Some(unit) = reader.open(index, window) else {
         return;
     };
     let before = intervals.len();

@@ -4,8 +4,8 @@
 use gimli::{AttributeValue, DebugAddrIndex, DebugRngListsIndex, Dwarf, RawRangeListsOffset, Unit};
 
 use super::entries::{Entries, Event, Function, Value};
+use super::names::EntryPlace;
 use super::paint::Interval;
-use super::reader::EntryPlace;
 use super::sections::Slice;
 
 /// Of one unit. LTO makes the largest, with a million.

@@ -1,21 +1,20 @@
-//! The sections of debug information, in memory.
+//! The sections of debug information: those of entries and lines read unit by unit,
+//! the others in memory.
 //!
 //! Sections that only tell of variables and types are not read.
 
 use gimli::{Dwarf, DwarfPackageSections, DwarfSections, EndianSlice, LittleEndian, SectionId};
 
 use crate::OpenError;
-use crate::object::Object;
+use crate::object::{Object, SectionBytes};
 
 pub type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
-/// Those that lines and functions are in.
-const NEEDED: [SectionId; 10] = [
+/// Those that lines and functions refer to.
+const NEEDED: [SectionId; 8] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugAranges,
-    SectionId::DebugInfo,
-    SectionId::DebugLine,
     SectionId::DebugLineStr,
     SectionId::DebugRanges,
     SectionId::DebugRngLists,
@@ -30,13 +29,14 @@ pub struct Sections {
     loaded: Loaded,
 }
 
-/// How many bytes were read, of all sections and of `.debug_info`, and how
-/// many may be.
+/// How many bytes there are, of all sections and of `.debug_info`, how many may
+/// be, and how many are in memory.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
     all: u64,
     info: u64,
     max: u64,
+    held: u64,
 }
 
 impl Loaded {
@@ -45,22 +45,47 @@ impl Loaded {
             all: 0,
             info: 0,
             max,
+            held: 0,
         }
     }
 }
 
+/// What is read unit by unit: nine tenths of all.
+#[derive(Debug)]
+pub struct UnitBytes {
+    pub info: SectionBytes,
+    pub line: SectionBytes,
+}
+
 #[derive(Debug)]
 enum Kind {
-    Whole(Box<DwarfSections<Vec<u8>>>),
+    /// A file's own: all but the entries and the lines, and these.
+    Whole(Box<DwarfSections<Vec<u8>>>, UnitBytes),
+    Split(Box<DwarfSections<Vec<u8>>>),
     Package(Box<DwarfPackageSections<Vec<u8>>>),
 }
 
 impl Sections {
     pub fn read(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
-        let sections = DwarfSections::load(|id| load(object, id, Some(id.name()), &mut loaded))?;
+        let mut parts = |id: SectionId| {
+            let bytes = object.debug_section_parts(id.name(), loaded.max - loaded.all)?;
+            loaded.all += bytes.size() as u64;
+            loaded.held += bytes.heap_bytes() as u64;
+            Ok(bytes)
+        };
+        let units = UnitBytes {
+            info: parts(SectionId::DebugInfo)?,
+            line: parts(SectionId::DebugLine)?,
+        };
+        loaded.info = units.info.size() as u64;
+        let needed = |id: SectionId| match NEEDED.contains(&id) {
+            true => read(object, id, Some(id.name()), &mut loaded),
+            false => Ok(Vec::new()),
+        };
+        let sections = DwarfSections::load(needed)?;
         Ok(Sections {
-            kind: Kind::Whole(Box::new(sections)),
+            kind: Kind::Whole(Box::new(sections), units),
             loaded,
         })
     }
@@ -68,9 +93,14 @@ impl Sections {
     /// Those of a `.dwo` file, whose names end so.
     pub fn read_split(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
-        let sections = DwarfSections::load(|id| load(object, id, id.dwo_name(), &mut loaded))?;
+        let of_units = [SectionId::DebugInfo, SectionId::DebugLine];
+        let needed = |id: SectionId| match NEEDED.contains(&id) || of_units.contains(&id) {
+            true => read(object, id, id.dwo_name(), &mut loaded),
+            false => Ok(Vec::new()),
+        };
+        let sections = DwarfSections::load(needed)?;
         Ok(Sections {
-            kind: Kind::Whole(Box::new(sections)),
+            kind: Kind::Split(Box::new(sections)),
             loaded,
         })
     }
@@ -95,8 +125,18 @@ impl Sections {
 
     pub fn dwarf(&self) -> Dwarf<Slice<'_>> {
         match &self.kind {
-            Kind::Whole(sections) => sections.borrow(|bytes| slice(bytes)),
+            Kind::Whole(sections, _) | Kind::Split(sections) => {
+                sections.borrow(|bytes| slice(bytes))
+            }
             Kind::Package(_) => Dwarf::default(),
+        }
+    }
+
+    /// What `dwarf` has not, because it is read unit by unit.
+    pub fn units(&self) -> Option<&UnitBytes> {
+        match &self.kind {
+            Kind::Whole(_, units) => Some(units),
+            Kind::Split(_) | Kind::Package(_) => None,
         }
     }
 
@@ -113,6 +153,12 @@ impl Sections {
         package.find_cu(id, parent).ok()?
     }
 
+    /// Whether there were parts that could not be read.
+    pub fn have_failed(&self) -> bool {
+        let failed = |units: &UnitBytes| units.info.has_failed() || units.line.has_failed();
+        self.units().is_some_and(failed)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.info_bytes() == 0
     }
@@ -122,24 +168,12 @@ impl Sections {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.loaded.all as usize
+        self.loaded.held as usize
     }
 }
 
-fn slice(bytes: &[u8]) -> Slice<'_> {
+pub fn slice(bytes: &[u8]) -> Slice<'_> {
     EndianSlice::new(bytes, LittleEndian)
-}
-
-fn load(
-    object: &Object,
-    id: SectionId,
-    name: Option<&'static str>,
-    loaded: &mut Loaded,
-) -> Result<Vec<u8>, OpenError> {
-    match NEEDED.contains(&id) {
-        true => read(object, id, name, loaded),
-        false => Ok(Vec::new()),
-    }
 }
 
 fn read(
@@ -153,6 +187,7 @@ fn read(
     };
     let bytes = object.debug_section(name, loaded.max - loaded.all)?;
     loaded.all += bytes.len() as u64;
+    loaded.held += bytes.len() as u64;
     if id == SectionId::DebugInfo {
         loaded.info = bytes.len() as u64;
     }

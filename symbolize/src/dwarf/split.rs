@@ -103,10 +103,9 @@ impl<'e> SplitUnit<'e> {
     pub fn new((dwarf, id): (Dwarf<Slice<'e>>, DwoId)) -> Option<SplitUnit<'e>> {
         let reader = Reader::of_split(dwarf);
         let unit = (0..reader.units()).find_map(|index| {
-            let unit = reader.unit(index)?;
+            let unit = reader.in_memory(index)?;
             (unit.dwo_id == Some(id)).then_some(unit)
         })?;
-        let unit = Unit::new(reader.dwarf(), unit.header).ok()?;
         Some(SplitUnit { reader, unit })
     }
 }

@@ -3,10 +3,11 @@
 
 use object::elf;
 
-use super::{Object, Section};
+use super::{Object, Section, SectionBytes};
 use crate::OpenError;
 use crate::bytes::{u32_at, u64_at};
 use crate::inflate;
+use crate::source::Source;
 
 /// `Elf64_Chdr`: kind, reserved, size, alignment.
 const HEADER_BYTES: usize = 24;
@@ -27,6 +28,31 @@ impl Object {
             Some(section) => old_form(&self.section_data(section, max, name)?, max, name),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The same, to be read in parts unless it is compressed.
+    pub fn debug_section_parts(
+        &self,
+        name: &'static str,
+        max: u64,
+    ) -> Result<SectionBytes, OpenError> {
+        if let Some(section) = self.section_by_name(name.as_bytes())
+            && let Source::File { file, len } = &self.source
+            && section.has_data()
+            && !section.is_compressed()
+        {
+            let end = section.offset.checked_add(section.size);
+            if end.is_none_or(|end| end > *len) {
+                return Err(OpenError::Damaged(name));
+            }
+            return match usize::try_from(section.size) {
+                Ok(size) if section.size <= max => {
+                    SectionBytes::of_file(file, section.offset, size)
+                }
+                _ => Err(OpenError::Refused(name)),
+            };
+        }
+        self.debug_section(name, max).map(SectionBytes::in_memory)
     }
 
     /// Whether it has debug information of its own, in either form.

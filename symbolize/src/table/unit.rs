@@ -54,12 +54,24 @@ impl UnitLeaves {
 pub(super) struct UnitTexts<'d> {
     /// Directory and name.
     pub files: Vec<(u32, u32)>,
-    pub texts: Vec<Cow<'d, [u8]>>,
+    /// `None` where no name was found.
+    pub texts: Vec<Option<Cow<'d, [u8]>>>,
 }
 
 impl UnitTexts<'_> {
-    pub fn text(&self, index: u32) -> &[u8] {
-        self.texts.get(index as usize).map_or(&[], |text| text)
+    pub fn text(&self, index: u32) -> Option<&[u8]> {
+        self.texts.get(index as usize)?.as_deref()
+    }
+}
+
+/// No longer than a table has them.
+fn cut(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match text {
+        Cow::Borrowed(text) => text[..text.len().min(TEXT_BYTES_MAX)].into(),
+        Cow::Owned(mut text) => {
+            text.truncate(TEXT_BYTES_MAX);
+            text.into()
+        }
     }
 }
 
@@ -105,20 +117,15 @@ impl<'d> UnitBuilder<'d> {
         }
     }
 
-    pub fn add_text(&mut self, text: Cow<'d, [u8]>) -> u32 {
-        self.texts.texts.push(match text {
-            Cow::Borrowed(text) => text[..text.len().min(TEXT_BYTES_MAX)].into(),
-            Cow::Owned(mut text) => {
-                text.truncate(TEXT_BYTES_MAX);
-                text.into()
-            }
-        });
+    /// A text, which may be told later.
+    pub fn add_text(&mut self, text: Option<Cow<'d, [u8]>>) -> u32 {
+        self.texts.texts.push(text.map(cut));
         self.texts.texts.len() as u32 - 1
     }
 
     pub fn add_file(&mut self, directory: Cow<'d, [u8]>, name: Cow<'d, [u8]>) -> u32 {
-        let directory = self.add_text(directory);
-        let name = self.add_text(name);
+        let directory = self.add_text(Some(directory));
+        let name = self.add_text(Some(name));
         self.texts.files.push((directory, name));
         self.texts.files.len() as u32 - 1
     }
@@ -185,12 +192,22 @@ impl<'d> UnitBuilder<'d> {
     }
 }
 
-impl UnitRanges<'_> {
+impl<'d> UnitRanges<'d> {
+    /// Tells a text that was not known, or not by its best name.
+    pub fn set_text(&mut self, index: u32, text: Cow<'d, [u8]>, is_better: bool) {
+        if let Some(known) = self.texts.texts.get_mut(index as usize)
+            && (is_better || known.is_none())
+        {
+            *known = Some(cut(text));
+        }
+    }
+
     /// With texts of its own: the sections go.
     pub fn into_owned(self) -> UnitRanges<'static> {
         let UnitTexts { files, texts } = self.texts;
         let texts = texts.into_iter();
-        let texts = texts.map(|text| Cow::Owned(text.into_owned())).collect();
+        let texts = texts.map(|text| text.map(|text| Cow::Owned(text.into_owned())));
+        let texts = texts.collect();
         UnitRanges {
             leaves: self.leaves,
             texts: UnitTexts { files, texts },

@@ -55,7 +55,10 @@ impl<'p, 'u> AllTexts<'p, 'u> {
         let index = first + text as usize;
         match self.text_ids.get(index) {
             Some(&NONE) => {
-                let id = self.texts.add(self.units[unit].text(text));
+                let Some(text) = self.units[unit].text(text) else {
+                    return NONE;
+                };
+                let id = self.texts.add(text);
                 self.text_ids[index] = id;
                 id
             }
@@ -76,8 +79,8 @@ impl Files {
     /// Puts the number of each file of a unit into `out`.
     fn add_all<'t>(&mut self, unit: &'t UnitTexts<'_>, texts: &mut Texts<'t>, out: &mut Vec<u32>) {
         out.extend(unit.files.iter().map(|(directory, name)| {
-            let directory = texts.add(unit.text(*directory));
-            let pair = (directory, texts.add(unit.text(*name)));
+            let mut add = |text| texts.add(unit.text(text).unwrap_or_default());
+            let pair = (add(*directory), add(*name));
             let next = self.pairs.len() as u32;
             let id = *self.ids.entry(pair).or_insert(next);
             if id == next {

@@ -1,0 +1,72 @@
+//! Names that units ask of others, as those of link-time optimization do: each looked
+//! up once, when all units that ask are read.
+
+use std::collections::HashMap;
+
+use super::flatten::ReadUnit;
+use super::names::{EntryPlace, Name, REFERENCES_MAX};
+use super::parallel;
+use super::reader::Reader;
+use super::unit::Window;
+use crate::hash::FastState;
+
+type Found<'d> = HashMap<EntryPlace, Name<'d>, FastState>;
+
+/// Puts the names in that units lack.
+pub fn resolve<'d: 'o, 'o>(reader: &Reader<'d>, units: &mut [ReadUnit<'o>], threads: usize) {
+    let lacking = units.iter().flat_map(|unit| &unit.elsewhere);
+    let wanted = lacking.map(|(_, place)| *place).collect();
+    let found = find(reader, wanted, threads);
+    for unit in units {
+        for (text, place) in std::mem::take(&mut unit.elsewhere) {
+            if let Some((name, is_linkage)) = last(&found, place) {
+                unit.ranges.set_text(text, name, is_linkage);
+            }
+        }
+    }
+}
+
+/// What the units of these entries say, and of those that they refer to.
+fn find<'d>(reader: &Reader<'d>, mut wanted: Vec<EntryPlace>, threads: usize) -> Found<'d> {
+    let mut found = Found::default();
+    for _ in 0..REFERENCES_MAX {
+        wanted.retain(|place| !found.contains_key(place));
+        if wanted.is_empty() {
+            break;
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let by_unit: Vec<&[EntryPlace]> = wanted
+            .chunk_by(|a, b| reader.unit_of(*a) == reader.unit_of(*b))
+            .collect();
+        let names = parallel::map(threads, by_unit.len(), |index, window: &mut Window| {
+            let places = by_unit[index];
+            let unit = reader.unit_of(places[0])?;
+            reader.names(unit, places, window)
+        });
+        let mut next = Vec::new();
+        for (index, names) in names {
+            next.extend(names.iter().filter_map(|name| name.next));
+            found.extend(by_unit[index].iter().copied().zip(names));
+        }
+        wanted = next;
+    }
+    found
+}
+
+/// The name at the end of what refers to one another, and whether it is the linker's.
+fn last<'d>(found: &Found<'d>, place: EntryPlace) -> Option<(std::borrow::Cow<'d, [u8]>, bool)> {
+    let mut text = None;
+    let mut next = Some(place);
+    for _ in 0..REFERENCES_MAX {
+        let Some(name) = next.and_then(|place| found.get(&place)) else {
+            break;
+        };
+        if name.is_linkage {
+            return name.text.clone().map(|text| (text, true));
+        }
+        text = text.or_else(|| name.text.clone());
+        next = name.next;
+    }
+    text.map(|text| (text, false))
+}

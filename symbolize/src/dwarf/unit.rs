@@ -1,0 +1,141 @@
+//! A unit, with its header, its first entry, and the head of its line number program.
+
+use gimli::{
+    AttributeValue, DebugAddrBase, DebugInfo, DebugInfoOffset, DebugLine, DebugLineOffset,
+    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, LittleEndian, SectionId,
+    Unit, UnitHeader, UnitOffset, UnitSectionOffset, UnitType,
+};
+
+use super::sections::{Slice, UnitBytes, slice};
+
+/// What tells the length of a unit, or of a line number program.
+pub const LENGTH_BYTES_MAX: usize = 12;
+
+/// How long they are, with that (DWARF 5, 7.2.2: 32 bits, or ones and 64 bits).
+pub fn length(head: &[u8]) -> Option<usize> {
+    let (length, rest) = head.split_first_chunk()?;
+    let bytes = match u32::from_le_bytes(*length) {
+        u32::MAX => u64::from_le_bytes(*rest.first_chunk()?).checked_add(12)?,
+        length => u64::from(length) + 4,
+    };
+    usize::try_from(bytes).ok()
+}
+
+/// Room for the bytes of one unit.
+#[derive(Debug, Default)]
+pub struct Window {
+    info: Vec<u8>,
+    line: Vec<u8>,
+}
+
+/// A file's own unit, of which the entries start at `start` and end before `behind`.
+pub fn read<'w>(
+    dwarf: &Dwarf<Slice<'w>>,
+    bytes: &'w UnitBytes,
+    start: usize,
+    behind: usize,
+    window: &'w mut Window,
+) -> Option<Unit<Slice<'w>>> {
+    let Window { info, line } = window;
+    let info = bytes.info.part(start..behind, info)?;
+    let section = DebugInfo::new(info, LittleEndian);
+    let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
+    let entries = header
+        .range_from(UnitOffset(header.size_of_header())..)
+        .ok()?;
+    let header = UnitHeader::new(
+        header.encoding(),
+        header.unit_length(),
+        header.type_(),
+        header.debug_abbrev_offset(),
+        SectionId::DebugInfo,
+        UnitSectionOffset(start),
+        entries,
+    );
+    of_header(dwarf, header, |offset| program(bytes, offset, line))
+}
+
+/// A unit of sections that are in memory.
+pub fn in_memory<'d>(
+    dwarf: &Dwarf<Slice<'d>>,
+    header: UnitHeader<Slice<'d>>,
+) -> Option<Unit<Slice<'d>>> {
+    use gimli::Section as _;
+    let lines = dwarf.debug_line.reader().slice();
+    of_header(dwarf, header, |offset| lines.get(offset..))
+}
+
+/// The bytes of the line number program that starts there.
+fn program<'w>(bytes: &'w UnitBytes, start: usize, room: &'w mut Vec<u8>) -> Option<&'w [u8]> {
+    let len = bytes.line.size();
+    let mut first = Vec::new();
+    let head_end = start.checked_add(LENGTH_BYTES_MAX)?;
+    let head = bytes.line.part(start..len.min(head_end), &mut first)?;
+    let end = start.checked_add(length(head)?)?;
+    bytes.line.part(start..end.min(len), room)
+}
+
+fn of_header<'w>(
+    dwarf: &Dwarf<Slice<'w>>,
+    header: UnitHeader<Slice<'w>>,
+    lines: impl FnOnce(usize) -> Option<&'w [u8]>,
+) -> Option<Unit<Slice<'w>>> {
+    let encoding = header.encoding();
+    let mut unit = Unit {
+        abbreviations: dwarf.abbreviations(&header).ok()?,
+        name: None,
+        comp_dir: None,
+        low_pc: 0,
+        str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(
+            encoding,
+            dwarf.file_type,
+        ),
+        addr_base: DebugAddrBase(0),
+        loclists_base: DebugLocListsBase::default_for_encoding_and_file(encoding, dwarf.file_type),
+        rnglists_base: DebugRngListsBase::default_for_encoding_and_file(encoding, dwarf.file_type),
+        line_program: None,
+        dwo_id: match header.type_() {
+            UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+            _ => None,
+        },
+        header,
+    };
+    let (mut directory, mut low_pc, mut program) = (None, None, None);
+    let mut entries = unit.header.entries_raw(&unit.abbreviations, None).ok()?;
+    for &attribute in entries.read_abbreviation().ok()??.attributes() {
+        let attribute = entries.read_attribute(attribute).ok()?;
+        match (attribute.name(), attribute.value()) {
+            (gimli::DW_AT_comp_dir, value) => directory = Some(value),
+            (gimli::DW_AT_low_pc, value) => low_pc = Some(value),
+            (gimli::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => {
+                program = Some(offset);
+            }
+            (gimli::DW_AT_str_offsets_base, AttributeValue::DebugStrOffsetsBase(base)) => {
+                unit.str_offsets_base = base;
+            }
+            (
+                gimli::DW_AT_addr_base | gimli::DW_AT_GNU_addr_base,
+                AttributeValue::DebugAddrBase(base),
+            ) => unit.addr_base = base,
+            (
+                gimli::DW_AT_rnglists_base | gimli::DW_AT_GNU_ranges_base,
+                AttributeValue::DebugRngListsBase(base),
+            ) => unit.rnglists_base = base,
+            (gimli::DW_AT_GNU_dwo_id, AttributeValue::DwoId(id)) => {
+                unit.dwo_id = unit.dwo_id.or(Some(id));
+            }
+            _ => {}
+        }
+    }
+    unit.comp_dir = directory.and_then(|value| dwarf.attr_string(&unit, value).ok());
+    let low_pc = low_pc.and_then(|value| dwarf.attr_address(&unit, value).ok()?);
+    unit.low_pc = low_pc.unwrap_or(0);
+    unit.line_program = program.and_then(|DebugLineOffset(offset)| {
+        let lines = DebugLine::from(slice(lines(offset)?));
+        let size = unit.header.address_size();
+        lines
+            .program(DebugLineOffset(0), size, unit.comp_dir, None)
+            .ok()
+    });
+    Some(unit)
+}

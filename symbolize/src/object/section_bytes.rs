@@ -1,0 +1,105 @@
+//! A section of which parts are read when they are needed.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use crate::OpenError;
+
+/// The bytes of a section: in the file, unless they had to be inflated.
+#[derive(Debug)]
+pub struct SectionBytes(Bytes);
+
+#[derive(Debug)]
+enum Bytes {
+    Memory(Vec<u8>),
+    File {
+        file: File,
+        offset: u64,
+        len: usize,
+        /// When the file was last written to.
+        modified: Option<SystemTime>,
+        /// Whether there was a part that could not be read.
+        failed: AtomicBool,
+    },
+}
+
+impl SectionBytes {
+    pub(super) fn of_file(file: &File, offset: u64, len: usize) -> Result<SectionBytes, OpenError> {
+        let file = file.try_clone();
+        let file = file.map_err(|source| OpenError::Read {
+            what: "debug information",
+            source,
+        })?;
+        Ok(SectionBytes(Bytes::File {
+            modified: modified(&file),
+            file,
+            offset,
+            len,
+            failed: AtomicBool::new(false),
+        }))
+    }
+
+    pub fn in_memory(bytes: Vec<u8>) -> SectionBytes {
+        SectionBytes(Bytes::Memory(bytes))
+    }
+
+    pub fn size(&self) -> usize {
+        match &self.0 {
+            Bytes::Memory(bytes) => bytes.len(),
+            Bytes::File { len, .. } => *len,
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Bytes::Memory(bytes) => bytes.len(),
+            Bytes::File { .. } => 0,
+        }
+    }
+
+    /// A part of it, read into `room` if it is not in memory: what grew for one part is
+    /// large enough for the next.
+    pub fn part<'p>(&'p self, range: Range<usize>, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
+        match &self.0 {
+            Bytes::Memory(bytes) => bytes.get(range),
+            Bytes::File {
+                file,
+                offset,
+                len,
+                failed,
+                ..
+            } => {
+                let size = range.end.checked_sub(range.start)?;
+                (range.end <= *len).then_some(())?;
+                if room.len() < size {
+                    *room = vec![0; size];
+                }
+                let read = file.read_exact_at(&mut room[..size], offset + range.start as u64);
+                failed.fetch_or(read.is_err(), Ordering::Relaxed);
+                read.ok()?;
+                Some(&room[..size])
+            }
+        }
+    }
+
+    /// Whether what was read may not belong together: a part could not be read, or
+    /// somebody has written to the file since it was opened.
+    pub fn has_failed(&self) -> bool {
+        match &self.0 {
+            Bytes::Memory(_) => false,
+            Bytes::File {
+                file,
+                failed,
+                modified: before,
+                ..
+            } => failed.load(Ordering::Relaxed) || modified(file) != *before,
+        }
+    }
+}
+
+fn modified(file: &File) -> Option<SystemTime> {
+    file.metadata().ok()?.modified().ok()
+}
