@@ -266,7 +266,6 @@ pub enum Notice {
     Baseline(u64),
     NoBaseline,
     NotInDifference,
-    OneUnit,
     /// The marked time is the window.
     TimeUsed,
     /// So many steps down to the function where it ends.

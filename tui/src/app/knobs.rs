@@ -326,14 +326,6 @@ impl App {
     }
 
     pub(super) fn next_unit(&mut self) {
-        let is_known = matches!(
-            self.view,
-            View::Functions | View::Tree | View::Processes | View::Threads
-        );
-        if !is_known {
-            self.detail = Detail::Notice(Notice::OneUnit);
-            return;
-        }
         let next = self.unit().next(self.has_time());
         self.turn(|knobs| knobs.unit = Some(next));
     }

@@ -3,7 +3,8 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{difference, text, units};
+use super::units::{self, Scale};
+use super::{difference, text};
 use crate::action::Action;
 use crate::app::App;
 use crate::screen::View;
@@ -18,7 +19,7 @@ mod jumps;
 pub mod words;
 
 pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(code, theme, heads.width);
+    let columns = columns(app, code, theme, heads.width);
     table::render_heads(&columns, ((), false), theme, frame, heads);
     render_title(app, code, &columns, theme, frame, heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
@@ -32,6 +33,7 @@ pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: R
     };
     let is_beside = std::ptr::eq(code, &app.views.other_code);
     let painter = Painter {
+        app,
         code,
         line: is_beside.then(|| app.views.code.line_here()).flatten(),
         is_beside,
@@ -65,13 +67,13 @@ const CODE: usize = 4;
 /// On what is wider there is room for more than the code.
 const WIDE: u16 = 72;
 
-fn columns(code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
+fn columns(app: &App, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
     let answer = code.answer();
     let before = answer.and_then(|answer| answer.before.as_ref());
     let bar = if width < WIDE { 1 } else { BAR };
     let mut columns = vec![
         Column::right("SELF%", SHARE, None),
-        Column::right("SMP", COUNT, None),
+        Column::right(Scale::new(app, 0).amount_head(), COUNT, None),
         Column::right("LINE", PLACE, None),
         match before {
             Some(before) => {
@@ -122,6 +124,7 @@ fn named(app: &App, action: Action, name: &str) -> String {
 }
 
 struct Painter<'a> {
+    app: &'a App,
     code: &'a Code,
     /// The line that is selected in the source text beside.
     line: Option<u32>,
@@ -149,7 +152,10 @@ impl Painter<'_> {
         let plain = Style::new();
         let (share, count) = match samples {
             0 => (String::new(), String::new()),
-            _ => (units::percent(samples, all), units::count(samples)),
+            _ => {
+                let amount = Scale::new(self.app, all).amount(samples);
+                (units::percent(samples, all), amount)
+            }
         };
         let quiet = if row.is_part() {
             self.theme.dim()

@@ -235,7 +235,6 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("no more files follow: {files} written")
         }
         Notice::NothingToWrite => "no samples have come yet".into(),
-        Notice::OneUnit => "this view shows shares: units are for tables and the tree".into(),
         Notice::Baseline(samples) => {
             let are = format!("{} are A now", units::counted(*samples, "sample"));
             let differs = hint(app, Action::Difference, "what differs from them");

@@ -6,7 +6,7 @@ use super::theme::Theme;
 use super::{code, text, units};
 use crate::app::{App, Crumb};
 use crate::screen::View;
-use crate::screen::knobs::{Unit, Window};
+use crate::screen::knobs::Window;
 use crate::snapshot::{Snapshot, Span, TargetState};
 use profile::Completeness;
 use ratatui::Frame;
@@ -179,11 +179,7 @@ fn live_word(app: &App) -> &'static str {
 /// Line 2: the query.
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
-    let unit = match app.view {
-        View::Functions | View::Tree | View::Processes | View::Threads => app.unit(),
-        _ => Unit::Share,
-    };
-    let unit = format!("unit {}", unit.words());
+    let unit = format!("unit {}", app.unit().words());
     // Another one than usual has to be said.
     let unit = match app.knobs.unit {
         Some(_) => Segment::new(8, [unit]),

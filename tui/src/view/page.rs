@@ -3,7 +3,8 @@
 
 use super::table::{self, Column, Row};
 use super::theme::Theme;
-use super::{difference, keys, text, trend, units};
+use super::units::{self, Scale};
+use super::{difference, keys, text, trend};
 use crate::action::Action;
 use crate::app::App;
 use crate::screen::View;
@@ -75,7 +76,12 @@ impl Layout {
         }
     }
 
-    fn columns(&self, name: &'static str, bar: &'static str) -> Vec<Column<()>> {
+    fn columns(
+        &self,
+        name: &'static str,
+        bar: &'static str,
+        count: &'static str,
+    ) -> Vec<Column<()>> {
         let mut columns = vec![
             Column::right("OF IT%", SHARE, None),
             Column::left(bar, self.bar, None),
@@ -84,7 +90,7 @@ impl Layout {
         if self.module > 0 {
             columns.push(Column::left("MODULE", self.module, None));
         }
-        columns.push(Column::right("SMP", COUNT, None));
+        columns.push(Column::right(count, COUNT, None));
         columns
     }
 }
@@ -100,7 +106,7 @@ struct Painter<'a> {
 
 impl<'a> Painter<'a> {
     fn render(&self, frame: &mut Frame, heads: Rect, body: Rect) {
-        let columns = self.layout.columns("CALLERS", self.bar_head());
+        let columns = self.columns("CALLERS");
         table::render_heads(&columns, ((), false), self.theme, frame, heads);
         if self.found().is_none() {
             let back = match self.is_beside {
@@ -124,6 +130,15 @@ impl<'a> Painter<'a> {
     fn found(&self) -> Option<(&'a PageAnswer, &'a FunctionPage)> {
         let answer = self.page.answer()?;
         Some((answer, answer.page.as_ref()?))
+    }
+
+    fn columns(&self, name: &'static str) -> Vec<Column<()>> {
+        let count = self.scale().amount_head();
+        self.layout.columns(name, self.bar_head(), count)
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::new(self.app, self.all())
     }
 
     fn bar_head(&self) -> &'static str {
@@ -191,7 +206,7 @@ impl<'a> Painter<'a> {
             }
             PageRow::Function => self.function(is_selected, frame, line),
             PageRow::Callees => {
-                let columns = self.layout.columns("CALLEES", self.bar_head());
+                let columns = self.columns("CALLEES");
                 table::render_heads(&columns, ((), false), self.theme, frame, line);
             }
             PageRow::Stack => self.stack_head(frame, line),
@@ -239,13 +254,13 @@ impl<'a> Painter<'a> {
                 None => (String::new(), plain),
             });
         }
-        cells.push((units::count(neighbour.samples), plain));
+        cells.push((self.scale().amount(neighbour.samples), plain));
         let row = Row {
             cells,
             selected: is_selected,
             gone: is_gone,
         };
-        let columns = self.layout.columns("", "");
+        let columns = self.columns("");
         table::render_row(&columns, &row, NAME, self.theme, frame, line);
     }
 
@@ -254,7 +269,7 @@ impl<'a> Painter<'a> {
             return;
         };
         let buffer = frame.buffer_mut();
-        let text = words::title(answer, found, usize::from(line.width) - 2);
+        let text = words::title(self.app, answer, found, usize::from(line.width) - 2);
         let room = usize::from(line.width) - 1;
         let bold = Style::new().add_modifier(Modifier::BOLD);
         buffer.set_stringn(line.x + 1, line.y, text, room, bold);

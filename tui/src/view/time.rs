@@ -52,6 +52,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         return;
     };
     let painter = Painter {
+        app,
         time,
         answer,
         theme,
@@ -111,6 +112,7 @@ impl Scale {
 }
 
 struct Painter<'a> {
+    app: &'a App,
     time: &'a Time,
     answer: &'a TimeAnswer,
     theme: &'a Theme,
@@ -269,14 +271,14 @@ impl Painter<'_> {
     fn legend(&self, room: usize) -> String {
         let step = self.scale.step;
         let shades = self.shades();
-        let ranges = (0..3).map(|at| match step {
-            1 => format!("{} {}  ", shades[at as usize], at + 1),
-            _ => format!(
-                "{} {}-{}  ",
-                shades[at as usize],
-                at * step + 1,
-                (at + 1) * step
-            ),
+        let unit = words::in_unit(self.app, self.time.row_ns());
+        let ranges = (1..).zip(&shades[..3]).map(|(number, shade)| {
+            let most = number * step;
+            match (unit.beside(most), step) {
+                (Some(_), _) => format!("{shade} to {}  ", unit.labelled(most)),
+                (None, 1) => format!("{shade} {number}  "),
+                (None, _) => format!("{shade} {}-{most}  ", most - step + 1),
+            }
         });
         let ranges: String = ranges.collect();
         let span = words::span(self.time.row_ns() / 1_000_000);

@@ -153,6 +153,55 @@ impl Scale {
         )
     }
 
+    /// The same for another stretch of time, at the rate that its samples count at.
+    pub fn over(self, rate_hz: u32, seconds: f64) -> Self {
+        Scale {
+            rate_hz,
+            seconds,
+            ..self
+        }
+    }
+
+    /// With its sign, where it stands by itself: `31.6%`, `1,036`, `651 ms/s`.
+    pub fn labelled(&self, samples: u64) -> String {
+        match (self.text(samples), self.unit) {
+            (text, Unit::Samples) => text,
+            (text, _) if text == "-" => text,
+            (text, Unit::Share | Unit::Machine) => format!("{text}%"),
+            (text, Unit::CpuMs) => format!("{text} ms/s"),
+            (text, Unit::Cpus) => format!("{text} CPU"),
+        }
+    }
+
+    /// What the unit tells beside shares and samples: `12.3% of the machine`.
+    pub fn beside(&self, samples: u64) -> Option<String> {
+        let text = self.labelled(samples);
+        match self.unit {
+            Unit::Share | Unit::Samples => None,
+            _ if text == "-" => None,
+            Unit::Machine => Some(format!("{text} of the machine")),
+            Unit::CpuMs | Unit::Cpus => Some(text),
+        }
+    }
+
+    /// In a column beside a share: samples, unless the unit tells something else.
+    pub fn amount(&self, samples: u64) -> String {
+        match self.unit {
+            Unit::Share | Unit::Samples => count(samples),
+            Unit::Machine | Unit::CpuMs | Unit::Cpus => self.text(samples),
+        }
+    }
+
+    /// The head of that column.
+    pub fn amount_head(&self) -> &'static str {
+        match self.unit {
+            Unit::Share | Unit::Samples => "SMP",
+            Unit::Machine => "MACH%",
+            Unit::CpuMs => "MS/S",
+            Unit::Cpus => "CPUS",
+        }
+    }
+
     /// The head of a column: with `%` where its numbers are percent.
     pub fn head(&self, percent: &'static str, other: &'static str) -> &'static str {
         match self.unit {
@@ -165,6 +214,33 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_by_itself_has_its_unit() {
+        let scale = |unit| Scale {
+            unit,
+            base: 3_277,
+            rate_hz: 99,
+            seconds: 10.0,
+            machine_cpus: 16,
+        };
+        let both = |unit| (scale(unit).labelled(1_036), scale(unit).beside(1_036));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(both(Unit::Share), ("31.6%".into(), None));
+        assert_eq!(both(Unit::Samples), ("1,036".into(), None));
+        let machine = some("6.5% of the machine");
+        assert_eq!(both(Unit::Machine), ("6.5%".into(), machine));
+        assert_eq!(both(Unit::CpuMs), ("1046 ms/s".into(), some("1046 ms/s")));
+        assert_eq!(both(Unit::Cpus), ("1.05 CPU".into(), some("1.05 CPU")));
+        // One cell of the map of time.
+        let cell = scale(Unit::Cpus).over(99, 0.1);
+        assert_eq!(cell.labelled(10), "1.01 CPU");
+        let untimed = scale(Unit::Cpus).over(0, 0.1);
+        assert_eq!(
+            (untimed.labelled(10), untimed.beside(10)),
+            ("-".into(), None)
+        );
+    }
 
     #[test]
     fn digits_follow_the_samples() {

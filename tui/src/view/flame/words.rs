@@ -7,9 +7,11 @@ use crate::screen::time::SECOND_NS;
 use crate::screen::tree::Stretch;
 use crate::view::keys::{and, hint};
 use crate::view::page::words as page;
-use crate::view::{difference, text, units};
+use crate::view::units::{self, Scale};
+use crate::view::{difference, text};
 use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
+use std::iter;
 
 /// What a long name gets at least.
 const NAME_MIN: usize = 24;
@@ -66,13 +68,17 @@ pub fn is_sure(bar: &Bar, flame: &Flame, app: &App) -> bool {
     flame.is_sure(bar, app.shown.difference.as_deref())
 }
 
-/// What is written at a frame's right end, the longest first: its share, or by how
+/// What is written at a frame's right end, the longest first: its number, or by how
 /// much it changed.
 pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
-    let share = format!("{}%", units::percent(bar.samples, base(flame)));
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
-        return vec![share];
+        let scale = Scale::new(app, base(flame));
+        let text = scale.beside(bar.samples).map(|_| scale.text(bar.samples));
+        return iter::once(scale.labelled(bar.samples))
+            .chain(text)
+            .collect();
     };
+    let share = format!("{}%", units::percent(bar.samples, base(flame)));
     let is_sure = is_sure(bar, flame, app);
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
@@ -166,14 +172,16 @@ pub fn detail(app: &App, width: usize) -> String {
                 units::count(bar.samples)
             ),
         ],
-        _ => vec![
-            format!(
+        _ => {
+            let share = format!(
                 "{}% of scope {} pp",
                 percent(bar.samples),
                 units::band_text(&app.shown.report, bar.samples, base)
-            ),
-            format!("{} smp", units::count(bar.samples)),
-        ],
+            );
+            let samples = format!("{} smp", units::count(bar.samples));
+            let beside = Scale::new(app, base).beside(bar.samples);
+            [share, samples].into_iter().chain(beside).collect()
+        }
     };
     let name = text::clean(&name(bar, app)).into_owned();
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));

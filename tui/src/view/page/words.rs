@@ -2,7 +2,8 @@
 
 use crate::app::App;
 use crate::screen::page::{Page, PageAnswer, PageRow, RowKey};
-use crate::view::{text, units};
+use crate::view::text;
+use crate::view::units::{self, Scale};
 use profile::Function;
 use profile::query::{FunctionPage, NeighbourKind};
 
@@ -40,12 +41,12 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
 }
 
 /// `heap_hot_search_buffer   31.6% total   self 7.1%   heapam.c:1691   postgres`
-pub fn title(answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
+pub fn title(app: &App, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
     let function = &page.function;
-    let percent = |samples| units::percent(samples, answer.samples);
+    let scale = Scale::new(app, answer.samples);
     let mut parts = vec![
-        format!("total {}%", percent(function.total_samples)),
-        format!("self {}%", percent(function.self_samples)),
+        format!("total {}", scale.labelled(function.total_samples)),
+        format!("self {}", scale.labelled(function.self_samples)),
     ];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let name = text::clean(&function.name).into_owned();

@@ -48,6 +48,9 @@ fn code_at_every_size() {
             .looks_like(&format!("code-{name}-80x24"));
     }
     code(80, 24, "copy_user").looks_like("code-kernel-80x24");
+    code(80, 24, "heap_hot")
+        .keys("%%%")
+        .looks_like("code-unit-80x24");
     code(80, 24, "strcoll").looks_like("code-without-source-80x24");
     let mut none = Hand::new(80, 24);
     none.show(tree_step(0))

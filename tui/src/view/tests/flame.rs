@@ -35,6 +35,7 @@ fn flames_at_every_size() {
     }
     flame(80, 24).keys("I").looks_like("flame-bottom-up-80x24");
     flame(80, 24).keys("?").looks_like("flame-help-80x24");
+    flame(80, 24).keys("%%%jj").looks_like("flame-unit-80x24");
     flame(80, 24)
         .keys("/LWLock\ni")
         .looks_like("flame-found-80x24");

@@ -34,6 +34,9 @@ fn pages_at_every_size() {
         .keys("i")
         .looks_like("page-explain-80x24");
     page(80, 24, "heap_hot")
+        .keys("%%%j")
+        .looks_like("page-unit-80x24");
+    page(80, 24, "heap_hot")
         .keys("?")
         .looks_like("page-help-80x24");
 }

@@ -22,6 +22,7 @@ fn times_at_every_size() {
     }
     time(80, 24).keys("i").looks_like("time-explain-80x24");
     time(80, 24).keys("?").looks_like("time-help-80x24");
+    time(80, 24).keys("%%%%").looks_like("time-unit-80x24");
 }
 
 #[test]

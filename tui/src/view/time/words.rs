@@ -5,7 +5,8 @@ use crate::action::Action;
 use crate::app::App;
 use crate::screen::time::{SECOND_NS, Spot, Time};
 use crate::view::keys::{and, hint};
-use crate::view::{text, units};
+use crate::view::text;
+use crate::view::units::{self, Scale};
 use profile::query::{HeatBy, HeatRow};
 
 pub fn why_empty(app: &App) -> &'static str {
@@ -30,7 +31,10 @@ pub fn detail(app: &App, width: usize) -> String {
         None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
     };
     let span = span(ms);
-    parts.push(format!("{} in {span}", units::counted(count, "sample")));
+    let unit = in_unit(app, ms * 1_000_000).beside(count);
+    let unit = unit.map_or_else(String::new, |unit| format!(" = {unit}"));
+    let samples = units::counted(count, "sample");
+    parts.push(format!("{samples} in {span}{unit}"));
     if let (None, Some(row)) = (time.marked(), people(time, spot)) {
         parts.push(rows::name(&row));
     }
@@ -53,6 +57,12 @@ pub fn detail(app: &App, width: usize) -> String {
         parts.push(keys);
     }
     parts.join("   ")
+}
+
+/// What so many samples in so long a time are.
+pub fn in_unit(app: &App, ns: u64) -> Scale {
+    let rate_hz = app.views.time.answer().map_or(0, |map| map.all.rate_hz);
+    Scale::new(app, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
 }
 
 /// `in it, against the rest: heap_hot_search_buffer +38.0, hash_search +21.0 pp`
