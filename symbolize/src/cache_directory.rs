@@ -105,20 +105,25 @@ impl Directory {
 
     /// Writes a whole file, or nothing.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_with(name, |file| file.write_all(bytes))
+    }
+
+    /// The same of what is made while it is written.
+    pub fn write_with<T>(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let unfinished = format!("{UNFINISHED}{}-{number}", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = rustix::fs::openat(&self.directory, &*unfinished, flags, mode)?;
-        let written = File::from(file).write_all(bytes).and_then(|()| {
+        let written = write(&mut File::from(file)).and_then(|written| {
             let directory = &self.directory;
-            Ok(rustix::fs::renameat(
-                directory,
-                &*unfinished,
-                directory,
-                name,
-            )?)
+            rustix::fs::renameat(directory, &*unfinished, directory, name)?;
+            Ok(written)
         });
         if written.is_err() {
             self.remove(&unfinished);

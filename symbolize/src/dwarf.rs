@@ -42,6 +42,7 @@ mod sections;
 mod split;
 mod unit;
 
+use std::io::Write;
 use std::sync::{Arc, OnceLock};
 
 use crate::debug_file::DebugFiles;
@@ -122,6 +123,18 @@ impl DebugInfo {
 
     /// The table of all units, without columns, by so many threads.
     pub fn build(&self, extras: &Extras<'_>, threads: usize) -> Result<Vec<u8>, OpenError> {
+        let mut bytes = Vec::new();
+        self.build_to(extras, threads, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same, written as it is made.
+    pub fn build_to(
+        &self,
+        extras: &Extras<'_>,
+        threads: usize,
+        sink: &mut dyn Write,
+    ) -> Result<(), OpenError> {
         let reader = self.reader();
         // The largest first, so that the threads end together.
         let mut order: Vec<usize> = (0..self.units.len()).collect();
@@ -143,7 +156,7 @@ impl DebugInfo {
             });
         }
         let units = units.into_iter().map(|unit| unit.ranges).collect();
-        table::write(units, extras)
+        table::write_to(units, extras, sink)
     }
 
     /// How many bytes of it describe code: what reading it all costs.

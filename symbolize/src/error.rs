@@ -13,6 +13,11 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
+    #[error("failed to write the symbol table")]
+    Write {
+        #[source]
+        source: io::Error,
+    },
     #[error("not an ELF file")]
     NotElf,
     #[error("neither 64-bit nor little-endian: this kind of ELF file is not read")]
@@ -30,7 +35,7 @@ impl OpenError {
             OpenError::Read { source, .. } => io_reason(source),
             OpenError::NotElf | OpenError::Damaged(_) => Reason::Damaged,
             OpenError::Unsupported => Reason::Unsupported,
-            OpenError::Refused(_) => Reason::Refused,
+            OpenError::Refused(_) | OpenError::Write { .. } => Reason::Refused,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The lines of one file, in stages: unit by unit as they are asked for, then
 //! by the table of the whole file, which a later run finds on disk.
 
+use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::address::Segments;
@@ -94,15 +95,17 @@ impl Lines {
             segments: Some(&self.segments),
             ..Extras::default()
         };
-        let bytes = info.build(&extras, threads)?;
-        let stored = cache.zip(self.key.as_ref()).and_then(|(cache, key)| {
-            let is_stored = cache.store(key, &bytes);
-            is_stored.then(|| cache.load(key)).flatten()
-        });
+        let mut stored = None;
+        if let Some((cache, key)) = cache.zip(self.key.as_ref()) {
+            let make = |file: &mut dyn Write| info.build_to(&extras, threads, file);
+            if cache.store(key, make)? {
+                stored = cache.load(key);
+            }
+        }
         let table = match stored {
             // Of it only what is asked for is in memory.
             Some(table) => table,
-            None => Table::from_bytes(bytes)?,
+            None => Table::from_bytes(info.build(&extras, threads)?)?,
         };
         _ = self.table.set(Arc::new(table));
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;

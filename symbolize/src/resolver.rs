@@ -2,6 +2,7 @@
 //! file and not about a running process: from the file and its debug files, or
 //! from a table that was made of them before.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use crate::debug_file::DebugFiles;
@@ -145,6 +146,13 @@ impl Resolver {
 
     /// All answers as a table, to be asked without the file.
     pub fn to_table(&self, threads: usize) -> Result<Vec<u8>, OpenError> {
+        let mut bytes = Vec::new();
+        self.write_table(threads, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same, written as it is made.
+    pub fn write_table(&self, threads: usize, sink: &mut dyn Write) -> Result<(), OpenError> {
         let (symbols, info) = match &self.0 {
             Source::File { symbols, info } => (entries(symbols), info.as_ref()),
             Source::Foreign(symbols) => (foreign_entries(symbols), None),
@@ -159,8 +167,8 @@ impl Resolver {
             ..Extras::default()
         };
         match info {
-            Some(info) => info.build(&extras, threads),
-            None => crate::table::write(Vec::new(), &extras),
+            Some(info) => info.build_to(&extras, threads, sink),
+            None => crate::table::write_to(Vec::new(), &extras, sink),
         }
     }
 }

@@ -40,7 +40,7 @@ use crate::{FileOffset, LinkAddr, OpenError};
 use blocks::{BLOCK_BYTES, Blocks};
 use format::{Directory, FILE_BYTES, NONE, Part, TEXT_BYTES_MAX};
 use leaf::{Leaf, NO_PLACE, PlaceBytes};
-pub use write::{Extras, SymbolEntry, write};
+pub use write::{Extras, SymbolEntry, write, write_to};
 
 /// Compilers inline no deeper than some dozens.
 pub const CHAIN_MAX: usize = 128;

@@ -5,13 +5,13 @@
 //! again. Only its owner may look into it or write to it, because what is in
 //! it decides what profiles say.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::FileId;
 use crate::cache_directory::{BoundedDirectory, Directory};
 use crate::object::Object;
 use crate::table::Table;
+use crate::{FileId, OpenError};
 
 /// The default for all files together: the debug information of some dozens
 /// of large programs.
@@ -88,9 +88,24 @@ impl TableCache {
         self.directory.reject(&key.name);
     }
 
-    /// Keeps a table for later runs, if that can be done.
-    pub fn store(&self, key: &TableKey, bytes: &[u8]) -> bool {
-        bytes.len() as u64 <= FILE_BYTES_MAX && self.directory.store(&key.name, bytes)
+    /// Keeps a table for later runs, if that can be done, as it is made. Fails if it
+    /// cannot be made.
+    pub fn store(
+        &self,
+        key: &TableKey,
+        make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
+    ) -> Result<bool, OpenError> {
+        let mut failure = None;
+        let is_stored = self.directory.store_with(&key.name, |file| {
+            make(file).map_err(|error| match error {
+                OpenError::Write { source } => source,
+                error => {
+                    failure = Some(error);
+                    io::ErrorKind::Other.into()
+                }
+            })
+        });
+        failure.map_or(Ok(is_stored), Err)
     }
 
     /// Files that were not whole.

@@ -1,6 +1,7 @@
 //! What is asked of each tool: open a file, answer an address with the whole
 //! chain of inlined functions, their names, files and lines.
 
+use std::io::Write as _;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
@@ -64,13 +65,13 @@ pub fn table_path(tool: &str, directory: &Path, file: &Path) -> Option<PathBuf> 
 
 pub fn build(tool: &str, file: &Path, out: &Path) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let bytes = match tool {
-        "ours" => resolver(file).to_table(threads).unwrap(),
-        "ours1" => resolver(file).to_table(1).unwrap(),
-        "symcache" => peers::symcache(file),
+    let mut out = std::fs::File::create(out).unwrap();
+    match tool {
+        "ours" => resolver(file).write_table(threads, &mut out).unwrap(),
+        "ours1" => resolver(file).write_table(1, &mut out).unwrap(),
+        "symcache" => out.write_all(&peers::symcache(file)).unwrap(),
         _ => panic!("no {tool}"),
-    };
-    std::fs::write(out, bytes).unwrap();
+    }
 }
 
 fn resolver(file: &Path) -> Resolver {

@@ -58,6 +58,35 @@ impl BoundedDirectory {
             self.is_writable.store(false, Ordering::Relaxed);
             return false;
         }
+        self.count(length);
+        true
+    }
+
+    /// The same of what is made while it is written, and no longer than `bytes_max`:
+    /// nothing is made if nothing can be kept.
+    pub fn store_with(
+        &self,
+        name: &str,
+        bytes_max: u64,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> bool {
+        if !self.is_writable() {
+            return false;
+        }
+        let length = self.directory.write_with(name, |file| {
+            write(file)?;
+            let length = file.metadata()?.len();
+            match length > self.bytes_max.min(bytes_max) {
+                true => Err(io::ErrorKind::FileTooLarge.into()),
+                false => Ok(length),
+            }
+        });
+        let length = length.ok();
+        length.inspect(|length| self.count(*length)).is_some()
+    }
+
+    /// There is a new file of that length.
+    fn count(&self, length: u64) {
         let total = {
             let mut total = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
             *total += length;
@@ -66,7 +95,6 @@ impl BoundedDirectory {
         if total > self.bytes_max {
             self.shrink();
         }
-        true
     }
 
     /// Removes a file that turned out to be damaged, and counts it.

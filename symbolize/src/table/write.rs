@@ -1,7 +1,10 @@
-//! The ranges of all units as the bytes of one table.
+//! What all units say as the bytes of one table, put out as they come: none of them is
+//! held that is on disk already.
 
 mod joined;
 mod places;
+
+use std::io::{self, Write};
 
 use super::blocks::BLOCK_BYTES;
 use super::format::{self, Part, TRAILER_BYTES};
@@ -38,12 +41,26 @@ pub struct SymbolEntry<'x> {
     pub name: &'x [u8],
 }
 
-/// Writes a table. Of units that claim the same code the first one counts.
+/// Puts out so much at once.
+const PIECE_BYTES: usize = 16 * BLOCK_BYTES;
+
+/// A table in memory. Of units that claim the same code the first one counts.
 pub fn write(units: Vec<UnitRanges<'_>>, extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
+    let mut bytes = Vec::new();
+    write_to(units, extras, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same wherever it belongs.
+pub fn write_to(
+    units: Vec<UnitRanges<'_>>,
+    extras: &Extras<'_>,
+    sink: &mut dyn Write,
+) -> Result<(), OpenError> {
     let parts = units.into_iter().map(|unit| (unit.leaves, unit.texts));
     let (mut leaves, unit_texts): (Vec<_>, Vec<_>) = parts.unzip();
     let base = base(&leaves, extras);
-    let mut out = Output::new(extras.in_memory);
+    let mut out = Output::new(extras.in_memory, sink);
     let mut texts = Texts::new(extras.in_memory);
     let mut files = Files::default();
     let places = AllTexts::new(&unit_texts, &mut files, &mut texts);
@@ -57,7 +74,9 @@ pub fn write(units: Vec<UnitRanges<'_>>, extras: &Extras<'_>) -> Result<Vec<u8>,
     let pairs: Vec<[u8; 4]> = pairs.collect();
     out.part(Part::Files, pairs.as_flattened());
     out.part(Part::Text, &texts.bytes);
-    Ok(out.finish(base, extras))
+    drop((texts, files));
+    out.finish(base, extras)
+        .map_err(|source| OpenError::Write { source })
 }
 
 /// The lowest address that is told of.
@@ -69,18 +88,28 @@ fn base(units: &[UnitLeaves], extras: &Extras<'_>) -> u64 {
 }
 
 /// A table as it grows.
-struct Output {
+struct Output<'s> {
+    sink: &'s mut dyn Write,
+    /// What was not put out yet: it starts with a block, `before` from the start.
     bytes: Vec<u8>,
+    before: usize,
+    /// Of the blocks that were.
+    sums: Vec<u32>,
+    failed: Option<io::Error>,
     in_memory: bool,
     trailer: [u8; TRAILER_BYTES],
     /// What the index begins with: where leaves start, and blocks of symbols.
     starts: Vec<u32>,
 }
 
-impl Output {
-    fn new(in_memory: bool) -> Output {
+impl<'s> Output<'s> {
+    fn new(in_memory: bool, sink: &'s mut dyn Write) -> Output<'s> {
         Output {
+            sink,
             bytes: Vec::new(),
+            before: 0,
+            sums: Vec::new(),
+            failed: None,
             in_memory,
             trailer: [0; TRAILER_BYTES],
             starts: Vec::new(),
@@ -89,7 +118,8 @@ impl Output {
 
     fn leaf(&mut self, start: u32, leaf: &[u8]) {
         self.starts.push(start);
-        self.pad(BLOCK_BYTES);
+        self.pad();
+        self.put_out(PIECE_BYTES);
         self.bytes.extend_from_slice(leaf);
     }
 
@@ -104,7 +134,8 @@ impl Output {
             let Ok(start) = u32::try_from(symbol.start - base) else {
                 break;
             };
-            if (self.bytes.len() - from).is_multiple_of(BLOCK_BYTES) {
+            if (self.len() - from).is_multiple_of(BLOCK_BYTES) {
+                self.put_out(PIECE_BYTES);
                 self.starts.push(start);
             }
             let name = &symbol.name[..symbol.name.len().min(format::TEXT_BYTES_MAX)];
@@ -117,25 +148,54 @@ impl Output {
 
     fn part(&mut self, part: Part, bytes: &[u8]) {
         let from = self.begin();
-        self.bytes.extend_from_slice(bytes);
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.bytes.extend_from_slice(piece);
+            self.put_out(PIECE_BYTES);
+        }
         self.end(part, from);
     }
 
     fn begin(&mut self) -> usize {
         if !self.in_memory {
-            self.pad(BLOCK_BYTES);
+            self.pad();
         }
-        self.bytes.len()
+        self.len()
     }
 
     fn end(&mut self, part: Part, from: usize) {
         let at = format::PARTS_AT + part as usize * 16;
         self.put(at, from as u64);
-        self.put(at + 8, (self.bytes.len() - from) as u64);
+        self.put(at + 8, (self.len() - from) as u64);
     }
 
-    fn pad(&mut self, to: usize) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(to), 0);
+    fn pad(&mut self) {
+        let padded = self.bytes.len().next_multiple_of(BLOCK_BYTES);
+        self.bytes.resize(padded, 0);
+    }
+
+    fn len(&self) -> usize {
+        self.before + self.bytes.len()
+    }
+
+    /// Puts out all whole blocks, if they are so much.
+    fn put_out(&mut self, bytes_min: usize) {
+        let len = self.bytes.len() / BLOCK_BYTES * BLOCK_BYTES;
+        if len >= bytes_min {
+            self.put_out_first(len);
+        }
+    }
+
+    fn put_out_first(&mut self, len: usize) {
+        let bytes = &self.bytes[..len];
+        if !self.in_memory {
+            let sums = bytes.chunks(BLOCK_BYTES).map(crc32fast::hash);
+            self.sums.extend(sums);
+        }
+        if self.failed.is_none() {
+            self.failed = self.sink.write_all(bytes).err();
+        }
+        self.before += len;
+        self.bytes.drain(..len);
     }
 
     fn put(&mut self, at: usize, value: u64) {
@@ -147,40 +207,35 @@ impl Output {
     }
 
     /// Adds index and trailer.
-    fn finish(mut self, base: u64, extras: &Extras<'_>) -> Vec<u8> {
-        let body = self.bytes.len();
-        let sums = match self.in_memory {
-            true => Vec::new(),
-            false => self
-                .bytes
-                .chunks(BLOCK_BYTES)
-                .map(crc32fast::hash)
-                .collect(),
-        };
-        let words = [self.starts.as_slice(), &sums].concat();
-        self.bytes
-            .extend(words.into_iter().flat_map(u32::to_le_bytes));
+    fn finish(mut self, base: u64, extras: &Extras<'_>) -> io::Result<()> {
+        self.put_out_first(self.bytes.len());
+        let words = self.starts.iter().chain(&self.sums);
+        let mut index: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
         let segments = extras.segments.into_iter().flat_map(Segments::iter);
         let segments = segments.flat_map(|s| [s.offset, s.vaddr, s.filesz, s.executable.into()]);
-        let before = self.bytes.len();
-        self.bytes.extend(segments.flat_map(u64::to_le_bytes));
-        let segments = (self.bytes.len() - before) / format::SEGMENT_BYTES;
-        self.bytes.extend_from_slice(extras.key);
-        self.bytes.extend_from_slice(extras.source);
+        let before = index.len();
+        index.extend(segments.flat_map(u64::to_le_bytes));
+        let segments = (index.len() - before) / format::SEGMENT_BYTES;
+        index.extend_from_slice(extras.key);
+        index.extend_from_slice(extras.source);
 
         self.put(0, base);
-        self.put_short(format::INDEX_BYTES_AT, (self.bytes.len() - body) as u32);
-        let counts = [sums.len(), segments, extras.key.len(), extras.source.len()];
+        self.put_short(format::INDEX_BYTES_AT, index.len() as u32);
+        let sums = self.sums.len();
+        let counts = [sums, segments, extras.key.len(), extras.source.len()];
         for (number, count) in counts.into_iter().enumerate() {
             self.put_short(format::COUNTS_AT + number * 4, count as u32);
         }
         self.put_short(format::VERSION_AT, format::VERSION);
         self.trailer[format::MAGIC_AT..].copy_from_slice(&format::MAGIC);
         let mut sum = crc32fast::Hasher::new();
-        sum.update(&self.bytes[body..]);
+        sum.update(&index);
         sum.update(&self.trailer);
         self.put_short(format::SUM_AT, sum.finalize());
-        self.bytes.extend_from_slice(&self.trailer);
-        self.bytes
+        index.extend_from_slice(&self.trailer);
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.sink.write_all(&index)
     }
 }

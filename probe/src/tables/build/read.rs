@@ -70,7 +70,7 @@ fn open(content: &Content) -> Result<Object, OpenError> {
 
 fn no_table(error: OpenError) -> NoTable {
     match error {
-        OpenError::Read { .. } => NoTable::Unreadable,
+        OpenError::Read { .. } | OpenError::Write { .. } => NoTable::Unreadable,
         OpenError::NotElf | OpenError::Damaged(_) => NoTable::Damaged,
         OpenError::Unsupported => NoTable::UnsupportedMachine,
         OpenError::Refused(_) => NoTable::TooLarge,

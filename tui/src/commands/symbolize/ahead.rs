@@ -3,10 +3,9 @@
 use super::modules;
 use super::tables::SUFFIX;
 use crate::failure::{Exit, Failure};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
 use std::path::Path;
-use symbolize::Resolver;
+use symbolize::{OpenError, Resolver};
 
 /// Tells of each file what became of it; fails if one could not be resolved.
 pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failure> {
@@ -38,29 +37,34 @@ fn build_one(
     resolver: &Resolver,
     threads: usize,
 ) -> Result<String, String> {
-    let bytes = resolver
-        .to_table(threads)
-        .map_err(|error| error.to_string())?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     // Ids of other kinds have colons and slashes.
     let id: String = resolver.id().replace([':', '/'], "_");
     let name = format!("{name}.{id}.{SUFFIX}");
-    write(directory, &name, &bytes).map_err(|error| error.to_string())?;
+    let bytes = write(directory, &name, resolver, threads).map_err(|error| error.to_string())?;
     let what = match resolver.has_lines() {
         true => "functions and lines",
         false => "functions only: it has no debug information",
     };
-    Ok(format!(
-        "{name}: {} KiB, {what}\n",
-        bytes.len().div_ceil(1024)
-    ))
+    Ok(format!("{name}: {} KiB, {what}\n", bytes.div_ceil(1024)))
 }
 
-/// A whole file, or none: another may read while this one writes.
-fn write(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+/// A whole file, or none: another may read while this one writes. How long it is.
+fn write(
+    directory: &Path,
+    name: &str,
+    resolver: &Resolver,
+    threads: usize,
+) -> Result<u64, OpenError> {
     let unfinished = directory.join(format!(".unfinished-{}", std::process::id()));
-    let written =
-        fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, directory.join(name)));
+    let failed = |source| OpenError::Write { source };
+    let write = || {
+        let mut file = File::create(&unfinished).map_err(failed)?;
+        resolver.write_table(threads, &mut file)?;
+        fs::rename(&unfinished, directory.join(name)).map_err(failed)?;
+        Ok(file.metadata().map_err(failed)?.len())
+    };
+    let written = write();
     if written.is_err() {
         _ = fs::remove_file(&unfinished);
     }
