@@ -96,15 +96,17 @@ impl TableCache {
         make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
     ) -> Result<bool, OpenError> {
         let mut failure = None;
-        let is_stored = self.directory.store_with(&key.name, |file| {
-            make(file).map_err(|error| match error {
-                OpenError::Write { source } => source,
-                error => {
-                    failure = Some(error);
-                    io::ErrorKind::Other.into()
-                }
-            })
-        });
+        let is_stored = self
+            .directory
+            .store_with(&key.name, FILE_BYTES_MAX, |file| {
+                make(file).map_err(|error| match error {
+                    OpenError::Write { source } => source,
+                    error => {
+                        failure = Some(error);
+                        io::ErrorKind::Other.into()
+                    }
+                })
+            });
         failure.map_or(Ok(is_stored), Err)
     }
 
