@@ -22,6 +22,7 @@ pub struct Found {
 pub fn disassemble(
     wanted: &Wanted,
     symbolizer: &Symbolizer,
+    debug_bytes_max: u64,
     body: &mut Body,
 ) -> Result<Found, String> {
     let no_file = |why: &str| Err(why.to_owned());
@@ -45,13 +46,14 @@ pub fn disassemble(
         _ if !wanted.module_path.starts_with('/') => {
             no_file("it is not known which file this code is from")
         }
-        _ => disassemble_file(wanted, symbolizer, body),
+        _ => disassemble_file(wanted, symbolizer, debug_bytes_max, body),
     }
 }
 
 fn disassemble_file(
     wanted: &Wanted,
     symbolizer: &Symbolizer,
+    debug_bytes_max: u64,
     body: &mut Body,
 ) -> Result<Found, String> {
     let path = Path::new(&*wanted.module_path);
@@ -87,7 +89,7 @@ fn disassemble_file(
             let note = format!("{module} has no build-id: it may be another one by now");
             body.notes.push(note);
         }
-        let lines = LineSource::new(symbolizer, &symbols, source);
+        let lines = LineSource::new(symbolizer, &symbols, source, debug_bytes_max);
         let added = add_pieces(wanted, &symbols, &lines, body);
         let no_lines = match lines {
             LineSource::None(why) => Some(format!("{module}: {why}")),

@@ -18,7 +18,12 @@ pub trait Library {
 
 /// Debug information that is read of one file, if somebody looks at its code:
 /// more than what is read for names of lines all the time.
-const DEBUG_BYTES_MAX: u64 = 256 << 20;
+const DEBUG_BYTES: u64 = 256 << 20;
+/// The same where there is memory for it: it is given back after a while. Kernels and
+/// programs with all of their generics have between the two.
+const DEBUG_BYTES_MAX: u64 = 2 << 30;
+/// Of what is free so much may be taken.
+const OF_FREE: u64 = 4;
 
 /// Functions whose code is kept.
 const KEPT_MAX: usize = 8;
@@ -28,6 +33,8 @@ const KEPT_MAX: usize = 8;
 pub struct FileLibrary {
     map: SourceMap,
     symbolizer: Option<Symbolizer>,
+    /// What it reads of one file.
+    debug_bytes_max: u64,
     kept: Vec<(Key, Arc<Body>)>,
 }
 
@@ -65,9 +72,14 @@ impl Library for FileLibrary {
         {
             return Arc::clone(body);
         }
-        let symbolizer = self.symbolizer.get_or_insert_with(symbolizer);
+        let symbolizer = self.symbolizer.get_or_insert_with(|| {
+            self.debug_bytes_max = debug_bytes_max(&free_memory());
+            symbolizer(self.debug_bytes_max)
+        });
         // A parser's mistake must cost one function's code, not all that follow.
-        let found = catch_unwind(AssertUnwindSafe(|| find(wanted, symbolizer, &self.map)));
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            find(wanted, symbolizer, self.debug_bytes_max, &self.map)
+        }));
         let body = Arc::new(found.unwrap_or_else(|_| {
             self.symbolizer = None;
             Body {
@@ -92,20 +104,33 @@ impl Library for FileLibrary {
 }
 
 /// With the range tables of earlier runs, if there are some.
-fn symbolizer() -> Symbolizer {
+fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
-    let symbolizer = Symbolizer::new().with_debug_bytes_max(DEBUG_BYTES_MAX);
+    let symbolizer = Symbolizer::new().with_debug_bytes_max(debug_bytes_max);
     match tables {
         Some(tables) => symbolizer.with_tables(tables),
         None => symbolizer,
     }
 }
 
-fn find(wanted: &Wanted, symbolizer: &Symbolizer, map: &SourceMap) -> Body {
+fn free_memory() -> String {
+    std::fs::read_to_string("/proc/meminfo").unwrap_or_default()
+}
+
+/// By `/proc/meminfo`.
+fn debug_bytes_max(meminfo: &str) -> u64 {
+    let mut lines = meminfo.lines();
+    let free = lines.find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free = free.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let bytes = free.map_or(0, |kb| kb.saturating_mul(1024) / OF_FREE);
+    bytes.clamp(DEBUG_BYTES, DEBUG_BYTES_MAX)
+}
+
+fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &SourceMap) -> Body {
     let mut body = Body::default();
     let mut built = None;
-    let mut no_lines = match disassemble(wanted, symbolizer, &mut body) {
+    let mut no_lines = match disassemble(wanted, symbolizer, debug_bytes_max, &mut body) {
         Ok(found) => {
             built = found.built;
             found.no_lines

@@ -26,7 +26,13 @@ pub enum LineSource {
 }
 
 impl LineSource {
-    pub fn new(symbolizer: &Symbolizer, symbols: &ElfSymbols, source: FileSource<'_>) -> Self {
+    /// Of no more debug information than the symbolizer reads of one file.
+    pub fn new(
+        symbolizer: &Symbolizer,
+        symbols: &ElfSymbols,
+        source: FileSource<'_>,
+        debug_bytes_max: u64,
+    ) -> Self {
         if symbols.go().is_some() {
             return LineSource::Go;
         }
@@ -34,7 +40,10 @@ impl LineSource {
             Ok(Some(lines)) => LineSource::Debug(lines),
             Ok(None) => LineSource::None("it has no debug information (gcc, clang: -g)".into()),
             Err(symbolize::Reason::Refused) => {
-                LineSource::None("its debug information is too large to be read here".into())
+                let max = debug_bytes_max >> 20;
+                LineSource::None(format!(
+                    "it has more debug information than the {max} MB that there is memory for"
+                ))
             }
             Err(reason) => {
                 let why = reason.explain().trim_end_matches('.');

@@ -301,3 +301,30 @@ fn what_was_found_is_kept_until_the_next_visit() {
     library.rest();
     assert!(library.symbolizer.is_none());
 }
+
+#[test]
+fn what_is_read_of_debug_information_follows_the_free_memory() {
+    let of = |text: &str| debug_bytes_max(text) >> 20;
+    assert_eq!(of(""), 256, "nothing is known");
+    assert_eq!(of("MemTotal: 1 kB\nMemAvailable:     204800 kB\n"), 256);
+    assert_eq!(of("MemAvailable:    4194304 kB\n"), 1024);
+    assert_eq!(of("MemAvailable: 99999999999999999 kB\n"), 2048);
+    assert!(debug_bytes_max(&free_memory()) >= DEBUG_BYTES);
+}
+
+#[test]
+fn more_debug_information_than_there_is_memory_for_is_said() {
+    let Some(program) = compile(&["-g"]) else {
+        return;
+    };
+    let address = start_of(&program.path, "sum");
+    let wanted = wanted(&program.path, "sum", address, None);
+    let symbolizer = Symbolizer::new().with_debug_bytes_max(64);
+    let body = find(&wanted, &symbolizer, 300 << 20, &SourceMap::default());
+    assert!(body.instructions() > 0, "code needs no debug information");
+    let why = body.no_text.expect("a reason");
+    assert!(
+        why.ends_with("it has more debug information than the 300 MB that there is memory for"),
+        "{why}"
+    );
+}
