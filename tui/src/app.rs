@@ -680,7 +680,13 @@ impl App {
         match self.focus() {
             View::Functions => self.views.functions.invert(report),
             View::Tree => self.views.tree.invert(),
-            View::Flame => self.views.flame_in_mut(pane).invert(),
+            View::Flame => {
+                // It leaves what was zoomed into.
+                if pane.is_none() {
+                    self.remember();
+                }
+                self.views.flame_in_mut(pane).invert();
+            }
             View::Page | View::Code => {}
             View::Processes => self.views.processes.invert(report),
             View::Threads => self.views.threads_in_mut(pane).invert(report),

@@ -92,7 +92,7 @@ impl App {
     /// go back: what was done last is undone first.
     pub(super) fn has_zoomed_since(&self) -> bool {
         let before = self.history.last().map_or(0, |place| place.flame.zooms());
-        self.views.flame.zooms() > before
+        self.views.flame.has_zoomed_since(before)
     }
 
     pub(super) fn go_forward(&mut self) {

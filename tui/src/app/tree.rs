@@ -31,6 +31,9 @@ impl App {
             View::Time => self.views.time.next_rows(),
             View::Flame => {
                 let pane = self.in_pane();
+                if pane.is_none() {
+                    self.remember();
+                }
                 self.views.flame_in_mut(pane).group();
             }
             _ => {}

@@ -30,8 +30,9 @@ const BODY_WITH_PATH: usize = 30;
 pub struct Flame {
     desk: TreeDesk,
     zoom: Way,
-    /// Where one zoomed in from, and how far it was scrolled.
-    outside: Vec<(Way, usize)>,
+    outside: Vec<Outside>,
+    /// How often one has zoomed, whatever became of it.
+    zooms: u64,
     /// What was selected on purpose, from the root.
     held: Option<Way>,
     /// As deep as one has been: going down follows it.
@@ -51,21 +52,32 @@ pub struct Flame {
     followed: Option<FunctionId>,
 }
 
+/// Where one zoomed in from.
+#[derive(Debug, Clone)]
+struct Outside {
+    way: Way,
+    /// How far it was scrolled.
+    offset: usize,
+    /// Which zoom it was, of all there have been.
+    zoom: u64,
+}
+
 /// The graph as it was left.
 #[derive(Debug, Clone)]
 pub struct Place {
     look: Look,
     zoom: Way,
-    outside: Vec<(Way, usize)>,
+    outside: Vec<Outside>,
+    zooms: u64,
     held: Option<Way>,
     trail: Way,
     offset: usize,
 }
 
 impl Place {
-    /// How often one had zoomed in.
-    pub fn zooms(&self) -> usize {
-        self.outside.len()
+    /// How often one had zoomed.
+    pub fn zooms(&self) -> u64 {
+        self.zooms
     }
 }
 
@@ -75,6 +87,7 @@ impl Flame {
             look: self.desk.look(),
             zoom: self.zoom.clone(),
             outside: self.outside.clone(),
+            zooms: self.zooms,
             held: self.held.clone(),
             trail: self.trail.clone(),
             offset: self.offset,
@@ -93,9 +106,9 @@ impl Flame {
         }
     }
 
-    /// How often one has zoomed in.
-    pub fn zooms(&self) -> usize {
-        self.outside.len()
+    /// Whether one can go back out of a zoom that came after so many others.
+    pub fn has_zoomed_since(&self, zooms: u64) -> bool {
+        self.outside.last().is_some_and(|last| last.zoom > zooms)
     }
 
     pub fn tree(&self) -> Option<&CallTree> {
@@ -240,8 +253,8 @@ impl Flame {
         self.zoom = layout::renamed(&self.zoom, current);
         self.trail = layout::renamed(&self.trail, current);
         self.held = self.held.as_ref().map(|way| layout::renamed(way, current));
-        for (way, _) in &mut self.outside {
-            *way = layout::renamed(way, current);
+        for outside in &mut self.outside {
+            outside.way = layout::renamed(&outside.way, current);
         }
         self.lay_out();
         if let Some(way) = &answer.found {
@@ -346,8 +359,12 @@ impl Flame {
     }
 
     fn zoom_to(&mut self, zoom: Way) {
-        let before = std::mem::replace(&mut self.zoom, zoom);
-        self.outside.push((before, self.offset));
+        self.zooms += 1;
+        self.outside.push(Outside {
+            way: std::mem::replace(&mut self.zoom, zoom),
+            offset: self.offset,
+            zoom: self.zooms,
+        });
         self.offset = 0;
         self.lay_out();
     }
@@ -379,10 +396,10 @@ impl Flame {
 
     /// Back to where one zoomed in from; false if nowhere.
     pub fn zoom_out(&mut self) -> bool {
-        let Some((zoom, offset)) = self.outside.pop() else {
+        let Some(outside) = self.outside.pop() else {
             return false;
         };
-        (self.zoom, self.offset) = (zoom, offset);
+        (self.zoom, self.offset) = (outside.way, outside.offset);
         self.lay_out();
         true
     }

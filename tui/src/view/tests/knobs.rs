@@ -119,6 +119,25 @@ fn a_function_is_a_crumb_of_its_page_and_of_its_code() {
 }
 
 #[test]
+fn every_zoom_and_turn_of_the_flame_graph_is_a_step_of_its_own() {
+    let mut hand = hand(80, 24);
+    hand.keys("3").wait(2_000);
+    // The way to a frame is not a step: what is selected may differ.
+    let rows = |hand: &Hand| body(hand).join("\n").replace('>', "|");
+    let mut before = vec![rows(&hand)];
+    for step in ["jjjj\n", "U", "I", "/e\n\u{1b}jj\n", "o", "jj\n"] {
+        hand.keys(step).wait(2_000);
+        assert_ne!(rows(&hand), before[before.len() - 1], "{step}");
+        before.push(rows(&hand));
+    }
+    before.pop();
+    while let Some(frame) = before.pop() {
+        hand.keys("\u{8}").wait(2_000);
+        assert_eq!(rows(&hand), frame, "{} steps left", before.len());
+    }
+}
+
+#[test]
 fn what_was_opened_behind_a_knob_is_closed_on_the_way_back() {
     let mut hand = hand(80, 24);
     hand.keys("2").wait(2_000);
