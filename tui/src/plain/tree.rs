@@ -39,7 +39,7 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         stretch: None,
         look_for,
     })?;
-    let path = answer.found.clone().unwrap_or(path);
+    let path = answer.way_to_found().map_or(path, <[_]>::to_vec);
     let Some(start) = answer.trees.now.find(&path) else {
         return Err(Trouble::say("that place has no samples any more"));
     };

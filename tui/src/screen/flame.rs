@@ -257,8 +257,8 @@ impl Flame {
             outside.way = layout::renamed(&outside.way, current);
         }
         self.lay_out();
-        if let Some(way) = &answer.found {
-            self.select_way(way.clone());
+        if let Some(found) = &answer.found {
+            self.select_way(found.heaviest.clone());
         }
         true
     }

@@ -140,7 +140,7 @@ impl Tree {
         if !is_same {
             side.take(&answer.trees, |id| answer.view.function_of(id));
         }
-        if let Some(way) = &answer.found {
+        if let Some(way) = answer.way_to_found() {
             side.select_way(way, &answer.trees);
         }
         self.count_found();

@@ -13,7 +13,7 @@ pub struct TreeWanted {
     pub group_by: GroupBy,
     /// Only that stretch of time, against all other that is kept.
     pub stretch: Option<Stretch>,
-    /// A function whose heaviest place is to be found.
+    /// A function whose place is to be found.
     pub look_for: Option<FunctionId>,
 }
 
@@ -92,8 +92,8 @@ pub struct TreeAnswer {
     pub key: Key<TreeWanted>,
     pub trees: Arc<Trees>,
     pub view: View,
-    /// The way to the function that was looked for, if it is there.
-    pub found: Option<Vec<NodeKind>>,
+    /// Where the function is that was looked for, if it is there.
+    pub found: Option<Found>,
 }
 
 impl TreeAnswer {
@@ -111,9 +111,18 @@ impl TreeAnswer {
         Some(Self::of(ask, Arc::new(trees)))
     }
 
+    /// The way to what was looked for, as a list of rows is read.
+    pub fn way_to_found(&self) -> Option<&[NodeKind]> {
+        let found = self.found.as_ref()?;
+        Some(match self.key.what.direction {
+            Direction::TopDown => &found.heaviest,
+            Direction::BottomUp => &found.nearest,
+        })
+    }
+
     fn of(ask: Ask<TreeWanted>, trees: Arc<Trees>) -> Self {
         let look_for = ask.key.what.look_for.map(|id| ask.view.function_of(id));
-        let found = look_for.and_then(|id| heaviest_place(&trees.now, id));
+        let found = look_for.and_then(|id| find(&trees.now, id));
         TreeAnswer {
             key: ask.key,
             trees,
@@ -123,17 +132,31 @@ impl TreeAnswer {
     }
 }
 
-/// The way from the root to the function's place with most samples, where each
-/// stack counts at its first one.
-fn heaviest_place(tree: &CallTree, function: FunctionId) -> Option<Vec<NodeKind>> {
+/// Ways from the root to places of one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The place with most samples, where each stack counts at its first one.
+    pub heaviest: Vec<NodeKind>,
+    /// The heaviest of those that are nearest to the root. From what was on top of
+    /// the stacks down to its callers that is where one looks for a function: its own
+    /// row, or a row below one that it called last.
+    pub nearest: Vec<NodeKind>,
+}
+
+fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
     let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
-    let mut best: Option<(Vec<NodeKind>, u64)> = None;
     let mut run: Option<(Vec<NodeKind>, u64)> = None;
-    let mut finish = |run: Option<(Vec<NodeKind>, u64)>| {
-        if let Some(run) = run
-            && best.as_ref().is_none_or(|(_, most)| run.1 > *most)
-        {
-            best = Some(run);
+    let mut heaviest: Option<(Vec<NodeKind>, u64)> = None;
+    let mut nearest: Option<(Vec<NodeKind>, u64)> = None;
+    let mut finish = |(way, samples): (Vec<NodeKind>, u64)| {
+        let is_nearer = |(other, most): &(Vec<NodeKind>, u64)| {
+            (way.len(), std::cmp::Reverse(samples)) < (other.len(), std::cmp::Reverse(*most))
+        };
+        if nearest.as_ref().is_none_or(is_nearer) {
+            nearest = Some((way.clone(), samples));
+        }
+        if heaviest.as_ref().is_none_or(|(_, most)| samples > *most) {
+            heaviest = Some((way, samples));
         }
     };
     // Stacks are sorted: those that begin alike are side by side.
@@ -144,9 +167,13 @@ fn heaviest_place(tree: &CallTree, function: FunctionId) -> Option<Vec<NodeKind>
         kinds.truncate(at + 1);
         match &mut run {
             Some((way, sum)) if *way == kinds => *sum += samples,
-            _ => finish(run.replace((kinds, samples))),
+            _ => run
+                .replace((kinds, samples))
+                .into_iter()
+                .for_each(&mut finish),
         }
     }
-    finish(run);
-    best.map(|(way, _)| way)
+    run.into_iter().for_each(&mut finish);
+    let ((heaviest, _), (nearest, _)) = heaviest.zip(nearest)?;
+    Some(Found { heaviest, nearest })
 }

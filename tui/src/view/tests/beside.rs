@@ -205,8 +205,8 @@ fn the_other_tree_stands_beside_the_tree() {
     hand.keys("E/PinBuffer\n\u{1b}");
     assert_eq!(other(&hand), Some(("PinBuffer".into(), 1)));
     hand.looks_like("tree-160x45");
-    // What never is on top of a stack is found where it has most samples, in the
-    // tree that is there.
+    // What never is on top of a stack is found below what it called last, in the tree
+    // that is there.
     let trees = |hand: &Hand| hand.app.views.other_tree.trees().map(std::ptr::from_ref);
     let first = trees(&hand);
     hand.keys("/^PortalRun\n\u{1b}");

@@ -259,3 +259,26 @@ fn find_reaches_what_is_closed() {
     hand.keys("/no_such_thing\n");
     assert_eq!(selected(&hand).0, "strcoll_l", "nothing is called so");
 }
+
+#[test]
+fn a_function_is_found_the_other_way_round_where_one_looks_for_it() {
+    let way = |hand: &Hand| {
+        let tree = &hand.app.views.tree;
+        let row = tree.selected().expect("a selected row");
+        (selected(hand).0, row.depth)
+    };
+    let mut hand = tree(80, 24);
+    hand.keys("/heap_hot\n\u{1b}I").wait(2_000);
+    assert_eq!(
+        way(&hand),
+        ("heap_hot_search_buffer".into(), 1),
+        "its own row"
+    );
+    // Most of its samples are below a deep stack; it is nearest below what it called
+    // last.
+    let mut hand = tree(80, 24);
+    hand.keys("/^ExecutorRun\n\u{1b}I").wait(2_000);
+    assert_eq!(way(&hand), ("ExecutorRun".into(), 2));
+    hand.keys("I").wait(2_000);
+    assert_eq!(selected(&hand).0, "ExecutorRun");
+}
