@@ -193,6 +193,13 @@ impl Report {
         crate::band_points(as_good_as(count), as_good_as(samples))
     }
 
+    /// Digits behind the point that percents of so many samples have earned, as much as
+    /// they tell.
+    pub fn percent_digits(&self, samples: u64) -> usize {
+        let evidence = self.reweighed.map_or(1.0, |told| told.evidence);
+        crate::percent_digits((samples as f64 * evidence).round() as u64)
+    }
+
     /// The row of the function that `frame` belongs to by now.
     pub fn find_function(&self, frame: FrameId) -> Option<usize> {
         let owner = self.owners.get(frame.0 as usize).copied().unwrap_or(frame);

@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use super::plain::plain;
-use profile::{FunctionRow, Report, percent, percent_digits};
+use profile::{FunctionRow, Report, percent};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -32,11 +32,10 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut out = String::new();
     head(report, &mut out).expect("a string takes everything");
     let (shown, rest) = report.split();
-    let samples = report.snapshot.report.samples;
     let mut table = vec![HEADS.map(str::to_string)];
     table.extend(shown.iter().map(|row| cells(row, &report.snapshot.report)));
     if !rest.is_empty() {
-        table.push(more(rest, samples));
+        table.push(more(rest, &report.snapshot.report));
     }
     lay_out(&mut table, report.width, &mut out);
     out
@@ -91,7 +90,7 @@ fn part(count: u64, all: u64) -> String {
 
 fn cells(row: &FunctionRow, report: &Report) -> Cells {
     let samples = report.samples;
-    let digits = percent_digits(samples);
+    let digits = report.percent_digits(samples);
     // The smallest band that can be written: ±0 would claim certainty.
     let band_min = 0.1f64.powi(digits as i32);
     let band = report.band_points(row.self_samples, samples).max(band_min);
@@ -106,8 +105,9 @@ fn cells(row: &FunctionRow, report: &Report) -> Cells {
 }
 
 /// The row that makes the first column add up.
-fn more(rest: &[FunctionRow], samples: u64) -> Cells {
-    let digits = percent_digits(samples);
+fn more(rest: &[FunctionRow], report: &Report) -> Cells {
+    let samples = report.samples;
+    let digits = report.percent_digits(samples);
     let self_samples = rest.iter().map(|row| row.self_samples).sum();
     let dash = || "-".to_string();
     [

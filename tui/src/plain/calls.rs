@@ -5,6 +5,7 @@ use super::dialog::Dialog;
 use crate::screen::page::{PageAnswer, SECONDS};
 use crate::view::page::words;
 use crate::view::units;
+use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 
 /// Callers, and callees, that are listed.
@@ -13,41 +14,47 @@ const ROWS: usize = 12;
 const FRAMES: usize = 40;
 
 pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |page, found, answer| {
-        title(page, found, "callers of", answer);
-        neighbours(page, found, &found.callers, true, answer);
+    about(dialog, words, |(page, report), found, answer| {
+        title((page, report), found, "callers of", answer);
+        neighbours((page, report), found, &found.callers, true, answer);
     })
 }
 
 pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |page, found, answer| {
-        title(page, found, "callees of", answer);
-        neighbours(page, found, &found.callees, false, answer);
+    about(dialog, words, |(page, report), found, answer| {
+        title((page, report), found, "callees of", answer);
+        neighbours((page, report), found, &found.callees, false, answer);
     })
 }
 
 pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |page, found, answer| {
-        title(page, found, "", answer);
+    about(dialog, words, |(page, report), found, answer| {
+        title((page, report), found, "", answer);
         answer.say("callers, of its total:");
-        neighbours(page, found, &found.callers, true, answer);
+        neighbours((page, report), found, &found.callers, true, answer);
         answer.say("callees, of its total:");
-        neighbours(page, found, &found.callees, false, answer);
-        heaviest(page, found, answer);
+        neighbours((page, report), found, &found.callees, false, answer);
+        heaviest((page, report), found, answer);
         trend(&page.seconds, answer);
     })
 }
 
+/// What was asked for, and what percents are of.
+type Asked<'a> = (&'a PageAnswer, &'a Report);
+
 fn about(
     dialog: &mut Dialog,
     words: &str,
-    tell: impl FnOnce(&PageAnswer, &FunctionPage, &mut Answer),
+    tell: impl FnOnce(Asked<'_>, &FunctionPage, &mut Answer),
 ) -> Result<Answer, Trouble> {
     let function = dialog.function(words)?;
     let page = dialog.session.page(function)?;
     let mut answer = Answer::default();
     match &page.page {
-        Some(found) => tell(&page, found, &mut answer),
+        Some(found) => {
+            let report = &dialog.session.app.shown.report;
+            tell((&page, report), found, &mut answer);
+        }
         None => {
             let name = &page.function.name;
             answer.say(format!("{name} has no samples in what is counted"));
@@ -56,9 +63,9 @@ fn about(
     Ok(answer)
 }
 
-fn title(page: &PageAnswer, found: &FunctionPage, of: &str, answer: &mut Answer) {
+fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut Answer) {
     let function = &found.function;
-    let percent = |samples| units::percent(samples, page.samples);
+    let percent = |samples| units::share(report, samples, page.samples);
     let mut line = format!(
         "{of} {}: {}% total = {}, {}% self  {}",
         function.name,
@@ -74,7 +81,7 @@ fn title(page: &PageAnswer, found: &FunctionPage, of: &str, answer: &mut Answer)
 }
 
 fn neighbours(
-    page: &PageAnswer,
+    (page, report): Asked<'_>,
     found: &FunctionPage,
     rows: &[Neighbour],
     is_caller: bool,
@@ -87,7 +94,7 @@ fn neighbours(
             _ => None,
         };
         let name = words::neighbour_of(row.kind, function);
-        let share = units::percent(row.samples, all);
+        let share = units::share(report, row.samples, all);
         let samples = units::count(row.samples);
         let module = function.map_or("", |function| &function.module);
         let text = format!("{share}% = {samples}  {name}  {module}");
@@ -95,15 +102,19 @@ fn neighbours(
         match function {
             Some(function) => {
                 let target = Target::Function(function.id);
-                answer.row(target, text, why(found, row, &name, is_caller));
+                answer.row(target, text, why(report, found, row, &name, is_caller));
             }
-            None => answer.row(Target::Words, text, why(found, row, &name, is_caller)),
+            None => answer.row(
+                Target::Words,
+                text,
+                why(report, found, row, &name, is_caller),
+            ),
         }
     }
     let rest = rows.get(ROWS..).unwrap_or_default();
     if !rest.is_empty() {
         let samples = rest.iter().map(|row| row.samples).sum();
-        let share = units::percent(samples, all);
+        let share = units::share(report, samples, all);
         let count = rest.len();
         answer.bare_row(&format!(
             "{share}% = {} in {count} more",
@@ -112,17 +123,23 @@ fn neighbours(
     }
 }
 
-fn why(found: &FunctionPage, row: &Neighbour, other: &str, is_caller: bool) -> String {
+fn why(
+    report: &Report,
+    found: &FunctionPage,
+    row: &Neighbour,
+    other: &str,
+    is_caller: bool,
+) -> String {
     let all = found.function.total_samples;
-    let of = words::share_of(row.samples, all, &found.function.name);
+    let of = words::share_of(report, row.samples, all, &found.function.name);
     words::explain_neighbour(&of, row.kind, other, is_caller)
 }
 
-fn heaviest(page: &PageAnswer, found: &FunctionPage, answer: &mut Answer) {
+fn heaviest((page, report): Asked<'_>, found: &FunctionPage, answer: &mut Answer) {
     let all = found.function.total_samples;
     answer.say(format!(
         "heaviest stack, callers first: {}% of it",
-        units::percent(found.heaviest_samples, all)
+        units::share(report, found.heaviest_samples, all)
     ));
     let skipped = found.heaviest.len().saturating_sub(FRAMES);
     if skipped > 0 {

@@ -53,7 +53,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         match row.samples() {
             0 => answer.bare_row(format!("{place}  {code}").trim_end()),
             samples => {
-                let share = units::percent(samples, all);
+                let share = units::share(report, samples, all);
                 let part = if row.is_part() { "of its line " } else { "" };
                 let samples = units::count(samples);
                 let text = format!("{part}{share}% = {samples}  {place}  {code}");

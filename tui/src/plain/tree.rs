@@ -151,7 +151,7 @@ impl Printer<'_> {
         }
         let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
         if rest > 0 && self.answer.rows.len() < ROWS_MAX {
-            let share = units::percent(rest, self.samples);
+            let share = units::share(self.report, rest, self.samples);
             let count = children.len() - shown;
             let indent = "  ".repeat(level.min(20) as usize);
             let text = format!("level {level}{indent}{share}% in {count} more, each below 1%");
@@ -197,7 +197,7 @@ impl Printer<'_> {
                 )
             }
         };
-        let percent = |samples| units::percent(samples, self.samples);
+        let percent = |samples| units::share(self.report, samples, self.samples);
         // Deeper, blanks would push the name out of sight.
         let indent = "  ".repeat(level.min(20) as usize);
         let is_last = level == self.levels && self.tree.has_children(node);

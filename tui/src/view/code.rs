@@ -154,7 +154,7 @@ impl Painter<'_> {
             0 => (String::new(), String::new()),
             _ => {
                 let amount = Scale::new(self.app, all).amount(samples);
-                (units::percent(samples, all), amount)
+                (units::share(&self.app.shown.report, samples, all), amount)
             }
         };
         let quiet = if row.is_part() {

@@ -148,7 +148,7 @@ fn process(process: &ProcessRow, app: &App) -> String {
         process.comm,
         processes::number(process.pid, &app.shown),
         units::count(process.samples),
-        units::percent(process.samples, base),
+        units::share(&app.shown.report, process.samples, base),
         units::band_text(&app.shown.report, process.samples, base),
         units::count(process.kernel_samples),
         if process.exited { "   ended" } else { "" }
@@ -163,7 +163,7 @@ fn thread(thread: &ThreadRow, app: &App) -> String {
         thread.tid,
         thread.pid,
         units::count(thread.samples),
-        units::percent(thread.samples, base),
+        units::share(&app.shown.report, thread.samples, base),
         units::band_text(&app.shown.report, thread.samples, base),
         units::count(thread.kernel_samples)
     )

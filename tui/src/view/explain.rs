@@ -49,7 +49,7 @@ pub fn of_function(app: &App, row: &FunctionRow, column: FunctionColumn) -> Stri
     };
     format!(
         "{}% = {} with {} {where_} / {} in {}{recursion}; 95% band {} pp",
-        units::percent(samples, base),
+        units::share(&app.shown.report, samples, base),
         units::counted(samples, "sample"),
         row.name,
         units::counted(base, "sample"),

@@ -31,10 +31,10 @@ const MAP_CELLS: u64 = 40;
 pub fn render(app: &App, flame: &Flame, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     if flame.has_path() {
         let path = Rect { height: 1, ..body };
-        render_map(flame, theme, frame.buffer_mut(), heads);
+        render_map(app, flame, theme, frame.buffer_mut(), heads);
         render_path(app, flame, theme, frame.buffer_mut(), path);
     } else {
-        render_heads(flame, theme, frame.buffer_mut(), heads);
+        render_heads(app, flame, theme, frame.buffer_mut(), heads);
     }
     let top = body.y + u16::from(flame.has_path());
     frame.set_cursor_position(Position::new(body.x, body.y));
@@ -131,7 +131,7 @@ impl Painter<'_> {
 }
 
 /// What is zoomed into: what is above it, and its share.
-fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+fn render_heads(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
     if !flame.is_zoomed() {
@@ -141,7 +141,7 @@ fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     }
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
     let all = words::base(flame);
-    let mut right = format!("zoom {}%", units::percent(samples, all));
+    let mut right = format!("zoom {}%", units::share(&app.shown.report, samples, all));
     if area.width >= WIDTH_WIDE {
         right = format!("|{}|  {right}", map(MAP_CELLS, begin, samples, all));
     }
@@ -166,11 +166,11 @@ fn render_heads(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
 }
 
 /// The whole width of the graph, and which part of it is shown.
-fn render_map(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+fn render_map(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
     let all = words::base(flame);
-    let right = format!("|  zoom {}%", units::percent(samples, all));
+    let right = format!("|  zoom {}%", units::share(&app.shown.report, samples, all));
     let left = " map |";
     let room = usize::from(area.width).saturating_sub(left.len() + right.len() + 1);
     let map = map(room as u64, begin, samples, all);

@@ -161,6 +161,6 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
     }
     format!(
         "{}% of scope in {rows}",
-        units::percent(samples, snapshot.report.samples),
+        units::share(&snapshot.report, samples, snapshot.report.samples),
     )
 }

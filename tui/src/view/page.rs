@@ -235,7 +235,7 @@ impl<'a> Painter<'a> {
         let is_gone = neighbour.samples == 0;
         let share = match is_gone {
             true => "gone".into(),
-            false => units::percent(neighbour.samples, all),
+            false => units::share(&self.app.shown.report, neighbour.samples, all),
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
         let change = self.before().zip(before).map(|(sides, before)| {
@@ -286,7 +286,7 @@ impl<'a> Painter<'a> {
         };
         let buffer = frame.buffer_mut();
         buffer.set_style(line, self.theme.heads());
-        let share = units::percent(found.heaviest_samples, self.all());
+        let share = units::share(&self.app.shown.report, found.heaviest_samples, self.all());
         let frames = units::counted(found.heaviest.len() as u64, "frame");
         let text = format!("{share:>6} HEAVIEST STACK   {frames}");
         buffer.set_stringn(

@@ -15,8 +15,9 @@ pub struct Rest {
     pub samples_max: u64,
     /// The fewest that a shown row has.
     pub shown_min: u64,
-    /// What the percentages are of.
+    /// What the percentages are of, and their digits.
     pub base: u64,
+    pub digits: usize,
 }
 
 impl Rest {
@@ -39,12 +40,14 @@ impl Rest {
             samples_max,
             shown_min: here.map(|line| line.row.samples()).min().unwrap_or(0),
             base: report.samples,
+            digits: report.percent_digits(report.samples),
         })
     }
 
     /// `404 more, each below 1.2% = 35.2% self`
     pub fn sentence(&self, unit: &str) -> String {
-        let sum = units::percent(self.samples, self.base);
+        let share = |part| units::percent_to(self.digits, part, self.base);
+        let sum = share(self.samples);
         if self.above > 0 {
             return format!(
                 "{} above + {} below = {sum}% {unit}",
@@ -56,10 +59,10 @@ impl Rest {
         if self.samples == 0 {
             format!("{more} more = 0% {unit}")
         } else if self.samples_max < self.shown_min {
-            let limit = units::percent(self.shown_min, self.base);
+            let limit = share(self.shown_min);
             format!("{more} more, each below {limit}% = {sum}% {unit}")
         } else {
-            let limit = units::percent(self.samples_max, self.base);
+            let limit = share(self.samples_max);
             format!("{more} more, each at most {limit}% = {sum}% {unit}")
         }
     }
@@ -77,6 +80,7 @@ mod tests {
             samples_max: 38,
             shown_min: 39,
             base: 3_277,
+            digits: 1,
             ..Rest::default()
         };
         assert_eq!(

@@ -55,7 +55,7 @@ fn segments(app: &App) -> Vec<Segment> {
         segments.push(Segment::new(8, [lost]));
     }
     if let Some(top) = report.functions.first() {
-        let share = units::percent(top.self_samples, report.samples);
+        let share = units::share(report, top.self_samples, report.samples);
         segments.push(Segment::new(
             1,
             [

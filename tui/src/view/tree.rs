@@ -205,7 +205,7 @@ impl Layout {
         let scale = Scale::new(app, base);
         let second = match tree.direction() {
             Direction::TopDown => scale.text(row.own),
-            Direction::BottomUp => units::percent(row.samples, row.parent_samples),
+            Direction::BottomUp => units::share(&app.shown.report, row.samples, row.parent_samples),
         };
         let first = match row.gone {
             true => "gone".into(),
@@ -319,13 +319,13 @@ fn numbers(row: &TreeRow, tree: &Tree, report: &Report) -> String {
             units::count(before),
             units::count(row.samples),
             units::percent(before, sides.a.samples),
-            units::percent(row.samples, base),
+            units::share(report, row.samples, base),
         );
     }
     let gone = if row.gone { "gone; it was: " } else { "" };
     format!(
         "{gone}{}% of scope = {} smp {} pp",
-        units::percent(row.samples, base),
+        units::share(report, row.samples, base),
         units::count(row.samples),
         units::band_text(report, row.samples, base)
     )
@@ -344,7 +344,7 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {
-        let share = units::percent(row.samples, row.parent_samples);
+        let share = units::share(&app.shown.report, row.samples, row.parent_samples);
         more.push(format!("{share}% of parent"));
         more.push(format!("depth {}", row.depth));
     }
@@ -417,7 +417,7 @@ pub fn explain(app: &App) -> Option<String> {
     let seconds = app.shown.report.window.seconds();
     let number = format!(
         "{}% = {} of {} in {}, last {seconds:.1} s",
-        units::percent(row.samples, base),
+        units::share(&app.shown.report, row.samples, base),
         units::counted(row.samples, "sample"),
         units::count(base),
         app.shown.scope

@@ -9,10 +9,20 @@ use std::time::Duration;
 
 /// `7.1` for 233 of 3,277; `-` of nothing.
 pub fn percent(part: u64, base: u64) -> String {
+    percent_to(percent_digits(base), part, base)
+}
+
+/// The same of samples that a report counts: with the digits that those which were
+/// taken have earned, where they count more than once.
+pub fn share(report: &Report, part: u64, base: u64) -> String {
+    percent_to(report.percent_digits(base), part, base)
+}
+
+/// The same with so many digits.
+pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
     if base == 0 {
         return "-".into();
     }
-    let decimals = percent_digits(base);
     format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
 }
 
@@ -31,7 +41,7 @@ pub fn completeness(part: u64, base: u64) -> String {
 
 /// The band with the digits of its percentage: `±0.9`.
 pub fn band_text(report: &Report, part: u64, base: u64) -> String {
-    let decimals = percent_digits(base);
+    let decimals = report.percent_digits(base);
     format!("±{:.decimals$}", report.band_points(part, base))
 }
 
@@ -118,6 +128,8 @@ pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
 pub struct Scale {
     pub unit: Unit,
     base: u64,
+    /// Of percents of it.
+    digits: usize,
     rate_hz: u32,
     seconds: f64,
     machine_cpus: u32,
@@ -129,6 +141,7 @@ impl Scale {
         Scale {
             unit: app.unit(),
             base,
+            digits: app.shown.report.percent_digits(base),
             rate_hz: app.shown.report.rate_hz,
             seconds: app.shown.report.window.seconds(),
             machine_cpus: app.shown.host.cpus,
@@ -139,7 +152,7 @@ impl Scale {
     pub fn text(&self, samples: u64) -> String {
         let cpus = cpus(samples, self.rate_hz, self.seconds);
         let number = match self.unit {
-            Unit::Share => return percent(samples, self.base),
+            Unit::Share => return percent_to(self.digits, samples, self.base),
             Unit::Samples if samples > 99_999 => return format!("{}k", samples / 1000),
             Unit::Samples => return count(samples),
             Unit::Machine if self.machine_cpus == 0 => None,
@@ -220,6 +233,7 @@ mod tests {
         let scale = |unit| Scale {
             unit,
             base: 3_277,
+            digits: 1,
             rate_hz: 99,
             seconds: 10.0,
             machine_cpus: 16,
@@ -240,6 +254,21 @@ mod tests {
             (untimed.labelled(10), untimed.beside(10)),
             ("-".into(), None)
         );
+    }
+
+    #[test]
+    fn digits_follow_what_was_taken() {
+        let report = Report {
+            reweighed: Some(profile::Reweighed {
+                taken: 330,
+                evidence: 0.1,
+            }),
+            ..Report::default()
+        };
+        assert_eq!(share(&report, 233, 3_277), "7");
+        assert_eq!(share(&report, 2_330, 32_770), "7.1");
+        assert_eq!(band_text(&report, 233, 3_277), "±3");
+        assert_eq!(share(&Report::default(), 233, 3_277), "7.1");
     }
 
     #[test]

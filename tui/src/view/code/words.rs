@@ -242,7 +242,7 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
         row => row.samples(),
     };
     let smp = units::counted(samples, "sample");
-    let share = units::percent(samples, all);
+    let share = units::share(report, samples, all);
     let band = units::band_text(report, samples, all);
     let share = format!("{share}% of its code {band} pp");
     match row {
@@ -310,7 +310,7 @@ pub fn explain(app: &App) -> Option<String> {
         ));
     }
     let samples = row.samples();
-    let share = units::percent(samples, answer.samples());
+    let share = units::share(&app.shown.report, samples, answer.samples());
     let what = match row {
         CodeRow::Line { place, .. } => format!("on line {}", place.line),
         CodeRow::Instruction { .. } | CodeRow::Address { .. } => "at this instruction".into(),

@@ -78,7 +78,10 @@ pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
             .chain(text)
             .collect();
     };
-    let share = format!("{}%", units::percent(bar.samples, base(flame)));
+    let share = format!(
+        "{}%",
+        units::share(&app.shown.report, bar.samples, base(flame))
+    );
     let is_sure = is_sure(bar, flame, app);
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
@@ -153,7 +156,7 @@ pub fn detail(app: &App, width: usize) -> String {
         let room = width.saturating_sub(why.len() + 2);
         return format!("{}: {why}", text::cut_middle(&name, room));
     }
-    let percent = |part| units::percent(part, base);
+    let percent = |part| units::share(&app.shown.report, part, base);
     let mut parts = match (flame.sides(), bar.before) {
         (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
             format!("{}% of this time", percent(bar.samples)),
@@ -192,7 +195,7 @@ pub fn detail(app: &App, width: usize) -> String {
         }
     };
     if let Some(parent) = flame.parent() {
-        let share = units::percent(bar.samples, parent.samples);
+        let share = units::share(&app.shown.report, bar.samples, parent.samples);
         add(format!("{share}% of parent"));
     }
     if let Some(node) = bar.node
@@ -226,7 +229,7 @@ pub fn explain(app: &App) -> Option<String> {
         return Some(format!(
             "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
             name(bar, app),
-            units::percent(bar.samples, base(flame)),
+            units::share(&app.shown.report, bar.samples, base(flame)),
             units::count(bar.samples),
             units::count(base(flame)),
             units::percent(before, sides.a.samples),
@@ -240,7 +243,7 @@ pub fn explain(app: &App) -> Option<String> {
     }
     let number = format!(
         "{}% = {} of {} in {}, last {:.1} s",
-        units::percent(bar.samples, base(flame)),
+        units::share(&app.shown.report, bar.samples, base(flame)),
         units::counted(bar.samples, "sample"),
         units::count(base(flame)),
         app.shown.scope,

@@ -39,7 +39,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         let samples = rest.iter().map(|row| row.samples).sum();
         let text = format!(
             "{:>7}  in {} more",
-            units::percent(samples, app.shown.report.samples),
+            units::share(&app.shown.report, samples, app.shown.report.samples),
             units::count(rest.len() as u64)
         );
         say(&text, theme.dim(), frame, line);
@@ -102,7 +102,10 @@ fn cells(row: &ModuleRow, app: &App, theme: &Theme) -> Vec<(String, Style)> {
     };
     let style = if is_missing { theme.warning() } else { plain };
     vec![
-        (units::percent(row.samples, app.shown.report.samples), plain),
+        (
+            units::share(&app.shown.report, row.samples, app.shown.report.samples),
+            plain,
+        ),
         (named, style),
         (units::count(row.functions as u64), plain),
         (some(row.cut), plain),

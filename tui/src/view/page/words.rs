@@ -4,8 +4,8 @@ use crate::app::App;
 use crate::screen::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::view::text;
 use crate::view::units::{self, Scale};
-use profile::Function;
 use profile::query::{FunctionPage, NeighbourKind};
+use profile::{Function, Report};
 
 pub fn why_empty(app: &App, page: &Page, back: &str) -> String {
     match page.answer() {
@@ -81,11 +81,16 @@ pub fn detail(app: &App, width: usize) -> String {
         return String::new();
     };
     let all = found.function.total_samples;
-    let of_scope = |samples| format!("{}% of scope", units::percent(samples, answer.samples));
+    let of_scope = |samples| {
+        format!(
+            "{}% of scope",
+            units::share(&app.shown.report, samples, answer.samples)
+        )
+    };
     let (mut parts, function) = match row {
         PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
             let samples = neighbour.samples;
-            let share = units::percent(samples, all);
+            let share = units::share(&app.shown.report, samples, all);
             let band = units::band_text(&app.shown.report, samples, all);
             let number = format!("{} smp = {share}% of it {band} pp", units::count(samples));
             let function = match neighbour.kind {
@@ -101,7 +106,7 @@ pub fn detail(app: &App, width: usize) -> String {
             let own = format!(
                 "self {} smp = {}% of it",
                 units::count(own),
-                units::percent(own, all)
+                units::share(&app.shown.report, own, all)
             );
             (vec![total, own], Some(&answer.function))
         }
@@ -157,16 +162,21 @@ pub fn explain(app: &App) -> Option<String> {
         }
     };
     let name = &answer.function.name;
-    let number = share_of(samples, found.function.total_samples, name);
+    let number = share_of(
+        &app.shown.report,
+        samples,
+        found.function.total_samples,
+        name,
+    );
     let other = neighbour(kind, page);
     Some(explain_neighbour(&number, kind, &other, is_caller))
 }
 
 /// `31.6% = 1,036 of the 3,277 samples with f on the stack`
-pub fn share_of(samples: u64, all: u64, name: &str) -> String {
+pub fn share_of(report: &Report, samples: u64, all: u64, name: &str) -> String {
     format!(
         "{}% = {} of the {} with {name} on the stack",
-        units::percent(samples, all),
+        units::share(report, samples, all),
         units::count(samples),
         units::counted(all, "sample")
     )
