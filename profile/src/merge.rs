@@ -9,6 +9,10 @@
 //! on one clock where it is known when a recording began. In whatever order and
 //! by however many steps recordings are put together, every question gets the
 //! same answer.
+//!
+//! That is why recordings of different rates get none together, and no weights: those
+//! that a step would round would be rounded again by the next, and how much a sample
+//! tells (what bands go by) is not kept in a weight. The merged one says so.
 
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link};
@@ -28,6 +32,10 @@ pub enum MergeError {
     #[error(transparent)]
     TooLarge(#[from] FormatError),
 }
+
+/// What a merged recording says if they are not of one rate.
+const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, were put \
+    together: shares are of samples, not of time";
 
 /// Puts recordings together.
 pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
@@ -91,6 +99,7 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
         };
         if info.rate_hz != merged.rate_hz {
             merged.rate_hz = 0;
+            notes.insert(RATES_DIFFER);
         }
     }
     let joined = |all: &BTreeSet<&str>| all.iter().copied().collect::<Vec<_>>().join(", ");

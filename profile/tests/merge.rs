@@ -7,7 +7,7 @@ use common::{Given, given, limits, select, store};
 use profile::formats::pft;
 use profile::merge::{MergeError, merge};
 use profile::query::HeatRows;
-use profile::{Cancel, Info, NameState, Query, Store, TimeRange, View};
+use profile::{Cancel, Info, Limits, NameState, Query, Store, TimeRange, View};
 use proptest::prelude::*;
 
 /// A recording of its own machine, begun at its own time.
@@ -148,4 +148,26 @@ fn reasons_can_be_kept_for_another_look() {
     before.set_name(unnamed[0], NameState::Named("found".into()));
     let text = |store: &Store| common::stacks(&select(store, ""));
     assert_eq!(text(&after), text(&before));
+}
+
+#[test]
+fn different_rates_are_said() {
+    let of_rate = |hz: u32| {
+        let mut store = Store::new(Limits::default());
+        store.set_info(Info {
+            rate_hz: hz,
+            ..Info::default()
+        });
+        store.view()
+    };
+    let merged = |rates: &[u32]| {
+        let views: Vec<View> = rates.iter().map(|hz| of_rate(*hz)).collect();
+        let store = merge(&views, Limits::default()).unwrap();
+        let info = store.view().info().clone();
+        (info.rate_hz, info.notes.len())
+    };
+    assert_eq!(merged(&[99, 99]), (99, 0));
+    assert_eq!(merged(&[0, 0]), (0, 0), "nothing is known");
+    assert_eq!(merged(&[99, 499, 99]), (0, 1));
+    assert_eq!(merged(&[99, 0]), (0, 1));
 }
