@@ -32,7 +32,8 @@ use crate::source::Source;
 use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
-use flatten::Range;
+use alias::{Aliases, Label};
+use flatten::{Flattening, Range};
 use strings::Names;
 
 /// A function, as the symbol table has it.
@@ -64,6 +65,7 @@ pub struct ElfSymbols {
     id: FileId,
     segments: Segments,
     ranges: Vec<Range>,
+    aliases: Aliases,
     names: Names,
     stripped: bool,
     /// Of a separate debug file's, once it was found.
@@ -123,11 +125,11 @@ impl ElfSymbols {
         let mut stubs = plt::Stubs::default();
         let loaded = tables::load(&object, &tables)?;
 
-        // Names are touched while building, to compare aliases. They are read
+        // Names are touched while building, of what may be labels. They are read
         // again when asked for: most never are.
         let object = Arc::new(object);
         let mut names = Names::new(&object, &tables);
-        candidates::collect(&object, &loaded, &names, &mut functions)?;
+        candidates::collect(&object, tables.full, &loaded, &names, &mut functions)?;
         functions.sort_unstable_by_key(candidates::Candidate::order);
         if whole == Whole::Yes {
             stubs.find(&object, &loaded, &names, &functions)?;
@@ -135,14 +137,18 @@ impl ElfSymbols {
         names.set_stubs(stubs.take_names());
         functions.extend(stubs.into_candidates());
         functions.sort_by_key(candidates::Candidate::order);
-        let functions = alias::choose(&object, &functions, &names, stripped)?;
-        let ranges = flatten::flatten(&functions);
+        let mut flattening = Flattening::default();
+        let aliases = alias::choose(&object, &functions, stripped, |function| {
+            flattening.add(function);
+        });
+        let ranges = flattening.finish();
         names.forget();
 
         Ok(ElfSymbols {
             id,
             segments: object.segments().clone(),
             ranges,
+            aliases,
             names,
             stripped,
             origin: match stripped {
@@ -249,6 +255,7 @@ impl ElfSymbols {
         let extents = self.extents.get().map_or(0, Extents::heap_bytes);
         let go = self.go.get().and_then(Option::as_ref);
         self.ranges.capacity() * size_of::<Range>()
+            + self.aliases.heap_bytes()
             + self.names.heap_bytes()
             + extents
             + go.map_or(0, GoSymbols::heap_bytes)
@@ -256,7 +263,15 @@ impl ElfSymbols {
     }
 
     fn symbol(&self, range: &Range) -> Result<Symbol<'_>, Reason> {
-        let name = self.names.get(range.name()).map_err(|e| e.reason())?;
+        let (name, aliases) = match range.label() {
+            Label::Only(name) => (name, 0),
+            Label::Several(group) => {
+                let chosen = self.aliases.choose(group, &self.names);
+                let chosen = chosen.map_err(|e| e.reason())?;
+                (chosen.name, chosen.aliases)
+            }
+        };
+        let name = self.names.get(name).map_err(|e| e.reason())?;
         if name.is_empty() {
             return Err(Reason::NotCovered);
         }
@@ -265,7 +280,7 @@ impl ElfSymbols {
             start: LinkAddr(range.function_start()),
             size: range.size(),
             inexact: range.inexact(),
-            aliases: range.aliases(),
+            aliases,
         })
     }
 }

@@ -1,6 +1,11 @@
 //! One function, several names: which one is shown.
+//!
+//! To compare them they have to be read, which costs more than all else that is done
+//! when a file is opened. So that is done when such a function is first asked for.
 
 use std::cmp::{Ordering, Reverse};
+use std::sync::OnceLock;
+use std::sync::atomic;
 
 use super::candidates::{Binding, Candidate};
 use super::strings::{Name, Names, Table};
@@ -16,18 +21,126 @@ const COMPARED_MAX: usize = 4096;
 /// a hostile one could make us compare long names for hours.
 const COMPARED_BYTES_MAX: usize = 1 << 30;
 
-/// A function with its final name and extent.
+/// A function with its final extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     pub start: u64,
     /// 0: known only at `start` itself.
     pub size: u64,
-    pub name: Name,
+    pub label: Label,
     pub inexact: bool,
+}
+
+/// What a function is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Label {
+    Only(Name),
+    /// One of several: which of [`Aliases`].
+    Several(u32),
+}
+
+/// The names of functions that have several.
+#[derive(Debug, Default)]
+pub struct Aliases {
+    groups: Vec<Group>,
+    members: Vec<Member>,
+    /// Bytes of names that were compared.
+    compared: atomic::AtomicUsize,
+}
+
+/// The names of one function.
+#[derive(Debug)]
+struct Group {
+    /// In `members`, and how many there are beyond [`COMPARED_MAX`].
+    first: u32,
+    count: u32,
+    not_compared: u32,
+    chosen: OnceLock<Chosen>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    name: Name,
+    binding: Binding,
+    sized: bool,
+    old_version: bool,
+}
+
+/// The name that is shown, and how many others there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen {
+    pub name: Name,
     pub aliases: u32,
 }
 
-/// Merges candidates, in their order, that are the same code. Those without a
+impl Aliases {
+    /// Reads and compares the names, if nobody has done so before.
+    pub fn choose(&self, group: u32, names: &Names) -> Result<Chosen, OpenError> {
+        let group = &self.groups[group as usize];
+        if let Some(chosen) = group.chosen.get() {
+            return Ok(*chosen);
+        }
+        let members = &self.members[group.first as usize..][..group.count as usize];
+        let mut ranked = Vec::with_capacity(members.len());
+        for member in members {
+            let rank = Rank::new(member, names)?;
+            let len = rank.name.len();
+            let before = self.compared.fetch_add(len, atomic::Ordering::Relaxed);
+            if before > COMPARED_BYTES_MAX {
+                return Err(OpenError::Refused("names too long to compare"));
+            }
+            ranked.push((rank, member.name));
+        }
+        ranked.sort_by(|(a, _), (b, _)| a.name.cmp(b.name).then_with(|| b.order(a)));
+        ranked.dedup_by(|(a, _), (b, _)| a.name == b.name);
+        let aliases = ranked.len() - 1 + group.not_compared as usize;
+        let best = ranked.iter().max_by(|(a, _), (b, _)| a.order(b));
+        let (_, name) = best.expect("a group is never empty");
+        Ok(*group.chosen.get_or_init(|| Chosen {
+            name: *name,
+            aliases: u32::try_from(aliases).unwrap_or(u32::MAX),
+        }))
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.groups.capacity() * size_of::<Group>() + self.members.capacity() * size_of::<Member>()
+    }
+
+    /// What a function is called that all these are.
+    fn label(&mut self, group: &[Candidate]) -> Label {
+        // `.dynsym` repeats a part of `.symtab`: it counts where that has nothing.
+        // Not reading the names of the repetitions saves half of the time.
+        let is_full = |candidate: &&Candidate| candidate.name.table == Table::Full;
+        let mut full = group.iter().filter(is_full);
+        let has_full = match (full.next(), full.next(), group) {
+            // Nearly all of them.
+            (Some(only), None, _) | (None, _, [only]) => return Label::Only(only.name),
+            (full, ..) => full.is_some(),
+        };
+        let counts = |candidate: &&Candidate| !has_full || is_full(candidate);
+        let first = self.members.len();
+        let members = group.iter().filter(counts).map(|candidate| Member {
+            name: candidate.name,
+            binding: candidate.binding,
+            sized: candidate.size != 0,
+            old_version: candidate.old_version,
+        });
+        self.members.extend(members.take(COMPARED_MAX));
+        let count = self.members.len() - first;
+        let not_compared = group.iter().filter(counts).count() - count;
+        self.groups.push(Group {
+            // There are fewer candidates than 32 bits.
+            first: first as u32,
+            count: count as u32,
+            not_compared: not_compared as u32,
+            chosen: OnceLock::new(),
+        });
+        Label::Several(self.groups.len() as u32 - 1)
+    }
+}
+
+/// Merges candidates, in their order, that are the same code, and gives `take` the
+/// functions. Those without a
 /// size are the same as a sized one that starts where they do.
 ///
 /// Without a size of its own a function extends to the next one or to the end
@@ -36,11 +149,10 @@ pub struct Function {
 pub fn choose(
     object: &Object,
     candidates: &[Candidate],
-    names: &Names,
     stripped: bool,
-) -> Result<Vec<Function>, OpenError> {
-    let mut budget = COMPARED_BYTES_MAX;
-    let mut functions: Vec<Function> = Vec::with_capacity(candidates.len());
+    mut take: impl FnMut(Function),
+) -> Aliases {
+    let mut aliases = Aliases::default();
     let mut covered = 0;
     let mut rest = candidates;
     while let Some(first) = rest.first() {
@@ -65,17 +177,17 @@ pub fn choose(
             }
             (size, _) => size,
         };
-        let (best, aliases) = best(group, names, &mut budget)?;
         covered = covered.max(first.start.saturating_add(extent));
-        functions.push(Function {
+        take(Function {
             start: first.start,
             size: extent,
-            name: best.name,
+            label: aliases.label(group),
             inexact: first.size == 0,
-            aliases,
         });
     }
-    Ok(functions)
+    aliases.groups.shrink_to_fit();
+    aliases.members.shrink_to_fit();
+    aliases
 }
 
 /// The end of the section, or of the segment, that holds the candidate.
@@ -87,39 +199,6 @@ fn end_of_code(object: &Object, candidate: &Candidate) -> u64 {
     section.map_or(segment, |section| section.end().min(segment))
 }
 
-/// The preferred one, and how many other names there are.
-fn best<'c>(
-    group: &'c [Candidate],
-    names: &Names,
-    budget: &mut usize,
-) -> Result<(&'c Candidate, u32), OpenError> {
-    // `.dynsym` repeats a part of `.symtab`: it counts where that has nothing.
-    // Not reading the names of the repetitions saves half of the time.
-    let is_full = |candidate: &&Candidate| candidate.name.table == Table::Full;
-    let mut full = group.iter().filter(is_full);
-    let group: Vec<&Candidate> = match (full.next(), full.next(), group) {
-        // Nearly all of them: not worth a list.
-        (Some(only), None, _) | (None, _, [only]) => return Ok((only, 0)),
-        (Some(_), Some(_), _) => group.iter().filter(is_full).collect(),
-        (None, ..) => group.iter().collect(),
-    };
-    let mut ranked = Vec::with_capacity(group.len().min(COMPARED_MAX));
-    for &candidate in group.iter().take(COMPARED_MAX) {
-        let rank = Rank::new(candidate, names)?;
-        *budget = budget
-            .checked_sub(rank.name.len())
-            .ok_or(OpenError::Refused("names too long to compare"))?;
-        ranked.push((rank, candidate));
-    }
-    ranked.sort_by(|(a, _), (b, _)| a.name.cmp(b.name).then_with(|| b.order(a)));
-    ranked.dedup_by(|(a, _), (b, _)| a.name == b.name);
-    let not_compared = group.len().saturating_sub(COMPARED_MAX);
-    let aliases = ranked.len() - 1 + not_compared;
-    let best = ranked.iter().max_by(|(a, _), (b, _)| a.order(b));
-    let &(_, best) = best.expect("a group is never empty");
-    Ok((best, u32::try_from(aliases).unwrap_or(u32::MAX)))
-}
-
 /// What decides between names of the same code.
 struct Rank<'n> {
     sized: bool,
@@ -129,12 +208,12 @@ struct Rank<'n> {
 }
 
 impl Rank<'_> {
-    fn new<'n>(candidate: &Candidate, names: &'n Names) -> Result<Rank<'n>, OpenError> {
-        let (name, old_version) = names.get_versioned(candidate.name)?;
+    fn new<'n>(member: &Member, names: &'n Names) -> Result<Rank<'n>, OpenError> {
+        let (name, old_version) = names.get_versioned(member.name)?;
         Ok(Rank {
-            sized: candidate.size != 0,
-            binding: candidate.binding,
-            old_version: candidate.old_version || old_version,
+            sized: member.sized,
+            binding: member.binding,
+            old_version: member.old_version || old_version,
             name,
         })
     }

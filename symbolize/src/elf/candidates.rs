@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use object::elf;
 
 use super::strings::{Name, Names, Table};
-use super::tables::{Loaded, SYMBOL_BYTES};
+use super::tables::{self, Loaded, SYMBOL_BYTES, TablePlace};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
@@ -48,33 +48,43 @@ pub enum Binding {
 
 pub fn collect(
     object: &Object,
+    full: Option<TablePlace>,
     loaded: &Loaded,
     names: &Names,
     out: &mut Vec<Candidate>,
 ) -> Result<(), OpenError> {
-    let tables = [
-        (Table::Full, &loaded.full),
-        (Table::Dynamic, &loaded.dynamic),
-    ];
-    for (table, symbols) in tables {
-        let (symbols, _) = symbols.as_chunks::<SYMBOL_BYTES>();
-        for (index, symbol) in symbols.iter().enumerate() {
-            let Some(mut candidate) = function(object, table, symbol) else {
-                continue;
-            };
-            if is_label(object, symbol, &candidate, names)? {
-                continue;
-            }
-            if table == Table::Dynamic {
-                let version = loaded.versions.get(index * 2..index * 2 + 2);
-                let version = version.map_or(0, |v| u16::from_le_bytes([v[0], v[1]]));
-                candidate.old_version = version & VERSION_HIDDEN != 0;
-            }
-            if out.len() == CANDIDATES_MAX {
-                return Err(OpenError::Refused("too many functions"));
-            }
-            out.push(candidate);
+    if let Some(full) = full {
+        tables::read_pieces(object, full.symbols, |symbols| {
+            add(object, Table::Full, symbols, &[], names, out)
+        })?;
+    }
+    let (symbols, versions) = (&loaded.dynamic, &loaded.versions);
+    add(object, Table::Dynamic, symbols, versions, names, out)
+}
+
+fn add(
+    object: &Object,
+    table: Table,
+    symbols: &[u8],
+    versions: &[u8],
+    names: &Names,
+    out: &mut Vec<Candidate>,
+) -> Result<(), OpenError> {
+    let (symbols, _) = symbols.as_chunks::<SYMBOL_BYTES>();
+    for (index, symbol) in symbols.iter().enumerate() {
+        let Some(mut candidate) = function(object, table, symbol) else {
+            continue;
+        };
+        if is_label(object, symbol, &candidate, names)? {
+            continue;
         }
+        let version = versions.get(index * 2..index * 2 + 2);
+        let version = version.map_or(0, |v| u16::from_le_bytes([v[0], v[1]]));
+        candidate.old_version = version & VERSION_HIDDEN != 0;
+        if out.len() == CANDIDATES_MAX {
+            return Err(OpenError::Refused("too many functions"));
+        }
+        out.push(candidate);
     }
     Ok(())
 }

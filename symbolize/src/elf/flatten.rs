@@ -1,7 +1,7 @@
 //! Functions may contain or overlap one another; ranges do not. Flattening
 //! once makes the lookup a plain binary search, with no steps back.
 
-use super::alias::Function;
+use super::alias::{Function, Label};
 use super::strings::{Name, Table};
 
 /// A stretch of addresses that belongs to one function.
@@ -14,40 +14,44 @@ pub struct Range {
     /// `start` minus the function's start: not 0 behind a nested function.
     within: u32,
     size: u32,
+    /// Where in its table, or which of several aliases.
     name: u32,
-    /// From the lowest bit: table (2), inexact (1), aliases (29).
+    /// From the lowest bit: table, or that there are several (2), inexact (1).
     flags: u32,
 }
 
 const _: () = assert!(size_of::<Range>() == 24);
 
 const INEXACT: u32 = 1 << 2;
-const ALIASES_SHIFT: u32 = 3;
-const ALIASES_MAX: u32 = u32::MAX >> ALIASES_SHIFT;
+const SEVERAL: u32 = 3;
 
 impl Range {
     fn new(function: &Function, start: u64) -> Range {
         let inexact = if function.inexact { INEXACT } else { 0 };
-        let aliases = function.aliases.min(ALIASES_MAX) << ALIASES_SHIFT;
+        let (name, kind) = match function.label {
+            Label::Only(name) => (name.offset, name.table as u32),
+            Label::Several(group) => (group, SEVERAL),
+        };
         Range {
             start,
             within: (start - function.start) as u32,
             size: size(function),
-            name: function.name.offset,
-            flags: function.name.table as u32 | inexact | aliases,
+            name,
+            flags: kind | inexact,
         }
     }
 
-    pub fn name(&self) -> Name {
+    pub fn label(&self) -> Label {
         let table = match self.flags & 3 {
             0 => Table::Full,
             1 => Table::Dynamic,
-            _ => Table::Stub,
+            2 => Table::Stub,
+            _ => return Label::Several(self.name),
         };
-        Name {
+        Label::Only(Name {
             table,
             offset: self.name,
-        }
+        })
     }
 
     pub fn function_start(&self) -> u64 {
@@ -68,10 +72,6 @@ impl Range {
         self.flags & INEXACT != 0
     }
 
-    pub fn aliases(&self) -> u32 {
-        self.flags >> ALIASES_SHIFT
-    }
-
     /// Whether it is its function's first range.
     pub fn is_first(&self) -> bool {
         self.within == 0
@@ -88,29 +88,37 @@ fn end(function: &Function) -> u64 {
     function.start.saturating_add(size)
 }
 
-/// `functions` are sorted by start, of equal starts the largest first. Where
+/// Functions sorted by start, of equal starts the largest first, as ranges. Where
 /// several cover an address, the one that starts last, the innermost, has it.
-pub fn flatten(functions: &[Function]) -> Vec<Range> {
-    let mut ranges = Vec::with_capacity(functions.len());
-    let mut open: Vec<&Function> = Vec::new();
-    for function in functions {
-        close(&mut open, &mut ranges, function.start);
-        open.push(function);
-        push(&mut ranges, Range::new(function, function.start));
-    }
-    close(&mut open, &mut ranges, u64::MAX);
-    ranges.shrink_to_fit();
-    ranges
+#[derive(Debug, Default)]
+pub struct Flattening {
+    ranges: Vec<Range>,
+    /// Those that have not ended yet.
+    open: Vec<Function>,
 }
 
-/// Closes the functions that end at or before `addr`; who contains them goes
-/// on behind them.
-fn close(open: &mut Vec<&Function>, ranges: &mut Vec<Range>, addr: u64) {
-    while let Some(inner) = open.pop_if(|inner| end(inner) <= addr) {
-        let resumed = end(inner);
-        while open.pop_if(|outer| end(outer) <= resumed).is_some() {}
-        if let Some(outer) = open.last().filter(|_| resumed < addr) {
-            push(ranges, Range::new(outer, resumed));
+impl Flattening {
+    pub fn add(&mut self, function: Function) {
+        self.close(function.start);
+        self.open.push(function);
+        push(&mut self.ranges, Range::new(&function, function.start));
+    }
+
+    pub fn finish(mut self) -> Vec<Range> {
+        self.close(u64::MAX);
+        self.ranges.shrink_to_fit();
+        self.ranges
+    }
+
+    /// Closes the functions that end at or before `addr`; who contains them goes
+    /// on behind them.
+    fn close(&mut self, addr: u64) {
+        while let Some(inner) = self.open.pop_if(|inner| end(inner) <= addr) {
+            let resumed = end(&inner);
+            while self.open.pop_if(|outer| end(outer) <= resumed).is_some() {}
+            if let Some(outer) = self.open.last().filter(|_| resumed < addr) {
+                push(&mut self.ranges, Range::new(outer, resumed));
+            }
         }
     }
 }
@@ -126,23 +134,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn flatten(functions: &[Function]) -> Vec<Range> {
+        let mut flattening = Flattening::default();
+        functions
+            .iter()
+            .for_each(|function| flattening.add(*function));
+        flattening.finish()
+    }
+
     fn function(start: u64, size: u64, id: u32) -> Function {
         Function {
             start,
             size,
-            name: Name {
-                table: Table::Dynamic,
-                offset: id,
-            },
+            label: Label::Several(id),
             inexact: size == 0,
-            aliases: id,
         }
     }
 
     fn at(ranges: &[Range], addr: u64) -> Option<u32> {
         let behind = ranges.partition_point(|range| range.start <= addr);
         let range = ranges[..behind].last()?;
-        (addr < range.end()).then_some(range.name().offset)
+        (addr < range.end()).then_some(range.name)
     }
 
     #[test]
@@ -181,7 +193,7 @@ mod tests {
         ]);
         assert_eq!(at(&ranges, u64::MAX - 1), Some(7));
         assert_eq!(at(&ranges, 2), Some(u32::MAX));
-        assert_eq!(ranges[0].aliases(), ALIASES_MAX);
+        assert_eq!(ranges[0].label(), Label::Several(u32::MAX));
         assert_eq!(at(&ranges, 1 + (1 << 33)), None);
     }
 
@@ -203,7 +215,7 @@ mod tests {
                 let innermost = functions
                     .iter()
                     .rfind(|f| f.start <= addr && addr < f.start + f.size.max(1));
-                prop_assert_eq!(at(&ranges, addr), innermost.map(|f| f.name.offset));
+                prop_assert_eq!(at(&ranges, addr), innermost.map(|f| Range::new(f, f.start).name));
             }
         }
     }

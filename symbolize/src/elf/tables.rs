@@ -78,10 +78,40 @@ pub fn within_file(object: &Object, place: Place) -> Place {
     Place { size, ..place }
 }
 
-/// The raw symbols of a file.
+/// Symbols that are read at once.
+const PIECE_BYTES: u64 = 4096 * SYMBOL_BYTES as u64;
+
+/// Gives `take` the symbols of a table, piece by piece: each is looked at once.
+pub fn read_pieces(
+    object: &Object,
+    place: Place,
+    mut take: impl FnMut(&[u8]) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    let damaged = OpenError::Damaged("symbol table");
+    let end = place.offset.checked_add(place.size).ok_or(damaged)?;
+    if place.size > SYMBOLS_BYTES_MAX {
+        return Err(OpenError::Refused("symbol table"));
+    }
+    if end > object.source().len() {
+        return Err(OpenError::Damaged("symbol table"));
+    }
+    let mut buffer = vec![0; place.size.min(PIECE_BYTES) as usize];
+    for start in (place.offset..end).step_by(PIECE_BYTES as usize) {
+        let piece = &mut buffer[..(end - start).min(PIECE_BYTES) as usize];
+        if object.source().read_some(start, piece) < piece.len() {
+            return Err(OpenError::Read {
+                what: "symbol table",
+                source: std::io::ErrorKind::UnexpectedEof.into(),
+            });
+        }
+        take(piece)?;
+    }
+    Ok(())
+}
+
+/// The raw symbols of a file that are looked at more than once.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    pub full: Vec<u8>,
     pub dynamic: Vec<u8>,
     /// `.gnu.version`, as long as `dynamic` has symbols or empty.
     pub versions: Vec<u8>,
@@ -95,7 +125,6 @@ pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
     };
     let versions = tables.dynamic.and_then(|table| table.versions);
     Ok(Loaded {
-        full: read(tables.full.map(|t| t.symbols), "symbol table")?,
         dynamic: read(tables.dynamic.map(|t| t.symbols), "dynamic symbol table")?,
         versions: read(versions, "symbol versions").unwrap_or_default(),
     })
