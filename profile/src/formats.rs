@@ -33,10 +33,10 @@ pub mod svg;
 pub mod trace;
 mod wire;
 
-pub use open::{Opened, read};
+pub use open::{Opened, read, read_metric};
 
-use crate::Selection;
 use crate::query::GroupBy;
+use crate::{Selection, Store};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -251,4 +251,24 @@ pub enum FormatError {
     Unsupported(&'static str),
     #[error("too large: {0}")]
     TooLarge(&'static str),
+    /// Which was wanted, and those that there are.
+    #[error("it does not count {0}, but {1}")]
+    NoMetric(String, String),
+}
+
+impl FormatError {
+    fn no_metric(wanted: &str, there: &[String]) -> Self {
+        let wanted = wire::clean(wanted);
+        FormatError::NoMetric(wanted, there.join(", "))
+    }
+}
+
+/// A file that may count several things, read by one of them.
+#[derive(Debug)]
+pub struct Metered {
+    pub store: Store,
+    /// What was left out, in sentences.
+    pub notes: Vec<String>,
+    /// The names of all that it counts, at least one.
+    pub metrics: Vec<String>,
 }

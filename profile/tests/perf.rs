@@ -105,6 +105,41 @@ fn addresses_become_places_in_what_was_mapped_then() {
 }
 
 #[test]
+fn another_event_counts_where_it_is_wanted() {
+    let mut file = File::new(&[(0, 0), (1, 2), (0, 0)]);
+    file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
+    file.sample(2, 7, 7, 2, 3, &[USER_MARK, 0x1003]);
+    file.sample(1, 7, 7, 3, 1000, &[USER_MARK, 0x1001]);
+    file.sample(2, 8, 9, 4, 5, &[USER_MARK, 0x1001]);
+    file.sample(3, 7, 7, 5, 70, &[USER_MARK, 0x1002]);
+    let bytes = file.bytes();
+    let read = |metric| formats::read_metric(&bytes[..], limits(), metric);
+    let cycles = read(None).unwrap();
+    assert_eq!(cycles.metrics, ["cycles", "page-faults", "cycles-2"]);
+    let first = cycles.store.view();
+    for (metric, samples) in [("cycles", 1000), ("page-faults", 8), ("cycles-2", 70)] {
+        let other = read(Some(metric)).unwrap();
+        assert_eq!(select(&other.store, "").samples(), samples, "{metric}");
+        let view = first.counting(&other.store.view()).expect("the same file");
+        assert_eq!(view.info().metric.name, metric);
+        let selection = view.select(&Default::default(), &profile::Cancel::new());
+        let selection = selection.unwrap();
+        assert_eq!(selection.samples(), samples, "{metric}");
+        for row in selection.functions() {
+            assert_eq!(view.frame(row.id), first.frame(row.id));
+        }
+    }
+    let error = read(Some("instructions")).unwrap_err().to_string();
+    let told = "it does not count instructions, but cycles, page-faults, cycles-2";
+    assert_eq!(error, told);
+    let mut other = File::new(&[(0, 0)]);
+    other.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
+    other.sample(1, 7, 7, 2, 3, &[USER_MARK, 0x1003]);
+    let other = opened(&other.bytes()).unwrap().store.view();
+    assert!(first.counting(&other).is_none(), "it is another file");
+}
+
+#[test]
 fn the_first_of_several_events_counts_by_its_periods() {
     let mut file = File::new(&[(0, 0), (0, 1)]);
     file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
@@ -114,8 +149,9 @@ fn the_first_of_several_events_counts_by_its_periods() {
     let after = opened(&file.bytes()).unwrap();
     assert_eq!(
         after.notes,
-        ["1 samples are of other events than the first and were left out"]
+        ["1 samples are of other events than cycles and do not count"]
     );
+    assert_eq!(after.metrics, ["cycles", "instructions"]);
     let selection = select(&after.store, "");
     assert_eq!(selection.samples(), 1500);
     let info = after.store.view().info().clone();

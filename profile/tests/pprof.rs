@@ -7,7 +7,7 @@ use common::{Given, given, limits, select, store, text, unmarked};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use profile::formats::{FormatError, pprof};
+use profile::formats::{self, FormatError, pprof};
 use profile::{Selection, Store};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -98,6 +98,49 @@ fn by_hand(rest: &[&[u8]]) -> Result<(Store, Vec<String>), FormatError> {
     }
     rest.iter().for_each(|part| message.extend_from_slice(part));
     pprof::read(&packed(&message)[..], limits())
+}
+
+/// As Go writes a heap: the type of the period comes first.
+fn heap() -> Vec<u8> {
+    let mut message = vec![0x5a, 4, 0x08, 3, 0x10, 4];
+    for (name, unit) in [(1, 2), (3, 4)] {
+        message.extend([0x0a, 4, 0x08, name, 0x10, unit]);
+    }
+    // 3 objects of 30 bytes at one place, 4 of none at another.
+    message.extend([0x12, 7, 0x08, 1, 0x12, 3, 3, 0x80 | 30, 0]);
+    message.extend([0x12, 6, 0x08, 2, 0x12, 2, 4, 0]);
+    for location in [1, 2] {
+        message.extend([0x22, 4, 0x08, location, 0x18, 5 + location]);
+    }
+    for text in ["", "objects", "count", "space", "bytes"] {
+        message.extend([0x32, text.len() as u8]);
+        message.extend(text.as_bytes());
+    }
+    message
+}
+
+#[test]
+fn heaps_are_read_by_any_of_their_types() {
+    for file in [heap(), packed(&heap())] {
+        let read = |metric| formats::read_metric(&file[..], limits(), metric).unwrap();
+        let usual = read(None);
+        assert_eq!(
+            (usual.format, &*usual.metrics),
+            ("pprof", &["objects".to_owned(), "space".into()][..])
+        );
+        let view = usual.store.view();
+        assert_eq!(view.info().metric.name, "space");
+        assert_eq!(select(&usual.store, "").samples(), 30);
+        let objects = view.counting(&read(Some("objects")).store.view());
+        let objects = objects.expect("the same file");
+        let selection = objects.select(&Default::default(), &profile::Cancel::new());
+        assert_eq!(selection.unwrap().samples(), 7);
+        let error = formats::read_metric(&file[..], limits(), Some("cpu")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it does not count cpu, but objects, space"
+        );
+    }
 }
 
 #[test]

@@ -79,6 +79,7 @@ pub enum Action {
     Baseline,
     Difference,
     Unit,
+    Metric,
     Write,
     Sampling,
     Filter(FilterAction),

@@ -164,6 +164,8 @@ pub struct OpenConfig {
     pub file: PathBuf,
     /// The recording that proftop brings along.
     pub is_demo: bool,
+    /// Which of the things that the file counts.
+    pub metric: Option<String>,
     pub look: Look,
 }
 
@@ -172,6 +174,8 @@ pub struct OpenConfig {
 pub struct ReportConfig {
     /// `-` is standard input.
     pub file: PathBuf,
+    /// Which of the things that the file counts.
+    pub metric: Option<String>,
     pub filter: Filter,
     pub shape: ReportShape,
 }
@@ -240,6 +244,8 @@ pub struct ExportConfig {
     /// `-` is standard output.
     pub output: PathBuf,
     pub format: Option<profile::formats::Format>,
+    /// Which of the things that the file counts.
+    pub metric: Option<String>,
     pub filter: Filter,
     pub manner: Manner,
     pub overwrite: bool,

@@ -266,6 +266,8 @@ pub enum Notice {
     Baseline(u64),
     NoBaseline,
     NotInDifference,
+    /// Why nothing else is counted.
+    OneMetric(String),
     /// The marked time is the window.
     TimeUsed,
     /// So many steps down to the function where it ends.

@@ -4,11 +4,13 @@
 
 mod baseline;
 mod lacks;
+mod metered;
 mod names_from;
 mod people;
 
 pub use baseline::Baseline;
 pub use lacks::BaselineLacks;
+pub use metered::Metered;
 pub use names_from::{NameSource, NamesFrom};
 pub use people::People;
 
@@ -189,6 +191,16 @@ pub struct Sampler {
     pub rate_max_hz: Option<u32>,
 }
 
+impl Snapshot {
+    /// The view that counts in the metric of that number, in [`Snapshot::metrics`].
+    pub fn counted_in(&self, metric: usize) -> Option<&View> {
+        match metric {
+            0 => self.view.as_ref(),
+            _ => self.metrics.get(metric)?.view.as_ref(),
+        }
+    }
+}
+
 impl Sampler {
     /// A sentence, if the rate cannot be changed.
     pub fn why_fixed(&self) -> Option<String> {
@@ -216,6 +228,9 @@ pub struct Snapshot {
     pub baseline_lacks: Option<Arc<BaselineLacks>>,
     /// Samples in scope and window; the filter keeps those of the report.
     pub offered: u64,
+    /// All that the file counts, the view's own metric first; of one that counts one
+    /// thing only none is told.
+    pub metrics: Arc<[Metered]>,
     /// The store as it was: for every question that the report does not answer.
     /// Nothing in snapshots that no store made.
     pub view: Option<View>,

@@ -176,16 +176,23 @@ impl Import {
         self.told.entry(frame).or_insert(Told::Unnamed(state));
     }
 
+    /// One that weighs nothing is left out.
     pub(crate) fn sample(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
+        match sample.weight {
+            0 => Ok(()),
+            _ => self.sample_of_any(sample),
+        }
+    }
+
+    /// The same for one that may weigh nothing: by another metric it does.
+    pub(crate) fn sample_of_any(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         self.weight = self.weight.saturating_add(sample.weight);
         if self.weight > WEIGHT_MAX {
             return Err(FormatError::TooLarge(
                 "its samples add up to more than 2^53",
             ));
         }
-        if sample.weight > 0 {
-            self.store.add_sample(sample);
-        }
+        self.store.add_sample(sample);
         Ok(())
     }
 

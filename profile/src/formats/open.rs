@@ -1,6 +1,8 @@
 //! Reading a file of whatever format: told by its first bytes, not by its name.
 
-use super::{FormatError, firefox, folded, json, perf_data, perf_script, pft, pprof, speedscope};
+use super::{
+    FormatError, Metered, firefox, folded, json, perf_data, perf_script, pft, pprof, speedscope,
+};
 use crate::{Limits, Store};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
@@ -25,17 +27,31 @@ pub struct Opened {
     pub notes: Vec<String>,
     /// What it turned out to be: `.pft`, `pprof`.
     pub format: &'static str,
+    /// The names of all that it counts.
+    pub metrics: Vec<String>,
 }
 
 /// Reads a file to its end.
-pub fn read<'a>(mut input: impl Read + 'a, limits: Limits) -> Result<Opened, FormatError> {
+pub fn read<'a>(input: impl Read + 'a, limits: Limits) -> Result<Opened, FormatError> {
+    read_metric(input, limits, None)
+}
+
+/// As [`read`]; of a file that counts several things, what is wanted. By whichever of
+/// them it is read, places and stacks have the same numbers: [`View::counting`].
+///
+/// [`View::counting`]: crate::View::counting
+pub fn read_metric<'a>(
+    mut input: impl Read + 'a,
+    limits: Limits,
+    wanted: Option<&str>,
+) -> Result<Opened, FormatError> {
     let mut head = Vec::new();
     // Of a pipe that is being written, no more than says what comes.
     (&mut input).take(8).read_to_end(&mut head)?;
     let is_packed = head.starts_with(&GZIP) || head.starts_with(&ZSTD);
     let whole = Cursor::new(head.clone()).chain(input);
     if !is_packed {
-        return read_plain(whole, limits);
+        return read_one(whole, limits, wanted);
     }
     let unpacked: Box<dyn Read + 'a> = match head.starts_with(&GZIP) {
         true => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
@@ -45,7 +61,7 @@ pub fn read<'a>(mut input: impl Read + 'a, limits: Limits) -> Result<Opened, For
         input: unpacked,
         left: UNPACKED_MAX,
     };
-    read_plain(bounded, limits).map_err(|error| match error {
+    read_one(bounded, limits, wanted).map_err(|error| match error {
         FormatError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             FormatError::TooLarge("it unpacks to more than 4 GB")
         }
@@ -78,7 +94,24 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatError> {
+/// Most formats count one thing.
+fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Opened, FormatError> {
+    let mut opened = read_plain(input, limits, wanted)?;
+    let counted = &opened.store.info().metric.name;
+    if opened.metrics.is_empty() {
+        opened.metrics = vec![counted.clone()];
+    }
+    match wanted {
+        Some(wanted) if wanted != counted => Err(FormatError::no_metric(wanted, &opened.metrics)),
+        _ => Ok(opened),
+    }
+}
+
+fn read_plain(
+    mut input: impl Read,
+    limits: Limits,
+    wanted: Option<&str>,
+) -> Result<Opened, FormatError> {
     let mut head = Vec::new();
     (&mut input).take(8).read_to_end(&mut head)?;
     if head == pft::MAGIC {
@@ -88,8 +121,8 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
     }
     if head == perf_data::MAGIC {
         let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(input));
-        let (store, notes) = perf_data::read(whole, limits)?;
-        return Ok(opened(store, notes, "perf.data"));
+        let read = perf_data::read(whole, limits, wanted)?;
+        return Ok(metered(read, "perf.data"));
     }
     if head == perf_data::MAGIC_SWAPPED {
         return Err(FormatError::Unsupported(
@@ -99,8 +132,8 @@ fn read_plain(mut input: impl Read, limits: Limits) -> Result<Opened, FormatErro
     (&mut input).take(HEAD).read_to_end(&mut head)?;
     let whole = BufReader::new(Cursor::new(head.clone()).chain(input));
     if pprof::is_start(&head) {
-        let (store, notes) = pprof::read(whole, limits)?;
-        return Ok(opened(store, notes, "pprof"));
+        let read = pprof::read_metric(whole, limits, wanted)?;
+        return Ok(metered(read, "pprof"));
     }
     let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {
@@ -133,6 +166,16 @@ fn opened(store: Store, notes: Vec<String>, format: &'static str) -> Opened {
         store,
         notes,
         format,
+        metrics: Vec::new(),
+    }
+}
+
+fn metered(read: Metered, format: &'static str) -> Opened {
+    Opened {
+        store: read.store,
+        notes: read.notes,
+        format,
+        metrics: read.metrics,
     }
 }
 

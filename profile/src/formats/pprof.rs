@@ -24,13 +24,14 @@ mod reader;
 mod tables;
 mod writer;
 
-pub use reader::read;
+pub use reader::{read, read_metric};
 pub use writer::write;
 
-/// Whether a file that begins so is one: gzipped, or bare. Bare ones begin with
-/// a type of values, which begins with its name.
+/// Whether a file that begins so is one: gzipped, or bare. Bare ones begin with a type
+/// of values, that of what they count or, as Go writes heaps, of their period; and that
+/// begins with its name.
 pub fn is_start(start: &[u8]) -> bool {
-    start.starts_with(&[0x1f, 0x8b]) || matches!(start, [0x0a, _, 0x08, ..])
+    start.starts_with(&[0x1f, 0x8b]) || matches!(start, [0x0a | 0x5a, _, 0x08, ..])
 }
 
 /// The label that says how a stack ended that is whole and yet has no root.

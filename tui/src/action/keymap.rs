@@ -107,6 +107,7 @@ fn defaults() -> Vec<Binding> {
         "longer-window"  Everywhere   LongerWindow                        => ".",               "window",     "longer window";
         "mark"           Everywhere   Mark                                => "m",               "",           "window from now on";
         "unit"           Everywhere   Unit                                => "%",               "",           "other unit";
+        "metric"         Everywhere   Metric                              => "c",               "",           "count by another metric";
         "baseline"       Everywhere   Baseline                            => "b",               "",           "compare with this, as A";
         "difference"     Everywhere   Difference                          => "=",               "",           "difference to A, on, off";
         "write"          Everywhere   Write                               => "w",               "write",      "write to a file";

@@ -93,6 +93,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Write => app.open_write(),
         Action::Sampling => app.open_sampling(),
         Action::Unit => app.next_unit(),
+        Action::Metric => app.next_metric(),
         Action::Baseline => app.set_baseline(),
         Action::Difference => app.toggle_difference(),
         Action::EditFilter => open_filter(app),

@@ -129,6 +129,7 @@ impl App {
     pub(super) fn is_the_engines(&self) -> bool {
         let asks_all = self.knobs.scope.is_empty()
             && self.knobs.filter.is_empty()
+            && self.knobs.metric == 0
             && self.knobs.difference().is_none();
         let is_coming = self.frozen.is_none()
             && self.base.recording.is_none()
@@ -323,6 +324,45 @@ impl App {
     pub(crate) fn has_time(&self) -> bool {
         let report = &self.shown.report;
         report.rate_hz > 0 && report.window.seconds() > 0.0
+    }
+
+    /// The next of the things that the file counts.
+    pub(super) fn next_metric(&mut self) {
+        let next = match self.base.metrics.len() {
+            0 | 1 => 1,
+            several => (self.knobs.metric + 1) % several,
+        };
+        if let Err(why) = self.set_metric(next) {
+            self.detail = Detail::Notice(Notice::OneMetric(why));
+        }
+    }
+
+    /// By its number, or why not.
+    fn set_metric(&mut self, metric: usize) -> Result<(), String> {
+        let base = &self.base;
+        let why_only = match (&base.recording, base.metrics.get(metric)) {
+            (_, Some(other)) if metric == 0 || other.view.is_some() => {
+                self.turn(|knobs| knobs.metric = metric);
+                return Ok(());
+            }
+            (_, Some(other)) => return Err(format!("{} is still being read", other.name)),
+            (Some(_), None) => "this file counts nothing else",
+            (None, None) => "live, ticks of the CPU clock are counted; files may count more",
+        };
+        Err(why_only.into())
+    }
+
+    /// By its name, or why not.
+    pub fn choose_metric(&mut self, name: &str) -> Result<(), String> {
+        let metrics = Arc::clone(&self.base.metrics);
+        match metrics.iter().position(|metric| *metric.name == *name) {
+            Some(number) => self.set_metric(number),
+            None if metrics.is_empty() => self.set_metric(1),
+            None => {
+                let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
+                Err(format!("it counts {}", names.join(", ")))
+            }
+        }
     }
 
     pub(super) fn next_unit(&mut self) {

@@ -24,6 +24,7 @@ impl App {
             OrderKind::Write => self.write_to(words),
             OrderKind::Rate => values::rate(words).and_then(|hz| self.change_rate(hz)),
             OrderKind::Unit => self.go_to_unit(words),
+            OrderKind::Metric => self.choose_metric(words).map(|()| None),
             OrderKind::Sort => self.go_to_order(words),
             OrderKind::View => self.go_to_view(words),
             OrderKind::Theme => values::word(words).map(|theme| Some(Effect::SetTheme(theme))),

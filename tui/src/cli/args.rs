@@ -185,6 +185,9 @@ pub struct Open {
     /// A recording, or - for standard input, also while it is being made
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Which of the things that the file counts, as in alloc_space or page-faults
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
     #[command(flatten)]
     pub look: LookArgs,
 }
@@ -241,6 +244,9 @@ pub struct Report {
     /// The call tree, callers first
     #[arg(long, conflicts_with = "peek")]
     pub tree: bool,
+    /// Which of the things that the file counts, as in alloc_space or page-faults
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
     /// Callers and callees of the functions whose names match
     #[arg(long, value_name = "REGEX", value_parser = values::regex)]
     pub peek: Option<Regex>,
@@ -312,6 +318,9 @@ pub struct Export {
     /// The format, if the name does not tell it
     #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
     pub format: Option<profile::formats::Format>,
+    /// Which of the things that the file counts, as in alloc_space or page-faults
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
     /// Write only what passes; see the manual on filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,

@@ -50,11 +50,13 @@ pub fn request(
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
             file: words.file,
             is_demo: false,
+            metric: words.metric,
             look: look(&words.look, configuration()),
         })),
         Some(Sub::Demo(words)) => Ok(Request::Open(OpenConfig {
             file: "demo.pft".into(),
             is_demo: true,
+            metric: None,
             look: look(&words, configuration()),
         })),
         Some(Sub::Config(words)) => Ok(Request::Configuration(words.task)),
@@ -198,6 +200,7 @@ fn report(words: Report) -> ReportConfig {
     };
     ReportConfig {
         file: words.file,
+        metric: words.metric,
         filter: words.filter.unwrap_or_default(),
         shape,
     }
@@ -208,6 +211,7 @@ fn export(words: Export) -> ExportConfig {
         input: words.input,
         output: words.output,
         format: words.format,
+        metric: words.metric,
         filter: words.filter.unwrap_or_default(),
         manner: Manner {
             by_thread: words.by_thread,

@@ -21,7 +21,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
             "a .pft holds everything: leave --filter to who reads it",
         ));
     }
-    let opened = open_file::open(&config.input)?;
+    let opened = open_file::open_metric(&config.input, config.metric.as_deref())?;
     for note in &opened.notes {
         eprintln!("proftop: {note}");
     }

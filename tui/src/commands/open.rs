@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::kept;
 use crate::plain;
 use crate::run::{self, ScreenOptions};
-use crate::snapshot::{Lacks, Snapshot, Span, TargetState};
+use crate::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::view::units;
 use profile::{Cancel, Query, Store, View};
@@ -42,9 +42,16 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();
     let (path, is_demo) = (config.file.clone(), config.is_demo);
+    let metric = config.metric.clone();
     thread::Builder::new()
         .name("reader".into())
-        .spawn(move || read(&path, is_demo, publish, began, fail))
+        .spawn(move || {
+            let mut reading = Reading::new(&path, publish, began);
+            match is_demo {
+                true => reading.read_demo(fail),
+                false => reading.read(metric.as_deref(), fail),
+            }
+        })
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     let patience = match open_file::is_stdin(&config.file) {
         true => Duration::MAX,
@@ -141,39 +148,7 @@ struct Reading {
     asked: Instant,
     shown: Instant,
     counting: Duration,
-}
-
-fn read(
-    path: &Path,
-    is_demo: bool,
-    publish: watch::Sender<Arc<Snapshot>>,
-    began: SyncSender<Result<(), Failure>>,
-    fail: oneshot::Sender<Failure>,
-) {
-    let mut reading = Reading {
-        path: path.into(),
-        publish,
-        began: Some(began),
-        generation: 0,
-        asked: Instant::now(),
-        shown: Instant::now(),
-        counting: Duration::ZERO,
-    };
-    let opened = match is_demo {
-        true => open_file::open_demo(&mut reading),
-        false => open_file::open_by_parts(path, &mut reading),
-    };
-    let failure = match opened {
-        Ok(opened) => reading.ends(&opened).err(),
-        Err(failure) => Some(failure),
-    };
-    if let Some(failure) = failure {
-        match reading.began.take() {
-            // Nobody waits any more: the screen is open.
-            Some(began) if began.send(Err(failure.clone())).is_ok() => {}
-            _ => reading.breaks(failure, fail),
-        }
-    }
+    metrics: Arc<[Metered]>,
 }
 
 impl Progress for Reading {
@@ -200,6 +175,58 @@ impl Progress for Reading {
 }
 
 impl Reading {
+    fn new(
+        path: &Path,
+        publish: watch::Sender<Arc<Snapshot>>,
+        began: SyncSender<Result<(), Failure>>,
+    ) -> Self {
+        Reading {
+            path: path.into(),
+            publish,
+            began: Some(began),
+            generation: 0,
+            asked: Instant::now(),
+            shown: Instant::now(),
+            counting: Duration::ZERO,
+            metrics: Arc::default(),
+        }
+    }
+
+    fn read_demo(&mut self, fail: oneshot::Sender<Failure>) {
+        let opened = open_file::open_demo(self);
+        if let Err(failure) = opened.and_then(|opened| self.ends(&opened, Vec::new())) {
+            self.fails(failure, fail);
+        }
+    }
+
+    /// By that metric; the others follow when the screen is open.
+    fn read(&mut self, metric: Option<&str>, fail: oneshot::Sender<Failure>) {
+        let path = Arc::clone(&self.path);
+        let opened = open_file::open_by_parts(&path, metric, self);
+        let ended = opened.and_then(|opened| {
+            self.ends(&opened, metered(&opened, None))?;
+            Ok(opened)
+        });
+        match ended {
+            Ok(opened) if opened.metrics.len() > 1 && !open_file::is_stdin(&path) => {
+                let again = |name: &str| open_file::count_again(&path, &opened, name);
+                let metrics = metered(&opened, Some(&again));
+                // It was shown before: this adds to it.
+                let _ = self.ends(&opened, metrics);
+            }
+            Ok(_) => {}
+            Err(failure) => self.fails(failure, fail),
+        }
+    }
+
+    fn fails(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
+        match self.began.take() {
+            // Nobody waits any more: the screen is open.
+            Some(began) if began.send(Err(failure.clone())).is_ok() => {}
+            _ => self.breaks(failure, fail),
+        }
+    }
+
     fn open_the_screen(&mut self) {
         if let Some(began) = self.began.take() {
             // It opens by itself after a while.
@@ -207,13 +234,14 @@ impl Reading {
         }
     }
 
-    fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
+    fn ends(&mut self, opened: &Opened, metrics: Vec<Metered>) -> Result<(), Failure> {
         if opened.view.samples() == 0 {
             let name = open_file::name(&self.path);
             let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
             return Err(opened.notes.iter().fold(failure, Failure::detail));
         }
         let broken = opened.notes.first().filter(|_| opened.is_broken);
+        self.metrics = metrics.into();
         self.show(
             &opened.view,
             &opened.notes,
@@ -247,9 +275,36 @@ impl Reading {
         let is_over = end.is_some();
         self.publish.send_replace(Arc::new(Snapshot {
             generation: self.generation,
+            metrics: Arc::clone(&self.metrics),
             ..recorded::snapshot(view, notes, recording, is_over, &selection)
         }));
     }
+}
+
+/// What a file counts, what it is shown in first; nothing where that is one thing.
+/// `again` reads it by another one, if that is wanted now; what cannot be read by it is
+/// left out.
+fn metered(opened: &Opened, again: Option<&dyn Fn(&str) -> Option<View>>) -> Vec<Metered> {
+    let shown = &opened.view.info().metric.name;
+    let others = opened.metrics.iter().filter(|name| *name != shown);
+    if others.clone().next().is_none() {
+        return Vec::new();
+    }
+    let own = Metered {
+        name: shown.as_str().into(),
+        view: Some(opened.view.clone()),
+    };
+    let others = others.filter_map(|name| {
+        let view = again.map(|again| again(name));
+        Some(Metered {
+            name: name.as_str().into(),
+            view: match view {
+                Some(read) => Some(read?),
+                None => None,
+            },
+        })
+    });
+    std::iter::once(own).chain(others).collect()
 }
 
 /// The recording that is built in, as the screen shows it when all is read.

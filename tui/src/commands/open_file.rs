@@ -22,6 +22,8 @@ pub struct Opened {
     /// The first note says how the file is cut or damaged.
     pub is_broken: bool,
     pub lacks: Lacks,
+    /// The names of all that it counts.
+    pub metrics: Vec<String>,
 }
 
 /// Is told how far reading has come.
@@ -39,14 +41,29 @@ struct AtOnce;
 impl Progress for AtOnce {}
 
 pub fn open(path: &Path) -> Result<Opened, Failure> {
-    open_by_parts(path, &mut AtOnce)
+    open_metric(path, None)
 }
 
-/// As [`open`]; what comes in blocks is shown to `progress` block by block.
-pub fn open_by_parts(path: &Path, progress: &mut dyn Progress) -> Result<Opened, Failure> {
+/// As [`open`], counted in that metric.
+pub fn open_metric(path: &Path, metric: Option<&str>) -> Result<Opened, Failure> {
+    open_by_parts(path, metric, &mut AtOnce)
+}
+
+/// The same file once more, counted in another metric.
+pub fn count_again(path: &Path, opened: &Opened, metric: &str) -> Option<View> {
+    let again = formats::read_metric(input(path).ok()?, limits(), Some(metric));
+    opened.view.counting(&again.ok()?.store.view())
+}
+
+/// As [`open_metric`]; what comes in blocks is shown to `progress` block by block.
+pub fn open_by_parts(
+    path: &Path,
+    metric: Option<&str>,
+    progress: &mut dyn Progress,
+) -> Result<Opened, Failure> {
     let name = name(path);
     let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
-    read(input(path)?, progress).map_err(failed)
+    read(input(path)?, metric, progress).map_err(failed)
 }
 
 /// A recording's bytes.
@@ -73,7 +90,7 @@ pub fn limits() -> Limits {
 /// The recording that every proftop brings along.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
-    read(Box::new(DEMO), progress)
+    read(Box::new(DEMO), None, progress)
         .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
 }
 
@@ -91,17 +108,21 @@ pub fn name(path: &Path) -> String {
 
 /// What comes out of a stream, at its end.
 pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
-    read(input, &mut AtOnce)
+    read(input, None, &mut AtOnce)
 }
 
-fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened, FormatError> {
+fn read(
+    mut input: Box<dyn Read>,
+    metric: Option<&str>,
+    progress: &mut dyn Progress,
+) -> Result<Opened, FormatError> {
     let limits = limits();
     let mut start = Vec::new();
     (&mut input)
         .take(pft::MAGIC.len() as u64)
         .read_to_end(&mut start)?;
     let whole = io::Cursor::new(start.clone()).chain(input);
-    if start == pft::MAGIC {
+    if start == pft::MAGIC && metric.is_none() {
         let whole = BufReader::with_capacity(1 << 16, whole);
         return read_blocks(pft::Reader::new(whole)?, limits, progress);
     }
@@ -109,18 +130,26 @@ fn read(mut input: Box<dyn Read>, progress: &mut dyn Progress) -> Result<Opened,
         mut store,
         mut notes,
         format,
-    } = formats::read(whole, limits)?;
+        metrics,
+    } = formats::read_metric(whole, limits, metric)?;
     if format == "perf.data" {
         // It has no names; those of this machine's files will do.
         let found = name_frames(&mut store, &Places::default());
         notes.extend(found.doubt());
     }
     notes.extend(left_out(&store));
+    if metrics.len() > 1 {
+        let all = metrics.join(", ");
+        notes.push(format!(
+            "it counts {all}: --metric chooses which is shown first"
+        ));
+    }
     Ok(Opened {
         view: store.view(),
         notes,
         is_broken: false,
         lacks: lacks(format),
+        metrics,
     })
 }
 
@@ -142,6 +171,7 @@ fn read_blocks<R: Read>(
         notes,
         is_broken: !reader.is_finished(),
         lacks: Lacks::default(),
+        metrics: Vec::new(),
     })
 }
 

@@ -12,7 +12,7 @@ use crate::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
-    let opened = open_file::open(&config.file)?;
+    let opened = open_file::open_metric(&config.file, config.metric.as_deref())?;
     let query = Query {
         filter: config.filter.clone(),
         ..Query::default()

@@ -451,6 +451,7 @@ impl Model {
             ..Query::default()
         };
         Snapshot {
+            metrics: Arc::default(),
             generation: self.generation,
             health: Health {
                 lost: self.losses.between(window.start_ns, window.end_ns),

@@ -50,6 +50,7 @@ pub const COMMANDS: &[Command] = table! {
     "rate"      ""   "[HZ]"                 "take so many samples a second and CPU from now on"   knobs::rate;
     "mark"      "m"  ""                     "count from now on"                                   knobs::mark;
     "unit"      ""   "[percent|machine|samples|cpu-ms|cpus|usual]" "what numbers are in"            knobs::unit;
+    "metric"    ""   "[NAME]"               "another of the things that a file counts"            knobs::metric;
     "baseline"  ""   ""                     "compare with this, as A"                             knobs::baseline;
     "diff"      "d"  "[COUNT]"              "what takes more or less than in A"                   lists::difference;
     "freeze"    ""   ""                     "stay with these samples; sampling goes on"           knobs::freeze;

@@ -9,6 +9,7 @@ use crate::cli::values;
 use crate::screen::knobs::{Narrowing, Part, Unit, Window};
 use crate::screen::{Detail, Notice, View};
 use crate::snapshot::Span;
+use crate::view::header;
 use crate::view::units;
 use clap::ValueEnum as _;
 use profile::filter::{Action, Clause};
@@ -218,6 +219,25 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         .session
         .change(|app| app.turn(|knobs| knobs.unit = unit))?;
     sentence("lists are in this unit from now on")
+}
+
+pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if !words.is_empty() {
+        let mut chosen = Ok(());
+        dialog
+            .session
+            .change(|app| chosen = app.choose_metric(words))?;
+        chosen.map_err(Trouble::say)?;
+    }
+    let app = &dialog.session.app;
+    let counted = header::metric(app);
+    let others = { app.shown.metrics.iter() }
+        .map(|metric| &*metric.name)
+        .collect::<Vec<_>>();
+    sentence(match others.len() {
+        0 | 1 => format!("counted is {counted}"),
+        _ => format!("counted is {counted}, of {}", others.join(", ")),
+    })
 }
 
 pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {

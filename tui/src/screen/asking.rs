@@ -57,9 +57,11 @@ impl ReportQuestion {
     pub fn answer(self, cancel: &Cancel) -> Option<ReportAnswer> {
         let ReportQuestion { key, base, knobs } = self;
         let query = knobs.query(base.report.window.end_ns);
-        let selection = base.view.as_ref()?.select(&query, cancel).ok()?;
+        let view = base.counted_in(knobs.metric)?;
+        let selection = view.select(&query, cancel).ok()?;
         let mut report = selection.report();
         let mut snapshot = (*base).clone();
+        snapshot.view = Some(view.clone());
         if let Some(recording) = &snapshot.recording {
             recording.correct(snapshot.target == TargetState::Recorded, &mut report);
         }

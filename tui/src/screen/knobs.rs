@@ -14,6 +14,8 @@ pub struct Knobs {
     pub scope: Vec<Narrowing>,
     pub window: Window,
     pub filter: Filter,
+    /// Which of the things that the file counts, by number.
+    pub metric: usize,
     /// Nothing: what each view usually counts in.
     pub unit: Option<Unit>,
     pub baseline: Option<Arc<Baseline>>,
@@ -155,6 +157,7 @@ impl Knobs {
         self.window == other.window
             && self.scope == other.scope
             && self.filter == other.filter
+            && self.metric == other.metric
             && self.difference() == other.difference()
     }
 

@@ -204,6 +204,7 @@ fn say(app: &App, notice: &Notice) -> String {
         ),
         Notice::Rate { hz, is_new: false } => format!("{hz} Hz, as before"),
         Notice::NoSampling(why) => format!("the rate cannot be changed: {why}"),
+        Notice::OneMetric(why) => why.clone(),
         Notice::Writing { bytes: 0, .. } => "writing…".into(),
         Notice::Writing { bytes, about } => {
             let so_far = units::bytes(*bytes);

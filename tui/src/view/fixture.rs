@@ -67,6 +67,7 @@ pub fn postgres() -> Snapshot {
     functions[8].name_state = RowName::Unnamed("stripped");
     functions[12].name_state = RowName::Pending;
     Snapshot {
+        metrics: Arc::default(),
         view: None,
         query: profile::Query::default(),
         turn: 0,

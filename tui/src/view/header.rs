@@ -8,7 +8,7 @@ use crate::app::{App, Crumb};
 use crate::screen::View;
 use crate::screen::knobs::Window;
 use crate::snapshot::{Snapshot, Span, TargetState};
-use profile::Completeness;
+use profile::{Completeness, Metric};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -185,7 +185,6 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
         Some(_) => Segment::new(8, [unit]),
         None => Segment::new(2, [unit, String::new()]),
     };
-    let optional = |rank, text: &str| Segment::new(rank, [text.to_owned(), String::new()]);
     let segments = vec![
         Segment::new(
             7,
@@ -196,12 +195,55 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
             ],
         ),
         Segment::new(9, [window(app)]),
-        optional(3, "on-CPU"),
+        metric_segment(app),
         filter(app),
         difference(app),
         unit,
     ];
     (segments, 1)
+}
+
+/// What is counted: time on CPUs, or as the file calls it.
+pub fn metric(app: &App) -> String {
+    match counted(app) {
+        None => "on-CPU".into(),
+        Some(metric) => text::clean(&metric.name).into_owned(),
+    }
+}
+
+/// Another one than usual has to be said.
+fn metric_segment(app: &App) -> Segment {
+    let rank = if counted(app).is_some() { 8 } else { 3 };
+    let metric = metric(app);
+    match rank {
+        8 => Segment::new(
+            rank,
+            [metric.clone(), text::cut_middle(&metric, 12).into_owned()],
+        ),
+        _ => Segment::new(rank, [metric, String::new()]),
+    }
+}
+
+/// The metric of what is shown, if it is not time on CPUs.
+fn counted(app: &App) -> Option<&Metric> {
+    let metric = &app.shown.view.as_ref()?.info().metric;
+    (*metric != Metric::default()).then_some(metric)
+}
+
+/// `3,277 samples`, `52,428,800 bytes`
+fn counted_words(app: &App, count: u64) -> [String; 2] {
+    let number = units::count(count);
+    match counted(app) {
+        None => [units::counted(count, "sample"), format!("{number} smp")],
+        Some(metric) => {
+            let unit = match &*metric.unit {
+                "count" | "" => &metric.name,
+                unit => unit,
+            };
+            let words = format!("{number} {}", text::cut_middle(&text::clean(unit), 20));
+            [words.clone(), words]
+        }
+    }
 }
 
 /// From the whole to the part that is looked at, and that part alone.
@@ -353,10 +395,7 @@ fn trust(app: &App) -> Vec<Segment> {
     // That something is asked of others is said at any width.
     let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
     let net = if is_remote { " net" } else { "" };
-    let mut counted = vec![
-        units::counted(report.samples, "sample"),
-        format!("{samples} smp"),
-    ];
+    let mut counted = counted_words(app, report.samples).to_vec();
     if let Some(told) = report.reweighed {
         let taken = units::count(told.taken);
         let at = format!("{samples} samples at {} Hz", report.rate_hz);

@@ -50,7 +50,7 @@ impl Attributes {
         self.sample_type & has::USER_STACK != 0
     }
 
-    fn event(&self) -> String {
+    pub(super) fn event(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
             "instructions",

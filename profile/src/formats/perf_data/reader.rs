@@ -8,9 +8,9 @@ use super::header::{self, Features};
 use super::machine::Machine;
 use super::packed::Packed;
 use super::record::{self, Cursor, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
-use crate::formats::FormatError;
 use crate::formats::import::{Import, plain_ending};
-use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX, Store};
+use crate::formats::{FormatError, Metered};
+use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX};
 use std::io::Read;
 
 /// Records that wait for older ones; then the older half has to go.
@@ -19,9 +19,10 @@ const WAITING_MAX: usize = 128 << 20;
 pub(in super::super) fn read(
     mut input: impl Read,
     limits: Limits,
-) -> Result<(Store, Vec<String>), FormatError> {
+    wanted: Option<&str>,
+) -> Result<Metered, FormatError> {
     let header = header::read(&mut input)?;
-    let mut reader = Reader::new(limits);
+    let mut reader = Reader::new(limits, wanted);
     reader.read_attributes(&header)?;
     let mut data = (&mut input).take(header.data.unwrap_or(u64::MAX));
     let is_whole = reader.read_records(&mut data)?;
@@ -37,6 +38,10 @@ pub(in super::super) fn read(
 }
 
 struct Reader {
+    /// Which event's samples count; without, the first one's.
+    wanted: Option<String>,
+    /// Among so many events.
+    chosen: Option<(usize, usize)>,
     import: Import,
     machine: Machine,
     events: Vec<Attributes>,
@@ -54,8 +59,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: Limits, wanted: Option<&str>) -> Self {
         Self {
+            wanted: wanted.map(str::to_owned),
+            chosen: None,
             import: Import::new(limits),
             machine: Machine::default(),
             events: Vec::new(),
@@ -250,22 +257,25 @@ impl Reader {
     }
 
     fn add_sample(&mut self, time_ns: u64, body: &[u8]) -> Result<(), FormatError> {
-        let first = &self.events[0];
-        if self.events.len() > 1 {
-            let id = first.id_of(body);
-            let is_first = id.is_none_or(|id| first.ids.contains(&id));
-            if !is_first {
-                self.other_events += 1;
-                return Ok(());
-            }
-        }
-        let sample = Sample::parse(body, first)?;
-        let weight = match first.is_clock() {
+        let chosen = self.chosen()?;
+        let id = self.events[0].id_of(body);
+        let at = match id {
+            None => Some(0),
+            Some(id) => { self.events.iter() }.position(|event| event.ids.contains(&id)),
+        };
+        let event = &self.events[at.unwrap_or(0)];
+        let sample = Sample::parse(body, event)?;
+        // What counts nothing is kept all the same: by whichever event the file is
+        // read, places and stacks have the same numbers.
+        let weight = match event.is_clock() {
+            _ if at != Some(chosen) => 0,
             true => 1,
             false => sample.period,
         };
+        let copies_stacks = event.copies_stacks();
+        self.other_events += u64::from(at != Some(chosen));
         let mut ending = None;
-        if first.copies_stacks() {
+        if copies_stacks {
             self.copied_stacks += 1;
             ending = Some(Ending::Unsupported);
         }
@@ -276,7 +286,7 @@ impl Reader {
         let plain = plain_ending(&frames);
         let (process, comm) = self.machine.names(sample.pid, sample.tid);
         let process = self.import.process(sample.pid, &process)?;
-        self.import.sample(NewSample {
+        let sample = NewSample {
             time_ns,
             cpu: sample.cpu.min(u32::from(u16::MAX)) as u16,
             process,
@@ -289,7 +299,47 @@ impl Reader {
                 _ => ending.unwrap_or(plain),
             },
             weight,
-        })
+        };
+        match self.events.len() {
+            0 | 1 => self.import.sample(sample),
+            _ => self.import.sample_of_any(sample),
+        }
+    }
+
+    /// The names of the events; what is there again has its number behind it.
+    fn metrics(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for event in &self.events {
+            let mut info = Info::default();
+            event.describe(&mut info);
+            let name = info.metric.name;
+            let before = { names.iter() }
+                .filter(|known| **known == name || known.starts_with(&format!("{name}-")))
+                .count();
+            names.push(match before {
+                0 => name,
+                before => format!("{name}-{}", before + 1),
+            });
+        }
+        names
+    }
+
+    /// Which event counts.
+    fn chosen(&mut self) -> Result<usize, FormatError> {
+        let Some(wanted) = &self.wanted else {
+            return Ok(0);
+        };
+        // Events come before samples; what they are called is looked at once.
+        if let Some((events, chosen)) = self.chosen
+            && events == self.events.len()
+        {
+            return Ok(chosen);
+        }
+        let names = self.metrics();
+        let found = names.iter().position(|name| name == wanted);
+        let chosen = found.ok_or_else(|| FormatError::no_metric(wanted, &names))?;
+        self.chosen = Some((self.events.len(), chosen));
+        Ok(chosen)
     }
 
     fn frames(&mut self, sample: &Sample) -> Result<Vec<crate::Frame>, FormatError> {
@@ -323,8 +373,9 @@ impl Reader {
         Ok(frames)
     }
 
-    fn finish(mut self, mut notes: Vec<String>) -> Result<(Store, Vec<String>), FormatError> {
-        let Some(first) = self.events.first() else {
+    fn finish(mut self, mut notes: Vec<String>) -> Result<Metered, FormatError> {
+        let (metrics, chosen) = (self.metrics(), self.chosen()?);
+        let Some(event) = self.events.get(chosen) else {
             return Err(FormatError::Damaged("it says not what was sampled".into()));
         };
         let features = &self.features;
@@ -336,11 +387,12 @@ impl Reader {
             lost: self.lost,
             ..Info::default()
         };
-        first.describe(&mut info);
+        event.describe(&mut info);
+        info.metric.name.clone_from(&metrics[chosen]);
         if self.other_events > 0 {
-            let count = self.other_events;
+            let (count, name) = (self.other_events, &info.metric.name);
             notes.push(format!(
-                "{count} samples are of other events than the first and were left out"
+                "{count} samples are of other events than {name} and do not count"
             ));
         }
         if self.copied_stacks > 0 {
@@ -349,6 +401,10 @@ impl Reader {
         self.import.store.set_info(info);
         self.machine
             .tell_build_ids(&self.features.build_ids, &mut self.import)?;
-        Ok((self.import.finish(), notes))
+        Ok(Metered {
+            store: self.import.finish(),
+            notes,
+            metrics,
+        })
     }
 }

@@ -5,39 +5,69 @@ use super::tables::{Tables, ValueType, damaged};
 use crate::formats::FormatError;
 use crate::{Info, Metric};
 
-/// Which value of each sample counts, and what it means.
-pub(super) fn meaning(tables: &mut Tables<'_>) -> Result<(usize, Info), FormatError> {
+/// Which value of each sample counts, what it means, and what all of them are called.
+pub(super) struct Meaning {
+    pub(super) value: usize,
+    pub(super) info: Info,
+    pub(super) metrics: Vec<String>,
+}
+
+/// Of the values, that of the metric that is wanted; else what is usual.
+pub(super) fn meaning(
+    tables: &mut Tables<'_>,
+    wanted: Option<&str>,
+) -> Result<Meaning, FormatError> {
     let types = tables.types.clone();
+    if types.is_empty() {
+        return Err(damaged("it says not what it counts"));
+    }
     let is = |at: &ValueType, name: &[u8], unit: &[u8]| {
         Ok::<_, FormatError>(tables.bytes(at.name)? == name && tables.bytes(at.unit)? == unit)
     };
-    // Ticks on a CPU: their number and not their time, if both are told.
     let mut ticks = None;
-    let mut is_cpu = false;
+    let mut time = None;
     for (number, at) in types.iter().enumerate() {
         if is(at, b"samples", b"count")? {
             ticks.get_or_insert(number);
         }
-        is_cpu |= is(at, b"cpu", b"nanoseconds")?;
+        if is(at, b"cpu", b"nanoseconds")? {
+            time.get_or_insert(number);
+        }
+    }
+    let has_rate = is(&tables.period_type, b"cpu", b"nanoseconds")? && tables.period > 0;
+    // Ticks on a CPU: their number and not their time, if both are told.
+    let ticks = ticks.filter(|_| time.is_some() || types.len() == 1);
+    let mut choices: Vec<(usize, Metric)> = Vec::new();
+    for (number, at) in types.iter().enumerate() {
+        if ticks == Some(number) {
+            choices.push((number, Metric::default()));
+        } else if ticks.is_none() || time != Some(number) {
+            let name = tables.text(at.name)?.to_string();
+            let unit = tables.text(at.unit)?.to_string();
+            // One name, one metric.
+            if choices.iter().all(|(_, metric)| metric.name != name) {
+                choices.push((number, Metric { name, unit }));
+            }
+        }
     }
     // What a type without a default says: the last one.
     let default = types
         .iter()
         .position(|at| tables.default_type != 0 && at.name == tables.default_type);
-    let last = types
-        .len()
-        .checked_sub(1)
-        .ok_or_else(|| damaged("it says not what it counts"))?;
-    let has_rate = is(&tables.period_type, b"cpu", b"nanoseconds")? && tables.period > 0;
-    let (value, metric) = match ticks {
-        Some(at) if is_cpu || types.len() == 1 => (at, Metric::default()),
-        _ => {
-            let at = default.unwrap_or(last);
-            let name = tables.text(types[at].name)?.to_string();
-            let unit = tables.text(types[at].unit)?.to_string();
-            (at, Metric { name, unit })
-        }
+    let usual = ticks.or(default).unwrap_or(types.len() - 1);
+    let usual = choices.iter().find(|(number, _)| *number == usual);
+    let usual = usual.or(choices.last());
+    let metrics: Vec<String> = { choices.iter() }
+        .map(|(_, metric)| metric.name.clone())
+        .collect();
+    let chosen = match wanted {
+        None => usual,
+        Some(wanted) => Some(
+            { choices.iter().find(|(_, metric)| metric.name == wanted) }
+                .ok_or_else(|| FormatError::no_metric(wanted, &metrics))?,
+        ),
     };
+    let (value, metric) = chosen.cloned().expect("there is a type");
     let rate_hz = match has_rate {
         // Not rounded down: 99 Hz are 10,101,010 ns.
         true => (1_000_000_000 + tables.period / 2) / tables.period.max(1),
@@ -52,7 +82,11 @@ pub(super) fn meaning(tables: &mut Tables<'_>) -> Result<(usize, Info), FormatEr
     for comment in std::mem::take(&mut tables.comments) {
         note(&mut info, &tables.text(comment)?);
     }
-    Ok((value, info))
+    Ok(Meaning {
+        value,
+        info,
+        metrics,
+    })
 }
 
 /// A comment, which may be what our writer told of the machine.

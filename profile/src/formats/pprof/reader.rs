@@ -5,10 +5,10 @@
 
 use super::field;
 use super::labels::{Keys, Labels};
-use super::meaning::meaning;
+use super::meaning::{Meaning, meaning};
 use super::proto::{Fields, Value};
 use super::tables::{Line, Location, Mapping, Tables, damaged, kind_of, room};
-use crate::formats::FormatError;
+use crate::formats::{FormatError, Metered};
 use crate::{
     Ending, Frame, FrameKind, Limits, ModuleId, NewSample, ProcessId, STACK_DEPTH_MAX, Store,
 };
@@ -31,8 +31,19 @@ const NO_MAPPING: ModuleId = ModuleId(0);
 
 /// Reads a whole file; the sentences say what was left out of it.
 pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), FormatError> {
+    let read = read_metric(input, limits, None)?;
+    Ok((read.store, read.notes))
+}
+
+/// As [`read`], by the metric that is wanted. Every stack is in the store, whatever it
+/// counts: by another metric they have the same numbers.
+pub fn read_metric(
+    input: impl Read,
+    limits: Limits,
+    wanted: Option<&str>,
+) -> Result<Metered, FormatError> {
     let message = unpack(BufReader::new(input), RAW_BYTES_MAX)?;
-    let mut reader = Reader::new(&message, limits)?;
+    let mut reader = Reader::new(&message, limits, wanted)?;
     reader.add_modules()?;
     reader.add_locations()?;
     let mut fields = Fields::new(&message);
@@ -45,7 +56,11 @@ pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), Fo
     let left_out = reader.left_out;
     let note = format!("{left_out} samples count below zero and were left out");
     let notes = (left_out > 0).then_some(note);
-    Ok((reader.store, notes.into_iter().collect()))
+    Ok(Metered {
+        store: reader.store,
+        notes: notes.into_iter().collect(),
+        metrics: reader.metrics,
+    })
 }
 
 fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatError> {
@@ -80,6 +95,7 @@ pub(super) struct Reader<'a> {
     pub(super) store: Store,
     /// Which of a sample's values counts.
     value: usize,
+    metrics: Vec<String>,
     time_ns: u64,
     modules: HashMap<u64, (ModuleId, Mapping, Arc<str>)>,
     pub(super) steps: HashMap<u64, Step>,
@@ -92,16 +108,21 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(message: &'a [u8], limits: Limits) -> Result<Self, FormatError> {
+    fn new(message: &'a [u8], limits: Limits, wanted: Option<&str>) -> Result<Self, FormatError> {
         let mut tables = Tables::read(message)?;
         let mut store = Store::new(limits);
-        let (value, info) = meaning(&mut tables)?;
+        let Meaning {
+            value,
+            info,
+            metrics,
+        } = meaning(&mut tables, wanted)?;
         let duration = Some(tables.duration_ns).filter(|ns| *ns <= DURATION_NS_MAX);
         store.begin(0);
         store.set_info(info);
         Ok(Self {
             store,
             value,
+            metrics,
             time_ns: duration.unwrap_or(0).saturating_sub(1),
             modules: HashMap::new(),
             steps: HashMap::new(),
@@ -254,10 +275,16 @@ impl<'a> Reader<'a> {
                 "a sample has not as many values as there are types",
             ));
         }
-        let Ok(weight @ 1..) = u64::try_from(weight) else {
-            self.left_out += u64::from(weight < 0);
-            return Ok(());
+        let weight = match u64::try_from(weight) {
+            Ok(weight) => weight,
+            Err(_) => {
+                self.left_out += 1;
+                0
+            }
         };
+        if weight == 0 && self.metrics.len() < 2 {
+            return Ok(());
+        }
         self.weight = self.weight.saturating_add(weight);
         if self.weight > WEIGHT_MAX {
             return Err(FormatError::TooLarge(

@@ -19,6 +19,7 @@ pub enum OrderKind {
     Write,
     Rate,
     Unit,
+    Metric,
     Sort,
     View,
     Theme,
@@ -27,7 +28,7 @@ pub enum OrderKind {
 }
 
 /// All of them, in the order of the palette.
-pub const ORDERS: [Order; 13] = [
+pub const ORDERS: [Order; 14] = [
     order(OrderKind::Pid, "pid", "4121", "only this process"),
     order(
         OrderKind::Window,
@@ -64,6 +65,12 @@ pub const ORDERS: [Order; 13] = [
         "unit",
         "samples",
         "or percent, machine, cpu-ms, cpus, usual",
+    ),
+    order(
+        OrderKind::Metric,
+        "metric",
+        "NAME",
+        "another of the things that a file counts",
     ),
     order(
         OrderKind::Sort,

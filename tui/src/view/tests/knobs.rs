@@ -4,8 +4,8 @@ use super::Hand;
 use crate::action::Action;
 use crate::app::Event;
 use crate::screen::View;
-use crate::screen::knobs::Window;
-use crate::snapshot::{Lacks, Recording, Snapshot, Span, TargetState};
+use crate::screen::knobs::{Knobs, Window};
+use crate::snapshot::{Lacks, Metered, Recording, Snapshot, Span, TargetState};
 use crate::view::fixture::{postgres, tree_step};
 use crate::view::rules;
 use crossterm::event::KeyCode;
@@ -592,4 +592,76 @@ proptest! {
         prop_assert_eq!(hand.app.view, view);
         prop_assert_eq!(body(&hand), before);
     }
+}
+
+/// The view of the fixture, counted once more: as a file that counts two things.
+fn counting_twice() -> Snapshot {
+    let snapshot = tree_step(0);
+    let view = snapshot.view.clone().expect("it has one");
+    let own = Metered {
+        name: "cpu".into(),
+        view: Some(view.clone()),
+    };
+    let mut file = Vec::new();
+    profile::formats::pft::write(&view, &mut file).expect("there is room");
+    let limits = profile::Limits {
+        keep: std::time::Duration::MAX,
+        ..profile::Limits::default()
+    };
+    let (mut store, _) = profile::formats::pft::read(&file[..], limits).expect("it is ours");
+    store.set_info(profile::Info {
+        metric: profile::Metric {
+            name: "page-faults".into(),
+            unit: "events".into(),
+        },
+        ..profile::Info::clone(view.info())
+    });
+    let other = Metered {
+        name: "page-faults".into(),
+        view: Some(store.view()),
+    };
+    let coming = Metered {
+        name: "cycles".into(),
+        view: None,
+    };
+    Snapshot {
+        metrics: [own, other, coming].into(),
+        ..snapshot
+    }
+}
+
+#[test]
+fn the_metric_is_a_knob_like_any_other() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(counting_twice()).keys("jj");
+    let before = hand.app.knobs.clone();
+    assert!(line(&hand, 1).contains("on-CPU"));
+    hand.keys("c");
+    assert!(line(&hand, 1).contains("page-faults"), "{}", hand.frame());
+    assert!(line(&hand, 2).contains("events"), "{}", hand.frame());
+    let metric = hand.app.knobs.metric;
+    assert_eq!(
+        hand.app.knobs,
+        Knobs {
+            metric,
+            ..before.clone()
+        }
+    );
+    hand.keys("c");
+    assert!(hand.frame().contains("cycles is still being read"));
+    assert_eq!(hand.app.knobs.metric, metric);
+    hand.keys("\u{8}");
+    assert_eq!(hand.app.knobs, before);
+    assert!(line(&hand, 1).contains("on-CPU") && line(&hand, 2).contains("samples"));
+    hand.keys(":metric page-faults\n");
+    assert!(line(&hand, 1).contains("page-faults"));
+    hand.keys(":metric bytes\n");
+    assert!(hand.frame().contains("it counts cpu, page-faults, cycles"));
+}
+
+#[test]
+fn what_counts_one_thing_says_so() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(tree_step(0)).keys("c");
+    assert!(hand.frame().contains("ticks of the CPU clock are counted"));
 }
