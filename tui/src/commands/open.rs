@@ -281,10 +281,13 @@ impl Reading {
     }
 }
 
+/// Reads the file by a metric of that name.
+type Again<'a> = &'a dyn Fn(&str) -> Option<View>;
+
 /// What a file counts, what it is shown in first; nothing where that is one thing.
 /// `again` reads it by another one, if that is wanted now; what cannot be read by it is
 /// left out.
-fn metered(opened: &Opened, again: Option<&dyn Fn(&str) -> Option<View>>) -> Vec<Metered> {
+fn metered(opened: &Opened, again: Option<Again<'_>>) -> Vec<Metered> {
     let shown = &opened.view.info().metric.name;
     let others = opened.metrics.iter().filter(|name| *name != shown);
     if others.clone().next().is_none() {
