@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, pread};
@@ -19,7 +20,7 @@ pub const FILE_BYTES_MAX: u64 = 16 << 30;
 /// The bytes of an object.
 #[derive(Debug)]
 pub enum Source {
-    File { file: File, len: u64 },
+    File { file: Arc<File>, len: u64 },
     Memory(Box<[u8]>),
 }
 
@@ -38,7 +39,7 @@ impl Source {
             return Err(OpenError::Refused("the file is too large"));
         }
         Ok(Source::File {
-            file: file.try_clone().map_err(read)?,
+            file: Arc::new(file.try_clone().map_err(read)?),
             len: metadata.len(),
         })
     }

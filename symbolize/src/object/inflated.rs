@@ -1,6 +1,8 @@
 //! Sections that are compressed in the file: `SHF_COMPRESSED` (gABI, with a
 //! header of its own), and what GNU tools wrote before (`.zdebug_…`).
 
+use std::sync::Arc;
+
 use object::elf;
 
 use super::{Object, Section, SectionBytes};
@@ -47,7 +49,8 @@ impl Object {
             }
             return match usize::try_from(section.size) {
                 Ok(size) if section.size <= max => {
-                    SectionBytes::of_file(file, section.offset, size)
+                    let file = Arc::clone(file);
+                    Ok(SectionBytes::of_file(file, section.offset, size))
                 }
                 _ => Err(OpenError::Refused(name)),
             };

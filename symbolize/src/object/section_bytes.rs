@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
-
-use crate::OpenError;
 
 /// The bytes of a section: in the file, unless they had to be inflated.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub struct SectionBytes(Bytes);
 enum Bytes {
     Memory(Vec<u8>),
     File {
-        file: File,
+        file: Arc<File>,
         offset: u64,
         len: usize,
         /// When the file was last written to.
@@ -27,19 +26,14 @@ enum Bytes {
 }
 
 impl SectionBytes {
-    pub(super) fn of_file(file: &File, offset: u64, len: usize) -> Result<SectionBytes, OpenError> {
-        let file = file.try_clone();
-        let file = file.map_err(|source| OpenError::Read {
-            what: "debug information",
-            source,
-        })?;
-        Ok(SectionBytes(Bytes::File {
+    pub(super) fn of_file(file: Arc<File>, offset: u64, len: usize) -> SectionBytes {
+        SectionBytes(Bytes::File {
             modified: modified(&file),
             file,
             offset,
             len,
             failed: AtomicBool::new(false),
-        }))
+        })
     }
 
     pub fn in_memory(bytes: Vec<u8>) -> SectionBytes {
