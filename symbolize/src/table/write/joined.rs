@@ -249,3 +249,93 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LinkAddr;
+    use crate::table::unit::{Place, UnitBuilder, UnitRanges, UnitScratch};
+    use crate::table::{Extras, Table, write};
+    use proptest::prelude::*;
+
+    const NONE: u32 = u32::MAX;
+
+    /// A range of a test's unit: how long, and whether it has a place.
+    type Span = (u64, bool);
+
+    /// From where on which line, or none, in the order of a unit.
+    fn rows(unit: u32, first: u64, spans: &[Span]) -> Vec<(u64, u64, u32)> {
+        let mut at = first;
+        let row = |(number, (len, has_place)): (u32, &Span)| {
+            let start = at;
+            at += len;
+            has_place.then_some((start, at, (unit << 16) + number + 1))
+        };
+        (0..).zip(spans).filter_map(row).collect()
+    }
+
+    fn built(rows: &[(u64, u64, u32)]) -> UnitRanges<'static> {
+        let mut unit = UnitBuilder::new(UnitScratch::default());
+        let mut end = None;
+        for &(start, behind, line) in rows {
+            if let Some(end) = end.filter(|end| *end < start) {
+                unit.leaf(0);
+                unit.add_range(end, NO_PLACE);
+            }
+            unit.skip_gap(start);
+            let place = |line| Place {
+                function: NONE,
+                file: NONE,
+                line,
+                column: 0,
+            };
+            // Every other one was inlined, at lines that many have in common.
+            let leaf = unit.leaf(2);
+            let parent = match line % 2 {
+                0 => NO_PLACE,
+                _ => leaf.add_place(&place(line % 7), NO_PLACE),
+            };
+            let number = leaf.add_place(&place(line), parent);
+            unit.add_range(start, number);
+            end = Some(behind);
+        }
+        if let Some(end) = end {
+            unit.leaf(0);
+            unit.add_range(end, NO_PLACE);
+        }
+        unit.finish().0
+    }
+
+    fn spans() -> impl Strategy<Value = (u64, Vec<Span>)> {
+        let short = proptest::collection::vec((1u64..400, any::<bool>()), 0..40);
+        let long = proptest::collection::vec((1u64..4, Just(true)), 500..900);
+        (0x1000u64..0x3000, prop_oneof![short, long])
+    }
+
+    proptest! {
+        /// Against the definition, wherever units lie over and among one another.
+        #[test]
+        fn the_first_has_it(units in proptest::collection::vec(spans(), 0..6)) {
+            let rows = |(number, (first, spans)): (u32, &(u64, Vec<Span>))| rows(number, *first, spans);
+            let rows: Vec<_> = (0..).zip(&units).map(rows).collect();
+            let mut all: Vec<(u64, u64, u32)> = rows.concat();
+            all.sort_by_key(|(start, ..)| *start);
+            let mut expected = std::collections::BTreeMap::new();
+            let mut end = 0;
+            for (start, behind, line) in all {
+                (start.max(end)..behind).for_each(|addr| _ = expected.insert(addr, line));
+                end = end.max(behind);
+            }
+            let units = rows.iter().map(|rows| built(rows)).collect();
+            let table = Table::from_bytes(write(units, &Extras::default()).unwrap()).unwrap();
+            for addr in (0xff0..0x7000).chain([0, u64::MAX]) {
+                let lines: Vec<u32> = table.find(LinkAddr(addr)).map(|frame| frame.line).collect();
+                let of = |line: &u32| match line % 2 {
+                    0 => vec![*line],
+                    _ => vec![*line, line % 7],
+                };
+                prop_assert_eq!(lines, expected.get(&addr).map_or(vec![], of), "{:#x}", addr);
+            }
+        }
+    }
+}
