@@ -12,7 +12,7 @@
 
 use crate::query::TimeRange;
 use crate::store::{STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
-use crate::{Info, Reweighed};
+use crate::{Info, Metric, Reweighed};
 use std::cmp::Ordering;
 
 /// From then on it was another rate.
@@ -171,20 +171,34 @@ impl InSecond<'_> {
     }
 }
 
-/// What samples of several rates tell, while they are counted.
+/// What samples that do not all count alike tell, while they are counted.
 pub(crate) struct Evidence<'a> {
-    /// Nothing if there is but one rate.
-    weighing: Option<&'a Weighing>,
+    /// Nothing if they do.
+    unlike: Option<Unlike<'a>>,
     taken: u64,
     sum: f64,
     /// Each as often as it counts, once more as often.
     squares: f64,
 }
 
+/// Why samples do not count alike.
+enum Unlike<'a> {
+    /// They were taken at several rates.
+    Rates(&'a Weighing),
+    /// Each stands for as many events as there were since the one before. (What is
+    /// counted in other units was put together from samples that nobody knows.)
+    Events,
+}
+
 impl<'a> Evidence<'a> {
-    pub(crate) fn new(weighing: &'a Weighing) -> Self {
+    pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
+        let unlike = match (&*metric.unit, weighing.stretches.is_empty()) {
+            ("events", _) => Some(Unlike::Events),
+            (_, false) => Some(Unlike::Rates(weighing)),
+            (_, true) => None,
+        };
         Self {
-            weighing: (!weighing.stretches.is_empty()).then_some(weighing),
+            unlike,
             taken: 0,
             sum: 0.0,
             squares: 0.0,
@@ -193,11 +207,17 @@ impl<'a> Evidence<'a> {
 
     #[inline]
     pub(crate) fn add(&mut self, sample: &Sample) {
-        if let Some(weighing) = self.weighing {
-            self.taken += 1;
-            self.sum += sample.weight as f64;
-            self.squares += sample.weight as f64 * weighing.factor(sample.stamp);
-        }
+        let Some(unlike) = &self.unlike else {
+            return;
+        };
+        let weight = sample.weight as f64;
+        self.taken += u64::from(sample.weight > 0);
+        self.sum += weight;
+        self.squares += weight
+            * match unlike {
+                Unlike::Rates(weighing) => weighing.factor(sample.stamp),
+                Unlike::Events => weight,
+            };
     }
 
     pub(crate) fn reweighed(&self) -> Option<Reweighed> {

@@ -29,7 +29,8 @@ impl Window {
     }
 }
 
-/// Samples that were taken at several rates, and are counted as if at one.
+/// Samples that do not all count alike: they were taken at several rates and are counted
+/// as if at one, or stand for different numbers of events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reweighed {
     /// How many there are in truth.

@@ -128,6 +128,11 @@ fn another_event_counts_where_it_is_wanted() {
         for row in selection.functions() {
             assert_eq!(view.frame(row.id), first.frame(row.id));
         }
+        // A sample of a thousand events is no thousand samples.
+        let told = selection.reweighed().expect("they are events");
+        assert_eq!(told.taken, if metric == "page-faults" { 2 } else { 1 });
+        let as_many = told.evidence * samples as f64;
+        assert!((0.9..=told.taken as f64).contains(&as_many), "{as_many}");
     }
     let error = read(Some("instructions")).unwrap_err().to_string();
     let told = "it does not count instructions, but cycles, page-faults, cycles-2";

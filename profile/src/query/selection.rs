@@ -31,7 +31,7 @@ pub struct Selection {
     pub(super) samples: u64,
     /// Whether some sample stands for more than one, or for none.
     pub(super) is_weighted: bool,
-    /// If samples of several rates are counted as of one.
+    /// If samples do not all count alike.
     reweighed: Option<Reweighed>,
     offered: u64,
     pub(super) entries: Vec<Entry>,
@@ -365,7 +365,8 @@ impl Selection {
         let mut threads = std::mem::take(&mut self.threads);
         let mut endings = self.endings;
         let mut is_weighted = false;
-        let mut evidence = Evidence::new(&self.weighing);
+        let info = Arc::clone(self.view.info());
+        let mut evidence = Evidence::new(&self.weighing, &info.metric);
         let mut cpus: Vec<Tally> = Vec::new();
         cancel.check()?;
         self.visit(self.stamps, |sample| {

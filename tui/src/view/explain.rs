@@ -1,6 +1,6 @@
 //! A number *explained*: what was counted, and out of what.
 
-use super::{code, flame, page, time, tree, units};
+use super::{code, flame, header, page, time, tree, units};
 use crate::app::App;
 use crate::screen::View;
 use crate::screen::functions::FunctionColumn;
@@ -96,6 +96,10 @@ fn base_words(app: &App) -> String {
         Window::Between { .. } => "marked",
     };
     let rates = match app.shown.report.reweighed {
+        Some(told) if header::metric_told(app).is_some() => format!(
+            " ({} taken, each for as many as there had been since the one before)",
+            units::counted(told.taken, "sample")
+        ),
         Some(told) => format!(
             " (the rate changed: {} taken, counted as if all were at {} Hz)",
             units::count(told.taken),

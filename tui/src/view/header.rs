@@ -205,7 +205,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
 
 /// What is counted: time on CPUs, or as the file calls it.
 pub fn metric(app: &App) -> String {
-    match counted(app) {
+    match metric_told(app) {
         None => "on-CPU".into(),
         Some(metric) => text::clean(&metric.name).into_owned(),
     }
@@ -213,7 +213,7 @@ pub fn metric(app: &App) -> String {
 
 /// Another one than usual has to be said.
 fn metric_segment(app: &App) -> Segment {
-    let rank = if counted(app).is_some() { 8 } else { 3 };
+    let rank = if metric_told(app).is_some() { 8 } else { 3 };
     let metric = metric(app);
     match rank {
         8 => Segment::new(
@@ -225,7 +225,7 @@ fn metric_segment(app: &App) -> Segment {
 }
 
 /// The metric of what is shown, if it is not time on CPUs.
-fn counted(app: &App) -> Option<&Metric> {
+pub fn metric_told(app: &App) -> Option<&Metric> {
     let metric = &app.shown.view.as_ref()?.info().metric;
     (*metric != Metric::default()).then_some(metric)
 }
@@ -233,7 +233,7 @@ fn counted(app: &App) -> Option<&Metric> {
 /// `3,277 samples`, `52,428,800 bytes`
 fn counted_words(app: &App, count: u64) -> [String; 2] {
     let number = units::count(count);
-    match counted(app) {
+    match metric_told(app) {
         None => [units::counted(count, "sample"), format!("{number} smp")],
         Some(metric) => {
             let unit = match &*metric.unit {
@@ -398,8 +398,11 @@ fn trust(app: &App) -> Vec<Segment> {
     let mut counted = counted_words(app, report.samples).to_vec();
     if let Some(told) = report.reweighed {
         let taken = units::count(told.taken);
-        let at = format!("{samples} samples at {} Hz", report.rate_hz);
-        counted.insert(0, format!("{at} ({taken} taken)"));
+        let all = match metric_told(app) {
+            None => format!("{samples} samples at {} Hz", report.rate_hz),
+            Some(_) => counted[0].clone(),
+        };
+        counted.insert(0, format!("{all} ({taken} taken)"));
     }
     let mut segments = vec![
         Segment::new(9, counted),
