@@ -230,22 +230,6 @@ pub fn metric_told(app: &App) -> Option<&Metric> {
     (*metric != Metric::default()).then_some(metric)
 }
 
-/// `3,277 samples`, `52,428,800 bytes`
-fn counted_words(app: &App, count: u64) -> [String; 2] {
-    let number = units::count(count);
-    match metric_told(app) {
-        None => [units::counted(count, "sample"), format!("{number} smp")],
-        Some(metric) => {
-            let unit = match &*metric.unit {
-                "count" | "" => &metric.name,
-                unit => unit,
-            };
-            let words = format!("{number} {}", text::cut_middle(&text::clean(unit), 20));
-            [words.clone(), words]
-        }
-    }
-}
-
 /// From the whole to the part that is looked at, and that part alone.
 fn scope(app: &App) -> [String; 2] {
     let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
@@ -375,7 +359,6 @@ fn trust(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let health = &app.shown.health;
     let completeness = &report.completeness;
-    let samples = units::count(report.samples);
     let before = app.shown.baseline_lacks.as_deref();
     // As they are, or as they were and are.
     let both = |share: fn(&Completeness) -> (u64, u64)| {
@@ -395,17 +378,8 @@ fn trust(app: &App) -> Vec<Segment> {
     // That something is asked of others is said at any width.
     let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
     let net = if is_remote { " net" } else { "" };
-    let mut counted = counted_words(app, report.samples).to_vec();
-    if let Some(told) = report.reweighed {
-        let taken = units::count(told.taken);
-        let all = match metric_told(app) {
-            None => format!("{samples} samples at {} Hz", report.rate_hz),
-            Some(_) => counted[0].clone(),
-        };
-        counted.insert(0, format!("{all} ({taken} taken)"));
-    }
     let mut segments = vec![
-        Segment::new(9, counted),
+        counted(app),
         match before {
             None => lost(report.samples, health.lost),
             Some(before) => Segment::new(
@@ -457,6 +431,31 @@ fn trust(app: &App) -> Vec<Segment> {
         segments.push(own_cost(&app.shown));
     }
     segments
+}
+
+/// `3,277 samples`, `52,428,800 bytes`; where they do not all count alike, how many were
+/// taken.
+fn counted(app: &App) -> Segment {
+    let report = &app.shown.report;
+    let samples = units::count(report.samples);
+    let (all, of_many, short) = match metric_told(app) {
+        None => (
+            units::counted(report.samples, "sample"),
+            format!("{samples} samples at {} Hz", report.rate_hz),
+            format!("{samples} smp"),
+        ),
+        Some(metric) => {
+            let unit = match &*metric.unit {
+                "count" | "" => &metric.name,
+                unit => unit,
+            };
+            let all = format!("{samples} {}", text::cut_middle(&text::clean(unit), 20));
+            (all.clone(), all.clone(), all)
+        }
+    };
+    let taken = report.reweighed.map(|told| units::count(told.taken));
+    let taken = taken.map(|taken| format!("{of_many} ({taken} taken)"));
+    Segment::new(9, taken.into_iter().chain([all, short]))
 }
 
 fn own_cost(snapshot: &Snapshot) -> Segment {
