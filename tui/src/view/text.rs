@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Without characters that a terminal obeys or that change the reading order;
 /// those show as `\x1b`.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
+    if is_plain(text) || !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 8);
@@ -29,14 +29,23 @@ fn is_unsafe(c: char) -> bool {
 }
 
 pub fn width(text: &str) -> usize {
-    text.width()
+    match is_plain(text) {
+        true => text.len(),
+        false => text.width(),
+    }
+}
+
+/// A byte a cell, and none that is unsafe: most names are, and each is asked about
+/// several times a frame.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Cut in the middle, keeping the last part of a path whole where it fits:
 /// `core::ptr…drop_in_place`.
 pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     let text = clean(text);
-    if text.width() <= room {
+    if width(&text) <= room {
         return text;
     }
     if room <= 1 {
@@ -55,7 +64,7 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
 /// Cut at its end.
 pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
     let text = clean(text);
-    if text.width() <= room {
+    if width(&text) <= room {
         return text;
     }
     if room == 0 {
@@ -68,7 +77,7 @@ pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
 /// start: `push` of `alloc::vec::Vec<T>::push`, but not `0` of `copy.isra.0`.
 pub fn short_name(text: &str, room: usize) -> String {
     let text = clean(text);
-    if text.width() <= room {
+    if width(&text) <= room {
         return text.into_owned();
     }
     let is_path = text.contains("::") || text.contains('/');
