@@ -160,7 +160,11 @@ impl Drop for Engine {
 /// What the sampler tells the model.
 #[derive(Debug)]
 enum News {
-    Started(probe::SourceInfo),
+    /// From that moment on, on the clock of the samples.
+    Started {
+        info: probe::SourceInfo,
+        at_ns: u64,
+    },
     Batch(Box<Batch>),
     /// The rate is another since a moment, on the clock of the samples.
     Rate {
@@ -187,7 +191,13 @@ fn sample(
             return;
         }
     };
-    if news.send(News::Started(source.info())).is_err() {
+    // Told from here: whoever hears it late would take the first samples for older
+    // than the beginning.
+    let started = News::Started {
+        info: source.info(),
+        at_ns: probe::now_ns(),
+    };
+    if news.send(started).is_err() {
         return;
     }
     ready();

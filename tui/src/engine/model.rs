@@ -170,11 +170,11 @@ impl Model {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Started(info) => {
+            News::Started { info, at_ns } => {
                 self.know_source(info);
                 self.target = TargetState::Running;
-                self.begin_ns = probe::now_ns();
-                self.store.begin(self.begin_ns);
+                self.begin_ns = at_ns;
+                self.store.begin(at_ns);
             }
             News::Batch(batch) => self.absorb(&batch),
             News::Rate { info, from_ns } => {
