@@ -48,17 +48,11 @@ impl View {
         let sources = tables.sources.moved(|path| directories.of_path(path));
         View {
             tables: Arc::new(crate::view::Tables {
-                history: tables.history.clone(),
-                stacks: tables.stacks.clone(),
-                frames: Arc::clone(&tables.frames),
-                names: tables.names.clone(),
                 sources,
                 modules,
                 processes,
                 info: Arc::new(anonymous(&tables.info)),
-                begin_ns: tables.begin_ns,
-                end_ns: tables.end_ns,
-                kept_seconds: tables.kept_seconds,
+                ..tables.clone()
             }),
         }
     }

@@ -43,15 +43,8 @@ impl View {
         let mut info = Info::clone(&tables.info);
         info.notes.push(note.into());
         crate::view::Tables {
-            history: tables.history.clone(),
-            stacks: tables.stacks.clone(),
-            frames: Arc::clone(&tables.frames),
-            names: tables.names.clone(),
-            sources: tables.sources.clone(),
-            modules: tables.modules.clone(),
-            processes: tables.processes.clone(),
             info: Arc::new(info),
-            ..*tables
+            ..tables.clone()
         }
     }
 }

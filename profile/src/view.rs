@@ -21,7 +21,8 @@ pub struct View {
     pub(crate) tables: Arc<Tables>,
 }
 
-#[derive(Debug)]
+/// Cheap to clone, for a view that differs in one of them.
+#[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) history: History,
     pub(crate) stacks: StackTable,
@@ -93,18 +94,12 @@ impl View {
         is_alike.then(|| View {
             tables: Arc::new(Tables {
                 history: theirs.history.clone(),
-                stacks: tables.stacks.clone(),
-                frames: Arc::clone(&tables.frames),
-                names: tables.names.clone(),
-                sources: tables.sources.clone(),
-                modules: tables.modules.clone(),
-                processes: tables.processes.clone(),
                 info: Arc::new(Info {
                     metric: theirs.info.metric.clone(),
                     rate_hz: theirs.info.rate_hz,
                     ..Info::clone(&tables.info)
                 }),
-                ..*tables
+                ..tables.clone()
             }),
         })
     }
