@@ -167,6 +167,27 @@ fn the_first_of_several_events_counts_by_its_periods() {
 }
 
 #[test]
+fn events_alike_are_told_apart_by_numbers() {
+    let mut file = File::new(&[(1, 4), (1, 0), (1, 0)]);
+    file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
+    file.sample(1, 7, 7, 2, 3, &[USER_MARK, 0x1003]);
+    let after = opened(&file.bytes()).unwrap();
+    assert_eq!(after.metrics, ["cpu-migrations", "cpu", "cpu-2"]);
+}
+
+#[test]
+fn of_one_event_all_samples_are() {
+    let mut file = File::new(&[(1, 0)]);
+    file.mmap2(7, 1, [0x1000, 0x1000, 0], &[0; 24], "/a");
+    file.sample(1, 7, 7, 2, 3, &[USER_MARK, 0x1001]);
+    // Nobody told of this number.
+    file.sample(99, 7, 7, 3, 3, &[USER_MARK, 0x1002]);
+    let after = opened(&file.bytes()).unwrap();
+    assert_eq!(select(&after.store, "").samples(), 2);
+    assert!(after.notes.is_empty(), "{:?}", after.notes);
+}
+
+#[test]
 fn names_come_later_and_stay() {
     let mut store = opened(&two_processes().bytes()).unwrap().store;
     for id in store.frames_to_name(usize::MAX) {

@@ -11,12 +11,14 @@
 //!
 //! - [`header`]: where things are, and features
 //! - [`attributes`]: what was sampled, and how records are laid out
+//! - [`events`]: those of a file: their names, and which of them counts
 //! - [`record`]: records, one by one
 //! - [`packed`]: records that perf packed
 //! - [`machine`]: processes and what they had mapped
 //! - [`reader`]: records in the order of time, into a store
 
 mod attributes;
+mod events;
 mod header;
 mod machine;
 mod packed;

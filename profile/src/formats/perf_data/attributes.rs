@@ -22,7 +22,6 @@ pub(super) struct Attributes {
     pub(super) sample_type: u64,
     read_format: u64,
     flags: u64,
-    pub(super) ids: Vec<u64>,
 }
 
 impl Attributes {
@@ -37,7 +36,6 @@ impl Attributes {
             sample_type: cursor.u64()?,
             read_format: cursor.u64()?,
             flags: cursor.u64()?,
-            ids: Vec::new(),
         })
     }
 
@@ -50,7 +48,7 @@ impl Attributes {
         self.sample_type & has::USER_STACK != 0
     }
 
-    pub(super) fn event(&self) -> String {
+    fn event(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
             "instructions",

@@ -4,6 +4,7 @@
 //! what is older than the end of the round before cannot be preceded any more.
 
 use super::attributes::Attributes;
+use super::events::Events;
 use super::header::{self, Features};
 use super::machine::Machine;
 use super::packed::Packed;
@@ -12,6 +13,7 @@ use crate::formats::import::{Import, plain_ending};
 use crate::formats::{FormatError, Metered};
 use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX};
 use std::io::Read;
+use std::iter;
 
 /// Records that wait for older ones; then the older half has to go.
 const WAITING_MAX: usize = 128 << 20;
@@ -38,13 +40,9 @@ pub(in super::super) fn read(
 }
 
 struct Reader {
-    /// Which event's samples count; without, the first one's.
-    wanted: Option<String>,
-    /// Among so many events.
-    chosen: Option<(usize, usize)>,
     import: Import,
     machine: Machine,
-    events: Vec<Attributes>,
+    events: Events,
     features: Features,
     /// Time, order in the file, head, body.
     waiting: Vec<(u64, Head, Vec<u8>)>,
@@ -61,11 +59,9 @@ struct Reader {
 impl Reader {
     fn new(limits: Limits, wanted: Option<&str>) -> Self {
         Self {
-            wanted: wanted.map(str::to_owned),
-            chosen: None,
             import: Import::new(limits),
             machine: Machine::default(),
-            events: Vec::new(),
+            events: Events::counting(wanted),
             features: Features::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -94,13 +90,11 @@ impl Reader {
             return Err(FormatError::Damaged("its attributes have no size".into()));
         }
         for bytes in part(offset, len)?.chunks_exact(size) {
-            let mut attributes = Attributes::parse(bytes)?;
+            let attributes = Attributes::parse(bytes)?;
             let mut place = Cursor(&bytes[size - 16..]);
             let mut ids = Cursor(part(place.u64()?, place.u64()?)?);
-            while let Ok(id) = ids.u64() {
-                attributes.ids.push(id);
-            }
-            self.events.push(attributes);
+            self.events
+                .add(attributes, iter::from_fn(|| ids.u64().ok()));
         }
         Ok(())
     }
@@ -138,13 +132,11 @@ impl Reader {
     ) -> Result<(), FormatError> {
         match head.kind {
             record::HEADER_ATTR => {
-                let mut attributes = Attributes::parse(body)?;
+                let attributes = Attributes::parse(body)?;
                 let size = Cursor(body.get(4..).unwrap_or_default()).u32()? as usize;
                 let mut ids = Cursor(body.get(size..).unwrap_or_default());
-                while let Ok(id) = ids.u64() {
-                    attributes.ids.push(id);
-                }
-                self.events.push(attributes);
+                self.events
+                    .add(attributes, iter::from_fn(|| ids.u64().ok()));
             }
             record::HEADER_BUILD_ID => self.features.add_build_id(head.misc, body),
             record::HEADER_FEATURE => {
@@ -257,23 +249,17 @@ impl Reader {
     }
 
     fn add_sample(&mut self, time_ns: u64, body: &[u8]) -> Result<(), FormatError> {
-        let chosen = self.chosen()?;
-        let id = self.events[0].id_of(body);
-        let at = match id {
-            None => Some(0),
-            Some(id) => { self.events.iter() }.position(|event| event.ids.contains(&id)),
-        };
-        let event = &self.events[at.unwrap_or(0)];
+        let (event, counts) = self.events.of_sample(body)?;
         let sample = Sample::parse(body, event)?;
         // What counts nothing is kept all the same: by whichever event the file is
         // read, places and stacks have the same numbers.
         let weight = match event.is_clock() {
-            _ if at != Some(chosen) => 0,
+            _ if !counts => 0,
             true => 1,
             false => sample.period,
         };
         let copies_stacks = event.copies_stacks();
-        self.other_events += u64::from(at != Some(chosen));
+        self.other_events += u64::from(!counts);
         let mut ending = None;
         if copies_stacks {
             self.copied_stacks += 1;
@@ -300,46 +286,10 @@ impl Reader {
             },
             weight,
         };
-        match self.events.len() {
-            0 | 1 => self.import.sample(sample),
-            _ => self.import.sample_of_any(sample),
+        match self.events.are_several() {
+            true => self.import.sample_of_any(sample),
+            false => self.import.sample(sample),
         }
-    }
-
-    /// The names of the events; what is there again has its number behind it.
-    fn metrics(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for event in &self.events {
-            let mut info = Info::default();
-            event.describe(&mut info);
-            let name = info.metric.name;
-            let before = { names.iter() }
-                .filter(|known| **known == name || known.starts_with(&format!("{name}-")))
-                .count();
-            names.push(match before {
-                0 => name,
-                before => format!("{name}-{}", before + 1),
-            });
-        }
-        names
-    }
-
-    /// Which event counts.
-    fn chosen(&mut self) -> Result<usize, FormatError> {
-        let Some(wanted) = &self.wanted else {
-            return Ok(0);
-        };
-        // Events come before samples; what they are called is looked at once.
-        if let Some((events, chosen)) = self.chosen
-            && events == self.events.len()
-        {
-            return Ok(chosen);
-        }
-        let names = self.metrics();
-        let found = names.iter().position(|name| name == wanted);
-        let chosen = found.ok_or_else(|| FormatError::no_metric(wanted, &names))?;
-        self.chosen = Some((self.events.len(), chosen));
-        Ok(chosen)
     }
 
     fn frames(&mut self, sample: &Sample) -> Result<Vec<crate::Frame>, FormatError> {
@@ -374,10 +324,7 @@ impl Reader {
     }
 
     fn finish(mut self, mut notes: Vec<String>) -> Result<Metered, FormatError> {
-        let (metrics, chosen) = (self.metrics(), self.chosen()?);
-        let Some(event) = self.events.get(chosen) else {
-            return Err(FormatError::Damaged("it says not what was sampled".into()));
-        };
+        let (event, name) = self.events.chosen()?;
         let features = &self.features;
         let mut info = Info {
             host: features.host.clone(),
@@ -388,9 +335,9 @@ impl Reader {
             ..Info::default()
         };
         event.describe(&mut info);
-        info.metric.name.clone_from(&metrics[chosen]);
+        info.metric.name = name.into();
         if self.other_events > 0 {
-            let (count, name) = (self.other_events, &info.metric.name);
+            let count = self.other_events;
             notes.push(format!(
                 "{count} samples are of other events than {name} and do not count"
             ));
@@ -398,6 +345,7 @@ impl Reader {
         if self.copied_stacks > 0 {
             notes.push("its stacks were copied, not walked (--call-graph dwarf): of the user's side each has one frame; perf script walks them".into());
         }
+        let metrics = self.events.names().to_vec();
         self.import.store.set_info(info);
         self.machine
             .tell_build_ids(&self.features.build_ids, &mut self.import)?;
