@@ -4,9 +4,9 @@
 mod burn;
 mod common;
 
-use common::{Seen, TwoUsers, alone, on_one_cpu, only, skipped, unless_forbidden};
+use common::{Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, skipped, unless_forbidden};
 use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target, WalkCheck};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -495,26 +495,14 @@ fn only_what_users_started_is_sampled() {
     let Some(users) = TwoUsers::start() else {
         return;
     };
-    let target = Target {
-        uids: vec![users.uid],
-        ..Target::default()
-    };
     let Some(mut source) = start(&Config {
-        target,
+        target: users.target(),
         rate_hz: 199,
         ..Config::default()
     }) else {
         return;
     };
-    let seen = watch(&mut source, Duration::from_millis(1500));
-    assert!(!seen.samples.is_empty());
-    let pids: BTreeSet<u32> = seen
-        .samples
-        .iter()
-        .map(|sample| seen.pid_of(sample))
-        .collect();
-    assert_eq!(pids, BTreeSet::from([users.theirs.id()]));
-    assert!(seen.counters.filtered > 0, "others ran as well");
+    users.assert_only_theirs(&watch(&mut source, Duration::from_millis(1500)));
 }
 
 #[test]
@@ -528,18 +516,6 @@ fn only_those_cpus_are_sampled() {
     }) else {
         return;
     };
-    let threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
-    let seen = watch(&mut source, Duration::from_millis(1500));
-    drop(threads);
-    assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
-    let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
-    assert_eq!(cpus, BTreeSet::from([cpu]));
-    // The mappings of what runs there were made anywhere.
-    let is_whole = |sample: &&Sample| sample.ending == Ending::Root;
-    let burning = seen
-        .samples
-        .iter()
-        .filter(|sample| &*sample.comm == burn::THREAD_NAME);
-    let whole = burning.clone().filter(is_whole).count();
-    assert!(whole * 10 >= burning.count() * 8, "{whole} whole");
+    let _threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
+    assert_only_on(cpu, &watch(&mut source, Duration::from_millis(1500)));
 }

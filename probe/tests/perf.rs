@@ -5,7 +5,7 @@
 mod burn;
 mod common;
 
-use common::{Seen, TwoUsers, alone, on_one_cpu, only, unless_forbidden};
+use common::{Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, unless_forbidden};
 use probe::{Config, Ending, PerfSource, Sample, Source, Target};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -170,22 +170,11 @@ fn only_what_users_started_is_sampled() {
     let Some(users) = TwoUsers::start() else {
         return;
     };
-    let target = Target {
-        uids: vec![users.uid],
-        ..Target::default()
-    };
-    let Some(mut source) = start(target, 199) else {
+    let Some(mut source) = start(users.target(), 199) else {
         return;
     };
     let seen = Seen::until(&mut source, |seen| seen.samples.len() > 100);
-    assert!(!seen.samples.is_empty());
-    let pids: BTreeSet<u32> = seen
-        .samples
-        .iter()
-        .map(|sample| seen.pid_of(sample))
-        .collect();
-    assert_eq!(pids, BTreeSet::from([users.theirs.id()]));
-    assert!(seen.counters.filtered > 0, "others ran as well");
+    users.assert_only_theirs(&seen);
 }
 
 #[test]
@@ -195,18 +184,7 @@ fn only_those_cpus_are_sampled() {
     let Some(mut source) = start(target, 199) else {
         return;
     };
-    let threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
+    let _threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
     let seen = Seen::until(&mut source, |seen| seen.samples.len() > 100);
-    drop(threads);
-    assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
-    let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
-    assert_eq!(cpus, BTreeSet::from([cpu]));
-    // The mappings of what runs there were made anywhere.
-    let is_whole = |sample: &&Sample| sample.ending == Ending::Root;
-    let burning = seen
-        .samples
-        .iter()
-        .filter(|sample| &*sample.comm == burn::THREAD_NAME);
-    let whole = burning.clone().filter(is_whole).count();
-    assert!(whole * 10 >= burning.count() * 8, "{whole} whole");
+    assert_only_on(cpu, &seen);
 }

@@ -1,8 +1,9 @@
 //! What the tests of all sources need. Each uses a part of it.
 #![allow(dead_code, reason = "the other tests use the rest of it")]
 
-use probe::{Counters, ModuleKind, Sample, Source, Target};
-use std::collections::HashMap;
+use crate::burn;
+use probe::{Counters, Ending, ModuleKind, Sample, Source, Target};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -91,8 +92,8 @@ impl Seen {
 
 /// Two shells that are always busy, one of them somebody else's.
 pub struct TwoUsers {
-    pub uid: u32,
-    pub theirs: Child,
+    uid: u32,
+    theirs: Child,
     ours: Child,
 }
 
@@ -112,6 +113,23 @@ impl TwoUsers {
         };
         let ours = burn().spawn().unwrap();
         Some(Self { uid, theirs, ours })
+    }
+
+    /// Those of the other user.
+    pub fn target(&self) -> Target {
+        Target {
+            uids: vec![self.uid],
+            ..Target::default()
+        }
+    }
+
+    pub fn assert_only_theirs(&self, seen: &Seen) {
+        assert!(!seen.samples.is_empty());
+        let pids: BTreeSet<u32> = { seen.samples.iter() }
+            .map(|sample| seen.pid_of(sample))
+            .collect();
+        assert_eq!(pids, BTreeSet::from([self.theirs.id()]));
+        assert!(seen.counters.filtered > 0, "others ran as well");
     }
 }
 
@@ -133,4 +151,16 @@ pub fn on_one_cpu() -> (Target, u32) {
         ..Target::default()
     };
     (target, last)
+}
+
+/// What was seen while threads burned on all of them.
+pub fn assert_only_on(cpu: u32, seen: &Seen) {
+    assert!(seen.samples.len() > 20, "{} samples", seen.samples.len());
+    let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
+    assert_eq!(cpus, BTreeSet::from([cpu]));
+    // The mappings of what runs there were made anywhere.
+    let burning = { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME);
+    let whole = { burning.clone() }.filter(|sample| sample.ending == Ending::Root);
+    let whole = whole.count();
+    assert!(whole * 10 >= burning.count() * 8, "{whole} whole");
 }
