@@ -33,6 +33,10 @@ const SHOW_EVERY: Duration = Duration::from_millis(400);
 /// Counting takes so small a part of the time that reading takes.
 const COUNTING_PART: u32 = 4;
 
+/// A file is read once for each metric, and kept: so many at most. The notes name all,
+/// and `--metric` opens the file in any.
+const METRICS_MAX: usize = 12;
+
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     if !config.look.plain {
         top::check_terminal(&top::Remedies::Recording)?;
@@ -194,7 +198,7 @@ impl Reading {
 
     fn read_demo(&mut self, fail: oneshot::Sender<Failure>) {
         let opened = open_file::open_demo(self);
-        if let Err(failure) = opened.and_then(|opened| self.ends(&opened, Vec::new())) {
+        if let Err(failure) = opened.and_then(|opened| self.ends(&opened)) {
             self.fails(failure, fail);
         }
     }
@@ -204,18 +208,36 @@ impl Reading {
         let path = Arc::clone(&self.path);
         let opened = open_file::open_by_parts(&path, metric, self);
         let ended = opened.and_then(|opened| {
-            self.ends(&opened, metered(&opened, None))?;
+            self.metrics = metered(&opened).into();
+            self.ends(&opened)?;
             Ok(opened)
         });
         match ended {
-            Ok(opened) if opened.metrics.len() > 1 && !open_file::is_stdin(&path) => {
-                let again = |name: &str| open_file::count_again(&path, &opened, name);
-                let metrics = metered(&opened, Some(&again));
-                // It was shown before: this adds to it.
-                let _ = self.ends(&opened, metrics);
-            }
+            Ok(opened) if !open_file::is_stdin(&path) => self.count_others(&opened),
             Ok(_) => {}
             Err(failure) => self.fails(failure, fail),
+        }
+    }
+
+    /// Reads the file once more for each of its other metrics. One by which it cannot be
+    /// read is left out: it and those after it could not be chosen yet.
+    fn count_others(&mut self, opened: &Opened) {
+        let mut metrics = metered(opened);
+        let mut next = 1;
+        while let Some(metric) = metrics.get_mut(next) {
+            metric.view = open_file::count_again(&self.path, opened, &metric.name);
+            match metric.view {
+                Some(_) => next += 1,
+                None => _ = metrics.remove(next),
+            }
+            self.metrics = metrics.as_slice().into();
+            let shown = self.publish.borrow().clone();
+            self.generation += 1;
+            self.publish.send_replace(Arc::new(Snapshot {
+                generation: self.generation,
+                metrics: Arc::clone(&self.metrics),
+                ..(*shown).clone()
+            }));
         }
     }
 
@@ -234,14 +256,13 @@ impl Reading {
         }
     }
 
-    fn ends(&mut self, opened: &Opened, metrics: Vec<Metered>) -> Result<(), Failure> {
+    fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
         if opened.view.samples() == 0 {
             let name = open_file::name(&self.path);
             let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
             return Err(opened.notes.iter().fold(failure, Failure::detail));
         }
         let broken = opened.notes.first().filter(|_| opened.is_broken);
-        self.metrics = metrics.into();
         self.show(
             &opened.view,
             &opened.notes,
@@ -281,33 +302,23 @@ impl Reading {
     }
 }
 
-/// Reads the file by a metric of that name.
-type Again<'a> = &'a dyn Fn(&str) -> Option<View>;
-
-/// What a file counts, what it is shown in first; nothing where that is one thing.
-/// `again` reads it by another one, if that is wanted now; what cannot be read by it is
-/// left out.
-fn metered(opened: &Opened, again: Option<Again<'_>>) -> Vec<Metered> {
+/// What a file counts, what it is shown in first and the others still to be read; nothing
+/// where that is one thing.
+fn metered(opened: &Opened) -> Vec<Metered> {
     let shown = &opened.view.info().metric.name;
-    let others = opened.metrics.iter().filter(|name| *name != shown);
-    if others.clone().next().is_none() {
-        return Vec::new();
-    }
-    let own = Metered {
+    let others = { opened.metrics.iter() }.filter(|name| *name != shown);
+    let mut metrics = vec![Metered {
         name: shown.as_str().into(),
         view: Some(opened.view.clone()),
-    };
-    let others = others.filter_map(|name| {
-        let view = again.map(|again| again(name));
-        Some(Metered {
-            name: name.as_str().into(),
-            view: match view {
-                Some(read) => Some(read?),
-                None => None,
-            },
-        })
-    });
-    std::iter::once(own).chain(others).collect()
+    }];
+    metrics.extend(others.take(METRICS_MAX - 1).map(|name| Metered {
+        name: name.as_str().into(),
+        view: None,
+    }));
+    match metrics.len() {
+        1 => Vec::new(),
+        _ => metrics,
+    }
 }
 
 /// The recording that is built in, as the screen shows it when all is read.
