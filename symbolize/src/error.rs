@@ -20,7 +20,7 @@ pub enum OpenError {
     },
     #[error("not an ELF file")]
     NotElf,
-    #[error("neither 64-bit nor little-endian: this kind of ELF file is not read")]
+    #[error("big-endian, or 32-bit and neither of x86 nor of Arm: such ELF files are not read")]
     Unsupported,
     #[error("damaged ELF file: {0}")]
     Damaged(&'static str),

@@ -4,6 +4,7 @@
 //! each table has a limit and each range is checked against the file's size.
 
 mod build_id;
+mod class;
 mod headers;
 mod inflated;
 mod layout;
@@ -16,6 +17,7 @@ use crate::address::{LinkAddr, Segment, Segments};
 use crate::file_id::FileId;
 use crate::source::Source;
 
+pub use class::{Class, DYNAMIC, Record, SYMBOL};
 pub use headers::{ProgramHeader, Section};
 pub use section_bytes::SectionBytes;
 
@@ -25,10 +27,11 @@ const LOADS_MAX: usize = 256;
 /// Section names: real tables have a few hundred bytes.
 const SECTION_NAMES_BYTES_MAX: u64 = 16 << 20;
 
-/// An opened ELF file, 64-bit and little-endian.
+/// An opened ELF file, little-endian.
 #[derive(Debug)]
 pub struct Object {
     source: Source,
+    class: Class,
     machine: u16,
     entry: u64,
     program_headers: Vec<ProgramHeader>,
@@ -62,6 +65,7 @@ impl Object {
             .and_then(|names| source.read(names.offset, names.size, "section names").ok())
             .unwrap_or_default();
         Ok(Object {
+            class: header.class,
             machine: header.machine,
             entry: header.entry,
             segments: loads(&program_headers)?,
@@ -112,6 +116,11 @@ impl Object {
             program_headers: Vec::new(),
             ..self
         }
+    }
+
+    /// Whether addresses have 32 bits or 64.
+    pub fn class(&self) -> Class {
+        self.class
     }
 
     /// `e_machine`.

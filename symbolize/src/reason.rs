@@ -88,7 +88,9 @@ impl Reason {
             Reason::JitMapRefused => "The perf map is a link, or others may have written it.",
             Reason::Unmapped => "No mapping of the process holds this address.",
             Reason::KernelHidden => "The kernel hides the addresses of its symbols.",
-            Reason::Unsupported => "A 32-bit or big-endian ELF file, which is not read.",
+            Reason::Unsupported => {
+                "A big-endian ELF file, or a 32-bit one of a machine that is not read."
+            }
             Reason::Remote => "The file is on a network or FUSE filesystem, which could stall us.",
         }
     }
@@ -114,7 +116,9 @@ impl Reason {
             Reason::JitMapRefused => "Let its own user write it, with `umask 022`, in /tmp.",
             Reason::Unmapped => "Usually code unmapped since, or a stack that was misread.",
             Reason::KernelHidden => "Run as root, or set `sysctl kernel.kptr_restrict=0`.",
-            Reason::Unsupported => "Nothing yet: only 64-bit little-endian files are read.",
+            Reason::Unsupported => {
+                "Nothing yet: little-endian files are read, of 32 bits those of x86 and Arm."
+            }
             Reason::Remote => "Copy the file to a local disk, or allow remote files.",
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use addr2line::LookupResult;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
-use support::{Random, compile};
+use support::{CLASSES, Random, compile};
 use symbolize::debug_file::DebugFiles;
 use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
@@ -123,8 +123,11 @@ fn every_version_and_form() {
         &["-g1"],
         &["-g", "-flto"],
     ];
-    for kind in kinds {
-        let flags = [&["-O2"], kind].concat();
+    for (kind, class) in kinds
+        .iter()
+        .flat_map(|kind| CLASSES.map(|class| (kind, class)))
+    {
+        let flags = [&["-O2"], *kind, class].concat();
         if let Some(path) = compile(directory.path(), "lines.c", "program", &flags) {
             assert_ne!(agrees(&path), 0, "{kind:?}: something is inlined");
         }
@@ -135,12 +138,15 @@ fn every_version_and_form() {
 #[test]
 fn split() {
     let directory = tempfile::tempdir().unwrap();
-    for version in ["-gdwarf-4", "-gdwarf-5"] {
+    let versions = ["-gdwarf-4", "-gdwarf-5"];
+    let kinds = versions.map(|version| CLASSES.map(|class| (version, class)));
+    for (version, class) in kinds.into_iter().flatten() {
         let build = |name: &str, flag| -> Option<PathBuf> {
-            compile(directory.path(), "lines.c", name, &["-O2", version, flag])
+            let flags = [&["-O2", version, flag], class].concat();
+            compile(directory.path(), "lines.c", name, &flags)
         };
         let Some((whole, split)) = build("whole", "-g").zip(build("split", "-gsplit-dwarf")) else {
-            return;
+            continue;
         };
         let addresses = addresses(&whole);
         assert_eq!(by_us(&whole, &addresses), by_us(&split, &addresses));

@@ -92,7 +92,7 @@ fn add(
 /// What the symbol's fields tell, without a look at its name.
 fn function(object: &Object, table: Table, symbol: &[u8; SYMBOL_BYTES]) -> Option<Candidate> {
     let (info, section) = (symbol[4], u16_at(symbol, 6));
-    let candidate = Candidate {
+    let mut candidate = Candidate {
         start: u64_at(symbol, 8),
         size: u64_at(symbol, 16),
         name: Name {
@@ -112,6 +112,10 @@ fn function(object: &Object, table: Table, symbol: &[u8; SYMBOL_BYTES]) -> Optio
         elf::STT_NOTYPE => in_code_section(object, section),
         _ => false,
     };
+    if object.machine() == elf::EM_ARM.0 {
+        // Set where the code is Thumb; no instruction lies there.
+        candidate.start &= !1;
+    }
     let defined = section != elf::SHN_UNDEF.0 && candidate.start != 0;
     let named = candidate.name.offset != 0;
     let keep = code && defined && named;
@@ -145,7 +149,8 @@ fn is_label(
     let marks_a_place =
         !typed && candidate.size == 0 && (name.ends_with(b"_end") || name.ends_with(b"_start"));
     let entry = matches!(name, b"_start" | b"__start");
-    let mapping = name.starts_with(b"$") && object.machine() != elf::EM_X86_64.0;
+    let is_x86 = [elf::EM_X86_64.0, elf::EM_386.0].contains(&object.machine());
+    let mapping = name.starts_with(b"$") && !is_x86;
     let local = name.starts_with(b".L") || name.starts_with(b".annobin");
     Ok(name.is_empty() || mapping || local || (marks_a_place && !entry))
 }

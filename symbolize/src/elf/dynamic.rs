@@ -3,15 +3,15 @@
 
 use object::elf;
 
-use super::tables::{Place, SYMBOL_BYTES, SYMBOLS_BYTES_MAX, TablePlace, place_at, within_file};
+use super::tables::{Place, SYMBOLS_MAX, TablePlace, place_at, within_file};
 use crate::bytes::{u32_at, u32_in, u64_at};
-use crate::object::Object;
+use crate::object::{DYNAMIC, Object, SYMBOL};
 
-/// Some dozens of entries of 16 bytes; each library needed is one.
+/// Some dozens of entries of 8 or 16 bytes; each library needed is one.
 const DYNAMIC_BYTES_MAX: u64 = 1 << 20;
 
 /// Buckets and chains have 4 bytes per symbol.
-const HASH_BYTES_MAX: u64 = SYMBOLS_BYTES_MAX / SYMBOL_BYTES as u64 * 8;
+const HASH_BYTES_MAX: u64 = SYMBOLS_MAX * 8;
 
 /// The dynamic symbol table by DT_SYMTAB, DT_STRTAB, DT_STRSZ and, as no entry
 /// tells its length, a hash table of the symbols.
@@ -24,7 +24,7 @@ pub fn symbols(object: &Object) -> Option<TablePlace> {
     let count = value(elf::DT_HASH)
         .and_then(|addr| count_by_hash(object, addr))
         .or_else(|| count_by_gnu_hash(object, value(elf::DT_GNU_HASH)?))?;
-    let symbols_size = count.checked_mul(SYMBOL_BYTES as u64)?;
+    let symbols_size = count.checked_mul(object.class().size_of(&SYMBOL) as u64)?;
     let strings = place_at(object, value(elf::DT_STRTAB)?, value(elf::DT_STRSZ)?)?;
     Some(TablePlace {
         symbols: place_at(object, value(elf::DT_SYMTAB)?, symbols_size)?,
@@ -38,7 +38,8 @@ fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
     let size = header.filesz.min(DYNAMIC_BYTES_MAX);
     let source = object.source();
     let bytes = source.read(header.offset, size, "dynamic segment").ok()?;
-    let (entries, _) = bytes.as_chunks::<16>();
+    let bytes = object.class().widen(&DYNAMIC, bytes);
+    let (entries, _) = bytes.as_chunks::<{ DYNAMIC.wide }>();
     let entries = entries.iter().map(|e| (u64_at(e, 0), u64_at(e, 8)));
     Some(entries.take_while(|(tag, _)| *tag != 0).collect())
 }
@@ -60,7 +61,7 @@ fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     let header: [u8; 16] = read(place)?.try_into().ok()?;
     let buckets = u64::from(u32_at(&header, 0));
     let first = u64::from(u32_at(&header, 4));
-    let filter = u64::from(u32_at(&header, 8)) * 8;
+    let filter = u64::from(u32_at(&header, 8)) * u64::from(object.class().address_size());
     let buckets = Place {
         offset: place.offset.checked_add(16 + filter)?,
         size: Some(buckets * 4).filter(|&size| size <= HASH_BYTES_MAX)?,

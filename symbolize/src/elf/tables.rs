@@ -3,13 +3,14 @@
 use object::elf;
 
 use super::dynamic;
-use crate::object::{Object, Section};
+use crate::object::{Object, SYMBOL, Section};
 use crate::{LinkAddr, OpenError};
 
-pub const SYMBOL_BYTES: usize = 24;
+/// Of a symbol, widened.
+pub const SYMBOL_BYTES: usize = SYMBOL.wide;
 
-/// 11 million symbols. The largest browsers have 2 million.
-pub const SYMBOLS_BYTES_MAX: u64 = 256 << 20;
+/// The largest browsers have 2 million. 256 MiB.
+pub const SYMBOLS_MAX: u64 = (256 << 20) / SYMBOL_BYTES as u64;
 
 /// A part of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,9 +80,9 @@ pub fn within_file(object: &Object, place: Place) -> Place {
 }
 
 /// Symbols that are read at once.
-const PIECE_BYTES: u64 = 4096 * SYMBOL_BYTES as u64;
+const PIECE: u64 = 4096;
 
-/// Gives `take` the symbols of a table, piece by piece: each is looked at once.
+/// Gives `take` the symbols of a table, widened, piece by piece: each is looked at once.
 pub fn read_pieces(
     object: &Object,
     place: Place,
@@ -89,27 +90,28 @@ pub fn read_pieces(
 ) -> Result<(), OpenError> {
     let damaged = OpenError::Damaged("symbol table");
     let end = place.offset.checked_add(place.size).ok_or(damaged)?;
-    if place.size > SYMBOLS_BYTES_MAX {
+    if place.size > symbols_bytes_max(object) {
         return Err(OpenError::Refused("symbol table"));
     }
     if end > object.source().len() {
         return Err(OpenError::Damaged("symbol table"));
     }
-    let mut buffer = vec![0; place.size.min(PIECE_BYTES) as usize];
-    for start in (place.offset..end).step_by(PIECE_BYTES as usize) {
-        let piece = &mut buffer[..(end - start).min(PIECE_BYTES) as usize];
+    let piece_bytes = PIECE * object.class().size_of(&SYMBOL) as u64;
+    let mut buffer = vec![0; place.size.min(piece_bytes) as usize];
+    for start in (place.offset..end).step_by(piece_bytes as usize) {
+        let piece = &mut buffer[..(end - start).min(piece_bytes) as usize];
         if object.source().read_some(start, piece) < piece.len() {
             return Err(OpenError::Read {
                 what: "symbol table",
                 source: std::io::ErrorKind::UnexpectedEof.into(),
             });
         }
-        take(piece)?;
+        take(&object.class().widen(&SYMBOL, &*piece))?;
     }
     Ok(())
 }
 
-/// The raw symbols of a file that are looked at more than once.
+/// The symbols of a file that are looked at more than once, widened.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub dynamic: Vec<u8>,
@@ -119,13 +121,14 @@ pub struct Loaded {
 
 pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
     let read = |place: Option<Place>, what| match place {
-        Some(place) if place.size > SYMBOLS_BYTES_MAX => Err(OpenError::Refused(what)),
+        Some(place) if place.size > symbols_bytes_max(object) => Err(OpenError::Refused(what)),
         Some(place) => object.source().read(place.offset, place.size, what),
         None => Ok(Vec::new()),
     };
     let versions = tables.dynamic.and_then(|table| table.versions);
+    let dynamic = read(tables.dynamic.map(|t| t.symbols), "dynamic symbol table")?;
     Ok(Loaded {
-        dynamic: read(tables.dynamic.map(|t| t.symbols), "dynamic symbol table")?,
+        dynamic: object.class().widen(&SYMBOL, dynamic).into_owned(),
         versions: read(versions, "symbol versions").unwrap_or_default(),
     })
 }
@@ -134,4 +137,9 @@ pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
 pub fn place_at(object: &Object, addr: u64, size: u64) -> Option<Place> {
     let offset = object.segments().to_file(LinkAddr(addr))?.0;
     Some(Place { offset, size })
+}
+
+/// What a table of symbols may have in this file.
+pub fn symbols_bytes_max(object: &Object) -> u64 {
+    SYMBOLS_MAX * object.class().size_of(&SYMBOL) as u64
 }

@@ -1,15 +1,18 @@
 //! The three tables of headers of an ELF file (gABI chapters 4 and 5),
 //! decoded from bytes of any alignment.
 
+use std::borrow::Cow;
+
 use object::elf;
 
+use super::class::{Class, FILE_HEADER, PROGRAM_HEADER, Record, SECTION_HEADER};
 use crate::OpenError;
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::source::Source;
 
-const FILE_HEADER_BYTES: usize = 64;
-const PROGRAM_HEADER_BYTES: usize = 56;
-const SECTION_HEADER_BYTES: usize = 64;
+const FILE_HEADER_BYTES: usize = FILE_HEADER.wide;
+const PROGRAM_HEADER_BYTES: usize = PROGRAM_HEADER.wide;
+const SECTION_HEADER_BYTES: usize = SECTION_HEADER.wide;
 
 /// Executables have some dozens of sections; only object files that were never
 /// linked have as many as the 16-bit count allows. 4 MiB of headers.
@@ -18,6 +21,7 @@ const SECTIONS_MAX: u64 = 1 << 16;
 /// What is needed of the file header.
 #[derive(Debug)]
 pub struct FileHeader {
+    pub class: Class,
     pub machine: u16,
     /// Where a program begins; of a library anything.
     pub entry: u64,
@@ -35,14 +39,12 @@ impl FileHeader {
         if bytes.get(..4) != Some(&elf::ELFMAG) {
             return Err(OpenError::NotElf);
         }
-        let bytes: &[u8; FILE_HEADER_BYTES] = bytes
-            .as_slice()
-            .try_into()
-            .map_err(|_| OpenError::Damaged("file header"))?;
-        if bytes[4] != elf::ELFCLASS64.0 || bytes[5] != elf::ELFDATA2LSB.0 {
-            return Err(OpenError::Unsupported);
-        }
+        let damaged = OpenError::Damaged("file header");
+        let class = class(&bytes)?;
+        let bytes = class.widen(&FILE_HEADER, bytes);
+        let bytes: &[u8; FILE_HEADER_BYTES] = bytes.first_chunk().ok_or(damaged)?;
         let header = FileHeader {
+            class,
             machine: u16_at(bytes, 18),
             entry: u64_at(bytes, 24),
             phoff: u64_at(bytes, 32),
@@ -51,15 +53,25 @@ impl FileHeader {
             shnum: u16_at(bytes, 60),
             names_section: u16_at(bytes, 62),
         };
-        if header.phnum != 0 && usize::from(u16_at(bytes, 54)) != PROGRAM_HEADER_BYTES {
+        if class == Class::Narrow && !NARROW_MACHINES.contains(&header.machine) {
+            return Err(OpenError::Unsupported);
+        }
+        let entry_size = usize::from(u16_at(bytes, 54));
+        if header.phnum != 0 && entry_size != class.size_of(&PROGRAM_HEADER) {
             return Err(OpenError::Damaged("program header size"));
         }
         Ok(header)
     }
 
     pub fn program_headers(&self, source: &Source) -> Result<Vec<ProgramHeader>, OpenError> {
-        let len = u64::from(self.phnum) * PROGRAM_HEADER_BYTES as u64;
-        let bytes = source.read(self.phoff, len, "program headers")?;
+        let count = u64::from(self.phnum);
+        let bytes = self.read_records(
+            source,
+            &PROGRAM_HEADER,
+            self.phoff,
+            count,
+            "program headers",
+        )?;
         let (headers, _) = bytes.as_chunks::<PROGRAM_HEADER_BYTES>();
         Ok(headers.iter().map(ProgramHeader::decode).collect())
     }
@@ -80,10 +92,42 @@ impl FileHeader {
     }
 
     fn read_sections(&self, source: &Source, count: u64) -> Result<Vec<Section>, OpenError> {
-        let len = count * SECTION_HEADER_BYTES as u64;
-        let bytes = source.read(self.shoff, len, "section headers")?;
+        let bytes = self.read_records(
+            source,
+            &SECTION_HEADER,
+            self.shoff,
+            count,
+            "section headers",
+        )?;
         let (headers, _) = bytes.as_chunks::<SECTION_HEADER_BYTES>();
         Ok(headers.iter().map(Section::decode).collect())
+    }
+
+    fn read_records(
+        &self,
+        source: &Source,
+        record: &Record,
+        offset: u64,
+        count: u64,
+        what: &'static str,
+    ) -> Result<Cow<'static, [u8]>, OpenError> {
+        let len = count * self.class.size_of(record) as u64;
+        let bytes = source.read(offset, len, what)?;
+        Ok(self.class.widen(record, bytes))
+    }
+}
+
+/// Machines whose 32-bit files are known to be read well.
+const NARROW_MACHINES: [u16; 2] = [elf::EM_386.0, elf::EM_ARM.0];
+
+fn class(header: &[u8]) -> Result<Class, OpenError> {
+    let is_little = |byte: &u8| *byte == elf::ELFDATA2LSB.0;
+    let class = header.get(4).copied().map(elf::FileClass);
+    match (class, header.get(5)) {
+        (Some(elf::ELFCLASS64), Some(order)) if is_little(order) => Ok(Class::Wide),
+        (Some(elf::ELFCLASS32), Some(order)) if is_little(order) => Ok(Class::Narrow),
+        (Some(_), Some(_)) => Err(OpenError::Unsupported),
+        _ => Err(OpenError::Damaged("file header")),
     }
 }
 
@@ -157,6 +201,7 @@ pub struct Section {
     pub offset: u64,
     pub size: u64,
     pub link: u32,
+    pub align: u64,
     pub entry_size: u64,
 }
 
@@ -170,6 +215,7 @@ impl Section {
             offset: u64_at(bytes, 24),
             size: u64_at(bytes, 32),
             link: u32_at(bytes, 40),
+            align: u64_at(bytes, 48),
             entry_size: u64_at(bytes, 56),
         }
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use object::elf;
 
+use super::class::COMPRESSION_HEADER;
 use super::{Object, Section, SectionBytes};
 use crate::OpenError;
 use crate::bytes::{u32_at, u64_at};
 use crate::inflate;
 use crate::source::Source;
 
-/// `Elf64_Chdr`: kind, reserved, size, alignment.
-const HEADER_BYTES: usize = 24;
+/// Kind, reserved, size, alignment.
+const HEADER_BYTES: usize = COMPRESSION_HEADER.wide;
 
 /// `ZLIB` and the size, big-endian.
 const OLD_HEADER_BYTES: usize = 12;
@@ -76,7 +77,11 @@ impl Object {
             return Ok(bytes);
         }
         let damaged = OpenError::Damaged(what);
-        let (header, stream) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(damaged)?;
+        let header_bytes = self.class.size_of(&COMPRESSION_HEADER);
+        let (header, stream) = bytes.split_at_checked(header_bytes).ok_or(damaged)?;
+        let header = self.class.widen(&COMPRESSION_HEADER, header);
+        let damaged = OpenError::Damaged(what);
+        let header = header.first_chunk::<HEADER_BYTES>().ok_or(damaged)?;
         let size = u64_at(header, 8);
         if size > max {
             return Err(OpenError::Refused(what));

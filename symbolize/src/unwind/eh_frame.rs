@@ -50,7 +50,7 @@ pub fn sections(
             found = true;
             let data = object.section_data(section, SECTION_BYTES_MAX, ".eh_frame")?;
             each(Found {
-                eh_frame: EhFrame::new(&data, LittleEndian),
+                eh_frame: eh_frame(object, &data),
                 data: &data,
                 bases: bases.clone().set_eh_frame(section.addr),
                 // Where object files were linked in an odd order, the zero that
@@ -93,11 +93,17 @@ fn by_segment(
     let offset = load.offset.saturating_add(before);
     let data = object.source().read(offset, len, ".eh_frame")?;
     each(Found {
-        eh_frame: EhFrame::new(&data, LittleEndian),
+        eh_frame: eh_frame(object, &data),
         data: &data,
         bases: bases.set_eh_frame(addr),
         at_zero: AtZero::Stop,
     })
+}
+
+fn eh_frame<'d>(object: &Object, data: &'d [u8]) -> EhFrame<Bytes<'d>> {
+    let mut eh_frame = EhFrame::new(data, LittleEndian);
+    eh_frame.set_address_size(object.class().address_size());
+    eh_frame
 }
 
 fn eh_frame_addr(
@@ -107,7 +113,8 @@ fn eh_frame_addr(
 ) -> Result<Option<u64>, OpenError> {
     let len = table.filesz.min(HEADER_BYTES);
     let data = object.source().read(table.offset, len, ".eh_frame_hdr")?;
-    let header = EhFrameHdr::new(&data, LittleEndian).parse(bases, 8);
+    let header = EhFrameHdr::new(&data, LittleEndian);
+    let header = header.parse(bases, object.class().address_size());
     Ok(header
         .ok()
         .and_then(|header| header.eh_frame_ptr().direct().ok()))
@@ -120,7 +127,7 @@ fn bases(object: &Object) -> BaseAddresses {
     if let Some(text) = addr(b".text") {
         bases = bases.set_text(text);
     }
-    // `_GLOBAL_OFFSET_TABLE_` on x86-64.
+    // `_GLOBAL_OFFSET_TABLE_` on x86.
     if let Some(got) = addr(b".got.plt").or_else(|| addr(b".got")) {
         bases = bases.set_got(got);
     }

@@ -57,6 +57,9 @@ pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Op
     }
 }
 
+/// Flags that compile for each class of ELF files of this machine.
+pub const CLASSES: [&[&str]; 2] = [&[], &["-m32"]];
+
 /// A function as `nm` lists it.
 #[derive(Debug)]
 pub struct Listed {
@@ -85,9 +88,10 @@ pub fn nm(program: &Path, flags: &[&str]) -> Option<Vec<Listed>> {
     let number = |digits| u64::from_str_radix(digits, 16).ok();
     let listed = text.lines().filter_map(|line| {
         let mut fields = line.split(' ');
-        let addr = number(fields.next()?)?;
+        let first = fields.next()?;
+        let addr = number(first)?;
         let second = fields.next()?;
-        let (size, kind) = match number(second).filter(|_| second.len() == 16) {
+        let (size, kind) = match number(second).filter(|_| second.len() == first.len()) {
             Some(size) => (size, fields.next()?),
             None => (0, second),
         };
