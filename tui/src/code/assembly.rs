@@ -1,5 +1,5 @@
-//! Machine code as *instructions*. Only x86-64 is known here; of other machines
-//! there is source text alone.
+//! Machine code as *instructions*. Only x86 is known here, of 64 and of 32 bits; of
+//! other machines there is source text alone.
 
 use super::Place;
 use clap::ValueEnum;
@@ -113,10 +113,32 @@ impl Instruction {
     }
 }
 
+/// In which mode a processor reads code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Bits32,
+    Bits64,
+}
+
+impl Mode {
+    /// By a file's `e_machine`: `None` for other processors.
+    pub fn of_machine(machine: u16) -> Option<Self> {
+        match machine {
+            3 => Some(Mode::Bits32),
+            62 => Some(Mode::Bits64),
+            _ => None,
+        }
+    }
+}
+
 /// The instructions of code that lies at `offset` in its file, and is linked to
 /// `address`. Bytes that are none are one byte each.
-pub fn decode(bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
-    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
+    let bits = match mode {
+        Mode::Bits32 => 32,
+        Mode::Bits64 => 64,
+    };
+    let mut decoder = Decoder::with_ip(bits, bytes, address, DecoderOptions::NONE);
     let mut instructions = Vec::new();
     while decoder.can_decode() {
         let position = decoder.position();
@@ -152,7 +174,7 @@ mod tests {
             0x8b, 0x4c, 0x83, 0x18, 0xf7, 0xc1, 0x00, 0x80, 0x01, 0x00, 0x75, 0xf4, 0xe8, 0, 0, 0,
             0,
         ];
-        let mut code = decode(&bytes, 0x40, 0x1040);
+        let mut code = decode(Mode::Bits64, &bytes, 0x40, 0x1040);
         code[3].target = Some("PinBuffer".into());
         let text = |syntax| code.iter().map(|i| i.text(syntax)).collect::<Vec<_>>();
         assert_eq!(
@@ -172,11 +194,31 @@ mod tests {
         assert!(code[1].contains(0x49) && !code[1].contains(0x4a));
     }
 
+    #[test]
+    fn code_of_32_bits() {
+        // inc %esi, which is a prefix in 64 bits; jmp *0xc(%ebx); jne back.
+        let bytes = [0x46, 0xff, 0xa3, 0x0c, 0, 0, 0, 0x75, 0xf7];
+        let mode = Mode::of_machine(3).unwrap();
+        let code = decode(mode, &bytes, 0x40, 0x804_9040);
+        let text: Vec<_> = code.iter().map(|i| i.text(Syntax::Att)).collect();
+        assert_eq!(
+            text,
+            ["inc    %esi", "jmp    *0xc(%ebx)", "jne    0x8049040"]
+        );
+        assert_eq!(code[2].jump(), Some(0x40));
+        let other = decode(Mode::Bits64, &bytes, 0x40, 0x804_9040);
+        assert_ne!(other[0].text(Syntax::Att), text[0]);
+    }
+
     proptest! {
         /// Whatever the bytes are, every one of them is in one instruction.
         #[test]
-        fn any_bytes_are_decoded(bytes in prop::collection::vec(any::<u8>(), 0..300), offset in any::<u32>()) {
-            let code = decode(&bytes, offset.into(), u64::MAX - 20);
+        fn any_bytes_are_decoded(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            offset in any::<u32>(),
+            mode in prop::sample::select(vec![Mode::Bits32, Mode::Bits64]),
+        ) {
+            let code = decode(mode, &bytes, offset.into(), u64::MAX - 20);
             let mut next = u64::from(offset);
             for instruction in &code {
                 prop_assert_eq!(instruction.offset, next);

@@ -1,16 +1,13 @@
 //! The *pieces* of a function's code: its own, or those of others into which it
 //! was inlined.
 
-use super::assembly::{self, BYTES_MAX};
+use super::assembly::{self, BYTES_MAX, Mode};
 use super::lines::{Frame, LineSource};
 use super::{Body, Hit, Piece, Place, Wanted};
 use crate::engine::shown;
 use std::ops::Range;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, LinkAddr};
-
-/// `EM_X86_64`.
-const X86_64: u16 = 62;
 
 /// Adds the functions that were hit to the body, the hottest first, as far as
 /// the bound allows.
@@ -21,16 +18,17 @@ pub fn add_pieces(
     body: &mut Body,
 ) -> Result<(), String> {
     let machine = symbols.object().machine();
-    if machine != X86_64 {
+    let Some(mode) = Mode::of_machine(machine) else {
         let name = match machine {
+            40 => "Arm".to_owned(),
             183 => "aarch64".to_owned(),
             243 => "RISC-V".to_owned(),
             number => format!("the machine with ELF number {number}"),
         };
         return Err(format!(
-            "code of {name} is not written out, only that of x86-64"
+            "code of {name} is not written out, only that of x86"
         ));
-    }
+    };
     let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
     // Its own code first, so that no other's covers it.
     hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
@@ -39,7 +37,7 @@ pub fn add_pieces(
         if body.covers(hit.address) {
             continue;
         }
-        let piece = piece(wanted, hit, symbols, lines, left, body);
+        let piece = piece(mode, wanted, hit, symbols, lines, left, body);
         match piece.filter(|piece| piece.range.contains(&hit.address)) {
             Some(piece) => {
                 left -= piece.range.end - piece.range.start;
@@ -61,6 +59,7 @@ pub fn add_pieces(
 }
 
 fn piece(
+    mode: Mode,
     wanted: &Wanted,
     hit: &Hit,
     symbols: &ElfSymbols,
@@ -74,7 +73,7 @@ fn piece(
     let FileOffset(offset) = segments.to_file(start)?;
     let len = (end.0 - start.0).min(bytes_max);
     let bytes = symbols.read_code(start, len).ok()?;
-    let mut instructions = assembly::decode(&bytes, offset, start.0);
+    let mut instructions = assembly::decode(mode, &bytes, offset, start.0);
     instructions.retain_mut(|instruction| {
         let mut chain = lines.find(symbols, FileOffset(instruction.offset));
         let at = match hit.host {

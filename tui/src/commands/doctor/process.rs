@@ -112,7 +112,7 @@ fn judge_identity(facts: &ProcessFacts) -> Finding {
         (Some(exe), Some(false)) => Finding::warn(
             "process",
             format!(
-                "{name}, {}, 32-bit: its user stacks cannot be walked",
+                "{name}, {}, 32-bit: its user stacks cannot be walked, only the function that runs is known",
                 show(exe)
             ),
         ),
