@@ -203,7 +203,7 @@ mod tests {
         let text: Vec<_> = code.iter().map(|i| i.text(Syntax::Att)).collect();
         assert_eq!(
             text,
-            ["inc    %esi", "jmp    *0xc(%ebx)", "jne    0x8049040"]
+            ["inc    %esi", "jmpl   *0xc(%ebx)", "jne    0x8049040"]
         );
         assert_eq!(code[2].jump(), Some(0x40));
         let other = decode(Mode::Bits64, &bytes, 0x40, 0x804_9040);
