@@ -78,6 +78,7 @@ fn name(kind: &ModuleKind) -> String {
         }
         ModuleKind::Kernel => "kernel".into(),
         ModuleKind::Vdso => "[vdso]".into(),
+        ModuleKind::NarrowVdso { .. } => "[vdso32]".into(),
         ModuleKind::Vsyscall => "[vsyscall]".into(),
         ModuleKind::Anonymous { .. } => "[anon]".into(),
         ModuleKind::Unmapped { .. } => "[unmapped]".into(),

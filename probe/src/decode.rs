@@ -119,20 +119,27 @@ fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeE
             .get(range)
             .map(|bytes: &[u8]| bytes.chunks_exact(8).map(word))
     };
+    let stopped_at = u64::from_le_bytes(field.at(16).ok_or(short)?);
+    let ending = ending(u32::from(status), u32::from(links), u32::from(user));
+    let mut user_frames: Vec<UserFrame> = words(kernel_end..user_end)
+        .ok_or(short)?
+        .map(UserFrame)
+        .collect();
+    if ending == Ending::Compat32 && user_frames.is_empty() {
+        // The walk did not begin: what ran is known all the same.
+        user_frames.push(UserFrame::exact(stopped_at));
+    }
     Ok(RawSample {
         time_ns: u64::from_le_bytes(field.at(0).ok_or(short)?),
         cgroup_id: u64::from_le_bytes(field.at(8).ok_or(short)?),
-        stopped_at: u64::from_le_bytes(field.at(16).ok_or(short)?),
+        stopped_at,
         tgid: u32::from_le_bytes(field.at(24).ok_or(short)?),
         tid: u32::from_le_bytes(field.at(28).ok_or(short)?),
         cpu: u32::from_le_bytes(field.at(32).ok_or(short)?),
-        ending: ending(u32::from(status), u32::from(links), u32::from(user)),
+        ending,
         comm,
         kernel: words(frames_start..kernel_end).ok_or(short)?.collect(),
-        user: words(kernel_end..user_end)
-            .ok_or(short)?
-            .map(UserFrame)
-            .collect(),
+        user: user_frames,
         stack_follows,
         is_checked: false,
     })
@@ -224,6 +231,19 @@ mod tests {
             }
         );
         assert_eq!(comm_bytes(&sample.comm), b"postgres");
+    }
+
+    #[test]
+    fn of_a_32_bit_task_what_ran_is_known() {
+        let user = |status: u32| {
+            let Ok(Record::Sample(sample)) = decode(&record(&[7], &[], status as u8)) else {
+                panic!("no sample");
+            };
+            (sample.ending, sample.user)
+        };
+        let what_ran = vec![UserFrame::exact(13)];
+        assert_eq!(user(status::COMPAT_32), (Ending::Compat32, what_ran));
+        assert_eq!(user(status::NO_STACK), (Ending::NoUserStack, Vec::new()));
     }
 
     /// Sixteen bytes of a stack, so far above its start.

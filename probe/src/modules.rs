@@ -1,10 +1,12 @@
 //! Which file, or what else, a mapping is of: modules, each numbered once.
 
+mod narrow_vdso;
 mod roots;
 
 use crate::mappings::Backing;
 use crate::sample::{Module, ModuleId, ModuleKind, ProcessId};
 use crate::sideband::record::Identity;
+use narrow_vdso::NarrowVdsos;
 use roots::Roots;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -22,6 +24,7 @@ pub struct Modules {
     anonymous: HashMap<ProcessId, ModuleId>,
     unmapped: HashMap<ProcessId, ModuleId>,
     vdso: Option<ModuleId>,
+    narrow_vdsos: NarrowVdsos,
     vsyscall: Option<ModuleId>,
     roots: Roots,
     next: u32,
@@ -59,6 +62,7 @@ impl Modules {
             anonymous: HashMap::new(),
             unmapped: HashMap::new(),
             vdso: None,
+            narrow_vdsos: NarrowVdsos::default(),
             vsyscall: None,
             roots: Roots::new(),
             next: ModuleId::KERNEL.0 + 1,
@@ -74,6 +78,7 @@ impl Modules {
     /// What a mapping is of.
     pub fn backing(&mut self, seen: &Seen<'_>) -> Backing {
         match seen.path {
+            b"[vdso]" if narrow_vdso::is_narrow(seen) => Backing::Module(self.narrow_vdso(seen)),
             b"[vdso]" => Backing::Module(self.vdso()),
             b"[vsyscall]" => Backing::Module(self.vsyscall()),
             path if is_file(path) => Backing::Module(self.file(seen)),
@@ -117,6 +122,13 @@ impl Modules {
             &mut self.fresh,
             ModuleKind::Vdso,
         ))
+    }
+
+    fn narrow_vdso(&mut self, seen: &Seen<'_>) -> ModuleId {
+        self.narrow_vdsos.find(seen, |image| {
+            let kind = ModuleKind::NarrowVdso { image };
+            Self::numbered(&mut self.next, &mut self.fresh, kind)
+        })
     }
 
     fn vsyscall(&mut self) -> ModuleId {

@@ -75,6 +75,10 @@ pub enum ModuleKind {
         unreadable: Option<symbolize::Reason>,
     },
     Vdso,
+    /// That of 32-bit processes, as it was in the memory of the first that had it.
+    NarrowVdso {
+        image: Option<Arc<[u8]>>,
+    },
     Vsyscall,
     /// Executable memory without a file: code made at run time, of one process.
     Anonymous {

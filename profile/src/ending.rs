@@ -21,7 +21,7 @@ pub enum Ending {
     TooDeep,
     /// No mapping of the process holds that address.
     NoMapping,
-    /// A 32-bit task: not supported.
+    /// A 32-bit task: only what it ran is known.
     Compat32,
     /// In the midst of exec: the old program's stack is gone, the new one has
     /// none yet. Not a user stack either.
@@ -94,7 +94,7 @@ impl Ending {
             Ending::ReadFault => "the stack's memory could not be read at that address",
             Ending::TooDeep => "the stack has more frames than --max-depth",
             Ending::NoMapping => "no mapping of the process holds the address",
-            Ending::Compat32 => "32-bit programs are not supported",
+            Ending::Compat32 => "of 32-bit programs only the function that runs is known",
             Ending::Exec => "the program was just being replaced by exec: it had no stack",
             Ending::Unsupported => "the file's unwind information says there what is not supported",
             Ending::Stuck => "the file's unwind information leads nowhere: it is damaged or lies",

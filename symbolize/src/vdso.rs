@@ -9,14 +9,19 @@ use crate::{ElfSymbols, FileOffset, OpenError, Reason, Symbol};
 /// It has two pages of code; with room for other architectures.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
 
-/// The vDSO of this kernel, for processes of our own architecture; those of
-/// 32-bit processes differ.
+/// The vDSO of this kernel, for processes of our own architecture unless it was made
+/// from an image: those of 32-bit processes differ.
 #[derive(Debug)]
 pub struct Vdso(ElfSymbols);
 
 impl Vdso {
     pub fn load() -> Result<Vdso, OpenError> {
         ElfSymbols::from_bytes(Vdso::image()?).map(Vdso)
+    }
+
+    /// One that was read out of a process's memory.
+    pub fn from_image(image: Box<[u8]>) -> Result<Vdso, OpenError> {
+        ElfSymbols::from_bytes(image).map(Vdso)
     }
 
     /// Reads the ELF file out of our own memory.

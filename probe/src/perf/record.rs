@@ -78,7 +78,11 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
     let copy = match kind {
         NO_REGISTERS => None,
         REGISTERS_32 => {
+            let (named, _) = registers::read(values)?;
             raw.ending = Ending::Compat32;
+            // What ran; who called it is not known.
+            raw.user.push(UserFrame::exact(named.ip));
+            raw.stopped_at = named.ip;
             None
         }
         _ => {
@@ -216,6 +220,7 @@ mod tests {
             panic!("no sample");
         };
         assert_eq!(raw.ending, Ending::Compat32);
+        assert_eq!(raw.user, [UserFrame::exact(raw.stopped_at)]);
     }
 
     #[test]

@@ -576,6 +576,7 @@ fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
     match kind {
         ModuleKind::Kernel => same("[kernel]", FrameKind::Kernel),
         ModuleKind::Vdso => same("[vdso]", FrameKind::User),
+        ModuleKind::NarrowVdso { .. } => same("[vdso32]", FrameKind::User),
         ModuleKind::Vsyscall => same("[vsyscall]", FrameKind::User),
         ModuleKind::Anonymous { .. } => same("[anon]", FrameKind::Jit),
         ModuleKind::Unmapped { .. } => same("[unmapped]", FrameKind::User),

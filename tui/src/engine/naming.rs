@@ -106,6 +106,8 @@ pub struct NamedModule {
 enum Place {
     Kernel,
     Vdso,
+    /// Out of the memory of a 32-bit process.
+    NarrowVdso(Option<Arc<[u8]>>),
     Vsyscall,
     File {
         path: PathBuf,
@@ -134,6 +136,7 @@ impl NamedModule {
         let place = match &module.kind {
             ModuleKind::Kernel => Place::Kernel,
             ModuleKind::Vdso => Place::Vdso,
+            ModuleKind::NarrowVdso { image } => Place::NarrowVdso(image.clone()),
             ModuleKind::Vsyscall => Place::Vsyscall,
             ModuleKind::File {
                 path,
@@ -403,6 +406,16 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
     })
 }
 
+/// This kernel's, for processes of the kind that the place says.
+fn vdso(place: &Place) -> Result<Vdso, Reason> {
+    let vdso = match place {
+        Place::NarrowVdso(None) => return Err(Reason::FileGone),
+        Place::NarrowVdso(Some(image)) => Vdso::from_image(image[..].into()),
+        _ => Vdso::load(),
+    };
+    vdso.map_err(|error| error.reason())
+}
+
 fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
         let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
@@ -410,12 +423,12 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     };
     match &request.module.place {
         Place::Kernel => name_in_kernel(request, symbolizer),
-        Place::Vdso => match Vdso::load() {
+        Place::Vdso | Place::NarrowVdso(_) => match vdso(&request.module.place) {
             Ok(vdso) => {
                 request.module.comes_from(Origin::Vdso);
                 each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name)))
             }
-            Err(error) => each(&|_| Err(error.reason())),
+            Err(reason) => each(&|_| Err(reason)),
         },
         Place::Vsyscall => {
             each(&|address| symbolize::vdso::find_vsyscall(FileOffset(address)).map(str::to_string))

@@ -1,0 +1,94 @@
+//! The vDSO of 32-bit processes, which is not ours: it is read out of their memory.
+//!
+//! It is the kernel's, but a process may write into its own copy. So images are told
+//! apart by their bytes, and what one process has there names no other's code.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use super::Seen;
+use crate::sample::ModuleId;
+
+/// Two pages on all kernels so far; with room.
+const IMAGE_BYTES_MAX: u64 = 64 << 10;
+
+/// One kernel has one.
+const IMAGES_MAX: usize = 16;
+
+/// The images seen so far, and that of processes whose memory could not be read.
+#[derive(Debug, Default)]
+pub struct NarrowVdsos {
+    by_image: HashMap<Arc<[u8]>, ModuleId>,
+    unread: Option<ModuleId>,
+}
+
+impl NarrowVdsos {
+    /// The module of a mapped `[vdso]`; `add` numbers a new one.
+    pub fn find(
+        &mut self,
+        seen: &Seen<'_>,
+        add: impl FnOnce(Option<Arc<[u8]>>) -> ModuleId,
+    ) -> ModuleId {
+        let image = read(seen);
+        match image {
+            Some(image) => self.of_image(image, add),
+            None => *self.unread.get_or_insert_with(|| add(None)),
+        }
+    }
+
+    fn of_image(
+        &mut self,
+        image: Arc<[u8]>,
+        add: impl FnOnce(Option<Arc<[u8]>>) -> ModuleId,
+    ) -> ModuleId {
+        if let Some(id) = self.by_image.get(&image) {
+            return *id;
+        }
+        if self.by_image.len() >= IMAGES_MAX {
+            return *self.unread.get_or_insert_with(|| add(None));
+        }
+        let id = add(Some(image.clone()));
+        self.by_image.insert(image, id);
+        id
+    }
+}
+
+/// Whether a `[vdso]` there is that of a 32-bit process: no other has memory for it
+/// so far down.
+pub fn is_narrow(seen: &Seen<'_>) -> bool {
+    seen.end <= 1 << 32
+}
+
+fn read(seen: &Seen<'_>) -> Option<Arc<[u8]>> {
+    let len = seen.end.checked_sub(seen.start)?;
+    if len > IMAGE_BYTES_MAX {
+        return None;
+    }
+    let mut image = vec![0; len as usize];
+    let memory = File::open(format!("/proc/{}/mem", seen.pid)).ok()?;
+    memory.read_exact_at(&mut image, seen.start).ok()?;
+    Some(image.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_image_is_a_module() {
+        let mut vdsos = NarrowVdsos::default();
+        let mut next = 0;
+        let mut find = |image: u8| {
+            vdsos.of_image(Arc::from(vec![image; 8]), |_| {
+                next += 1;
+                ModuleId(next)
+            })
+        };
+        assert_eq!([find(1), find(2), find(1)], [1, 2, 1].map(ModuleId));
+        let last = (0..100).map(&mut find).last();
+        assert_eq!(last, Some(find(200)), "beyond the bound all are one");
+        assert_eq!(find(2), ModuleId(2));
+    }
+}
