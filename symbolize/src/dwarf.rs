@@ -12,7 +12,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `sections` | the sections of a file: entries and lines by unit, others in memory |
+//! | `sections` | the sections of a file: entries and lines by unit, strings later, others in memory |
+//! | `ranges` | where functions in several pieces are |
+//! | `strings` | what is needed of `.debug_str` |
 //! | `unit` | a unit, and the bytes of it |
 //! | `reader` | all units of a file |
 //! | `names` | the names of functions, by entries of one unit |
@@ -35,18 +37,21 @@ mod index;
 mod names;
 mod paint;
 mod parallel;
+mod ranges;
 mod reader;
 mod rows;
 mod scopes;
 mod sections;
 mod split;
+mod strings;
 mod unit;
 
 use std::io::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
+use crate::table::pool::{KnownTexts, Pool};
 use crate::table::{self, Extras, Table};
 use crate::{LinkAddr, OpenError};
 
@@ -55,6 +60,7 @@ use index::Index;
 use reader::Reader;
 pub use sections::Sections;
 use split::Split;
+use strings::Strings;
 
 /// The debug information of one file.
 #[derive(Debug)]
@@ -85,7 +91,7 @@ impl DebugInfo {
         // Without it a part of the names is missing, and no line.
         let supplementary = files
             .supplementary(object)
-            .and_then(|object| Sections::read(&object, bytes_max).ok());
+            .and_then(|object| Sections::read_supplementary(&object, bytes_max).ok());
         let units = reader::unit_offsets(&sections);
         let tables = units.iter().map(|_| OnceLock::new()).collect();
         Ok(Some(DebugInfo {
@@ -104,9 +110,12 @@ impl DebugInfo {
         let unit = self.unit_at(addr.0)?;
         let read = || {
             let reader = self.reader();
-            let read = reader.read_unit(unit, &self.split, true, &mut Scratch::default());
-            let mut read = read?;
-            elsewhere::resolve(&reader, std::slice::from_mut(&mut read), 1);
+            let pool = Mutex::default();
+            let mut scratch = Scratch::default();
+            let mut read = reader.read_unit(unit, &self.split, true, &pool, &mut scratch)?;
+            drop(scratch);
+            elsewhere::resolve(&reader, std::slice::from_mut(&mut read), &pool, 1);
+            let known = known(&reader, pool, 1);
             if self.have_changed() {
                 return None;
             }
@@ -115,7 +124,7 @@ impl DebugInfo {
                 in_memory: true,
                 ..Extras::default()
             };
-            let bytes = table::write(vec![read.ranges], &extras).ok()?;
+            let bytes = table::write(vec![read.ranges], &known, &extras).ok()?;
             Table::from_bytes(bytes).ok().map(Arc::new)
         };
         self.tables.get(unit)?.get_or_init(read).clone()
@@ -139,15 +148,17 @@ impl DebugInfo {
         // The largest first, so that the threads end together.
         let mut order: Vec<usize> = (0..self.units.len()).collect();
         order.sort_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
+        let pool = Mutex::default();
         let read = parallel::map(threads, order.len(), |index, scratch| {
             let unit = order[index];
-            let read = reader.read_unit(unit, &self.split, extras.columns, scratch);
+            let read = reader.read_unit(unit, &self.split, extras.columns, &pool, scratch);
             read.map(|read| (unit, read))
         });
         let mut read: Vec<_> = read.into_iter().map(|(_, read)| read).collect();
         read.sort_unstable_by_key(|(unit, _)| *unit);
-        let mut units: Vec<ReadUnit<'_>> = read.into_iter().map(|(_, read)| read).collect();
-        elsewhere::resolve(&reader, &mut units, threads);
+        let mut units: Vec<ReadUnit> = read.into_iter().map(|(_, read)| read).collect();
+        elsewhere::resolve(&reader, &mut units, &pool, threads);
+        let known = known(&reader, pool, threads);
         drop(reader);
         if self.have_changed() {
             return Err(OpenError::Read {
@@ -156,7 +167,7 @@ impl DebugInfo {
             });
         }
         let units = units.into_iter().map(|unit| unit.ranges).collect();
-        table::write_to(units, extras, sink)
+        table::write_to(units, &known, extras, sink)
     }
 
     /// How many bytes of it describe code: what reading it all costs.
@@ -198,6 +209,15 @@ impl DebugInfo {
     fn reader(&self) -> Reader<'_> {
         Reader::new(&self.sections, self.supplementary.as_ref(), &self.units)
     }
+}
+
+/// Reads the texts that units refer to.
+fn known(reader: &Reader<'_>, pool: Mutex<Pool>, threads: usize) -> KnownTexts {
+    let pool = pool.into_inner().unwrap_or_else(PoisonError::into_inner);
+    pool.read(|places| match reader.strings() {
+        Strings::InFile(section) => strings::read(section, places, threads),
+        Strings::Held => Vec::new(),
+    })
 }
 
 const _: () = {

@@ -219,6 +219,14 @@ impl ElfSymbols {
         first.chain(own)
     }
 
+    /// Where the first of them starts, named or not.
+    pub fn first_start(&self) -> Option<LinkAddr> {
+        let own = self.ranges.first().map(|range| LinkAddr(range.start));
+        let separate = self.separate.as_ref();
+        let separate = separate.and_then(|separate| separate.first_start());
+        own.into_iter().chain(separate).min()
+    }
+
     fn own_ranges(&self) -> impl Iterator<Item = (LinkAddr, Symbol<'_>)> {
         let named = |range: &Range| Some((LinkAddr(range.start), self.symbol(range).ok()?));
         self.ranges.iter().filter_map(named)

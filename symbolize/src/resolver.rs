@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::debug_file::DebugFiles;
 use crate::dwarf::DebugInfo;
-use crate::foreign::{ForeignSymbol, ForeignSymbols};
+use crate::foreign::ForeignSymbols;
 use crate::object::Object;
-use crate::table::{Extras, SymbolEntry, Table};
+use crate::table::pool::KnownTexts;
+use crate::table::{Extras, SymbolEntry, Symbols, Table};
 use crate::{ElfSymbols, GoFrame, LinkAddr, OpenError, Reason, Segments};
 
 /// One file, ready to be asked.
@@ -154,21 +155,21 @@ impl Resolver {
     /// The same, written as it is made.
     pub fn write_table(&self, threads: usize, sink: &mut dyn Write) -> Result<(), OpenError> {
         let (symbols, info) = match &self.0 {
-            Source::File { symbols, info } => (entries(symbols), info.as_ref()),
-            Source::Foreign(symbols) => (foreign_entries(symbols), None),
+            Source::File { symbols, info } => (&**symbols as &dyn Symbols, info.as_ref()),
+            Source::Foreign(symbols) => (&**symbols as &dyn Symbols, None),
             Source::Table(_) => return Err(OpenError::Refused("it is a table already")),
         };
         let key = self.id();
         let extras = Extras {
             key: key.as_bytes(),
             segments: Some(self.segments()),
-            symbols,
+            symbols: Some(symbols),
             columns: true,
             ..Extras::default()
         };
         match info {
             Some(info) => info.build_to(&extras, threads, sink),
-            None => crate::table::write_to(Vec::new(), &extras, sink),
+            None => crate::table::write_to(Vec::new(), &KnownTexts::default(), &extras, sink),
         }
     }
 }
@@ -195,28 +196,38 @@ fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
     frames.into_iter().map(frame).collect()
 }
 
-fn foreign_entries(symbols: &ForeignSymbols) -> Vec<SymbolEntry<'_>> {
-    fn entry(symbol: ForeignSymbol<'_>) -> SymbolEntry<'_> {
-        SymbolEntry {
+impl Symbols for ForeignSymbols {
+    fn first(&self) -> Option<u64> {
+        self.functions().map(|symbol| symbol.start.0).min()
+    }
+
+    fn entries(&self) -> Vec<SymbolEntry<'_>> {
+        let entries = self.functions().map(|symbol| SymbolEntry {
             start: symbol.start.0,
             within: 0,
             size: symbol.size.try_into().unwrap_or(u32::MAX),
             name: symbol.name,
-        }
+        });
+        entries.collect()
     }
-    symbols.functions().map(entry).collect()
 }
 
-fn entries(symbols: &ElfSymbols) -> Vec<SymbolEntry<'_>> {
-    let entries = symbols.ranges().map(|(start, symbol)| SymbolEntry {
-        start: start.0,
-        within: (start.0 - symbol.start.0).try_into().unwrap_or(u32::MAX),
-        size: symbol.size.try_into().unwrap_or(u32::MAX),
-        name: symbol.name,
-    });
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort_by_key(|entry| entry.start);
-    entries
+impl Symbols for ElfSymbols {
+    fn first(&self) -> Option<u64> {
+        self.first_start().map(|start| start.0)
+    }
+
+    fn entries(&self) -> Vec<SymbolEntry<'_>> {
+        let entries = self.ranges().map(|(start, symbol)| SymbolEntry {
+            start: start.0,
+            within: (start.0 - symbol.start.0).try_into().unwrap_or(u32::MAX),
+            size: symbol.size.try_into().unwrap_or(u32::MAX),
+            name: symbol.name,
+        });
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by_key(|entry| entry.start);
+        entries
+    }
 }
 
 const _: () = {

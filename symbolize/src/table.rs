@@ -19,7 +19,8 @@
 //! | `leaf` | what is known of a stretch of addresses, in one block |
 //! | `unit` | what one unit says of its code: leaves, before they are those of a table |
 //! | `write` | units, symbols and segments as such bytes |
-//! | `intern` | each text once |
+//! | `pool` | texts and files of all units, while these are read |
+//! | `intern` | each text once, as the table has it |
 //! | `blocks` | bytes in memory, or in a file, checked |
 //! | `symbols` | names for code without debug information |
 
@@ -27,6 +28,7 @@ mod blocks;
 mod format;
 mod intern;
 pub(crate) mod leaf;
+pub mod pool;
 mod symbols;
 pub mod unit;
 mod write;
@@ -38,9 +40,10 @@ use crate::bytes::u32_at;
 use crate::{FileOffset, LinkAddr, OpenError};
 
 use blocks::{BLOCK_BYTES, Blocks};
-use format::{Directory, FILE_BYTES, NONE, Part, TEXT_BYTES_MAX};
+pub(crate) use format::TEXT_BYTES_MAX;
+use format::{Directory, FILE_BYTES, NONE, Part};
 use leaf::{Leaf, NO_PLACE, PlaceBytes};
-pub use write::{Extras, SymbolEntry, write, write_to};
+pub use write::{Extras, SymbolEntry, Symbols, write, write_to};
 
 /// Compilers inline no deeper than some dozens.
 pub const CHAIN_MAX: usize = 128;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use support::{Random, compile};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
-use symbolize::table::{CHAIN_MAX, Extras, SymbolEntry, Table};
+use symbolize::table::pool::KnownTexts;
+use symbolize::table::{CHAIN_MAX, Extras, SymbolEntry, Symbols, Table};
 use symbolize::{
     FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Resolver, Symbolizer, TableCache,
 };
@@ -56,6 +57,20 @@ fn answers(lines: &Lines, program: &Path) -> Vec<Vec<(Vec<u8>, u32)>> {
         None => Vec::new(),
     };
     (0..len).step_by(3).map(answer).collect()
+}
+
+/// Functions that are known at once.
+#[derive(Debug)]
+struct Listed<'n>(Vec<SymbolEntry<'n>>);
+
+impl Symbols for Listed<'_> {
+    fn first(&self) -> Option<u64> {
+        self.0.first().map(|entry| entry.start)
+    }
+
+    fn entries(&self) -> Vec<SymbolEntry<'_>> {
+        self.0.clone()
+    }
 }
 
 #[test]
@@ -190,15 +205,14 @@ fn long_names_are_whole_and_very_long_ones_are_cut() {
         size: 16,
         name,
     };
+    let symbols = (0u64..).zip(names.iter().map(Vec::as_slice)).map(symbol);
+    let symbols = Listed(symbols.collect());
     let extras = Extras {
         key: b"key",
-        symbols: (0u64..)
-            .zip(names.iter().map(Vec::as_slice))
-            .map(symbol)
-            .collect(),
+        symbols: Some(&symbols),
         ..Extras::default()
     };
-    let bytes = symbolize::table::write(Vec::new(), &extras).unwrap();
+    let bytes = symbolize::table::write(Vec::new(), &KnownTexts::default(), &extras).unwrap();
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, &bytes).unwrap();
     let tables = [Table::from_bytes(bytes), Table::from_file(file)];

@@ -2,6 +2,7 @@
 //! up once, when all units that ask are read.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::flatten::ReadUnit;
 use super::names::{EntryPlace, Name, REFERENCES_MAX};
@@ -9,18 +10,20 @@ use super::parallel;
 use super::reader::Reader;
 use super::unit::Window;
 use crate::hash::FastState;
+use crate::table::pool::{Pool, Text};
 
 type Found<'d> = HashMap<EntryPlace, Name<'d>, FastState>;
 
 /// Puts the names in that units lack.
-pub fn resolve<'d: 'o, 'o>(reader: &Reader<'d>, units: &mut [ReadUnit<'o>], threads: usize) {
+pub fn resolve(reader: &Reader<'_>, units: &mut [ReadUnit], pool: &Mutex<Pool>, threads: usize) {
     let lacking = units.iter().flat_map(|unit| &unit.elsewhere);
     let wanted = lacking.map(|(_, place)| *place).collect();
     let found = find(reader, wanted, threads);
+    let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
     for unit in units {
         for (text, place) in std::mem::take(&mut unit.elsewhere) {
             if let Some((name, is_linkage)) = last(&found, place) {
-                unit.ranges.set_text(text, name, is_linkage);
+                unit.ranges.set_text(text, name, is_linkage, &mut pool);
             }
         }
     }
@@ -55,7 +58,7 @@ fn find<'d>(reader: &Reader<'d>, mut wanted: Vec<EntryPlace>, threads: usize) ->
 }
 
 /// The name at the end of what refers to one another, and whether it is the linker's.
-fn last<'d>(found: &Found<'d>, place: EntryPlace) -> Option<(std::borrow::Cow<'d, [u8]>, bool)> {
+fn last<'d>(found: &Found<'d>, place: EntryPlace) -> Option<(Text<'d>, bool)> {
     let mut text = None;
     let mut next = Some(place);
     for _ in 0..REFERENCES_MAX {

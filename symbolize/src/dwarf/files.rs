@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use gimli::{Dwarf, LineProgramHeader, Unit};
+use gimli::{AttributeValue, Dwarf, LineProgramHeader, Unit};
 
-use super::names;
 use super::rows::NO_FILE;
 use super::sections::Slice;
+use super::strings::Strings;
 use crate::hash::FastState;
+use crate::table::pool;
 use crate::table::unit::UnitBuilder;
 use std::collections::HashMap;
 
@@ -17,16 +18,22 @@ type Text<'d> = Cow<'d, [u8]>;
 pub struct Files<'f, 'w, 'd> {
     dwarf: &'f Dwarf<Slice<'d>>,
     unit: &'f Unit<Slice<'w>>,
+    strings: Strings<'f>,
     known: HashMap<u32, Option<u32>, FastState>,
     /// The one that was asked for last, as it mostly is again.
     latest: (u32, Option<u32>),
 }
 
 impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
-    pub fn new(dwarf: &'f Dwarf<Slice<'d>>, unit: &'f Unit<Slice<'w>>) -> Files<'f, 'w, 'd> {
+    pub fn new(
+        dwarf: &'f Dwarf<Slice<'d>>,
+        unit: &'f Unit<Slice<'w>>,
+        strings: Strings<'f>,
+    ) -> Files<'f, 'w, 'd> {
         Files {
             dwarf,
             unit,
+            strings,
             known: HashMap::default(),
             latest: (NO_FILE, None),
         }
@@ -42,7 +49,9 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
                 Some(known) => *known,
                 None => {
                     let name = self.name(file);
-                    let added = name.map(|(directory, name)| out.add_file(directory, name));
+                    let added = name.map(|(directory, name)| {
+                        out.add_file(pool::Text::Bytes(directory), pool::Text::Bytes(name))
+                    });
                     self.known.insert(file, added);
                     added
                 }
@@ -56,12 +65,16 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
     fn name(&self, file: u32) -> Option<(Text<'d>, Text<'d>)> {
         let header = self.unit.line_program.as_ref()?.header();
         let entry = header.file(file.into())?;
-        let name = names::text(self.dwarf, self.unit, entry.path_name())?;
+        let name = self.text(entry.path_name())?;
         let directory = match is_absolute(&name) {
             true => Cow::Borrowed(&[][..]),
             false => self.directory(header, entry.directory_index()),
         };
         Some((directory, name))
+    }
+
+    fn text(&self, value: AttributeValue<Slice<'_>>) -> Option<Text<'d>> {
+        self.strings.bytes(self.dwarf, self.unit, value)
     }
 
     fn directory(&self, header: &LineProgramHeader<Slice<'_>>, index: u64) -> Text<'d> {
@@ -71,7 +84,7 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
             return compiled_in.to_vec().into();
         }
         let named = header.directory(index);
-        let named = named.and_then(|value| names::text(self.dwarf, self.unit, value));
+        let named = named.and_then(|value| self.text(value));
         let named = named.unwrap_or_default();
         match is_absolute(&named) || compiled_in.is_empty() {
             true => named,

@@ -1,16 +1,19 @@
 //! The scopes and rows of a unit together, as ranges.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 
 use super::files::Files;
 use super::names::{EntryPlace, Names};
 use super::paint::{self, Painted};
+use super::ranges::Stretch;
 use super::rows::{NO_FILE, Row};
 use super::scopes::Scopes;
 use super::unit::Window;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
 use crate::table::leaf::{NO_PLACE, Numbers};
+use crate::table::pool::Pool;
 use crate::table::unit::{Place, UnitBuilder, UnitRanges, UnitScratch};
 
 const NONE: u32 = u32::MAX;
@@ -22,6 +25,7 @@ pub struct Scratch {
     pub rows: Vec<Row>,
     pub scopes: Scopes,
     pub window: Window,
+    pub ranges: Stretch,
     names: HashMap<EntryPlace, u32, FastState>,
     painted: Vec<Painted>,
     calls: Numbers,
@@ -31,20 +35,10 @@ pub struct Scratch {
 
 /// A unit that was read, but for names that other units have.
 #[derive(Debug)]
-pub struct ReadUnit<'d> {
-    pub ranges: UnitRanges<'d>,
+pub struct ReadUnit {
+    pub ranges: UnitRanges,
     /// Which text is the name that an entry tells.
     pub elsewhere: Vec<(u32, EntryPlace)>,
-}
-
-impl ReadUnit<'_> {
-    /// With texts of its own: the sections go.
-    pub fn into_owned(self) -> ReadUnit<'static> {
-        ReadUnit {
-            ranges: self.ranges.into_owned(),
-            elsewhere: self.elsewhere,
-        }
-    }
 }
 
 /// The names of functions and of files may be from different sections.
@@ -53,8 +47,9 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
     scopes: &mut Scopes,
     rows: &[Row],
     files: &mut Files<'_, '_, 'f>,
+    pool: &Mutex<Pool>,
     scratch: &mut Scratch,
-) -> ReadUnit<'o> {
+) -> ReadUnit {
     paint::paint_into(&mut scratch.painted, &mut scopes.intervals);
     scratch.names.clear();
     scratch.calls.reset(scopes.scopes.len());
@@ -88,7 +83,7 @@ pub fn flatten<'d: 'o, 'f: 'o, 'o>(
         builder.add(start, scope, row);
     }
     let elsewhere = builder.elsewhere;
-    let (ranges, rest) = builder.out.finish();
+    let (ranges, rest) = builder.out.finish(pool);
     scratch.unit = rest;
     ReadUnit { ranges, elsewhere }
 }

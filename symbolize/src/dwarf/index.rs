@@ -1,6 +1,9 @@
 //! Which unit has the code at an address.
 
+use gimli::{DebugAranges, LittleEndian};
+
 use super::paint::{self, Interval, Painted};
+use super::ranges::Stretch;
 use super::reader::Reader;
 use super::rows;
 use super::scopes::is_code;
@@ -28,8 +31,12 @@ impl Index {
     pub fn listed(sections: &Sections, units: &[usize]) -> Index {
         let mut intervals = Vec::new();
         let mut listed = vec![false; units.len()];
-        let dwarf = sections.dwarf();
-        let mut headers = dwarf.debug_aranges.headers();
+        let mut bytes = Vec::new();
+        if let Some(section) = sections.units().map(|units| &units.aranges) {
+            // What cannot be read lists nothing.
+            _ = section.copy_part(0..section.size(), &mut bytes);
+        }
+        let mut headers = DebugAranges::new(&bytes, LittleEndian).headers();
         while let Ok(Some(header)) = headers.next() {
             let Ok(unit) = units.binary_search(&header.debug_info_offset().0) else {
                 continue;
@@ -90,11 +97,8 @@ fn add_unit(reader: &Reader<'_>, index: usize, window: &mut Window, intervals: &
             intervals.push(Interval { start, end, owner });
         }
     };
-    if let Ok(mut ranges) = reader.dwarf().unit_ranges(&unit) {
-        while let Ok(Some(range)) = ranges.next() {
-            add(range.begin, range.end);
-        }
-    }
+    let mut room = Stretch::default();
+    _ = { reader.lists(&mut room) }.each_of_unit(reader.dwarf(), &unit, &mut add);
     if intervals.len() == before {
         // Some compilers leave the ranges out; the lines tell as well.
         let rows = rows::read(&unit, false, Vec::new());

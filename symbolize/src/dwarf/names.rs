@@ -1,11 +1,12 @@
 //! The names of functions, by the entries that tell of them.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 
 use super::sections::Slice;
+use super::strings::Strings;
+use crate::table::pool::Text;
 
 /// Entries that refer to one another until there is a name: real ones two or
 /// three.
@@ -21,7 +22,7 @@ pub struct EntryPlace {
 /// The name of a function, as far as one unit tells.
 #[derive(Debug, Clone, Default)]
 pub struct Name<'d> {
-    pub text: Option<Cow<'d, [u8]>>,
+    pub text: Option<Text<'d>>,
     /// As the linker knows it: there is no better one.
     pub is_linkage: bool,
     /// The entry of another unit that tells more.
@@ -32,6 +33,7 @@ pub struct Name<'d> {
 pub struct Names<'n, 'w, 'd> {
     dwarf: &'n Dwarf<Slice<'d>>,
     unit: &'n Unit<Slice<'w>>,
+    strings: Strings<'n>,
     is_supplementary: bool,
     /// Where in the section the unit is.
     place: Range<usize>,
@@ -41,12 +43,14 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
     pub fn new(
         dwarf: &'n Dwarf<Slice<'d>>,
         unit: &'n Unit<Slice<'w>>,
+        strings: Strings<'n>,
         is_supplementary: bool,
     ) -> Names<'n, 'w, 'd> {
         let start = unit.header.debug_info_offset().map_or(0, |start| start.0);
         Names {
             dwarf,
             unit,
+            strings,
             is_supplementary,
             place: start..start.saturating_add(unit.header.length_including_self()),
         }
@@ -99,12 +103,13 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
                 _ => {}
             }
         }
+        // What is not read yet is taken for a name.
         let text = |value| {
-            let text = text(self.dwarf, self.unit, value);
-            text.filter(|text| !text.is_empty())
+            let text = self.strings.text(self.dwarf, self.unit, value);
+            text.filter(|text| !matches!(text, Text::Bytes(bytes) if bytes.is_empty()))
         };
         found.linkage_name = linkage_name.and_then(text);
-        // A text is a look into a section that is mostly not in any cache.
+        // A text in memory is a look into a section that is mostly not in any cache.
         if found.linkage_name.is_none() {
             found.name = name.and_then(text);
         }
@@ -132,28 +137,7 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
 /// What an entry says of its function's name.
 #[derive(Default)]
 struct Entry<'d> {
-    linkage_name: Option<Cow<'d, [u8]>>,
-    name: Option<Cow<'d, [u8]>>,
+    linkage_name: Option<Text<'d>>,
+    name: Option<Text<'d>>,
     origin: Option<EntryPlace>,
-}
-
-/// The text of an attribute. What stands in the unit itself is copied: the unit goes.
-pub fn text<'d>(
-    dwarf: &Dwarf<Slice<'d>>,
-    unit: &Unit<Slice<'_>>,
-    value: AttributeValue<Slice<'_>>,
-) -> Option<Cow<'d, [u8]>> {
-    let text = match value {
-        AttributeValue::String(text) => return Some(text.slice().to_vec().into()),
-        AttributeValue::DebugStrRef(offset) => dwarf.string(offset),
-        AttributeValue::DebugStrRefSup(offset) => dwarf.sup_string(offset),
-        AttributeValue::DebugLineStrRef(offset) => dwarf.line_string(offset),
-        AttributeValue::DebugStrOffsetsIndex(index) => {
-            let (format, base) = (unit.encoding().format, unit.str_offsets_base);
-            let offset = dwarf.debug_str_offsets.get_str_offset(format, base, index);
-            dwarf.string(offset.ok()?)
-        }
-        _ => return None,
-    };
-    Some(text.ok()?.slice().into())
 }

@@ -1,16 +1,21 @@
 //! The units of a file.
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
 use gimli::{Dwarf, Unit};
 
 use super::files::Files;
 use super::flatten::{self, ReadUnit, Scratch};
 use super::names::{EntryPlace, Name, Names};
+use super::ranges::{Lists, Stretch};
 use super::sections::{Sections, Slice, UnitBytes};
 use super::split::{Split, SplitUnit};
+use super::strings::Strings;
 use super::unit::{self, Window};
 use super::{elsewhere, rows, scopes};
+use crate::object::SectionBytes;
+use crate::table::pool::Pool;
 
 /// The largest known programs have 100,000.
 const UNITS_MAX: usize = 1 << 20;
@@ -53,6 +58,8 @@ struct Units<'d> {
     dwarf: Dwarf<Slice<'d>>,
     /// What `dwarf` has not; `None` if it has all.
     bytes: Option<&'d UnitBytes>,
+    /// Nor this; split units have it of their skeletons' file.
+    ranges: Option<&'d SectionBytes>,
     offsets: Cow<'d, [usize]>,
 }
 
@@ -64,7 +71,13 @@ impl<'d> Units<'d> {
         };
         let behind = self.offsets.get(index + 1).copied();
         let behind = behind.unwrap_or_else(|| bytes.info.size());
-        unit::read(&self.dwarf, bytes, start, behind, window)
+        let place = (start, behind);
+        unit::read(&self.dwarf, bytes, self.strings(), place, window)
+    }
+
+    fn strings(&self) -> Strings<'d> {
+        let section = self.bytes.and_then(|bytes| bytes.strings.as_ref());
+        section.map_or(Strings::Held, Strings::InFile)
     }
 
     fn in_memory(&self, index: usize) -> Option<Unit<Slice<'d>>> {
@@ -98,6 +111,7 @@ impl<'d> Reader<'d> {
             Units {
                 dwarf: sections.dwarf(),
                 bytes: sections.units(),
+                ranges: sections.units().map(|bytes| &bytes.ranges),
                 offsets: unit_offsets(sections).into(),
             }
         });
@@ -105,19 +119,22 @@ impl<'d> Reader<'d> {
             main: Units {
                 dwarf,
                 bytes: sections.units(),
+                ranges: sections.units().map(|bytes| &bytes.ranges),
                 offsets: units.into(),
             },
             supplementary,
         }
     }
 
-    /// A reader of the entries of one split unit.
-    pub fn of_split(dwarf: Dwarf<Slice<'d>>) -> Reader<'d> {
+    /// A reader of the entries of one split unit. `ranges` are those of the file that
+    /// has its skeleton.
+    pub fn of_split(dwarf: Dwarf<Slice<'d>>, ranges: Option<&'d SectionBytes>) -> Reader<'d> {
         let offsets = offsets_in_memory(&dwarf);
         Reader {
             main: Units {
                 dwarf,
                 bytes: None,
+                ranges,
                 offsets: offsets.into(),
             },
             supplementary: None,
@@ -142,30 +159,46 @@ impl<'d> Reader<'d> {
         self.main.in_memory(index)
     }
 
-    /// What a unit says of its code.
+    /// The lists of ranges of the file's own units.
+    pub fn lists<'l>(&'l self, room: &'l mut Stretch) -> Lists<'l> {
+        Lists {
+            section: self.main.ranges,
+            room,
+        }
+    }
+
+    /// Where the strings of the file's own units are.
+    pub fn strings(&self) -> Strings<'d> {
+        self.main.strings()
+    }
+
+    /// What a unit says of its code, with texts of the pool.
     pub fn read_unit(
         &self,
         index: usize,
         split: &Split,
         columns: bool,
+        pool: &Mutex<Pool>,
         scratch: &mut Scratch,
-    ) -> Option<ReadUnit<'d>> {
+    ) -> Option<ReadUnit> {
         let mut window = std::mem::take(&mut scratch.window);
         let read = self.open(index, &mut window).and_then(|unit| {
             let skeleton = Relocated::of(&unit);
             let dwarf = self.dwarf();
             let rows = rows::read(&unit, columns, std::mem::take(&mut scratch.rows));
-            let mut files = Files::new(dwarf, &unit);
-            let found = unit.dwo_id.and_then(|id| split.find(dwarf, &unit, id));
+            let strings = self.strings();
+            let mut files = Files::new(dwarf, &unit, strings);
+            let found = { unit.dwo_id }.and_then(|id| split.find(dwarf, &unit, strings, id));
             let read = match found {
                 Some(found) => found.with(dwarf, |entries| {
-                    let SplitUnit { reader, mut unit } = SplitUnit::new(entries)?;
+                    let SplitUnit { reader, mut unit } = SplitUnit::new(entries, self.main.ranges)?;
                     skeleton.apply(&mut unit);
-                    let mut read = reader.flat(&unit, &rows, &mut files, columns, scratch);
-                    elsewhere::resolve(&reader, std::slice::from_mut(&mut read), 1);
-                    Some(read.into_owned())
+                    let room = (pool, &mut *scratch);
+                    let mut read = reader.flat(&unit, &rows, &mut files, columns, room);
+                    elsewhere::resolve(&reader, std::slice::from_mut(&mut read), pool, 1);
+                    Some(read)
                 }),
-                None => Some(self.flat(&unit, &rows, &mut files, columns, scratch)),
+                None => Some(self.flat(&unit, &rows, &mut files, columns, (pool, &mut *scratch))),
             };
             scratch.rows = rows;
             read
@@ -175,21 +208,19 @@ impl<'d> Reader<'d> {
     }
 
     /// The entries of a unit, with its rows.
-    fn flat<'f: 'o, 'o>(
+    fn flat<'f>(
         &self,
         unit: &Unit<Slice<'_>>,
         rows: &[rows::Row],
         files: &mut Files<'_, '_, 'f>,
         columns: bool,
-        scratch: &mut Scratch,
-    ) -> ReadUnit<'o>
-    where
-        'd: 'o,
-    {
+        (pool, scratch): (&Mutex<Pool>, &mut Scratch),
+    ) -> ReadUnit {
         let room = std::mem::take(&mut scratch.scopes);
-        let mut scopes = scopes::read(self.dwarf(), unit, columns, room);
-        let names = Names::new(self.dwarf(), unit, false);
-        let read = flatten::flatten(&names, &mut scopes, rows, files, scratch);
+        let lists = self.lists(&mut scratch.ranges);
+        let mut scopes = scopes::read(self.dwarf(), unit, lists, columns, room);
+        let names = Names::new(self.dwarf(), unit, self.strings(), false);
+        let read = flatten::flatten(&names, &mut scopes, rows, files, pool, scratch);
         scratch.scopes = scopes;
         read
     }
@@ -217,7 +248,8 @@ impl<'d> Reader<'d> {
             None => (&self.main, unit),
         };
         let unit = units.open(index, window)?;
-        let names = Names::new(&units.dwarf, &unit, !std::ptr::eq(units, &self.main));
+        let is_supplementary = !std::ptr::eq(units, &self.main);
+        let names = Names::new(&units.dwarf, &unit, units.strings(), is_supplementary);
         Some(places.iter().map(|p| names.function_name(*p)).collect())
     }
 }

@@ -6,13 +6,11 @@ use gimli::{AttributeValue, DebugAddrIndex, DebugRngListsIndex, Dwarf, RawRangeL
 use super::entries::{Entries, Event, Function, Value};
 use super::names::EntryPlace;
 use super::paint::Interval;
+use super::ranges::Lists;
 use super::sections::Slice;
 
 /// Of one unit. LTO makes the largest, with a million.
 const SCOPES_MAX: usize = 16 << 20;
-
-/// Ranges of one scope. Real ones have some hundreds.
-const RANGES_MAX: usize = 1 << 20;
 
 /// A function, or a function inlined there.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +44,7 @@ pub struct Scopes {
 pub fn read<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     unit: &Unit<Slice<'d>>,
+    lists: Lists<'_>,
     columns: bool,
     mut room: Scopes,
 ) -> Scopes {
@@ -54,6 +53,7 @@ pub fn read<'d>(
     let mut pass = Pass {
         dwarf,
         unit,
+        lists,
         columns,
         start: unit.header.debug_info_offset().map_or(0, |o| o.0),
         out: room,
@@ -68,6 +68,7 @@ pub fn read<'d>(
 struct Pass<'p, 'd> {
     dwarf: &'p Dwarf<Slice<'d>>,
     unit: &'p Unit<Slice<'d>>,
+    lists: Lists<'p>,
     columns: bool,
     /// Where in the section the unit starts.
     start: usize,
@@ -131,16 +132,9 @@ impl<'d> Pass<'_, 'd> {
             }
         };
         if let Some(ranges) = function.ranges {
-            let ranges = self.dwarf.attr_ranges(self.unit, list(ranges));
-            if let Ok(Some(mut ranges)) = ranges {
-                let mut left = RANGES_MAX;
-                while let Ok(Some(range)) = ranges.next()
-                    && left > 0
-                {
-                    left -= 1;
-                    add(&mut self.out.intervals, range.begin, range.end);
-                }
-            }
+            let intervals = &mut self.out.intervals;
+            let add = |start, end| add(intervals, start, end);
+            _ = self.lists.each(self.dwarf, self.unit, list(ranges), add);
         } else if let Some((low, high)) = function.low.zip(function.high)
             && let Some(start) = self.address(low)
         {

@@ -1,5 +1,5 @@
 //! The sections of debug information: those of entries and lines read unit by unit,
-//! the others in memory.
+//! strings when it is known which, the others in memory.
 //!
 //! Sections that only tell of variables and types are not read.
 
@@ -11,10 +11,9 @@ use crate::object::{Object, SectionBytes};
 pub type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
 /// Those that lines and functions refer to.
-const NEEDED: [SectionId; 8] = [
+const NEEDED: [SectionId; 7] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
-    SectionId::DebugAranges,
     SectionId::DebugLineStr,
     SectionId::DebugRanges,
     SectionId::DebugRngLists,
@@ -50,23 +49,43 @@ impl Loaded {
     }
 }
 
-/// What is read unit by unit: nine tenths of all.
+/// What is not in memory: nine tenths of all.
 #[derive(Debug)]
 pub struct UnitBytes {
     pub info: SectionBytes,
     pub line: SectionBytes,
+    /// `.debug_ranges`.
+    pub ranges: SectionBytes,
+    /// `.debug_str`; `None` if it is in memory.
+    pub strings: Option<SectionBytes>,
+    /// `.debug_aranges`, of which only an index is made.
+    pub aranges: SectionBytes,
 }
 
 #[derive(Debug)]
 enum Kind {
     /// A file's own: all but the entries and the lines, and these.
-    Whole(Box<DwarfSections<Vec<u8>>>, UnitBytes),
+    Whole(Box<DwarfSections<Vec<u8>>>, Box<UnitBytes>),
     Split(Box<DwarfSections<Vec<u8>>>),
     Package(Box<DwarfPackageSections<Vec<u8>>>),
 }
 
 impl Sections {
     pub fn read(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
+        Sections::read_whole(object, bytes_max, true)
+    }
+
+    /// Those of a supplementary file, with its strings in memory: units of several
+    /// files refer to them.
+    pub fn read_supplementary(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
+        Sections::read_whole(object, bytes_max, false)
+    }
+
+    fn read_whole(
+        object: &Object,
+        bytes_max: u64,
+        strings_later: bool,
+    ) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
         let mut parts = |id: SectionId| {
             let bytes = object.debug_section_parts(id.name(), loaded.max - loaded.all)?;
@@ -77,15 +96,27 @@ impl Sections {
         let units = UnitBytes {
             info: parts(SectionId::DebugInfo)?,
             line: parts(SectionId::DebugLine)?,
+            ranges: parts(SectionId::DebugRanges)?,
+            aranges: parts(SectionId::DebugAranges)?,
+            strings: match strings_later {
+                true => Some(parts(SectionId::DebugStr)?),
+                false => None,
+            },
         };
         loaded.info = units.info.size() as u64;
-        let needed = |id: SectionId| match NEEDED.contains(&id) {
+        let is_later = |id| match id {
+            SectionId::DebugStr => strings_later,
+            SectionId::DebugRanges => true,
+            _ => false,
+        };
+        let is_needed = |id| NEEDED.contains(&id) && !is_later(id);
+        let needed = |id: SectionId| match is_needed(id) {
             true => read(object, id, Some(id.name()), &mut loaded),
             false => Ok(Vec::new()),
         };
         let sections = DwarfSections::load(needed)?;
         Ok(Sections {
-            kind: Kind::Whole(Box::new(sections), units),
+            kind: Kind::Whole(Box::new(sections), Box::new(units)),
             loaded,
         })
     }
@@ -132,7 +163,7 @@ impl Sections {
         }
     }
 
-    /// What `dwarf` has not, because it is read unit by unit.
+    /// What `dwarf` has not, because it is not in memory.
     pub fn units(&self) -> Option<&UnitBytes> {
         match &self.kind {
             Kind::Whole(_, units) => Some(units),
@@ -155,7 +186,14 @@ impl Sections {
 
     /// Whether there were parts that could not be read.
     pub fn have_failed(&self) -> bool {
-        let failed = |units: &UnitBytes| units.info.has_failed() || units.line.has_failed();
+        let failed = |units: &UnitBytes| {
+            let strings = units.strings.as_ref();
+            let has_failed = SectionBytes::has_failed;
+            [&units.info, &units.line]
+                .into_iter()
+                .chain(strings)
+                .any(has_failed)
+        };
         self.units().is_some_and(failed)
     }
 

@@ -13,7 +13,9 @@ use gimli::{Dwarf, DwoId, Unit};
 
 use super::reader::Reader;
 use super::sections::{Sections, Slice};
+use super::strings::Strings;
 use crate::debug_file::DebugFiles;
+use crate::object::SectionBytes;
 
 /// Where split units are.
 #[derive(Debug)]
@@ -37,13 +39,14 @@ impl Split {
         &self,
         dwarf: &Dwarf<Slice<'_>>,
         unit: &Unit<Slice<'_>>,
+        strings: Strings<'_>,
         id: DwoId,
     ) -> Option<Found<'_>> {
-        let name = dwarf.attr_string(unit, unit.dwo_name().ok()??).ok()?;
+        let name = strings.bytes(dwarf, unit, unit.dwo_name().ok()??)?;
         if let Some(package) = self.package() {
             return Some(Found::Packaged(package, id));
         }
-        let name = Path::new(OsStr::from_bytes(name.slice()));
+        let name = Path::new(OsStr::from_bytes(&name));
         let compiled_in = unit.comp_dir.map_or(&[][..], |dir| dir.slice());
         let as_built = Path::new(OsStr::from_bytes(compiled_in)).join(name);
         // Moved along with the program.
@@ -100,8 +103,12 @@ pub struct SplitUnit<'e> {
 }
 
 impl<'e> SplitUnit<'e> {
-    pub fn new((dwarf, id): (Dwarf<Slice<'e>>, DwoId)) -> Option<SplitUnit<'e>> {
-        let reader = Reader::of_split(dwarf);
+    /// `ranges` are those of the file that has the skeleton.
+    pub fn new(
+        (dwarf, id): (Dwarf<Slice<'e>>, DwoId),
+        ranges: Option<&'e SectionBytes>,
+    ) -> Option<SplitUnit<'e>> {
+        let reader = Reader::of_split(dwarf, ranges);
         let unit = (0..reader.units()).find_map(|index| {
             let unit = reader.in_memory(index)?;
             (unit.dwo_id == Some(id)).then_some(unit)

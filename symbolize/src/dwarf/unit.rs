@@ -7,6 +7,7 @@ use gimli::{
 };
 
 use super::sections::{Slice, UnitBytes, slice};
+use super::strings::{self, Strings};
 
 /// What tells the length of a unit, or of a line number program.
 pub const LENGTH_BYTES_MAX: usize = 12;
@@ -26,17 +27,22 @@ pub fn length(head: &[u8]) -> Option<usize> {
 pub struct Window {
     info: Vec<u8>,
     line: Vec<u8>,
+    directory: Vec<u8>,
 }
 
 /// A file's own unit, of which the entries start at `start` and end before `behind`.
 pub fn read<'w>(
     dwarf: &Dwarf<Slice<'w>>,
     bytes: &'w UnitBytes,
-    start: usize,
-    behind: usize,
+    strings: Strings<'w>,
+    (start, behind): (usize, usize),
     window: &'w mut Window,
 ) -> Option<Unit<Slice<'w>>> {
-    let Window { info, line } = window;
+    let Window {
+        info,
+        line,
+        directory,
+    } = window;
     let info = bytes.info.part(start..behind, info)?;
     let section = DebugInfo::new(info, LittleEndian);
     let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
@@ -52,7 +58,15 @@ pub fn read<'w>(
         UnitSectionOffset(start),
         entries,
     );
-    of_header(dwarf, header, |offset| program(bytes, offset, line))
+    of_header(
+        dwarf,
+        header,
+        |offset| program(bytes, offset, line),
+        |unit, value| match strings.place(dwarf, unit, value) {
+            Some((section, place)) => strings::one(section, place, directory).map(slice),
+            None => dwarf.attr_string(unit, value).ok(),
+        },
+    )
 }
 
 /// A unit of sections that are in memory.
@@ -62,7 +76,8 @@ pub fn in_memory<'d>(
 ) -> Option<Unit<Slice<'d>>> {
     use gimli::Section as _;
     let lines = dwarf.debug_line.reader().slice();
-    of_header(dwarf, header, |offset| lines.get(offset..))
+    let text = |unit: &Unit<_>, value| dwarf.attr_string(unit, value).ok();
+    of_header(dwarf, header, |offset| lines.get(offset..), text)
 }
 
 /// The bytes of the line number program that starts there.
@@ -79,6 +94,7 @@ fn of_header<'w>(
     dwarf: &Dwarf<Slice<'w>>,
     header: UnitHeader<Slice<'w>>,
     lines: impl FnOnce(usize) -> Option<&'w [u8]>,
+    text: impl FnOnce(&Unit<Slice<'w>>, AttributeValue<Slice<'w>>) -> Option<Slice<'w>>,
 ) -> Option<Unit<Slice<'w>>> {
     let encoding = header.encoding();
     let mut unit = Unit {
@@ -127,7 +143,7 @@ fn of_header<'w>(
             _ => {}
         }
     }
-    unit.comp_dir = directory.and_then(|value| dwarf.attr_string(&unit, value).ok());
+    unit.comp_dir = directory.and_then(|value| text(&unit, value));
     let low_pc = low_pc.and_then(|value| dwarf.attr_address(&unit, value).ok()?);
     unit.low_pc = low_pc.unwrap_or(0);
     unit.line_program = program.and_then(|DebugLineOffset(offset)| {

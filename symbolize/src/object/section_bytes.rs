@@ -26,7 +26,7 @@ enum Bytes {
 }
 
 impl SectionBytes {
-    pub(super) fn of_file(file: Arc<File>, offset: u64, len: usize) -> SectionBytes {
+    pub(crate) fn of_file(file: Arc<File>, offset: u64, len: usize) -> SectionBytes {
         SectionBytes(Bytes::File {
             modified: modified(&file),
             file,
@@ -69,7 +69,7 @@ impl SectionBytes {
                 let size = range.end.checked_sub(range.start)?;
                 (range.end <= *len).then_some(())?;
                 if room.len() < size {
-                    *room = vec![0; size];
+                    room.resize(size, 0);
                 }
                 let read = file.read_exact_at(&mut room[..size], offset + range.start as u64);
                 failed.fetch_or(read.is_err(), Ordering::Relaxed);
@@ -77,6 +77,23 @@ impl SectionBytes {
                 Some(&room[..size])
             }
         }
+    }
+
+    /// The same, as a copy that is all that `out` holds: nothing, if it could not be read.
+    pub fn copy_part(&self, range: Range<usize>, out: &mut Vec<u8>) -> Option<()> {
+        match &self.0 {
+            Bytes::Memory(bytes) => {
+                out.clear();
+                out.extend_from_slice(bytes.get(range)?);
+            }
+            Bytes::File { .. } => {
+                let size = range.end.checked_sub(range.start)?;
+                let is_read = self.part(range, out).is_some();
+                out.truncate(if is_read { size } else { 0 });
+                is_read.then_some(())?;
+            }
+        }
+        Some(())
     }
 
     /// Whether what was read may not belong together: a part could not be read, or

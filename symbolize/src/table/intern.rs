@@ -18,9 +18,10 @@ pub struct Texts<'t> {
 }
 
 impl<'t> Texts<'t> {
-    pub fn new(in_memory: bool) -> Texts<'t> {
+    /// There may be so many.
+    pub fn new(in_memory: bool, count: usize) -> Texts<'t> {
         Texts {
-            ids: HashMap::default(),
+            ids: HashMap::with_capacity_and_hasher(count, FastState::default()),
             bytes: Vec::new(),
             in_memory,
         }

@@ -1,10 +1,11 @@
 //! What one unit says of its code, before it is part of a table: leaves like those of
 //! the table, with functions and files by numbers of the unit.
 
-use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
-use super::format::TEXT_BYTES_MAX;
+use super::format::NONE;
 use super::leaf::{Filling, Leaf, NO_PLACE};
+use super::pool::{Pool, Text};
 
 /// Function, and place in source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,37 +50,14 @@ impl UnitLeaves {
     }
 }
 
-/// What places of a unit refer to. Texts mostly are those of the sections.
-#[derive(Debug, Default, Clone)]
-pub(super) struct UnitTexts<'d> {
-    /// Directory and name.
-    pub files: Vec<(u32, u32)>,
-    /// `None` where no name was found.
-    pub texts: Vec<Option<Cow<'d, [u8]>>>,
-}
-
-impl UnitTexts<'_> {
-    pub fn text(&self, index: u32) -> Option<&[u8]> {
-        self.texts.get(index as usize)?.as_deref()
-    }
-}
-
-/// No longer than a table has them.
-fn cut(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    match text {
-        Cow::Borrowed(text) => text[..text.len().min(TEXT_BYTES_MAX)].into(),
-        Cow::Owned(mut text) => {
-            text.truncate(TEXT_BYTES_MAX);
-            text.into()
-        }
-    }
-}
-
 /// What one unit says of its code.
 #[derive(Debug, Default)]
-pub struct UnitRanges<'d> {
+pub struct UnitRanges {
     pub(super) leaves: UnitLeaves,
-    pub(super) texts: UnitTexts<'d>,
+    /// What places of the unit refer to, by numbers of the pool; `NONE` where no name was
+    /// found.
+    pub(super) texts: Box<[u32]>,
+    pub(super) files: Box<[u32]>,
 }
 
 /// Room in which units are read, one after the other: what grew for one is large
@@ -96,7 +74,9 @@ pub struct UnitScratch {
 pub struct UnitBuilder<'d> {
     leaves: UnitLeaves,
     filling: Filling,
-    texts: UnitTexts<'d>,
+    texts: Vec<Option<Text<'d>>>,
+    /// Directory and name, both among the texts.
+    files: Vec<(u32, u32)>,
     /// Where the last range starts, if it has no place.
     gap: Option<u32>,
 }
@@ -112,22 +92,23 @@ impl<'d> UnitBuilder<'d> {
         UnitBuilder {
             leaves,
             filling,
-            texts: UnitTexts::default(),
+            texts: Vec::new(),
+            files: Vec::new(),
             gap: None,
         }
     }
 
     /// A text, which may be told later.
-    pub fn add_text(&mut self, text: Option<Cow<'d, [u8]>>) -> u32 {
-        self.texts.texts.push(text.map(cut));
-        self.texts.texts.len() as u32 - 1
+    pub fn add_text(&mut self, text: Option<Text<'d>>) -> u32 {
+        self.texts.push(text);
+        self.texts.len() as u32 - 1
     }
 
-    pub fn add_file(&mut self, directory: Cow<'d, [u8]>, name: Cow<'d, [u8]>) -> u32 {
+    pub fn add_file(&mut self, directory: Text<'d>, name: Text<'d>) -> u32 {
         let directory = self.add_text(Some(directory));
         let name = self.add_text(Some(name));
-        self.texts.files.push((directory, name));
-        self.texts.files.len() as u32 - 1
+        self.files.push((directory, name));
+        self.files.len() as u32 - 1
     }
 
     /// The leaf that is being filled, in which there is room for a range and so many
@@ -175,14 +156,23 @@ impl<'d> UnitBuilder<'d> {
         self.leaves.ends.push(self.leaves.bytes.len() as u32);
     }
 
-    /// Ends the unit: what it says, and the room for the next one.
-    pub fn finish(mut self) -> (UnitRanges<'d>, UnitScratch) {
+    /// Ends the unit: what it says, with texts and files that are those of the pool, and
+    /// the room for the next one.
+    pub fn finish(mut self, pool: &Mutex<Pool>) -> (UnitRanges, UnitScratch) {
         self.put();
-        self.texts.texts.shrink_to_fit();
-        self.texts.files.shrink_to_fit();
+        let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts: Box<[u32]> = { self.texts.into_iter() }
+            .map(|text| text.map_or(NONE, |text| pool.add(text)))
+            .collect();
+        let number = |text: &u32| texts[*text as usize];
+        let files = { self.files.iter() }
+            .map(|(directory, name)| pool.add_file(number(directory), number(name)))
+            .collect();
+        drop(pool);
         let unit = UnitRanges {
             leaves: self.leaves.clone(),
-            texts: self.texts,
+            texts,
+            files,
         };
         let room = UnitScratch {
             leaves: self.leaves,
@@ -192,25 +182,13 @@ impl<'d> UnitBuilder<'d> {
     }
 }
 
-impl<'d> UnitRanges<'d> {
+impl UnitRanges {
     /// Tells a text that was not known, or not by its best name.
-    pub fn set_text(&mut self, index: u32, text: Cow<'d, [u8]>, is_better: bool) {
-        if let Some(known) = self.texts.texts.get_mut(index as usize)
-            && (is_better || known.is_none())
+    pub fn set_text(&mut self, index: u32, text: Text<'_>, is_better: bool, pool: &mut Pool) {
+        if let Some(known) = self.texts.get_mut(index as usize)
+            && (is_better || *known == NONE)
         {
-            *known = Some(cut(text));
-        }
-    }
-
-    /// With texts of its own: the sections go.
-    pub fn into_owned(self) -> UnitRanges<'static> {
-        let UnitTexts { files, texts } = self.texts;
-        let texts = texts.into_iter();
-        let texts = texts.map(|text| text.map(|text| Cow::Owned(text.into_owned())));
-        let texts = texts.collect();
-        UnitRanges {
-            leaves: self.leaves,
-            texts: UnitTexts { files, texts },
+            *known = pool.add(text);
         }
     }
 }

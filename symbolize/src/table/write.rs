@@ -4,12 +4,14 @@
 mod joined;
 mod places;
 
+use std::fmt::Debug;
 use std::io::{self, Write};
 
 use super::blocks::BLOCK_BYTES;
 use super::format::{self, Part, TRAILER_BYTES};
 use super::intern::Texts;
-use super::unit::{UnitLeaves, UnitRanges};
+use super::pool::KnownTexts;
+use super::unit::UnitRanges;
 use crate::OpenError;
 use crate::address::Segments;
 
@@ -23,12 +25,21 @@ pub struct Extras<'x> {
     /// What identifies the file that the debug information is from.
     pub source: &'x [u8],
     pub segments: Option<&'x Segments>,
-    /// By start, without overlaps.
-    pub symbols: Vec<SymbolEntry<'x>>,
+    pub symbols: Option<&'x dyn Symbols>,
     /// Whether to keep columns, by which ranges are cut finer.
     pub columns: bool,
     /// Not to be written to disk: texts need not keep to blocks.
     pub in_memory: bool,
+}
+
+/// The functions of a symbol table. They are asked for when all else is written: names
+/// of symbols take as much memory as what is gone then.
+pub trait Symbols: Debug + Sync {
+    /// An address before which there is none.
+    fn first(&self) -> Option<u64>;
+
+    /// By start, without overlaps.
+    fn entries(&self) -> Vec<SymbolEntry<'_>>;
 }
 
 /// A stretch of a function of the symbol table.
@@ -45,30 +56,34 @@ pub struct SymbolEntry<'x> {
 const PIECE_BYTES: usize = 16 * BLOCK_BYTES;
 
 /// A table in memory. Of units that claim the same code the first one counts.
-pub fn write(units: Vec<UnitRanges<'_>>, extras: &Extras<'_>) -> Result<Vec<u8>, OpenError> {
+pub fn write(
+    units: Vec<UnitRanges>,
+    known: &KnownTexts,
+    extras: &Extras<'_>,
+) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
-    write_to(units, extras, &mut bytes)?;
+    write_to(units, known, extras, &mut bytes)?;
     Ok(bytes)
 }
 
 /// The same wherever it belongs.
 pub fn write_to(
-    units: Vec<UnitRanges<'_>>,
+    mut units: Vec<UnitRanges>,
+    known: &KnownTexts,
     extras: &Extras<'_>,
     sink: &mut dyn Write,
 ) -> Result<(), OpenError> {
-    let parts = units.into_iter().map(|unit| (unit.leaves, unit.texts));
-    let (mut leaves, unit_texts): (Vec<_>, Vec<_>) = parts.unzip();
-    let base = base(&leaves, extras);
+    let base = base(&units, extras);
     let mut out = Output::new(extras.in_memory, sink);
-    let mut texts = Texts::new(extras.in_memory);
+    let mut texts = Texts::new(extras.in_memory, known.texts());
     let mut files = Files::default();
-    let places = AllTexts::new(&unit_texts, &mut files, &mut texts);
-    let ranges = joined::join(&mut leaves, base, places, |start, leaf| {
+    let places = AllTexts::new(known, &mut files, &mut texts);
+    let ranges = joined::join(&mut units, base, places, |start, leaf| {
         out.leaf(start, leaf)
     });
     out.end_leaves(ranges);
-    out.symbols(extras, base, &mut texts);
+    let symbols = extras.symbols.map(Symbols::entries).unwrap_or_default();
+    out.symbols(&symbols, base, &mut texts);
     let pairs = files.pairs.iter();
     let pairs = pairs.flat_map(|(directory, name)| [directory.to_le_bytes(), name.to_le_bytes()]);
     let pairs: Vec<[u8; 4]> = pairs.collect();
@@ -80,10 +95,11 @@ pub fn write_to(
 }
 
 /// The lowest address that is told of.
-fn base(units: &[UnitLeaves], extras: &Extras<'_>) -> u64 {
-    let code = units.iter().filter(|unit| unit.count() > 0);
-    let code = code.map(|unit| unit.first);
-    let symbols = extras.symbols.first().map(|symbol| symbol.start);
+fn base(units: &[UnitRanges], extras: &Extras<'_>) -> u64 {
+    let code = units.iter().map(|unit| &unit.leaves);
+    let code = code.filter(|leaves| leaves.count() > 0);
+    let code = code.map(|leaves| leaves.first);
+    let symbols = extras.symbols.and_then(Symbols::first);
     code.chain(symbols).min().unwrap_or(0)
 }
 
@@ -128,10 +144,11 @@ impl<'s> Output<'s> {
         self.end(Part::Leaves, 0);
     }
 
-    fn symbols<'x>(&mut self, extras: &Extras<'x>, base: u64, texts: &mut Texts<'x>) {
+    fn symbols<'x>(&mut self, symbols: &[SymbolEntry<'x>], base: u64, texts: &mut Texts<'x>) {
         let from = self.begin();
-        for symbol in &extras.symbols {
-            let Ok(start) = u32::try_from(symbol.start - base) else {
+        for symbol in symbols {
+            let start = symbol.start.checked_sub(base).map(u32::try_from);
+            let Some(Ok(start)) = start else {
                 break;
             };
             if (self.len() - from).is_multiple_of(BLOCK_BYTES) {

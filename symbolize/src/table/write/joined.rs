@@ -7,7 +7,7 @@
 use super::places::AllTexts;
 use crate::table::blocks::BLOCK_BYTES;
 use crate::table::leaf::{self, Filling, Leaf, NO_PLACE, Numbers};
-use crate::table::unit::UnitLeaves;
+use crate::table::unit::UnitRanges;
 
 /// A leaf of a unit.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +28,10 @@ struct Stretch {
 }
 
 /// By start. Beyond 4 GiB from the start of its code no file has any.
-fn pieces(units: &[UnitLeaves], base: u64) -> Vec<Piece> {
-    let count = units.iter().map(UnitLeaves::count).sum();
+fn pieces(units: &[UnitRanges], base: u64) -> Vec<Piece> {
+    let count = units.iter().map(|unit| unit.leaves.count()).sum();
     let mut all = Vec::with_capacity(count);
-    for (number, unit) in (0..).zip(units) {
+    for (number, UnitRanges { leaves: unit, .. }) in (0..).zip(units) {
         let Ok(first) = u32::try_from(unit.first.saturating_sub(base)) else {
             continue;
         };
@@ -64,7 +64,7 @@ fn pieces(units: &[UnitLeaves], base: u64) -> Vec<Piece> {
 /// same code the first one counts. Takes the leaves of each unit away when they are
 /// done. How many ranges there are.
 pub fn join(
-    units: &mut [UnitLeaves],
+    units: &mut [UnitRanges],
     base: u64,
     texts: AllTexts<'_, '_>,
     put: impl FnMut(u32, &[u8]),
@@ -99,8 +99,8 @@ pub fn join(
         }
         for piece in together {
             let unit = &mut units[piece.unit as usize];
-            if piece.leaf as usize + 1 == unit.count() {
-                *unit = UnitLeaves::default();
+            if piece.leaf as usize + 1 == unit.leaves.count() {
+                *unit = UnitRanges::default();
             }
         }
     }
@@ -127,19 +127,19 @@ struct Joined<'p, 'u, P> {
 
 impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
     /// A leaf of which nobody else has any code.
-    fn whole(&mut self, piece: Piece, unit: &UnitLeaves) {
+    fn whole(&mut self, piece: Piece, unit: &UnitRanges) {
         self.close_before(piece.start);
-        let first = (unit.first - self.base) as u32;
-        let bytes = unit.bytes(piece.leaf as usize);
+        let leaves = &unit.leaves;
+        let first = (leaves.first - self.base) as u32;
+        let bytes = leaves.bytes(piece.leaf as usize);
         let is_full = bytes.len() * 4 >= BLOCK_BYTES * 3;
         let is_due = self.filling.ranges() == 0 || self.filling.bytes() * 2 >= BLOCK_BYTES;
-        let leaf = unit.leaf(piece.leaf as usize);
+        let leaf = leaves.leaf(piece.leaf as usize);
         if is_full && is_due {
             self.put_filling();
             self.room.extend_from_slice(bytes);
-            let number = piece.unit as usize;
             leaf::relocate(&mut self.room, first, |place| {
-                self.texts.resolve(number, place);
+                self.texts.resolve(&unit.texts, &unit.files, place);
             });
             self.ranges += leaf.ranges().len() as u64;
             (self.put)(piece.start, &self.room);
@@ -148,17 +148,17 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
             self.is_open = last.is_some_and(|(_, place)| place != NO_PLACE);
         } else {
             for (start, place) in leaf.ranges() {
-                self.add(first + start, piece, &leaf, place);
+                self.add(first + start, piece, unit, &leaf, place);
             }
         }
         self.end = piece.end;
     }
 
     /// Leaves that lie among one another.
-    fn several(&mut self, pieces: &[Piece], units: &[UnitLeaves]) {
+    fn several(&mut self, pieces: &[Piece], units: &[UnitRanges]) {
         let mut stretches = Vec::new();
         for (number, piece) in pieces.iter().enumerate() {
-            let unit = &units[piece.unit as usize];
+            let unit = &units[piece.unit as usize].leaves;
             let first = (unit.first - self.base) as u32;
             let mut end = piece.end;
             let before = stretches.len();
@@ -181,9 +181,10 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
             let start = stretch.start.max(self.end);
             if start < stretch.end {
                 let piece = pieces[stretch.piece];
-                let leaf = units[piece.unit as usize].leaf(piece.leaf as usize);
+                let unit = &units[piece.unit as usize];
+                let leaf = unit.leaves.leaf(piece.leaf as usize);
                 self.close_before(start);
-                self.add(start, piece, &leaf, stretch.place);
+                self.add(start, piece, unit, &leaf, stretch.place);
                 self.end = stretch.end;
             }
         }
@@ -198,7 +199,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
     }
 
     /// From `start` on it is a place of that leaf, or none.
-    fn add(&mut self, start: u32, piece: Piece, leaf: &Leaf<'_>, place: u16) {
+    fn add(&mut self, start: u32, piece: Piece, unit: &UnitRanges, leaf: &Leaf<'_>, place: u16) {
         self.is_open = place != NO_PLACE;
         let key = (piece.unit, piece.leaf);
         if self.numbered != Some(key) {
@@ -212,7 +213,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         }
         while let Some(number) = self.missing.pop() {
             let (mut place, _) = leaf::place(&leaf.places()[usize::from(number)]);
-            self.texts.resolve(piece.unit as usize, &mut place);
+            self.texts.resolve(&unit.texts, &unit.files, &mut place);
             parent = self.filling.add_place(&place, parent);
             self.numbers.set(&self.filling, number.into(), parent);
         }
@@ -254,7 +255,8 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
 mod tests {
     use super::*;
     use crate::LinkAddr;
-    use crate::table::unit::{Place, UnitBuilder, UnitRanges, UnitScratch};
+    use crate::table::pool::{KnownTexts, Pool};
+    use crate::table::unit::{Place, UnitBuilder, UnitScratch};
     use crate::table::{Extras, Table, write};
     use proptest::prelude::*;
 
@@ -274,7 +276,7 @@ mod tests {
         (0..).zip(spans).filter_map(row).collect()
     }
 
-    fn built(rows: &[(u64, u64, u32)]) -> UnitRanges<'static> {
+    fn built(rows: &[(u64, u64, u32)]) -> UnitRanges {
         let mut unit = UnitBuilder::new(UnitScratch::default());
         let mut end = None;
         for &(start, behind, line) in rows {
@@ -303,7 +305,7 @@ mod tests {
             unit.leaf(0);
             unit.add_range(end, NO_PLACE);
         }
-        unit.finish().0
+        unit.finish(&std::sync::Mutex::new(Pool::default())).0
     }
 
     fn spans() -> impl Strategy<Value = (u64, Vec<Span>)> {
@@ -327,7 +329,7 @@ mod tests {
                 end = end.max(behind);
             }
             let units = rows.iter().map(|rows| built(rows)).collect();
-            let table = Table::from_bytes(write(units, &Extras::default()).unwrap()).unwrap();
+            let table = Table::from_bytes(write(units, &KnownTexts::default(), &Extras::default()).unwrap()).unwrap();
             for addr in (0xff0..0x7000).chain([0, u64::MAX]) {
                 let lines: Vec<u32> = table.find(LinkAddr(addr)).map(|frame| frame.line).collect();
                 let of = |line: &u32| match line % 2 {

@@ -5,61 +5,70 @@ use std::collections::HashMap;
 use crate::hash::FastState;
 use crate::table::format::NONE;
 use crate::table::intern::Texts;
-use crate::table::unit::{Place, UnitTexts};
+use crate::table::pool::KnownTexts;
+use crate::table::unit::Place;
 
-/// What the places of all units refer to.
+/// What the places of all units refer to. Numbers are given in the order in which ranges
+/// ask for them, so that what one function needs lies together.
 pub struct AllTexts<'p, 'u> {
-    units: &'u [UnitTexts<'u>],
+    known: &'u KnownTexts,
     texts: &'p mut Texts<'u>,
-    /// By unit: its first text in `text_ids`, its first file in `file_ids`.
-    firsts: Vec<[usize; 2]>,
-    /// In the order in which ranges ask for them, so that those of one function
-    /// lie together.
+    files: &'p mut Files,
+    /// By numbers of `known`.
     text_ids: Vec<u32>,
     file_ids: Vec<u32>,
 }
 
 impl<'p, 'u> AllTexts<'p, 'u> {
-    pub fn new(units: &'u [UnitTexts<'u>], files: &mut Files, texts: &'p mut Texts<'u>) -> Self {
-        let mut firsts = Vec::with_capacity(units.len());
-        let mut first = [0; 2];
-        let mut file_ids = Vec::new();
-        for unit in units {
-            firsts.push(first);
-            files.add_all(unit, texts, &mut file_ids);
-            first = [first[0] + unit.texts.len(), file_ids.len()];
-        }
+    pub fn new(known: &'u KnownTexts, files: &'p mut Files, texts: &'p mut Texts<'u>) -> Self {
         AllTexts {
-            units,
+            known,
             texts,
-            firsts,
-            text_ids: vec![NONE; first[0]],
-            file_ids,
+            files,
+            text_ids: vec![NONE; known.texts()],
+            file_ids: vec![NONE; known.files().len()],
         }
     }
 
-    /// A unit's place as it is in the table.
-    pub fn resolve(&mut self, unit: usize, place: &mut Place) {
-        let [first_text, first_file] = self.firsts[unit];
+    /// A place of a unit that refers to such texts and files, as it is in the table.
+    #[inline]
+    pub fn resolve(&mut self, texts: &[u32], files: &[u32], place: &mut Place) {
+        let number = |numbers: &[u32], index: u32| numbers.get(index as usize).copied();
         if place.function != NONE {
-            place.function = self.text(unit, first_text, place.function);
+            let text = number(texts, place.function).unwrap_or(NONE);
+            place.function = self.function(text);
         }
         if place.file != NONE {
-            let id = self.file_ids.get(first_file + place.file as usize);
-            place.file = id.copied().unwrap_or(NONE);
+            let file = number(files, place.file).unwrap_or(NONE);
+            place.file = self.file(file);
         }
     }
 
     #[inline]
-    fn text(&mut self, unit: usize, first: usize, text: u32) -> u32 {
-        let index = first + text as usize;
-        match self.text_ids.get(index) {
+    fn function(&mut self, number: u32) -> u32 {
+        match self.text_ids.get(number as usize) {
             Some(&NONE) => {
-                let Some(text) = self.units[unit].text(text) else {
+                let text = self.known.get(number);
+                if text.is_empty() {
                     return NONE;
-                };
+                }
                 let id = self.texts.add(text);
-                self.text_ids[index] = id;
+                self.text_ids[number as usize] = id;
+                id
+            }
+            Some(&id) => id,
+            None => NONE,
+        }
+    }
+
+    #[inline]
+    fn file(&mut self, number: u32) -> u32 {
+        match self.file_ids.get(number as usize) {
+            Some(&NONE) => {
+                let (directory, name) = self.known.files()[number as usize];
+                let mut add = |text| self.texts.add(self.known.get(text));
+                let id = self.files.add((add(directory), add(name)));
+                self.file_ids[number as usize] = id;
                 id
             }
             Some(&id) => id,
@@ -76,17 +85,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// Puts the number of each file of a unit into `out`.
-    fn add_all<'t>(&mut self, unit: &'t UnitTexts<'_>, texts: &mut Texts<'t>, out: &mut Vec<u32>) {
-        out.extend(unit.files.iter().map(|(directory, name)| {
-            let mut add = |text| texts.add(unit.text(text).unwrap_or_default());
-            let pair = (add(*directory), add(*name));
-            let next = self.pairs.len() as u32;
-            let id = *self.ids.entry(pair).or_insert(next);
-            if id == next {
-                self.pairs.push(pair);
-            }
-            id
-        }));
+    fn add(&mut self, pair: (u32, u32)) -> u32 {
+        let next = self.pairs.len() as u32;
+        let id = *self.ids.entry(pair).or_insert(next);
+        if id == next {
+            self.pairs.push(pair);
+        }
+        id
     }
 }

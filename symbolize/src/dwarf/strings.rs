@@ -1,0 +1,222 @@
+//! `.debug_str`: the names of functions, among those of all types and variables. It is
+//! the largest section after the entries, and is not held: what is needed of it is
+//! read in one go, in the order in which it lies there.
+
+use std::borrow::Cow;
+
+use gimli::{AttributeValue, DebugStrOffset, Dwarf, Unit};
+
+use super::parallel;
+use super::sections::Slice;
+use crate::object::SectionBytes;
+use crate::table::TEXT_BYTES_MAX;
+use crate::table::pool::{Text, TextBlock};
+
+/// Texts that lie no farther apart are read together.
+const GAP_BYTES_MAX: u32 = 4 << 10;
+
+/// Read at once, at most.
+const WINDOW_BYTES: u32 = 256 << 10;
+
+/// Read behind where a text starts, at first.
+const SHORT_BYTES: usize = 256;
+
+/// What texts may be together, of the stretch that they start in: linkers let some share
+/// an end, and only who means harm lets thousands.
+const SHARED_MAX: usize = 4;
+
+/// Where the strings of a unit are.
+#[derive(Debug, Clone, Copy)]
+pub enum Strings<'d> {
+    /// In the sections that are in memory.
+    Held,
+    InFile(&'d SectionBytes),
+}
+
+impl<'s> Strings<'s> {
+    /// What an attribute says. What stands in the unit itself is copied: the unit goes.
+    pub fn text<'d>(
+        self,
+        dwarf: &Dwarf<Slice<'d>>,
+        unit: &Unit<Slice<'_>>,
+        value: AttributeValue<Slice<'_>>,
+    ) -> Option<Text<'d>> {
+        if let AttributeValue::String(text) = value {
+            return Some(Text::Bytes(text.slice().to_vec().into()));
+        }
+        if let Some((section, place)) = self.place(dwarf, unit, value) {
+            return match u32::try_from(place) {
+                Ok(place) => Some(Text::At(place)),
+                Err(_) => now(section, place),
+            };
+        }
+        let text = match value {
+            AttributeValue::DebugStrRefSup(offset) => dwarf.sup_string(offset),
+            AttributeValue::DebugLineStrRef(offset) => dwarf.line_string(offset),
+            _ => dwarf.string(offset(dwarf, unit, value)?),
+        };
+        Some(Text::Bytes(text.ok()?.slice().into()))
+    }
+
+    /// The same, read now.
+    pub fn bytes<'d>(
+        self,
+        dwarf: &Dwarf<Slice<'d>>,
+        unit: &Unit<Slice<'_>>,
+        value: AttributeValue<Slice<'_>>,
+    ) -> Option<Cow<'d, [u8]>> {
+        let text = match self.place(dwarf, unit, value) {
+            Some((section, place)) => now(section, place),
+            None => self.text(dwarf, unit, value),
+        };
+        match text? {
+            Text::Bytes(bytes) => Some(bytes),
+            Text::At(_) => None,
+        }
+    }
+
+    /// The section and where in it the text is, if it is not in memory.
+    pub fn place(
+        self,
+        dwarf: &Dwarf<Slice<'_>>,
+        unit: &Unit<Slice<'_>>,
+        value: AttributeValue<Slice<'_>>,
+    ) -> Option<(&'s SectionBytes, usize)> {
+        match self {
+            Strings::Held => None,
+            Strings::InFile(section) => Some((section, offset(dwarf, unit, value)?.0)),
+        }
+    }
+}
+
+/// Where in `.debug_str` the text of an attribute is.
+fn offset(
+    dwarf: &Dwarf<Slice<'_>>,
+    unit: &Unit<Slice<'_>>,
+    value: AttributeValue<Slice<'_>>,
+) -> Option<DebugStrOffset> {
+    match value {
+        AttributeValue::DebugStrRef(offset) => Some(offset),
+        AttributeValue::DebugStrOffsetsIndex(index) => {
+            let (format, base) = (unit.encoding().format, unit.str_offsets_base);
+            let offset = dwarf.debug_str_offsets.get_str_offset(format, base, index);
+            offset.ok()
+        }
+        _ => None,
+    }
+}
+
+fn now<'d>(section: &SectionBytes, place: usize) -> Option<Text<'d>> {
+    let mut room = Vec::new();
+    let text = one(section, place, &mut room)?;
+    Some(Text::Bytes(text.to_vec().into()))
+}
+
+/// The text at a place.
+pub fn one<'s>(section: &'s SectionBytes, place: usize, room: &'s mut Vec<u8>) -> Option<&'s [u8]> {
+    let len = [SHORT_BYTES, TEXT_BYTES_MAX]
+        .into_iter()
+        .find_map(|bytes| {
+            let end = section.size().min(place.checked_add(bytes)?);
+            let part = section.part(place..end, room)?;
+            let is_cut = part.len() == TEXT_BYTES_MAX;
+            memchr::memchr(0, part).or(is_cut.then_some(TEXT_BYTES_MAX))
+        })?;
+    section.part(place..place + len, room)
+}
+
+/// The texts at places that ascend, by so many threads.
+pub fn read(section: &SectionBytes, places: &[u32], threads: usize) -> Vec<TextBlock> {
+    let chunks: Vec<&[u32]> = places.chunks(TextBlock::TEXTS).collect();
+    let blocks = parallel::map(threads, chunks.len(), |index, room: &mut Room| {
+        Some(block(section, chunks[index], room))
+    });
+    blocks.into_iter().map(|(_, block)| block).collect()
+}
+
+#[derive(Default)]
+struct Room {
+    window: Vec<u8>,
+    long: Vec<u8>,
+}
+
+fn block(section: &SectionBytes, places: &[u32], room: &mut Room) -> TextBlock {
+    let mut block = TextBlock::default();
+    let stretch = places
+        .last()
+        .zip(places.first())
+        .map_or(0, |(last, first)| last - first);
+    let bytes_max = (stretch as usize + TEXT_BYTES_MAX) * SHARED_MAX;
+    let mut rest = places;
+    while let Some(&first) = rest.first() {
+        let apart =
+            |pair: &[u32]| pair[1] - pair[0] > GAP_BYTES_MAX || pair[1] - first > WINDOW_BYTES;
+        let together = rest
+            .windows(2)
+            .position(apart)
+            .map_or(rest.len(), |last| last + 1);
+        let (group, behind) = rest.split_at(together);
+        rest = behind;
+        let start = first as usize;
+        let last = group.last().map_or(start, |last| *last as usize);
+        let end = section.size().min(last + SHORT_BYTES);
+        let window = section.part(start.min(end)..end, &mut room.window);
+        for &place in group {
+            let within = place as usize - start;
+            let rest = window
+                .and_then(|window| window.get(within..))
+                .unwrap_or_default();
+            let text = match memchr::memchr(0, rest) {
+                Some(len) => &rest[..len],
+                None => one(section, place as usize, &mut room.long).unwrap_or_default(),
+            };
+            let fits = block.bytes() + text.len() <= bytes_max;
+            block.push(if fits { text } else { &[] });
+        }
+    }
+    block.shrink();
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::pool::Pool;
+
+    #[test]
+    fn texts_are_those_at_their_places() {
+        let mut bytes = b"\0first\0second\0".to_vec();
+        bytes.resize(100_000, b'x');
+        bytes.extend(b"\0far\0");
+        let long = bytes.len() as u32;
+        bytes.extend([b'y'; 3000]);
+        bytes.extend(b"\0no end");
+        let cut_off = bytes.len() as u32 - 6;
+        let section = SectionBytes::in_memory(bytes);
+        let mut pool = Pool::default();
+        let places = [long, 7, 1, 100_001, 9, 1, 0, cut_off, u32::MAX, 50_000];
+        let numbers: Vec<u32> = places.map(|place| pool.add(Text::At(place))).into();
+        let own = pool.add(Text::Bytes(b"own"[..].into()));
+        let known = pool.read(|places| read(&section, places, 2));
+        let texts: Vec<&[u8]> = numbers.iter().map(|number| known.get(*number)).collect();
+        let x = vec![b'x'; 50_000];
+        let y = [b'y'; 3000];
+        let expected: [&[u8]; 10] = [
+            &y, b"second", b"first", b"far", b"cond", b"first", b"", b"", b"", &x,
+        ];
+        assert_eq!(texts, expected);
+        assert_eq!((numbers[2], known.get(own)), (numbers[5], &b"own"[..]));
+    }
+
+    #[test]
+    fn ends_that_all_share_are_left_out() {
+        let mut bytes = vec![b'z'; 60_000];
+        bytes.push(0);
+        let section = SectionBytes::in_memory(bytes);
+        let places: Vec<u32> = (0..4096).collect();
+        let [block] = &read(&section, &places, 1)[..] else {
+            panic!("it is one block");
+        };
+        assert!(block.bytes() <= (4096 + TEXT_BYTES_MAX) * SHARED_MAX);
+    }
+}
