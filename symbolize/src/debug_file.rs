@@ -6,6 +6,7 @@
 //! | `.gnu_debuglink` | beside the file, in `.debug/`, in `/usr/lib/debug/…` | the build-id, else the checksum |
 //! | `.gnu_debugaltlink` | the path in it, or by build-id | its build-id is the named one |
 //! | `.gnu_debugdata` | inside of the file (xz) | always |
+//! | name in a skeleton unit | `.dwo` where it was built or beside the file, `.dwp` beside it | it has the unit's number |
 //!
 //! Each place is looked up below the target's root and below ours, never
 //! outside of them; that cache is ours.
@@ -39,7 +40,10 @@ const CHECKED_BYTES_MAX: u64 = 4 << 30;
 #[derive(Debug)]
 pub struct DebugFiles {
     roots: Vec<OwnedFd>,
-    /// Of the file itself, below the root.
+    /// Where the first of them is for us, if it is another than ours and can be seen
+    /// (chroot).
+    seen_at: Option<PathBuf>,
+    /// Of the file itself, as it was told.
     path: PathBuf,
     /// The same if that was told from outside of the root.
     path_inside: Option<PathBuf>,
@@ -51,8 +55,11 @@ pub struct DebugFiles {
 impl DebugFiles {
     pub fn of(source: &FileSource<'_>, remote: RemoteFiles) -> DebugFiles {
         let roots = opener::roots(source);
+        let seen_at = roots.first().and_then(seen_at);
+        let inside = |root: &PathBuf| inside(root, source.path);
         DebugFiles {
-            path_inside: roots.first().and_then(|root| below(root, source.path)),
+            path_inside: seen_at.as_ref().and_then(inside),
+            seen_at,
             roots,
             path: source.path.to_owned(),
             remote,
@@ -64,6 +71,7 @@ impl DebugFiles {
     pub fn below(root: OwnedFd, path: &Path, remote: RemoteFiles) -> DebugFiles {
         DebugFiles {
             roots: vec![root],
+            seen_at: None,
             path: path.to_owned(),
             path_inside: None,
             remote,
@@ -97,14 +105,23 @@ impl DebugFiles {
             .or_else(|| self.by_build_id(&link.build_id))
     }
 
-    /// A file that another one names, at one of the paths.
-    pub fn named<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) -> Option<Object> {
-        paths.into_iter().find_map(|path| self.open(path))
+    /// A file that another one names, at one of the paths, as what `take` makes of it:
+    /// the first that it does not refuse.
+    pub fn named<T>(&self, paths: &[&Path], take: impl Fn(Object) -> Option<T>) -> Option<T> {
+        let files = paths.iter().flat_map(|path| self.open_files(path));
+        let mut objects = files.filter_map(|file| Object::read(&file).ok());
+        objects.find_map(take)
+    }
+
+    /// A file that lies where this one does: in the same root, and in no other.
+    pub fn beside(&self, path: &Path) -> Option<Object> {
+        let file = opener::open_beneath(self.roots.first()?, path, self.remote);
+        Object::read(&file.ok()?).ok()
     }
 
     /// The file's own path, below its root.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.path_inside.as_ref().unwrap_or(&self.path)
     }
 
     fn by_build_id(&self, id: &[u8]) -> Option<Object> {
@@ -155,18 +172,35 @@ impl DebugFiles {
     }
 
     fn open_file(&self, path: &Path) -> Option<File> {
-        let open = |root| opener::open_beneath(root, path, self.remote).ok();
-        self.roots.iter().find_map(open)
+        self.open_files(path).next()
+    }
+
+    /// The file at a path below each root, where there is one. A path that leads from our
+    /// root into the target's is taken from there: its links must not lead out again.
+    fn open_files(&self, path: &Path) -> impl Iterator<Item = File> {
+        let own = self.seen_at.as_ref().and_then(|root| inside(root, path));
+        let roots = match own {
+            Some(_) => &self.roots[..1],
+            None => &self.roots[..],
+        };
+        let open = |root: &OwnedFd, path: &Path| opener::open_beneath(root, path, self.remote).ok();
+        let literal = roots.iter().filter_map(move |root| open(root, path));
+        let own = own.and_then(|own| open(self.roots.first()?, &own));
+        own.into_iter().chain(literal)
     }
 }
 
-/// A path in a root directory that we can see (chroot) is told by /proc from
-/// ours on: what it is from that one on.
-fn below(root: &OwnedFd, path: &Path) -> Option<PathBuf> {
+/// Where a root directory is for us, if it is not ours and can be seen: /proc tells
+/// paths below it from our root on.
+fn seen_at(root: &OwnedFd) -> Option<PathBuf> {
     let link = format!("/proc/self/fd/{}", root.as_raw_fd());
     let seen = std::fs::read_link(link).ok()?;
-    let is_ours = seen == Path::new("/");
-    let inside = path.strip_prefix(&seen).ok().filter(|_| !is_ours)?;
+    (seen != Path::new("/")).then_some(seen)
+}
+
+/// What a path that we see is from a root directory on.
+fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+    let inside = path.strip_prefix(root).ok()?;
     Some(Path::new("/").join(inside))
 }
 

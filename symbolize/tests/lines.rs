@@ -3,11 +3,13 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use addr2line::LookupResult;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
-use support::{CLASSES, Random, compile};
+use support::{CLASSES, Random, compile, skipped};
 use symbolize::debug_file::DebugFiles;
 use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
@@ -151,6 +153,100 @@ fn split() {
         let addresses = addresses(&whole);
         assert_eq!(by_us(&whole, &addresses), by_us(&split, &addresses));
     }
+}
+
+/// A root directory of a process, with a program at `/opt/program` that has its entries
+/// in other files, and the same program with all in one.
+struct Chroot {
+    root: tempfile::TempDir,
+    whole: PathBuf,
+}
+
+impl Chroot {
+    fn new() -> Option<Chroot> {
+        let root = tempfile::tempdir().unwrap();
+        let opt = root.path().join("opt");
+        fs::create_dir(&opt).unwrap();
+        // As binutils packs it.
+        let flags = ["-O2", "-gdwarf-4"];
+        let whole = compile(&opt, "lines.c", "whole", &flags)?;
+        let flags = [&flags[..], &["-gsplit-dwarf"]].concat();
+        compile(&opt, "lines.c", "program", &flags)?;
+        Some(Chroot { root, whole })
+    }
+
+    /// Where the compiler put the entries, beside the program.
+    fn entries(&self) -> PathBuf {
+        let files = fs::read_dir(self.root.path().join("opt")).unwrap();
+        let mut paths = files.map(|file| file.unwrap().path());
+        let is_dwo = |path: &PathBuf| path.extension().is_some_and(|end| end == "dwo");
+        paths.find(is_dwo).expect("it was split")
+    }
+
+    /// Its functions and lines, as a process with that root maps it: /proc tells the
+    /// path from our root on.
+    fn lines(&self, addresses: &[u64]) -> Vec<Vec<Frame>> {
+        let path = self.root.path().join("opt/program");
+        let root = fs::File::open(self.root.path()).unwrap().into();
+        let source = FileSource {
+            root: Some(&root),
+            ..FileSource::new(&path)
+        };
+        let files = DebugFiles::of(&source, RemoteFiles::Open);
+        let info = DebugInfo::read(&object(&path), files, 1 << 30);
+        let info = info.unwrap().unwrap();
+        let table = |addr: &u64| info.table_at(LinkAddr(*addr));
+        let found = |addr: &u64| table(addr).map_or_else(Vec::new, |t| frames(&t, *addr));
+        addresses.iter().map(found).collect()
+    }
+}
+
+/// Inlined functions are told by the entries alone.
+fn has_inlined(lines: &[Vec<Frame>]) -> bool {
+    lines.iter().any(|frames| frames.len() > 1)
+}
+
+#[test]
+fn split_in_another_root() {
+    let Some(chroot) = Chroot::new() else {
+        return;
+    };
+    let addresses = addresses(&chroot.whole);
+    let expected = by_us(&chroot.whole, &addresses);
+    assert!(has_inlined(&expected));
+    let place = chroot.entries();
+    assert_eq!(chroot.lines(&addresses), expected);
+
+    // An absolute link is meant, and taken, from the process's root on.
+    let elsewhere = chroot.root.path().join("elsewhere");
+    fs::rename(&place, &elsewhere).unwrap();
+    assert!(!has_inlined(&chroot.lines(&addresses)));
+    symlink("/elsewhere", &place).unwrap();
+    assert_eq!(chroot.lines(&addresses), expected);
+    // So it does not lead out of it, though there is what it is looking for.
+    let outside = tempfile::tempdir().unwrap();
+    let entries = outside.path().join("entries");
+    fs::copy(&elsewhere, &entries).unwrap();
+    fs::remove_file(&place).unwrap();
+    symlink(&entries, &place).unwrap();
+    assert!(!has_inlined(&chroot.lines(&addresses)));
+    // A package beside the program comes first; one that is a link out of there does not.
+    fs::remove_file(&place).unwrap();
+    fs::rename(&elsewhere, &place).unwrap();
+    let package = chroot.root.path().join("opt/program.dwp");
+    let program = chroot.root.path().join("opt/program");
+    let mut dwp = Command::new("dwp");
+    let made = dwp.arg("-e").arg(&program).arg("-o").arg(&package).output();
+    let made = made.is_ok_and(|output| output.status.success());
+    fs::remove_file(&place).unwrap();
+    if !made {
+        skipped("no dwp");
+        return;
+    }
+    assert_eq!(chroot.lines(&addresses), expected);
+    fs::rename(&package, outside.path().join("package")).unwrap();
+    symlink(outside.path().join("package"), &package).unwrap();
+    assert!(!has_inlined(&chroot.lines(&addresses)));
 }
 
 /// All that can be asked, asked of bytes that may be a program.

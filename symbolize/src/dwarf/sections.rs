@@ -171,6 +171,15 @@ impl Sections {
         }
     }
 
+    /// Whether a package has the unit with that number.
+    pub fn has_packaged(&self, id: gimli::DwoId) -> bool {
+        let Kind::Package(sections) = &self.kind else {
+            return false;
+        };
+        let package = sections.borrow(|bytes| slice(bytes), slice(&[]));
+        package.is_ok_and(|package| package.cu_index.find(id.0).is_some())
+    }
+
     /// The unit of a package with that number.
     pub fn packaged<'s>(
         &'s self,

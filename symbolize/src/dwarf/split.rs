@@ -15,7 +15,7 @@ use super::reader::Reader;
 use super::sections::{Sections, Slice};
 use super::strings::Strings;
 use crate::debug_file::DebugFiles;
-use crate::object::SectionBytes;
+use crate::object::{Object, SectionBytes};
 
 /// Where split units are.
 #[derive(Debug)]
@@ -43,7 +43,9 @@ impl Split {
         id: DwoId,
     ) -> Option<Found<'_>> {
         let name = strings.bytes(dwarf, unit, unit.dwo_name().ok()??)?;
-        if let Some(package) = self.package() {
+        if let Some(package) = self.package()
+            && package.has_packaged(id)
+        {
             return Some(Found::Packaged(package, id));
         }
         let name = Path::new(OsStr::from_bytes(&name));
@@ -53,19 +55,22 @@ impl Split {
         let beside = self.files.path().parent().unwrap_or(Path::new("/"));
         let moved = [beside.join(name), beside.join(name.file_name()?)];
         let paths = [as_built.as_path(), &moved[0], &moved[1]];
-        let object = self.files.named(paths)?;
-        Some(Found::Alone(
-            Box::new(Sections::read_split(&object, self.bytes_max).ok()?),
-            id,
-        ))
+        // Where a container's path leads on the host may be another build.
+        let belongs = |object: Object| {
+            let sections = Sections::read_split(&object, self.bytes_max).ok()?;
+            let found = Found::Alone(Box::new(sections), id);
+            found.with(dwarf, |entries| SplitUnit::new(entries, None).map(|_| ()))?;
+            Some(found)
+        };
+        self.files.named(&paths, belongs)
     }
 
-    /// `program.dwp` beside the program.
+    /// `program.dwp` beside the program, in its own root.
     fn package(&self) -> Option<&Sections> {
         let read = || {
             let mut path = self.files.path().as_os_str().to_owned();
             path.push(".dwp");
-            let object = self.files.named([PathBuf::from(path).as_path()])?;
+            let object = self.files.beside(&PathBuf::from(path))?;
             Sections::read_package(&object, self.bytes_max).ok()
         };
         self.package.get_or_init(read).as_ref()
