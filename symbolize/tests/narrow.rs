@@ -93,9 +93,13 @@ fn the_extent_of_a_function_without_a_name() {
 
 /// Function and line of `source:line`, innermost first.
 fn lines(name: &str, addr: u64) -> Vec<(String, u32)> {
+    lines_in(name, bytes(name), addr)
+}
+
+fn lines_in(name: &str, bytes: Vec<u8>, addr: u64) -> Vec<(String, u32)> {
     let path = fixture(name);
     let files = DebugFiles::of(&FileSource::new(&path), RemoteFiles::Skip);
-    let info = DebugInfo::read(&object(bytes(name)), files, 1 << 20);
+    let info = DebugInfo::read(&object(bytes), files, 1 << 20);
     let table = info.unwrap().unwrap().table_at(LinkAddr(addr));
     let table = table.unwrap_or_else(|| panic!("{name}: nothing at {addr:#x}"));
     let frame = |frame: symbolize::table::SourceFrame<'_>| {
@@ -116,6 +120,22 @@ fn lines_and_inlined_functions() {
         let inlined = [("twice".into(), 12), ("hidden".into(), 16)];
         assert_eq!(lines(name, twice), inlined);
     }
+}
+
+/// Assemblers tell where a Thumb function is as its symbol does, one byte too far.
+#[test]
+fn a_thumb_function_of_an_assembler() {
+    let mut bytes = bytes("arm");
+    let whole = object(bytes.clone());
+    let info = whole.section_by_name(b".debug_info").unwrap();
+    let info = info.offset as usize..(info.offset + info.size) as usize;
+    let shown = 0x10218u32.to_le_bytes();
+    // The unit begins there too; its own entry comes first.
+    let mut places = info.rev().filter(|at| bytes[*at..].starts_with(&shown));
+    let function = places.next().unwrap();
+    assert!(places.next().is_some());
+    bytes[function] |= 1;
+    assert_eq!(lines_in("arm", bytes, 0x10218), lines("arm", 0x10218));
 }
 
 #[test]

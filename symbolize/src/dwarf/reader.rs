@@ -219,6 +219,9 @@ impl<'d> Reader<'d> {
         let room = std::mem::take(&mut scratch.scopes);
         let lists = self.lists(&mut scratch.ranges);
         let mut scopes = scopes::read(self.dwarf(), unit, lists, columns, room);
+        if self.main.bytes.is_some_and(|bytes| bytes.may_be_thumb) {
+            scopes.clear_thumb_bits();
+        }
         let names = Names::new(self.dwarf(), unit, self.strings(), false);
         let read = flatten::flatten(&names, &mut scopes, rows, files, pool, scratch);
         scratch.scopes = scopes;

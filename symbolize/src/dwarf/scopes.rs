@@ -39,6 +39,16 @@ pub struct Scopes {
     pub intervals: Vec<Interval>,
 }
 
+impl Scopes {
+    /// Thumb code begins and ends at even addresses.
+    pub fn clear_thumb_bits(&mut self) {
+        for interval in &mut self.intervals {
+            interval.start &= !1;
+            interval.end &= !1;
+        }
+    }
+}
+
 /// Reads all entries of a unit. What is behind a damaged one is lost. `room` is
 /// what another unit's were in.
 pub fn read<'d>(

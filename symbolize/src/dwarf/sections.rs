@@ -52,6 +52,9 @@ impl Loaded {
 /// What is not in memory: nine tenths of all.
 #[derive(Debug)]
 pub struct UnitBytes {
+    /// Whether code may be Thumb, of which assemblers tell addresses with the lowest bit
+    /// set: that is no part of the address.
+    pub may_be_thumb: bool,
     pub info: SectionBytes,
     pub line: SectionBytes,
     /// `.debug_ranges`.
@@ -94,6 +97,7 @@ impl Sections {
             Ok(bytes)
         };
         let units = UnitBytes {
+            may_be_thumb: object.machine() == object::elf::EM_ARM.0,
             info: parts(SectionId::DebugInfo)?,
             line: parts(SectionId::DebugLine)?,
             ranges: parts(SectionId::DebugRanges)?,
