@@ -118,7 +118,8 @@ fn of_header<'w>(
     };
     let (mut directory, mut low_pc, mut program) = (None, None, None);
     let mut entries = unit.header.entries_raw(&unit.abbreviations, None).ok()?;
-    for &attribute in entries.read_abbreviation().ok()??.attributes() {
+    let first = entries.read_abbreviation().ok()??;
+    for &attribute in first.attributes() {
         let attribute = entries.read_attribute(attribute).ok()?;
         match (attribute.name(), attribute.value()) {
             (gimli::DW_AT_comp_dir, value) => directory = Some(value),
@@ -146,6 +147,10 @@ fn of_header<'w>(
     unit.comp_dir = directory.and_then(|value| text(&unit, value));
     let low_pc = low_pc.and_then(|value| dwarf.attr_address(&unit, value).ok()?);
     unit.low_pc = low_pc.unwrap_or(0);
+    // Units of what others have in common, and of types, name files by the lines of one
+    // that has code: that one's lines are not theirs.
+    let is_common = [gimli::DW_TAG_partial_unit, gimli::DW_TAG_type_unit].contains(&first.tag());
+    let program = program.filter(|_| !is_common);
     unit.line_program = program.and_then(|DebugLineOffset(offset)| {
         let lines = DebugLine::from(slice(lines(offset)?));
         let size = unit.header.address_size();
