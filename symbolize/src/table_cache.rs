@@ -21,7 +21,7 @@ pub const BYTES_MAX: u64 = 2 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Below the base directory; another format gets another last part.
-const PARTS: [&str; 3] = ["proftop", "symbols", "v3"];
+const PARTS: [&str; 3] = ["proftop", "symbols", "v4"];
 
 /// A directory of tables.
 #[derive(Debug)]

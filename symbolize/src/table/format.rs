@@ -29,7 +29,7 @@ use crate::bytes::{u32_at, u64_at};
 
 pub const MAGIC: [u8; 8] = *b"PROFSYM1";
 /// Another one needs another directory of the cache.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const OTHER_VERSION: &str = "a table that another version of proftop made, build it again";
 
