@@ -77,8 +77,9 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the sections, of each file no more than `bytes_max`; `None` if
-    /// there is nothing of use in them.
+    /// Reads the sections, and holds of each file no more than `bytes_max` at once, with
+    /// the unit that is being read: larger units are left out. Refused if there is
+    /// sixteen times that. `None` if there is nothing of use in them.
     pub fn read(
         object: &Object,
         files: DebugFiles,

@@ -25,7 +25,7 @@ pub struct Lines {
 
 impl Lines {
     /// Finds the debug information of a file, or its table in the cache.
-    /// `None` if it has none; refused if that has more than `bytes_max`.
+    /// `None` if it has none; refused if more than `bytes_max` of that would have to be held.
     pub fn open(
         main: &Object,
         files: DebugFiles,

@@ -61,8 +61,9 @@ impl Symbolizer {
         Symbolizer { tables, ..self }
     }
 
-    /// Leaves alone files that have more debug information than this, if they
-    /// have no range table yet.
+    /// Holds of a file's debug information no more than this at once, if it has no range
+    /// table yet: larger units are left alone, and so are files that have sixteen times
+    /// that.
     pub fn with_debug_bytes_max(self, bytes: u64) -> Symbolizer {
         let debug_bytes_max = Some(bytes);
         Symbolizer {

@@ -15,7 +15,7 @@ use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::table::{Extras, Table};
-use symbolize::{ElfSymbols, FileSource, LinkAddr, Reason, RemoteFiles};
+use symbolize::{ElfSymbols, FileSource, LinkAddr, OpenError, Reason, RemoteFiles};
 
 /// Function, file, line, column.
 type Frame = (String, String, u32, u32);
@@ -349,6 +349,40 @@ fn tables_cut_at_every_length() {
 }
 
 /// Units are read when they are needed: by then the file may be another one.
+#[test]
+fn no_more_than_allowed_is_held() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "lines.c", "program", &["-O2", "-g"]) else {
+        return;
+    };
+    let addresses = addresses(&path);
+    let read = |bytes_max| DebugInfo::read(&object(&path), debug_files(&path), bytes_max);
+    let answers = |info: &DebugInfo| {
+        let has_lines = |addr: &&u64| info.table_at(LinkAddr(**addr)).is_some();
+        addresses.iter().filter(has_lines).count()
+    };
+    let whole = read(1 << 20).unwrap().expect("it has debug information");
+    let all = answers(&whole);
+    assert_ne!(all, 0);
+    let [mut refused, mut left_out, mut answered] = [0; 3];
+    for bytes_max in (0..2 * whole.bytes() as u64).step_by(256) {
+        match read(bytes_max) {
+            Err(error) => {
+                assert!(matches!(error, OpenError::Refused(_)), "{error}");
+                refused += 1;
+            }
+            Ok(None) => panic!("it has debug information"),
+            Ok(Some(info)) => match answers(&info) {
+                0 => left_out += 1,
+                found if found == all => answered += 1,
+                found => panic!("{found} of {all}"),
+            },
+        }
+    }
+    // What is held does, and the unit beside it does not fit.
+    assert!(refused > 0 && left_out > 0 && answered > 0);
+}
+
 #[test]
 fn a_file_that_changes_while_it_is_read_is_not_believed() {
     let directory = tempfile::tempdir().unwrap();

@@ -32,9 +32,11 @@ impl Index {
         let mut intervals = Vec::new();
         let mut listed = vec![false; units.len()];
         let mut bytes = Vec::new();
-        if let Some(section) = sections.units().map(|units| &units.aranges) {
+        if let Some(units) = sections.units()
+            && units.aranges.size() <= units.unit_max
+        {
             // What cannot be read lists nothing.
-            _ = section.copy_part(0..section.size(), &mut bytes);
+            _ = units.aranges.copy_part(0..units.aranges.size(), &mut bytes);
         }
         let mut headers = DebugAranges::new(&bytes, LittleEndian).headers();
         while let Ok(Some(header)) = headers.next() {

@@ -28,23 +28,41 @@ pub struct Sections {
     loaded: Loaded,
 }
 
-/// How many bytes there are, of all sections and of `.debug_info`, how many may
-/// be, and how many are in memory.
+/// What may be read in parts, of what may be held: the more there is, the longer it takes
+/// to learn which unit has an address.
+const IN_PARTS: u64 = 16;
+
+/// How many bytes there are of all sections and of `.debug_info`, how many are in memory,
+/// and how many may be.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
     all: u64,
     info: u64,
-    max: u64,
     held: u64,
+    held_max: u64,
 }
 
 impl Loaded {
-    fn up_to(max: u64) -> Loaded {
+    fn up_to(held_max: u64) -> Loaded {
         Loaded {
             all: 0,
             info: 0,
-            max,
             held: 0,
+            held_max,
+        }
+    }
+
+    /// What may still be held.
+    fn left(&self) -> u64 {
+        self.held_max.saturating_sub(self.held)
+    }
+
+    fn add(&mut self, size: usize, held: usize, name: &'static str) -> Result<(), OpenError> {
+        self.all += size as u64;
+        self.held += held as u64;
+        match self.all > self.held_max.saturating_mul(IN_PARTS) {
+            true => Err(OpenError::Refused(name)),
+            false => Ok(()),
         }
     }
 }
@@ -63,6 +81,8 @@ pub struct UnitBytes {
     pub strings: Option<SectionBytes>,
     /// `.debug_aranges`, of which only an index is made.
     pub aranges: SectionBytes,
+    /// No unit may be larger: link-time optimization can make one of a whole program.
+    pub unit_max: usize,
 }
 
 #[derive(Debug)]
@@ -74,6 +94,7 @@ enum Kind {
 }
 
 impl Sections {
+    /// Holds no more than `bytes_max` in memory, with the unit that is being read.
     pub fn read(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         Sections::read_whole(object, bytes_max, true)
     }
@@ -91,12 +112,11 @@ impl Sections {
     ) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
         let mut parts = |id: SectionId| {
-            let bytes = object.debug_section_parts(id.name(), loaded.max - loaded.all)?;
-            loaded.all += bytes.size() as u64;
-            loaded.held += bytes.heap_bytes() as u64;
+            let bytes = object.debug_section_parts(id.name(), loaded.left())?;
+            loaded.add(bytes.size(), bytes.heap_bytes(), id.name())?;
             Ok(bytes)
         };
-        let units = UnitBytes {
+        let mut units = UnitBytes {
             may_be_thumb: object.machine() == object::elf::EM_ARM.0,
             info: parts(SectionId::DebugInfo)?,
             line: parts(SectionId::DebugLine)?,
@@ -106,6 +126,7 @@ impl Sections {
                 true => Some(parts(SectionId::DebugStr)?),
                 false => None,
             },
+            unit_max: 0,
         };
         loaded.info = units.info.size() as u64;
         let is_later = |id| match id {
@@ -119,6 +140,7 @@ impl Sections {
             false => Ok(Vec::new()),
         };
         let sections = DwarfSections::load(needed)?;
+        units.unit_max = loaded.left().try_into().unwrap_or(usize::MAX);
         Ok(Sections {
             kind: Kind::Whole(Box::new(sections), Box::new(units)),
             loaded,
@@ -236,9 +258,8 @@ fn read(
     let Some(name) = name else {
         return Ok(Vec::new());
     };
-    let bytes = object.debug_section(name, loaded.max - loaded.all)?;
-    loaded.all += bytes.len() as u64;
-    loaded.held += bytes.len() as u64;
+    let bytes = object.debug_section(name, loaded.left())?;
+    loaded.add(bytes.len(), bytes.len(), name)?;
     if id == SectionId::DebugInfo {
         loaded.info = bytes.len() as u64;
     }

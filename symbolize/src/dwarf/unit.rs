@@ -43,6 +43,8 @@ pub fn read<'w>(
         line,
         directory,
     } = window;
+    let is_small = behind.checked_sub(start)? <= bytes.unit_max;
+    (bytes.info.is_held() || is_small).then_some(())?;
     let info = bytes.info.part(start..behind, info)?;
     let section = DebugInfo::new(info, LittleEndian);
     let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
@@ -86,7 +88,9 @@ fn program<'w>(bytes: &'w UnitBytes, start: usize, room: &'w mut Vec<u8>) -> Opt
     let mut first = Vec::new();
     let head_end = start.checked_add(LENGTH_BYTES_MAX)?;
     let head = bytes.line.part(start..len.min(head_end), &mut first)?;
-    let end = start.checked_add(length(head)?)?;
+    let length = length(head)?;
+    let end = start.checked_add(length)?;
+    (bytes.line.is_held() || length <= bytes.unit_max).then_some(())?;
     bytes.line.part(start..end.min(len), room)
 }
 

@@ -33,7 +33,8 @@ impl Object {
         }
     }
 
-    /// The same, to be read in parts unless it is compressed.
+    /// The same, to be read in parts. Only if it is compressed it is inflated whole, to no
+    /// more than `max` bytes.
     pub fn debug_section_parts(
         &self,
         name: &'static str,
@@ -48,13 +49,9 @@ impl Object {
             if end.is_none_or(|end| end > *len) {
                 return Err(OpenError::Damaged(name));
             }
-            return match usize::try_from(section.size) {
-                Ok(size) if section.size <= max => {
-                    let file = Arc::clone(file);
-                    Ok(SectionBytes::of_file(file, section.offset, size))
-                }
-                _ => Err(OpenError::Refused(name)),
-            };
+            let size = usize::try_from(section.size).map_err(|_| OpenError::Refused(name))?;
+            let file = Arc::clone(file);
+            return Ok(SectionBytes::of_file(file, section.offset, size));
         }
         self.debug_section(name, max).map(SectionBytes::in_memory)
     }

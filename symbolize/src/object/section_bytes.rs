@@ -47,6 +47,11 @@ impl SectionBytes {
         }
     }
 
+    /// Whether all of it is in memory.
+    pub fn is_held(&self) -> bool {
+        matches!(&self.0, Bytes::Memory(_))
+    }
+
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Bytes::Memory(bytes) => bytes.len(),

@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// asked for.
 const WHOLE_BYTES_MAX: usize = 16 << 20;
 
-/// Debug information that is held in memory at all, per file. A profiler must
-/// stay small beside what it watches: what is larger has names, and no lines.
+/// Debug information that is held in memory at once, per file. A profiler must stay small
+/// beside what it watches: units that are larger have names, and no lines.
 pub const DEBUG_BYTES_MAX: u64 = 48 << 20;
 
 /// Below everything else, as the kernel counts.
