@@ -138,6 +138,24 @@ fn every_version_and_form() {
     }
 }
 
+/// Which unit has the code must be found without the section that lists it, too.
+#[test]
+fn units_that_nothing_lists() {
+    let directory = tempfile::tempdir().unwrap();
+    for version in ["-gdwarf-3", "-gdwarf-4", "-gdwarf-5"] {
+        let build = |name| compile(directory.path(), "lines.c", name, &["-O2", version]);
+        let Some((listed, unlisted)) = build("listed").zip(build("unlisted")) else {
+            continue;
+        };
+        let mut bytes = fs::read(&unlisted).unwrap();
+        let name = memchr::memmem::find(&bytes, b".debug_aranges\0");
+        bytes[name.expect("compilers list") + 7] = b'X';
+        fs::write(&unlisted, bytes).unwrap();
+        let addresses = addresses(&listed);
+        assert_eq!(by_us(&listed, &addresses), by_us(&unlisted, &addresses));
+    }
+}
+
 /// What is split must tell the same as what is not.
 #[test]
 fn split() {

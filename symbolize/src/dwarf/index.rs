@@ -89,23 +89,23 @@ impl Index {
 }
 
 fn add_unit(reader: &Reader<'_>, index: usize, window: &mut Window, intervals: &mut Vec<Interval>) {
-    let Some(unit) = reader.open(index, window) else {
-        return;
-    };
     let before = intervals.len();
-    let mut add = |start, end| {
-        let owner = owner(index);
-        if is_code(start, end) {
-            intervals.push(Interval { start, end, owner });
-        }
-    };
-    let mut room = Stretch::default();
-    _ = { reader.lists(&mut room) }.each_of_unit(reader.dwarf(), &unit, &mut add);
-    if intervals.len() == before {
-        // Some compilers leave the ranges out; the lines tell as well.
+    let owner = owner(index);
+    if let Some(unit) = reader.open_head(index, window) {
+        let mut room = Stretch::default();
+        let add = |start, end| {
+            if is_code(start, end) {
+                intervals.push(Interval { start, end, owner });
+            }
+        };
+        _ = { reader.lists(&mut room) }.each_of_unit(reader.dwarf(), &unit, add);
+    }
+    // Some compilers leave the ranges out; the lines tell as well.
+    if intervals.len() == before
+        && let Some(unit) = reader.open(index, window)
+    {
         let rows = rows::read(&unit, false, Vec::new());
         for pair in rows.windows(2).filter(|pair| pair[0].file != rows::NO_FILE) {
-            let owner = owner(index);
             let (start, end) = (pair[0].start, pair[1].start);
             intervals.push(Interval { start, end, owner });
         }

@@ -65,14 +65,25 @@ struct Units<'d> {
 
 impl<'d> Units<'d> {
     fn open<'w>(&'w self, index: usize, window: &'w mut Window) -> Option<Unit<Slice<'w>>> {
-        let start = *self.offsets.get(index)?;
         let Some(bytes) = self.bytes else {
             return self.in_memory(index);
         };
-        let behind = self.offsets.get(index + 1).copied();
-        let behind = behind.unwrap_or_else(|| bytes.info.size());
-        let place = (start, behind);
+        let place = self.place(bytes, index)?;
         unit::read(&self.dwarf, bytes, self.strings(), place, window)
+    }
+
+    /// The same without lines, and of entries only the first.
+    fn open_head<'w>(&'w self, index: usize, window: &'w mut Window) -> Option<Unit<Slice<'w>>> {
+        let Some(bytes) = self.bytes else {
+            return self.in_memory(index);
+        };
+        unit::read_head(&self.dwarf, bytes, self.place(bytes, index)?, window)
+    }
+
+    fn place(&self, bytes: &UnitBytes, index: usize) -> Option<(usize, usize)> {
+        let start = *self.offsets.get(index)?;
+        let behind = self.offsets.get(index + 1).copied();
+        Some((start, behind.unwrap_or_else(|| bytes.info.size())))
     }
 
     fn strings(&self) -> Strings<'d> {
@@ -152,6 +163,15 @@ impl<'d> Reader<'d> {
     /// A unit, with its bytes in `window`.
     pub fn open<'w>(&'w self, index: usize, window: &'w mut Window) -> Option<Unit<Slice<'w>>> {
         self.main.open(index, window)
+    }
+
+    /// What tells where its code is.
+    pub fn open_head<'w>(
+        &'w self,
+        index: usize,
+        window: &'w mut Window,
+    ) -> Option<Unit<Slice<'w>>> {
+        self.main.open_head(index, window)
     }
 
     /// A unit of sections that are in memory.

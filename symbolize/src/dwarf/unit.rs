@@ -1,9 +1,12 @@
 //! A unit, with its header, its first entry, and the head of its line number program.
 
+use std::sync::Arc;
+
 use gimli::{
-    AttributeValue, DebugAddrBase, DebugInfo, DebugInfoOffset, DebugLine, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, LittleEndian, SectionId,
-    Unit, UnitHeader, UnitOffset, UnitSectionOffset, UnitType,
+    Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfo,
+    DebugInfoOffset, DebugLine, DebugLineOffset, DebugLocListsBase, DebugRngListsBase,
+    DebugStrOffsetsBase, Dwarf, LittleEndian, Reader as _, Section as _, SectionId, Unit,
+    UnitHeader, UnitOffset, UnitSectionOffset, UnitType,
 };
 
 use super::sections::{Slice, UnitBytes, slice};
@@ -11,6 +14,9 @@ use super::strings::{self, Strings};
 
 /// What tells the length of a unit, or of a line number program.
 pub const LENGTH_BYTES_MAX: usize = 12;
+
+/// What a header and a first entry have room in: paths make most of it.
+const HEAD_BYTES: usize = 4 << 10;
 
 /// How long they are, with that (DWARF 5, 7.2.2: 32 bits, or ones and 64 bits).
 pub fn length(head: &[u8]) -> Option<usize> {
@@ -45,24 +51,12 @@ pub fn read<'w>(
     } = window;
     let is_small = behind.checked_sub(start)? <= bytes.unit_max;
     (bytes.info.is_held() || is_small).then_some(())?;
-    let info = bytes.info.part(start..behind, info)?;
-    let section = DebugInfo::new(info, LittleEndian);
-    let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
-    let entries = header
-        .range_from(UnitOffset(header.size_of_header())..)
-        .ok()?;
-    let header = UnitHeader::new(
-        header.encoding(),
-        header.unit_length(),
-        header.type_(),
-        header.debug_abbrev_offset(),
-        SectionId::DebugInfo,
-        UnitSectionOffset(start),
-        entries,
-    );
+    let header = header(bytes.info.part(start..behind, info)?, start)?;
+    let abbreviations = dwarf.abbreviations(&header).ok()?;
     of_header(
         dwarf,
         header,
+        abbreviations,
         |offset| program(bytes, offset, line),
         |unit, value| match strings.place(dwarf, unit, value) {
             Some((section, place)) => strings::one(section, place, directory).map(slice),
@@ -71,15 +65,101 @@ pub fn read<'w>(
     )
 }
 
+/// Such a unit with nothing but its first entry, which tells where its code is.
+pub fn read_head<'w>(
+    dwarf: &Dwarf<Slice<'w>>,
+    bytes: &UnitBytes,
+    (start, behind): (usize, usize),
+    window: &'w mut Window,
+) -> Option<Unit<Slice<'w>>> {
+    let end = behind.min(start.checked_add(HEAD_BYTES)?);
+    let head = &mut window.info;
+    bytes.info.copy_part(start..end, head)?;
+    shorten(head)?;
+    let header = header(head, start)?;
+    let abbreviations = first_abbreviation(dwarf, &header)?;
+    of_header(dwarf, header, abbreviations, |_| None, |_, _| None)
+}
+
+/// What nearly all first entries are by. To read what all others are by takes longer than
+/// all else that is done with the head of a unit.
+fn first_abbreviation(
+    dwarf: &Dwarf<Slice<'_>>,
+    header: &UnitHeader<Slice<'_>>,
+) -> Option<Arc<Abbreviations>> {
+    let bytes = dwarf.debug_abbrev.reader().slice();
+    let bytes = bytes.get(header.debug_abbrev_offset().0..)?;
+    let mut rest = slice(bytes);
+    rest.skip_leb128().ok()?;
+    rest.skip_leb128().ok()?;
+    rest.skip(1).ok()?;
+    loop {
+        let (name, form) = (rest.read_uleb128().ok()?, rest.read_uleb128().ok()?);
+        if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+            rest.skip_leb128().ok()?;
+        }
+        if (name, form) == (0, 0) {
+            break;
+        }
+    }
+    let mut alone = bytes[..bytes.len() - rest.len()].to_vec();
+    alone.push(0);
+    let section = DebugAbbrev::new(&alone, LittleEndian);
+    section
+        .abbreviations(DebugAbbrevOffset(0))
+        .ok()
+        .map(Arc::new)
+}
+
+/// Makes what a unit begins with one that ends there.
+fn shorten(head: &mut [u8]) -> Option<()> {
+    let len = head.len();
+    match head.get(..4)? {
+        [0xff, 0xff, 0xff, 0xff] => {
+            let rest = u64::try_from(len.checked_sub(12)?).ok()?;
+            head[4..12].copy_from_slice(&rest.to_le_bytes());
+        }
+        _ => {
+            let rest = u32::try_from(len - 4).ok()?;
+            head[..4].copy_from_slice(&rest.to_le_bytes());
+        }
+    }
+    Some(())
+}
+
+/// The header of the unit that is in these bytes, and in the section at `start`.
+fn header(info: &[u8], start: usize) -> Option<UnitHeader<Slice<'_>>> {
+    let section = DebugInfo::new(info, LittleEndian);
+    let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
+    let entries = header
+        .range_from(UnitOffset(header.size_of_header())..)
+        .ok()?;
+    Some(UnitHeader::new(
+        header.encoding(),
+        header.unit_length(),
+        header.type_(),
+        header.debug_abbrev_offset(),
+        SectionId::DebugInfo,
+        UnitSectionOffset(start),
+        entries,
+    ))
+}
+
 /// A unit of sections that are in memory.
 pub fn in_memory<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     header: UnitHeader<Slice<'d>>,
 ) -> Option<Unit<Slice<'d>>> {
-    use gimli::Section as _;
     let lines = dwarf.debug_line.reader().slice();
     let text = |unit: &Unit<_>, value| dwarf.attr_string(unit, value).ok();
-    of_header(dwarf, header, |offset| lines.get(offset..), text)
+    let abbreviations = dwarf.abbreviations(&header).ok()?;
+    of_header(
+        dwarf,
+        header,
+        abbreviations,
+        |offset| lines.get(offset..),
+        text,
+    )
 }
 
 /// The bytes of the line number program that starts there.
@@ -97,12 +177,13 @@ fn program<'w>(bytes: &'w UnitBytes, start: usize, room: &'w mut Vec<u8>) -> Opt
 fn of_header<'w>(
     dwarf: &Dwarf<Slice<'w>>,
     header: UnitHeader<Slice<'w>>,
+    abbreviations: Arc<Abbreviations>,
     lines: impl FnOnce(usize) -> Option<&'w [u8]>,
     text: impl FnOnce(&Unit<Slice<'w>>, AttributeValue<Slice<'w>>) -> Option<Slice<'w>>,
 ) -> Option<Unit<Slice<'w>>> {
     let encoding = header.encoding();
     let mut unit = Unit {
-        abbreviations: dwarf.abbreviations(&header).ok()?,
+        abbreviations,
         name: None,
         comp_dir: None,
         low_pc: 0,
