@@ -222,12 +222,8 @@ impl Sections {
     /// Whether there were parts that could not be read.
     pub fn have_failed(&self) -> bool {
         let failed = |units: &UnitBytes| {
-            let strings = units.strings.as_ref();
-            let has_failed = SectionBytes::has_failed;
-            [&units.info, &units.line]
-                .into_iter()
-                .chain(strings)
-                .any(has_failed)
+            let whole = [&units.info, &units.line, &units.ranges, &units.aranges];
+            { whole.into_iter().chain(&units.strings) }.any(SectionBytes::has_failed)
         };
         self.units().is_some_and(failed)
     }
