@@ -67,10 +67,10 @@ impl Index {
     /// By what the other units say of themselves.
     pub fn of_unlisted(reader: &Reader<'_>, listed: &Index) -> Index {
         let mut intervals = Vec::new();
-        let mut window = Window::default();
+        let (mut window, mut lists) = (Window::default(), Stretch::default());
         let is_listed = |unit: &usize| listed.listed.get(*unit).copied().unwrap_or(false);
         for unit in (0..reader.units()).filter(|unit| !is_listed(unit)) {
-            add_unit(reader, unit, &mut window, &mut intervals);
+            add_unit(reader, unit, &mut window, &mut lists, &mut intervals);
             if intervals.len() > INTERVALS_MAX {
                 break;
             }
@@ -88,17 +88,22 @@ impl Index {
     }
 }
 
-fn add_unit(reader: &Reader<'_>, index: usize, window: &mut Window, intervals: &mut Vec<Interval>) {
+fn add_unit(
+    reader: &Reader<'_>,
+    index: usize,
+    window: &mut Window,
+    lists: &mut Stretch,
+    intervals: &mut Vec<Interval>,
+) {
     let before = intervals.len();
     let owner = owner(index);
     if let Some(unit) = reader.open_head(index, window) {
-        let mut room = Stretch::default();
         let add = |start, end| {
             if is_code(start, end) {
                 intervals.push(Interval { start, end, owner });
             }
         };
-        _ = { reader.lists(&mut room) }.each_of_unit(reader.dwarf(), &unit, add);
+        _ = { reader.lists(lists) }.each_of_unit(reader.dwarf(), &unit, add);
     }
     // Some compilers leave the ranges out; the lines tell as well.
     if intervals.len() == before
