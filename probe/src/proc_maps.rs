@@ -1,6 +1,9 @@
 //! `/proc/PID/maps`: the executable mappings of a process, as the kernel tells
-//! them now. What has come before is only in the side band.
+//! them now, and `/proc/PID/mem`: what is in them. What has come before is only in the side band.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::{fs, io};
 
 /// One executable mapping.
@@ -18,6 +21,14 @@ pub struct MapsLine {
 /// The executable mappings of a process, in order of address.
 pub fn read(pid: u32) -> io::Result<Vec<MapsLine>> {
     Ok(parse(&fs::read(format!("/proc/{pid}/maps"))?))
+}
+
+/// What a process has in its memory there.
+pub fn memory(pid: u32, start: u64, len: usize) -> io::Result<Arc<[u8]>> {
+    let mut bytes = vec![0; len];
+    let memory = File::open(format!("/proc/{pid}/mem"))?;
+    memory.read_exact_at(&mut bytes, start)?;
+    Ok(bytes.into())
 }
 
 /// Lines that are no mapping are left out.

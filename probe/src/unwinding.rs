@@ -355,13 +355,10 @@ fn layout(mappings: &Mappings) -> Vec<MappedRange> {
 
 /// The vDSO is the same in every 64-bit process; ours can be read.
 fn own_vdso() -> Option<Arc<[u8]>> {
-    use std::os::unix::fs::FileExt as _;
-    let own = crate::proc_maps::read(std::process::id()).ok()?;
+    let pid = std::process::id();
+    let own = crate::proc_maps::read(pid).ok()?;
     let vdso = own.iter().find(|line| line.path == b"[vdso]")?;
-    let mut bytes = vec![0; (vdso.end - vdso.start) as usize];
-    let memory = std::fs::File::open("/proc/self/mem").ok()?;
-    memory.read_exact_at(&mut bytes, vdso.start).ok()?;
-    Some(bytes.into())
+    crate::proc_maps::memory(pid, vdso.start, (vdso.end - vdso.start) as usize).ok()
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //! apart by their bytes, and what one process has there names no other's code.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use super::Seen;
+use crate::proc_maps;
 use crate::sample::ModuleId;
 
 /// Two pages on all kernels so far; with room.
@@ -66,10 +65,7 @@ fn read(seen: &Seen<'_>) -> Option<Arc<[u8]>> {
     if len > IMAGE_BYTES_MAX {
         return None;
     }
-    let mut image = vec![0; len as usize];
-    let memory = File::open(format!("/proc/{}/mem", seen.pid)).ok()?;
-    memory.read_exact_at(&mut image, seen.start).ok()?;
-    Some(image.into())
+    proc_maps::memory(seen.pid, seen.start, len as usize).ok()
 }
 
 #[cfg(test)]
