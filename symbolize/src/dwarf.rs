@@ -116,7 +116,7 @@ impl DebugInfo {
             let mut read = reader.read_unit(unit, &self.split, true, &pool, &mut scratch)?;
             drop(scratch);
             elsewhere::resolve(&reader, std::slice::from_mut(&mut read), &pool, 1);
-            let known = known(&reader, pool, 1);
+            let known = read_texts(&reader, pool, 1);
             if self.have_changed() {
                 return None;
             }
@@ -159,7 +159,7 @@ impl DebugInfo {
         read.sort_unstable_by_key(|(unit, _)| *unit);
         let mut units: Vec<ReadUnit> = read.into_iter().map(|(_, read)| read).collect();
         elsewhere::resolve(&reader, &mut units, &pool, threads);
-        let known = known(&reader, pool, threads);
+        let known = read_texts(&reader, pool, threads);
         drop(reader);
         if self.have_changed() {
             return Err(OpenError::Read {
@@ -213,7 +213,7 @@ impl DebugInfo {
 }
 
 /// Reads the texts that units refer to.
-fn known(reader: &Reader<'_>, pool: Mutex<Pool>, threads: usize) -> KnownTexts {
+fn read_texts(reader: &Reader<'_>, pool: Mutex<Pool>, threads: usize) -> KnownTexts {
     let pool = pool.into_inner().unwrap_or_else(PoisonError::into_inner);
     pool.read(|places| match reader.strings() {
         Strings::InFile(section) => strings::read(section, places, threads),

@@ -47,7 +47,7 @@ impl<'s> Strings<'s> {
         if let Some((section, place)) = self.place(dwarf, unit, value) {
             return match u32::try_from(place) {
                 Ok(place) => Some(Text::At(place)),
-                Err(_) => now(section, place),
+                Err(_) => now(section, place).map(Text::Bytes),
             };
         }
         let text = match value {
@@ -65,11 +65,10 @@ impl<'s> Strings<'s> {
         unit: &Unit<Slice<'_>>,
         value: AttributeValue<Slice<'_>>,
     ) -> Option<Cow<'d, [u8]>> {
-        let text = match self.place(dwarf, unit, value) {
-            Some((section, place)) => now(section, place),
-            None => self.text(dwarf, unit, value),
-        };
-        match text? {
+        if let Some((section, place)) = self.place(dwarf, unit, value) {
+            return now(section, place);
+        }
+        match self.text(dwarf, unit, value)? {
             Text::Bytes(bytes) => Some(bytes),
             Text::At(_) => None,
         }
@@ -106,10 +105,9 @@ fn offset(
     }
 }
 
-fn now<'d>(section: &SectionBytes, place: usize) -> Option<Text<'d>> {
+fn now<'d>(section: &SectionBytes, place: usize) -> Option<Cow<'d, [u8]>> {
     let mut room = Vec::new();
-    let text = one(section, place, &mut room)?;
-    Some(Text::Bytes(text.to_vec().into()))
+    one(section, place, &mut room).map(|text| text.to_vec().into())
 }
 
 /// The text at a place.

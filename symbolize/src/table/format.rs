@@ -64,6 +64,11 @@ const SEGMENTS_MAX: usize = 256;
 /// have names of some 10 KiB at times.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
+/// A text as a table has it.
+pub fn cut(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(TEXT_BYTES_MAX)]
+}
+
 /// The parts of a table, in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]

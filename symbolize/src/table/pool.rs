@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::format::{NONE, TEXT_BYTES_MAX};
+use super::format::{NONE, cut};
 use crate::hash::FastState;
 
 /// A text that a unit tells of.
@@ -44,12 +44,12 @@ impl Pool {
                 (number, Source::At(place))
             }
             Text::Bytes(bytes) => {
-                let bytes = cut(bytes);
-                if let Some(known) = self.own.get(&*bytes) {
+                let bytes = cut(&bytes);
+                if let Some(known) = self.own.get(bytes) {
                     return *known;
                 }
                 let own = self.own.len() as u32;
-                self.own.insert(bytes.into_owned().into(), next);
+                self.own.insert(bytes.into(), next);
                 (next, Source::Own(own))
             }
         };
@@ -99,17 +99,6 @@ impl Pool {
     }
 }
 
-/// No longer than a table has them.
-fn cut(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    match text {
-        Cow::Borrowed(text) => text[..text.len().min(TEXT_BYTES_MAX)].into(),
-        Cow::Owned(mut text) => {
-            text.truncate(TEXT_BYTES_MAX);
-            text.into()
-        }
-    }
-}
-
 /// So many texts that were read, one behind the other; the last block has the rest.
 #[derive(Debug, Default)]
 pub struct TextBlock {
@@ -122,8 +111,7 @@ impl TextBlock {
 
     /// No longer than a table has it.
     pub fn push(&mut self, text: &[u8]) {
-        let text = &text[..text.len().min(TEXT_BYTES_MAX)];
-        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(cut(text));
         self.ends.push(self.bytes.len() as u32);
     }
 

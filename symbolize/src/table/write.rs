@@ -155,8 +155,8 @@ impl<'s> Output<'s> {
                 self.put_out(PIECE_BYTES);
                 self.starts.push(start);
             }
-            let name = &symbol.name[..symbol.name.len().min(format::TEXT_BYTES_MAX)];
-            let words = [start, symbol.size, texts.add(name), symbol.within];
+            let name = texts.add(format::cut(symbol.name));
+            let words = [start, symbol.size, name, symbol.within];
             let words = words.map(u32::to_le_bytes);
             self.bytes.extend_from_slice(words.as_flattened());
         }
