@@ -5,7 +5,7 @@ mod support;
 use std::fs::{self, File};
 use std::path::Path;
 
-use support::{CLASSES, Listed, compile, nm};
+use support::{CLASSES, Listed, compile, forget_sections, nm};
 use symbolize::{ElfSymbols, FileId, FileOffset, LinkAddr, Reason, demangle};
 
 fn read(path: &Path) -> ElfSymbols {
@@ -173,15 +173,7 @@ fn check_a_stripped_program(class: &[&str]) {
 /// As `strip --strip-section-headers` of newer binutils does.
 fn without_section_headers(path: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(path).unwrap();
-    let is_wide = bytes[4] == 2;
-    // e_shoff; e_shnum and e_shstrndx.
-    let (offset, counts) = if is_wide {
-        (40..48, 60..64)
-    } else {
-        (32..36, 48..52)
-    };
-    bytes[offset].fill(0);
-    bytes[counts].fill(0);
+    forget_sections(&mut bytes);
     let bare = path.with_extension("bare");
     fs::write(&bare, bytes).unwrap();
     bare

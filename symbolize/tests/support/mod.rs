@@ -57,6 +57,18 @@ pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Op
     }
 }
 
+/// Makes of an ELF file one without section headers.
+pub fn forget_sections(bytes: &mut [u8]) {
+    let is_wide = bytes[4] == 2;
+    // e_shoff; e_shnum and e_shstrndx.
+    let (offset, counts) = match is_wide {
+        true => (40..48, 60..64),
+        false => (32..36, 48..52),
+    };
+    bytes[offset].fill(0);
+    bytes[counts].fill(0);
+}
+
 /// Flags that compile for each class of ELF files of this machine.
 pub const CLASSES: [&[&str]; 2] = [&[], &["-m32"]];
 
