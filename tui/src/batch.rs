@@ -15,7 +15,7 @@ mod plain;
 mod text;
 
 use crate::cli::Format;
-use crate::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{Snapshot, TargetState};
 use profile::FunctionRow;
 
 /// One report, and what it is to be called.

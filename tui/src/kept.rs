@@ -219,7 +219,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::screen::geometry::Size;
-    use crate::snapshot::Span;
+    use engine::snapshot::Span;
     use proptest::prelude::*;
 
     fn changed() -> Kept {

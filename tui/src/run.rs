@@ -11,7 +11,6 @@ use crate::kept::Kept;
 use crate::screen::geometry::Size;
 use crate::screen::question::{Answer, Question};
 use crate::screen::{Detail, Notice};
-use crate::snapshot::{Baseline, Snapshot, Span};
 use crate::terminal::ground::{self, GroundReply, Heard};
 use crate::terminal::{self, Painter, TerminalGuard, Writer};
 use crate::view;
@@ -19,6 +18,7 @@ use crate::view::theme::{Ground, Theme};
 use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
 };
+use engine::snapshot::{Baseline, Snapshot, Span};
 use futures_util::StreamExt;
 use profile::Filter;
 use rustix::process::Signal;

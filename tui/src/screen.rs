@@ -59,7 +59,7 @@ pub mod tree;
 /// To a file.
 pub mod write;
 
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::{FunctionRow, ProcessRow, ThreadRow};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `PROFTOP_TRACE_START=1`: how long the start took, told at the end.
 
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use std::sync::OnceLock;
 use std::time::Instant;
 

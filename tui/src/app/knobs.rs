@@ -6,7 +6,7 @@ use crate::screen::history::Place;
 use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
 use crate::screen::question::Question;
 use crate::screen::{Detail, Notice, View};
-use crate::snapshot::{Baseline, TargetState};
+use engine::snapshot::{Baseline, TargetState};
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
 use profile::{Filter, Role};

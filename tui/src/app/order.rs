@@ -7,7 +7,7 @@ use crate::screen::palette::{OrderKind, said};
 use crate::screen::table::Item as _;
 use crate::screen::write::{FileKind, Manner};
 use crate::screen::{Detail, Mode, Notice, View};
-use crate::snapshot::Span;
+use engine::snapshot::Span;
 use profile::FunctionRow;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::{App, Effect};
 use crate::screen::sampling::{Reply, SamplingDialog, check_rate};
 use crate::screen::{Detail, Mode, Notice};
-use crate::snapshot::{Sampler, TargetState};
 use crossterm::event::KeyEvent;
+use engine::snapshot::{Sampler, TargetState};
 use std::sync::Arc;
 
 impl App {

@@ -5,8 +5,8 @@ use crate::screen::write::{
     Content, FileKind, Manner, Problem, Repeat, Reply, Shape, WriteDialog, WriteJob,
 };
 use crate::screen::{Detail, Mode, Notice};
-use crate::snapshot::{Snapshot, TargetState};
 use crossterm::event::KeyEvent;
+use engine::snapshot::{Snapshot, TargetState};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Snapshots for the tests of this folder.
 
 use super::BatchReport;
-use crate::snapshot::{Host, Snapshot, TargetState};
+use engine::snapshot::{Host, Snapshot, TargetState};
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
     RowName, ThreadRow, Window,
@@ -78,7 +78,7 @@ impl Fixture {
                 rate_hz: 99,
                 engine: "bpf",
                 scope: "postgres[4121]".into(),
-                window: crate::snapshot::Span::Seconds(10),
+                window: engine::snapshot::Span::Seconds(10),
                 target: TargetState::Running,
                 ..Snapshot::default()
             },

@@ -2,7 +2,7 @@
 //! every field; a test here holds the two together.
 
 use super::BatchReport;
-use crate::snapshot::TargetState;
+use engine::snapshot::TargetState;
 use profile::{FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
 use std::collections::BTreeMap;

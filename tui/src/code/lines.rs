@@ -1,7 +1,7 @@
 //! Which functions an address stands for, by debug information or by what a Go
 //! program tells of itself.
 
-use crate::engine::shown;
+use engine::shown;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, FileSource, Lines, Symbolizer, sanitize};
 

@@ -4,7 +4,7 @@
 use super::assembly::{self, BYTES_MAX, Mode};
 use super::lines::{Frame, LineSource};
 use super::{Body, Hit, Piece, Place, Wanted};
-use crate::engine::shown;
+use engine::shown;
 use std::ops::Range;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, LinkAddr};

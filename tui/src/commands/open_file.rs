@@ -3,7 +3,7 @@
 
 use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
-use crate::snapshot::Lacks;
+use engine::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
 use profile::{Limits, Store, View};
 use std::fs::File;

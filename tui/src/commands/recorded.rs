@@ -1,6 +1,6 @@
 //! A recording as a snapshot: what screen and reports show of it.
 
-use crate::snapshot::{Host, Lacks, Recording, Snapshot, Span, TargetState};
+use engine::snapshot::{Host, Lacks, Recording, Snapshot, Span, TargetState};
 use profile::{Health, Selection, View};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

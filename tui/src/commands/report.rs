@@ -8,7 +8,7 @@ use super::recorded;
 use crate::batch::BatchReport;
 use crate::cli::{Format, ReportConfig, ReportShape};
 use crate::failure::{Exit, Failure};
-use crate::snapshot::{Recording, Snapshot};
+use engine::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {

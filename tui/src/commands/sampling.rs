@@ -4,10 +4,10 @@
 use super::Subject;
 use super::sampler::{Sampler, probe_target};
 use crate::cli::Config;
-use crate::engine::{Command, Engine, MakeSource, Schedule, Settings};
 use crate::failure::Failure;
-use crate::snapshot::Snapshot;
 use crate::target::Target;
+use engine::snapshot::Snapshot;
+use engine::{Command, Engine, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use profile::Limits;
 use std::process::ExitStatus;

@@ -3,14 +3,14 @@
 
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
-use crate::engine::{Command, Schedule};
 use crate::failure::{Exit, Failure};
 use crate::kept::{self, Kept};
 use crate::plain;
 use crate::run::{self, Control, Ended, ScreenOptions, themes};
-use crate::snapshot::{Baseline, Snapshot, Span, TargetState};
 use crate::terminal;
 use crate::trace::StartTrace;
+use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
+use engine::{Command, Schedule};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};

@@ -11,7 +11,7 @@ use crate::screen::page::PageAnswer;
 use crate::screen::question::{Ask, Desk, Question};
 use crate::screen::time::{TimeAnswer, TimeWanted};
 use crate::screen::tree::{TreeAnswer, TreeWanted};
-use crate::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{Snapshot, TargetState};
 use profile::query::HeatBy;
 use profile::{Cancel, FunctionId};
 use std::sync::Arc;

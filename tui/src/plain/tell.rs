@@ -6,8 +6,8 @@ use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
 use crate::cli::values;
 use crate::screen::health::{Topic, findings};
-use crate::snapshot::{Span, TargetState};
 use crate::view::{detail, health as health_view, state_line, units};
+use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 
 /// Lines of a command's output.

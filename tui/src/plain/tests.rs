@@ -10,8 +10,8 @@ use super::{SIZE, command};
 use crate::app::App;
 use crate::commands::demo_snapshot;
 use crate::run::{Control, answers::NoLibrary};
-use crate::snapshot::{Snapshot, TargetState};
 use crate::view::fixture;
+use engine::snapshot::{Snapshot, TargetState};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, watch};
 

@@ -3,7 +3,7 @@
 //! view draws it in the same way.
 
 use super::knobs::Knobs;
-use crate::snapshot::{BaselineLacks, People, Snapshot, TargetState};
+use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState};
 use profile::Cancel;
 use profile::diff::Diff;
 use std::sync::Arc;

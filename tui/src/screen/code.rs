@@ -22,7 +22,7 @@ use super::find::Find;
 use super::motion::Motion;
 use super::question::{Ask, Desk};
 use crate::code::Syntax;
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::FunctionId;
 use std::ops::Range;
 use std::sync::Arc;

@@ -14,8 +14,8 @@ pub use layout::{Bar, Gone, Spot};
 
 use super::find::Find;
 use super::tree::{Look, Stretch, TreeAnswer, TreeDesk, TreeQuestion, Trees};
-use crate::snapshot::Snapshot;
 use colors::Colors;
+use engine::snapshot::Snapshot;
 use layout::{Layout, Way};
 use profile::FunctionId;
 use profile::diff::{Diff, Sides};

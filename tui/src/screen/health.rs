@@ -9,9 +9,9 @@ pub use modules::{ModuleRow, modules};
 
 use super::cursor::Cursor;
 use super::motion::Motion;
-use crate::losses::Losses;
-use crate::snapshot::{NameSource, Snapshot};
 use crate::view::units;
+use engine::losses::Losses;
+use engine::snapshot::{NameSource, Snapshot};
 use profile::Ending;
 use std::cmp::Reverse;
 use symbolize::Reason;

@@ -2,8 +2,8 @@
 //! and leaves the others where they are.
 
 use super::View;
-use crate::snapshot::{Baseline, Span};
 use clap::ValueEnum;
+use engine::snapshot::{Baseline, Span};
 use profile::{Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,7 +13,7 @@ pub use rows::{PageRow, RowKey};
 use super::find::{self, Find};
 use super::motion::Motion;
 use super::question::{Ask, Desk};
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::query::NeighbourKind;
 use profile::{Function, FunctionId};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::seconds::SecondsAnswer;
 use super::time::{TimeAnswer, TimeWanted};
 use super::tree::{TreeAnswer, TreeQuestion};
 use crate::code::Library;
-use crate::snapshot::{Baseline, Snapshot};
+use engine::snapshot::{Baseline, Snapshot};
 use profile::{Cancel, FunctionId, Query, Selection, View};
 use std::sync::Arc;
 

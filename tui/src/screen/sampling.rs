@@ -1,8 +1,8 @@
 //! The *sampling dialog*: how samples are taken, and at which rate from now on.
 
 use crate::cli::values;
-use crate::snapshot::Sampler;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::snapshot::Sampler;
 use std::sync::Arc;
 
 /// What arrows step through. None is a multiple of ten: timers are, and who beats in

@@ -2,7 +2,7 @@
 
 use super::question::{Ask, Desk, Key};
 use super::time::SECOND_NS;
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::query::HeatRows;
 use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;

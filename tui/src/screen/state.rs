@@ -3,7 +3,7 @@
 //! something. The screen shows the gravest one as one line.
 
 use crate::app::App;
-use crate::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{Snapshot, TargetState};
 use profile::Ending;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ pub use answer::{TimeAnswer, TimeWanted};
 
 use super::motion::Motion;
 use super::question::{Ask, Desk};
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::FunctionId;
 use profile::diff::Apart;
 use profile::query::HeatBy;

@@ -15,7 +15,7 @@ pub use rows::{Fold, Joint, SMALL_PERCENT, TreeRow, What};
 
 use super::find::{self, Find};
 use super::motion::Motion;
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::query::{Direction, GroupBy, Node, NodeKind};
 use profile::{FrameId, Function};
 use side::{Side, SidePlace};

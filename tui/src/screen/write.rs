@@ -17,8 +17,8 @@ pub use size::Shape;
 
 use super::line_edit::LineEdit;
 use crate::calendar;
-use crate::snapshot::{Snapshot, TargetState};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::snapshot::{Snapshot, TargetState};
 use profile::formats::Format;
 use profile::{Query, View};
 use size::Size;

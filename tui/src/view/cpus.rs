@@ -5,7 +5,7 @@
 use super::theme::Theme;
 use super::{text, trend, units};
 use crate::app::App;
-use crate::snapshot::Host;
+use engine::snapshot::Host;
 use profile::query::CpuRow;
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -1,7 +1,7 @@
 //! Made-up snapshots: one that looks like a database server, and a feed of them
 //! in which shares move, functions come and go, and names arrive late.
 
-use crate::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
+use engine::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
 use profile::query::CpuRow;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,

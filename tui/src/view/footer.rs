@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::screen::find::Prompt;
 use crate::screen::tree::FoldAction;
 use crate::screen::{FilterPrompt, View};
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::screen::functions::FunctionColumn;
 use crate::screen::geometry::WIDTH_WIDE;
 use crate::screen::table::{Item as _, Line};
-use crate::snapshot::TargetState;
+use engine::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};

@@ -7,7 +7,7 @@ use super::{code, text, units};
 use crate::app::{App, Crumb};
 use crate::screen::View;
 use crate::screen::knobs::Window;
-use crate::snapshot::{Snapshot, Span, TargetState};
+use engine::snapshot::{Snapshot, Span, TargetState};
 use profile::{Completeness, Metric};
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -4,7 +4,7 @@
 use super::theme::Theme;
 use super::{text, units};
 use crate::app::App;
-use crate::snapshot::Loading;
+use engine::snapshot::Loading;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::screen::knobs::Unit;
 use crate::screen::processes::ProcessColumn;
 use crate::screen::table::{Item as _, Line};
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};

@@ -8,8 +8,8 @@ use crate::app::{App, Effect, Event};
 use crate::screen::View;
 use crate::screen::geometry::Size;
 use crate::screen::table::Item;
-use crate::snapshot::{Snapshot, Span, TargetState};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::snapshot::{Snapshot, Span, TargetState};
 use profile::{Cancel, FrameId};
 use std::path::Path;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn health_uses_the_room_there_is() {
     for (width, height) in [(149, 45), (160, 45)] {
         let mut hand = Hand::new(width, height);
         let mut snapshot = postgres();
-        let mut losses = crate::losses::Losses::default();
+        let mut losses = engine::losses::Losses::default();
         losses.note(181_000_000_000, 611, &[(3, 611)]);
         losses.note(183_500_000_000, 1_126, &[(3, 611), (7, 515)]);
         snapshot.losses = Some(Arc::new(losses));

@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::screen::knobs::{Unit, Window};
-use crate::snapshot::Span;
+use engine::snapshot::Span;
 use profile::{Report, percent_digits};
 use std::time::Duration;
 

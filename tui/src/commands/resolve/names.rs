@@ -2,7 +2,7 @@
 
 use super::kernel::RunningKernel;
 use super::{Found, Places};
-use crate::engine::shown;
+use engine::shown;
 use profile::formats::perf_data;
 use profile::{FrameId, FrameKind, ModuleId, NameState, SourceFrame, Store};
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! Debug files from debuginfod servers, for those who name servers in
 //! `DEBUGINFOD_URLS`.
 
-use crate::debuginfod::{self, Limits};
+use engine::debuginfod::client::{self, Limits};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
 /// Fetches what a file's debug information is in, unless it is here. What comes
 /// of it is said on standard error: answers do not depend on it.
 pub fn debug_file(object: &Object, path: &Path) {
-    if !debuginfod::is_wanted() {
+    if !client::is_wanted() {
         return;
     }
     let Some(id) = object.build_id() else {
@@ -31,7 +31,7 @@ pub fn debug_file(object: &Object, path: &Path) {
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("proftop: asking debuginfod for the debug file of `{name}`");
-    if let Err(why) = debuginfod::fetch(&id, LIMITS, &AtomicBool::new(false)) {
+    if let Err(why) = client::fetch(&id, LIMITS, &AtomicBool::new(false)) {
         eprintln!("proftop: no debug file of `{name}` from debuginfod: {why}");
     }
 }

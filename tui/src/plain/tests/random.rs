@@ -2,8 +2,8 @@
 
 use super::Talk;
 use crate::plain::command;
-use crate::snapshot::{Snapshot, Span};
 use crate::view::fixture;
+use engine::snapshot::{Snapshot, Span};
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What is missing *by module*: where a debug package, or a symbol table, would help
 //! most.
 
-use crate::snapshot::{NameSource, Snapshot};
+use engine::snapshot::{NameSource, Snapshot};
 use profile::RowName;
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use super::trees::Trees;
 use super::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};
 use crate::screen::question::Desk;
-use crate::snapshot::Snapshot;
+use engine::snapshot::Snapshot;
 use profile::FunctionId;
 use profile::query::{CallTree, Direction, GroupBy};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::screen::knobs::Window;
-use crate::snapshot::Span;
+use engine::snapshot::Span;
 use profile::View;
 use profile::formats::Format;
 

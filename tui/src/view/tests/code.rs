@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::screen::code::{CodeRow, Layout};
-use crate::snapshot::Baseline;
 use crate::view::fixture::{tree_of_build, tree_step};
+use engine::snapshot::Baseline;
 use profile::Filter;
 use proptest::prelude::*;
 

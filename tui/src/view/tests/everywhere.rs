@@ -3,9 +3,9 @@
 
 use super::knobs::recorded;
 use super::*;
-use crate::snapshot::{Host, Lacks, Loading};
 use crate::view::fixture::{tree_of_rates, tree_step};
 use crate::view::theme::ThemeChoice;
+use engine::snapshot::{Host, Lacks, Loading};
 
 /// A state, how to get there, and what the screen says of it at 80 columns.
 #[derive(Debug, Clone, Copy)]

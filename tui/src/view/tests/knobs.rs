@@ -5,10 +5,10 @@ use crate::action::Action;
 use crate::app::Event;
 use crate::screen::View;
 use crate::screen::knobs::{Knobs, Window};
-use crate::snapshot::{Lacks, Metered, Recording, Snapshot, Span, TargetState};
 use crate::view::fixture::{postgres, tree_step};
 use crate::view::rules;
 use crossterm::event::KeyCode;
+use engine::snapshot::{Lacks, Metered, Recording, Snapshot, Span, TargetState};
 use proptest::prelude::*;
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use crate::code::Syntax;
 use crate::screen::Mode;
 use crate::screen::functions::FunctionColumn;
 use crate::screen::knobs::{Unit, Window};
-use crate::snapshot::Span;
 use crate::view::fixture::tree_step;
+use engine::snapshot::Span;
 
 #[test]
 fn the_palette_at_every_size() {

@@ -2,8 +2,8 @@
 
 use super::knobs::recorded;
 use super::*;
-use crate::snapshot::Sampler;
 use crate::view::fixture::{tree_of_rates, tree_step};
+use engine::snapshot::Sampler;
 
 fn sampled(width: u16, height: u16) -> Hand {
     let mut hand = Hand::new(width, height);

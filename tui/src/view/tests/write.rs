@@ -6,9 +6,9 @@ use crate::app::{Effect, Event, Written};
 use crate::run::writing;
 use crate::screen::Mode;
 use crate::screen::write::{Content, Manner, Room, WriteJob};
-use crate::snapshot::TargetState;
 use crate::view::fixture::{postgres, tree_step};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::snapshot::TargetState;
 
 fn hand(width: u16, height: u16) -> Hand {
     let mut hand = Hand::new(width, height);

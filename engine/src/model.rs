@@ -7,8 +7,10 @@ use super::naming::{Line, NamedModule, Naming};
 use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
 use super::users::Users;
-use super::{Command, News, Schedule, Settings, host};
+use crate::host;
 use crate::losses::Losses;
+use crate::sampler::News;
+use crate::settings::{Command, Schedule, Settings};
 use crate::snapshot::{Host, NamesFrom, Sampler, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{

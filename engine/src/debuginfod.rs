@@ -3,9 +3,11 @@
 //! that is asked for tells a server what runs here, so that nothing is asked
 //! that does not matter.
 
-use super::naming::NamedModule;
-use crate::debuginfod::{self, FetchError, Limits};
+pub mod client;
+
+use crate::naming::NamedModule;
 use crate::snapshot::Loading;
+use client::{FetchError, Limits};
 use profile::ModuleId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +66,7 @@ pub struct Fetching {
 impl Fetching {
     /// `None` if nobody named servers.
     pub fn start(symbolizer: Arc<Symbolizer>) -> Option<Fetching> {
-        if !debuginfod::is_wanted() {
+        if !client::is_wanted() {
             return None;
         }
         let (requests, queue) = channel();
@@ -205,7 +207,7 @@ impl Worker {
             return false;
         }
         self.state().current = Some(wanted.name.clone());
-        let fetched = debuginfod::fetch(&wanted.build_id, LIMITS, &self.stop);
+        let fetched = client::fetch(&wanted.build_id, LIMITS, &self.stop);
         let mut state = self.state();
         state.current = None;
         match fetched {

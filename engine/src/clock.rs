@@ -1,6 +1,6 @@
 //! When the next snapshot is due, and which time it covers.
 
-use super::{AwaitNames, Schedule};
+use crate::settings::{AwaitNames, Schedule};
 use crate::snapshot::Span;
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,104 @@
+//! The engine joins the parts: a source of samples, the profile store, and the
+//! workers that find names. It publishes snapshots and draws nothing.
+//!
+//! Two threads of its own: the *sampler* drains the source and never waits for
+//! anything else; the *model* owns the store. Between them is a bounded channel:
+//! when the model falls behind, samples wait in the kernel's ring, and what does
+//! not fit there is counted as lost.
+
+mod clock;
+mod cost;
+pub mod debuginfod;
+mod host;
+pub mod losses;
+mod model;
+mod naming;
+mod sampler;
+mod settings;
+pub mod snapshot;
+mod sources;
+mod stops;
+mod users;
+
+pub use naming::shown;
+pub use sampler::MakeSource;
+pub use settings::{AwaitNames, Command, Schedule, Settings};
+
+use model::Model;
+use snapshot::Snapshot;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+/// Batches between the two threads: less than a second of them.
+const BATCHES_MAX: usize = 16;
+
+/// A running engine. Dropping it stops sampling and detaches.
+#[derive(Debug)]
+pub struct Engine {
+    stop: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<String>>>,
+    sampler: Option<JoinHandle<()>>,
+    model: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Starts sampling. `ready` runs once the clocks tick, before the first
+    /// batch; `publish` gets every snapshot, and says whether it wants more.
+    pub fn start(
+        settings: Settings,
+        make_source: MakeSource,
+        ready: Box<dyn FnOnce() + Send>,
+        commands: Receiver<Command>,
+        publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
+    ) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let failure = Arc::new(Mutex::new(None));
+        let (batches, received) = sync_channel(BATCHES_MAX);
+        let (rates, wanted) = channel();
+        let flag = stop.clone();
+        let sampler = thread::Builder::new()
+            .name("sampler".into())
+            .spawn(move || sampler::sample(make_source, ready, &batches, &wanted, &flag))?;
+        let (flag, why) = (stop.clone(), failure.clone());
+        let model = thread::Builder::new().name("model".into()).spawn(move || {
+            let mut model = Model::new(settings, rates, publish);
+            model.run(&received, &commands, &flag);
+            *why.lock().expect("nobody panics with it") = model.failure();
+            // The sampler must not wait for a reader that is gone.
+            flag.store(true, Ordering::Relaxed);
+        })?;
+        Ok(Self {
+            stop,
+            failure,
+            sampler: Some(sampler),
+            model: Some(model),
+        })
+    }
+}
+
+impl Engine {
+    /// Stops, detaches, and says why it had stopped by itself, if it had.
+    pub fn finish(mut self) -> Option<String> {
+        self.stop_and_join();
+        self.failure.lock().expect("nobody panics with it").take()
+    }
+
+    fn stop_and_join(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in [self.sampler.take(), self.model.take()]
+            .into_iter()
+            .flatten()
+        {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop_and_join();
+    }
+}
