@@ -10,9 +10,7 @@ mod keymap;
 pub use key::Key;
 pub use keymap::{Binding, Keymap, Rebound};
 
-use crate::app::FilterAction;
-use crate::screen::View;
-use crate::screen::tree::FoldAction;
+use crate::view_id::ViewId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -24,7 +22,7 @@ pub enum Action {
     HalfDown,
     Top,
     Bottom,
-    View(View),
+    View(ViewId),
     NextView,
     PreviousView,
     Find,
@@ -128,26 +126,52 @@ pub enum Scope {
 
 impl Scope {
     /// Whether something of this scope works in the view.
-    pub fn holds(self, view: View) -> bool {
+    pub fn holds(self, view: ViewId) -> bool {
         match self {
             Scope::Everywhere => true,
-            Scope::Rows => !matches!(view, View::Time | View::Health),
+            Scope::Rows => !matches!(view, ViewId::Time | ViewId::Health),
             Scope::Tables => {
-                matches!(view, View::Functions | View::Processes | View::Threads)
+                matches!(
+                    view,
+                    ViewId::Functions | ViewId::Processes | ViewId::Threads
+                )
             }
-            Scope::Functions => view == View::Functions,
-            Scope::People => matches!(view, View::Processes | View::Threads),
+            Scope::Functions => view == ViewId::Functions,
+            Scope::People => matches!(view, ViewId::Processes | ViewId::Threads),
             Scope::FunctionRows => matches!(
                 view,
-                View::Functions | View::Tree | View::Flame | View::Page | View::Code
+                ViewId::Functions | ViewId::Tree | ViewId::Flame | ViewId::Page | ViewId::Code
             ),
-            Scope::Tree => view == View::Tree,
-            Scope::Flame => view == View::Flame,
-            Scope::Page => view == View::Page,
-            Scope::Time => view == View::Time,
-            Scope::Code => view == View::Code,
-            Scope::Maps => matches!(view, View::Flame | View::Time),
-            Scope::Calls => matches!(view, View::Tree | View::Flame),
+            Scope::Tree => view == ViewId::Tree,
+            Scope::Flame => view == ViewId::Flame,
+            Scope::Page => view == ViewId::Page,
+            Scope::Time => view == ViewId::Time,
+            Scope::Code => view == ViewId::Code,
+            Scope::Maps => matches!(view, ViewId::Flame | ViewId::Time),
+            Scope::Calls => matches!(view, ViewId::Tree | ViewId::Flame),
         }
     }
+}
+
+/// What a key does to the filter, with what is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterAction {
+    Focus,
+    Exclude,
+    Hide,
+    /// The whole module of the function.
+    FoldModule,
+    FoldRecursion,
+    Kernel,
+    User,
+}
+
+/// What a key does to what is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoldAction {
+    Open,
+    Close,
+    Toggle,
+    OpenAll,
+    CloseAll,
 }

@@ -3,18 +3,20 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
+use crate::app::history::History;
+use crate::app::mode::{Detail, Mode, Notice};
+use crate::app::parts::{Beside, Parts};
+use crate::app::state::{State, shows_cut};
 use crate::cli;
-use crate::screen::beside::{Beside, Parts};
-use crate::screen::find::Find;
-use crate::screen::geometry::{Geometry, Size};
-use crate::screen::history::History;
-use crate::screen::knobs::{Knobs, Window};
-use crate::screen::motion::Motion;
-use crate::screen::question::{Answer, Question};
-use crate::screen::state::{State, shows_cut};
-use crate::screen::table::Table;
-use crate::screen::write::{Content, Options, Repeat, Room, Shape, WriteJob};
-use crate::screen::{Detail, Mode, Notice, View, Views};
+use crate::dialogs::write::{Content, Options, Repeat, Room, Shape, WriteJob};
+use crate::geometry::{Geometry, Size};
+use crate::knobs::{Knobs, Window};
+use crate::lists::find::Find;
+use crate::lists::motion::Motion;
+use crate::lists::table::Table;
+use crate::view_id::ViewId;
+use crate::views::Views;
+use crate::views::question::{Answer, Question};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use engine::snapshot::{Snapshot, Span};
 use profile::FunctionId;
@@ -30,12 +32,14 @@ mod beside;
 mod code;
 /// The way to what is looked at.
 mod crumbs;
+pub mod history;
 /// Keys, one mode at a time.
 mod keys;
 /// What is counted, and how far back one can go.
 mod knobs;
 /// The function that views have in common.
 mod links;
+pub mod mode;
 /// Clicks and the wheel.
 mod mouse;
 /// What is said in the palette with a word behind it.
@@ -44,8 +48,12 @@ mod order;
 mod page;
 /// Everything by its name.
 mod palette;
+pub mod parts;
+pub mod report;
 /// How samples are taken.
 mod sampling;
+pub mod state;
+pub mod tabs;
 /// A stretch of time as the window.
 mod time;
 /// Keys of the call tree and the flame graph.
@@ -54,7 +62,6 @@ mod tree;
 mod write;
 
 pub use crumbs::Crumb;
-pub use knobs::FilterAction;
 pub use write::Written;
 
 /// Everything that can happen.
@@ -166,7 +173,7 @@ pub struct App {
     base: Arc<Snapshot>,
     pub frozen: Option<Frozen>,
     freeze_later: Option<FreezeLater>,
-    pub view: View,
+    pub view: ViewId,
     history: History,
     /// The function that was selected on purpose in the view before.
     linked: Option<FunctionId>,
@@ -191,7 +198,7 @@ pub struct App {
     /// What is selected is wanted in full beside it.
     pub(crate) has_pane: bool,
     /// The view whose pane has the keys.
-    pane_focus: Option<View>,
+    pane_focus: Option<ViewId>,
     /// Marked as ours among the processes.
     pub own_pid: u32,
     /// How long the terminal took for the last frame, if that was long.
@@ -243,7 +250,7 @@ impl App {
             base: Arc::default(),
             frozen: None,
             freeze_later: None,
-            view: View::default(),
+            view: ViewId::default(),
             history: History::default(),
             linked: None,
             views: Views::default(),
@@ -366,35 +373,35 @@ impl App {
         if self.difference_here().is_some() {
             return None;
         }
-        fn of<I: crate::screen::table::Item>(
+        fn of<I: crate::lists::table::Item>(
             table: &Table<I>,
         ) -> Option<(&Find, (usize, u64), usize)> {
             Some((table.find()?, table.found(), table.len()))
         }
         let pane = self.in_pane();
         match self.focus() {
-            View::Functions => of(&self.views.functions),
-            View::Tree => {
+            ViewId::Functions => of(&self.views.functions),
+            ViewId::Tree => {
                 let tree = self.views.tree_in(pane);
                 Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
             }
-            View::Flame => {
+            ViewId::Flame => {
                 let flame = self.views.flame_in(pane);
                 Some((flame.find()?, flame.found(), flame.bar_count()))
             }
-            View::Page => {
+            ViewId::Page => {
                 let page = self.views.page_in(pane);
                 let (found, rows) = page.found();
                 Some((page.find()?, (found, 0), rows))
             }
-            View::Code => {
+            ViewId::Code => {
                 let code = self.views.code_in(pane);
                 let (found, rows) = code.found();
                 Some((code.find()?, (found, 0), rows))
             }
-            View::Processes => of(&self.views.processes),
-            View::Threads => of(self.views.threads_in(pane)),
-            View::Time | View::Health => None,
+            ViewId::Processes => of(&self.views.processes),
+            ViewId::Threads => of(self.views.threads_in(pane)),
+            ViewId::Time | ViewId::Health => None,
         }
     }
 
@@ -436,22 +443,22 @@ impl App {
         let pane = self.pane();
         let report = &self.shown.report;
         match self.view {
-            View::Functions => {
+            ViewId::Functions => {
                 self.views.functions.update(report, sort);
                 if let Some(diff) = &self.shown.difference {
                     self.views.difference.update(diff);
                 }
             }
             // They come by themselves.
-            View::Tree | View::Flame | View::Page | View::Time | View::Code => return,
-            View::Processes => {
+            ViewId::Tree | ViewId::Flame | ViewId::Page | ViewId::Time | ViewId::Code => return,
+            ViewId::Processes => {
                 self.views.processes.update(report, sort);
                 if pane == Some(Beside::Threads) {
                     self.views.own_threads.update(report, sort);
                 }
             }
-            View::Threads => self.views.threads.update(report, sort),
-            View::Health => self.views.health.update(&self.shown),
+            ViewId::Threads => self.views.threads.update(report, sort),
+            ViewId::Health => self.views.health.update(&self.shown),
         }
         if sort && !report.functions.is_empty() {
             self.calm.sorted(self.now);
@@ -465,26 +472,26 @@ impl App {
         let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
         let (width, height) = (parts.view.width, usize::from(parts.view.height));
         match self.view {
-            View::Functions => {
+            ViewId::Functions => {
                 self.views.functions.resize(height);
                 self.views.difference.resize(height);
             }
-            View::Tree => self.views.tree.resize(height),
-            View::Page => self.views.page.resize(width, height),
-            View::Code => self.views.code.resize(width, height),
-            View::Time => {
+            ViewId::Tree => self.views.tree.resize(height),
+            ViewId::Page => self.views.page.resize(width, height),
+            ViewId::Code => self.views.code.resize(width, height),
+            ViewId::Time => {
                 let rate_hz = self.shown.rate_hz;
                 self.views.time.resize(width, height, rate_hz);
             }
-            View::Flame => self.views.flame.resize(width, height),
-            View::Processes => self.views.processes.resize(height),
-            View::Threads => self.views.threads.resize(height),
-            View::Health => self.views.health.resize(height),
+            ViewId::Flame => self.views.flame.resize(width, height),
+            ViewId::Processes => self.views.processes.resize(height),
+            ViewId::Threads => self.views.threads.resize(height),
+            ViewId::Health => self.views.health.resize(height),
         }
         self.settle_pane(&parts);
     }
 
-    pub(crate) fn open(&mut self, view: View) {
+    pub(crate) fn open(&mut self, view: ViewId) {
         if view == self.view {
             return self.refresh(true);
         }
@@ -494,7 +501,7 @@ impl App {
         self.view = view;
         self.refresh(true);
         self.enter_view();
-        if view == View::Code && self.linked.is_none() {
+        if view == ViewId::Code && self.linked.is_none() {
             self.open_code_of(here);
         }
     }
@@ -505,15 +512,15 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.go(motion, report),
-            View::Tree => self.views.tree_in_mut(pane).go(motion),
-            View::Flame => self.views.flame_in_mut(pane).go(motion),
-            View::Page => self.views.page_in_mut(pane).go(motion),
-            View::Code => self.views.code_in_mut(pane).go(motion),
-            View::Time => self.views.time.go(motion),
-            View::Processes => self.views.processes.go(motion, report),
-            View::Threads => self.views.threads_in_mut(pane).go(motion, report),
-            View::Health => self.views.health.go(motion),
+            ViewId::Functions => self.views.functions.go(motion, report),
+            ViewId::Tree => self.views.tree_in_mut(pane).go(motion),
+            ViewId::Flame => self.views.flame_in_mut(pane).go(motion),
+            ViewId::Page => self.views.page_in_mut(pane).go(motion),
+            ViewId::Code => self.views.code_in_mut(pane).go(motion),
+            ViewId::Time => self.views.time.go(motion),
+            ViewId::Processes => self.views.processes.go(motion, report),
+            ViewId::Threads => self.views.threads_in_mut(pane).go(motion, report),
+            ViewId::Health => self.views.health.go(motion),
         }
     }
 
@@ -523,15 +530,15 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.select_line(line, report),
-            View::Tree => self.views.tree_in_mut(pane).select_line(line),
-            View::Flame => self.views.flame_in_mut(pane).select_cell(column, line),
-            View::Page => self.views.page_in_mut(pane).select_line(line),
-            View::Code => self.views.code_in_mut(pane).select_line(line),
-            View::Time => self.views.time.select_cell(column, line),
-            View::Processes => self.views.processes.select_line(line, report),
-            View::Threads => self.views.threads_in_mut(pane).select_line(line, report),
-            View::Health => self.views.health.select_line(line),
+            ViewId::Functions => self.views.functions.select_line(line, report),
+            ViewId::Tree => self.views.tree_in_mut(pane).select_line(line),
+            ViewId::Flame => self.views.flame_in_mut(pane).select_cell(column, line),
+            ViewId::Page => self.views.page_in_mut(pane).select_line(line),
+            ViewId::Code => self.views.code_in_mut(pane).select_line(line),
+            ViewId::Time => self.views.time.select_cell(column, line),
+            ViewId::Processes => self.views.processes.select_line(line, report),
+            ViewId::Threads => self.views.threads_in_mut(pane).select_line(line, report),
+            ViewId::Health => self.views.health.select_line(line),
         }
     }
 
@@ -576,31 +583,31 @@ impl App {
     fn set_find(&mut self, find: Option<Find>) {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.set_find(find, report),
-            View::Tree => self.views.tree_in_mut(pane).set_find(find),
-            View::Flame => self.views.flame_in_mut(pane).set_find(find),
-            View::Page => self.views.page_in_mut(pane).set_find(find),
-            View::Code => self.views.code_in_mut(pane).set_find(find),
-            View::Processes => self.views.processes.set_find(find, report),
-            View::Threads => self.views.threads_in_mut(pane).set_find(find, report),
-            View::Time | View::Health => {}
+            ViewId::Functions => self.views.functions.set_find(find, report),
+            ViewId::Tree => self.views.tree_in_mut(pane).set_find(find),
+            ViewId::Flame => self.views.flame_in_mut(pane).set_find(find),
+            ViewId::Page => self.views.page_in_mut(pane).set_find(find),
+            ViewId::Code => self.views.code_in_mut(pane).set_find(find),
+            ViewId::Processes => self.views.processes.set_find(find, report),
+            ViewId::Threads => self.views.threads_in_mut(pane).set_find(find, report),
+            ViewId::Time | ViewId::Health => {}
         }
     }
 
     fn select_found(&mut self, down: bool, including: bool) {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         let position = match self.focus() {
-            View::Functions => self.views.functions.select_found(down, including, report),
-            View::Tree => self.views.tree_in_mut(pane).select_found(down, including),
-            View::Flame => self.views.flame_in_mut(pane).select_found(down, including),
-            View::Page => self.views.page_in_mut(pane).select_found(down, including),
-            View::Code => self.views.code_in_mut(pane).select_found(down, including),
-            View::Processes => self.views.processes.select_found(down, including, report),
-            View::Threads => self
+            ViewId::Functions => self.views.functions.select_found(down, including, report),
+            ViewId::Tree => self.views.tree_in_mut(pane).select_found(down, including),
+            ViewId::Flame => self.views.flame_in_mut(pane).select_found(down, including),
+            ViewId::Page => self.views.page_in_mut(pane).select_found(down, including),
+            ViewId::Code => self.views.code_in_mut(pane).select_found(down, including),
+            ViewId::Processes => self.views.processes.select_found(down, including, report),
+            ViewId::Threads => self
                 .views
                 .threads_in_mut(pane)
                 .select_found(down, including, report),
-            View::Time | View::Health => None,
+            ViewId::Time | ViewId::Health => None,
         };
         if position.is_none()
             && let Some(name) = self.look_below()
@@ -626,23 +633,23 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => name(self.views.functions.selected(report)),
-            View::Tree => {
+            ViewId::Functions => name(self.views.functions.selected(report)),
+            ViewId::Tree => {
                 let tree = self.views.tree_in(pane);
                 Some(tree.name(tree.selected()?)?.to_string())
             }
-            View::Flame => Some(self.views.flame_in(pane).selected()?.name.to_string()),
-            View::Page => Some(
+            ViewId::Flame => Some(self.views.flame_in(pane).selected()?.name.to_string()),
+            ViewId::Page => Some(
                 self.views
                     .page_in(pane)
                     .selected_function()?
                     .name
                     .to_string(),
             ),
-            View::Code => self.views.code_in(pane).text_here(),
-            View::Processes => name(self.views.processes.selected(report)),
-            View::Threads => name(self.views.threads_in(pane).selected(report)),
-            View::Time | View::Health => None,
+            ViewId::Code => self.views.code_in(pane).text_here(),
+            ViewId::Processes => name(self.views.processes.selected(report)),
+            ViewId::Threads => name(self.views.threads_in(pane).selected(report)),
+            ViewId::Time | ViewId::Health => None,
         }
     }
 
@@ -652,10 +659,15 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.shift_column(by, report),
-            View::Processes => self.views.processes.shift_column(by, report),
-            View::Threads => self.views.threads_in_mut(pane).shift_column(by, report),
-            View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
+            ViewId::Functions => self.views.functions.shift_column(by, report),
+            ViewId::Processes => self.views.processes.shift_column(by, report),
+            ViewId::Threads => self.views.threads_in_mut(pane).shift_column(by, report),
+            ViewId::Tree
+            | ViewId::Flame
+            | ViewId::Page
+            | ViewId::Time
+            | ViewId::Code
+            | ViewId::Health => {}
         }
     }
 
@@ -665,10 +677,15 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.sort_by(column, report),
-            View::Processes => self.views.processes.sort_by(column, report),
-            View::Threads => self.views.threads_in_mut(pane).sort_by(column, report),
-            View::Tree | View::Flame | View::Page | View::Time | View::Code | View::Health => {}
+            ViewId::Functions => self.views.functions.sort_by(column, report),
+            ViewId::Processes => self.views.processes.sort_by(column, report),
+            ViewId::Threads => self.views.threads_in_mut(pane).sort_by(column, report),
+            ViewId::Tree
+            | ViewId::Flame
+            | ViewId::Page
+            | ViewId::Time
+            | ViewId::Code
+            | ViewId::Health => {}
         }
     }
 
@@ -678,25 +695,25 @@ impl App {
         }
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Functions => self.views.functions.invert(report),
-            View::Tree => self.views.tree.invert(),
-            View::Flame => {
+            ViewId::Functions => self.views.functions.invert(report),
+            ViewId::Tree => self.views.tree.invert(),
+            ViewId::Flame => {
                 // It leaves what was zoomed into.
                 if pane.is_none() {
                     self.remember();
                 }
                 self.views.flame_in_mut(pane).invert();
             }
-            View::Page | View::Code => {}
-            View::Processes => self.views.processes.invert(report),
-            View::Threads => self.views.threads_in_mut(pane).invert(report),
-            View::Time | View::Health => {}
+            ViewId::Page | ViewId::Code => {}
+            ViewId::Processes => self.views.processes.invert(report),
+            ViewId::Threads => self.views.threads_in_mut(pane).invert(report),
+            ViewId::Time | ViewId::Health => {}
         }
     }
 }
 
-fn name<I: crate::screen::table::Item>(
-    line: Option<crate::screen::table::Line<'_, I>>,
+fn name<I: crate::lists::table::Item>(
+    line: Option<crate::lists::table::Line<'_, I>>,
 ) -> Option<String> {
     line.map(|line| line.row.name().to_owned())
 }

@@ -15,10 +15,10 @@ use crate::action::Keymap;
 use crate::calendar;
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
+use crate::dialogs::write::Manner;
 use crate::failure::Failure;
-use crate::screen::View;
-use crate::screen::knobs::Unit;
-use crate::screen::write::Manner;
+use crate::knobs::Unit;
+use crate::view_id::ViewId;
 use clap::ValueEnum;
 use profile::Filter;
 use regex::Regex;
@@ -97,7 +97,7 @@ pub struct Look {
     pub ascii: bool,
     pub theme: Theme,
     pub mouse: bool,
-    pub start: View,
+    pub start: ViewId,
     /// Of functions.
     pub sort: Sort,
     /// Nothing: what each view usually counts in.

@@ -19,8 +19,8 @@ pub use written::{effective, template};
 use crate::action::Keymap;
 use crate::cli::{Color, EngineChoice, Sort, Theme};
 use crate::code::source_map::Mapping;
-use crate::screen::View;
-use crate::screen::knobs::Unit;
+use crate::knobs::Unit;
+use crate::view_id::ViewId;
 use std::fmt;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Settings {
     pub depth_max: Option<u32>,
     pub keep: Option<Duration>,
     pub memory_bytes_max: Option<u64>,
-    pub start: Option<View>,
+    pub start: Option<ViewId>,
     pub window: Option<Duration>,
     pub refresh: Option<Duration>,
     pub sort: Option<Sort>,

@@ -8,10 +8,10 @@ mod file;
 
 use crate::app::App;
 use crate::code::Syntax;
-use crate::screen::View;
-use crate::screen::code::Layout;
-use crate::screen::functions::FunctionColumn;
-use crate::screen::knobs::Unit;
+use crate::knobs::Unit;
+use crate::view_id::ViewId;
+use crate::views::code::Layout;
+use crate::views::functions::FunctionColumn;
 use file::StateFile;
 use profile::query::Direction;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// Of one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
-    pub view: View,
+    pub view: ViewId,
     pub sort: FunctionColumn,
     pub inverted: bool,
     /// Nothing: the usual ones.
@@ -146,16 +146,16 @@ impl Entry {
     fn kept(&self) -> Kept {
         let syntax = Syntax::default();
         let views = [
-            View::Functions,
-            View::Tree,
-            View::Flame,
-            View::Processes,
-            View::Threads,
-            View::Time,
-            View::Health,
+            ViewId::Functions,
+            ViewId::Tree,
+            ViewId::Flame,
+            ViewId::Processes,
+            ViewId::Threads,
+            ViewId::Time,
+            ViewId::Health,
         ];
         Kept {
-            view: by_word(&views, &self.view, View::word),
+            view: by_word(&views, &self.view, ViewId::word),
             sort: by_word(&COLUMNS, &self.sort, FunctionColumn::words),
             inverted: self.inverted,
             unit: Unit::ALL.into_iter().find(|unit| unit.words() == self.unit),
@@ -187,7 +187,7 @@ impl Kept {
         Kept {
             // They are about one function, which need not be there again.
             view: match app.view {
-                View::Page | View::Code => View::Functions,
+                ViewId::Page | ViewId::Code => ViewId::Functions,
                 view => view,
             },
             sort: functions.column(),
@@ -218,13 +218,13 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::geometry::Size;
+    use crate::geometry::Size;
     use engine::snapshot::Span;
     use proptest::prelude::*;
 
     fn changed() -> Kept {
         Kept {
-            view: View::Tree,
+            view: ViewId::Tree,
             sort: FunctionColumn::Name,
             inverted: true,
             unit: Some(Unit::CpuMs),
@@ -259,8 +259,8 @@ mod tests {
         changed().restore(&mut app);
         assert_eq!(Kept::of(&app), changed());
         assert!(app.knobs.filter.is_empty() && app.knobs.scope.is_empty());
-        app.view = View::Page;
-        assert_eq!(Kept::of(&app).view, View::Functions);
+        app.view = ViewId::Page;
+        assert_eq!(Kept::of(&app).view, ViewId::Functions);
     }
 
     #[test]

@@ -10,8 +10,16 @@ mod cli;
 mod code;
 mod commands;
 mod config;
+mod desk;
+mod dialogs;
 mod failure;
+/// Made-up snapshots.
+#[cfg(test)]
+mod fixture;
+mod geometry;
 mod kept;
+mod knobs;
+mod lists;
 mod mapped;
 mod plain;
 mod run;
@@ -19,7 +27,10 @@ mod screen;
 mod target;
 mod terminal;
 mod trace;
-mod view;
+mod view_id;
+mod views;
+mod widgets;
+mod words;
 
 use std::process::ExitCode;
 

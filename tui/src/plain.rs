@@ -26,10 +26,11 @@ mod write;
 mod tests;
 
 use crate::app::App;
+use crate::app::mode::{Detail, Notice};
 use crate::code::FileLibrary;
+use crate::geometry::Size;
 use crate::run::{Control, Ended, Exit, Milestones, ScreenOptions};
-use crate::screen::geometry::Size;
-use crate::screen::{Detail, Notice, View};
+use crate::view_id::ViewId;
 use dialog::Dialog;
 use engine::snapshot::Snapshot;
 use input::{Input, Line};
@@ -120,7 +121,7 @@ fn app(options: ScreenOptions) -> App {
     let mut app = App::new(SIZE, options.window, std::process::id(), false);
     options.begin.restore(&mut app);
     // Lists open their view themselves.
-    app.view = View::Functions;
+    app.view = ViewId::Functions;
     app.begin_with(options.filter, None);
     // Shown by `diff`.
     app.knobs.baseline = options.baseline.map(Arc::new);

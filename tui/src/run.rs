@@ -4,17 +4,16 @@
 //! last state is drawn.
 
 use crate::action::Keymap;
+use crate::app::mode::{Detail, Notice};
 use crate::app::{App, DrawCost, Effect, Event};
-use crate::cli;
 use crate::code::{FileLibrary, SourceMap};
+use crate::geometry::Size;
 use crate::kept::Kept;
-use crate::screen::geometry::Size;
-use crate::screen::question::{Answer, Question};
-use crate::screen::{Detail, Notice};
-use crate::terminal::ground::{self, GroundReply, Heard};
-use crate::terminal::{self, Painter, TerminalGuard, Writer};
-use crate::view;
-use crate::view::theme::{Ground, Theme};
+use crate::terminal::ground::{GroundReply, Heard};
+use crate::terminal::{Painter, TerminalGuard, Writer, ground};
+use crate::views::question::{Answer, Question};
+use crate::widgets::theme::{Ground, Theme};
+use crate::{cli, screen, terminal};
 use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
 };
@@ -338,13 +337,13 @@ impl Run {
     fn pointed(&self, mouse: MouseEvent) -> Event {
         let is_click = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let head = is_click
-            .then(|| view::head_at(&self.app, &self.theme, mouse.column, mouse.row))
+            .then(|| screen::head_at(&self.app, &self.theme, mouse.column, mouse.row))
             .flatten();
         let ancestor = is_click
-            .then(|| view::ancestor_at(&self.app, mouse.column, mouse.row))
+            .then(|| screen::ancestor_at(&self.app, mouse.column, mouse.row))
             .flatten();
         let crumb = is_click
-            .then(|| view::crumb_at(&self.app, mouse.column, mouse.row))
+            .then(|| screen::crumb_at(&self.app, mouse.column, mouse.row))
             .flatten();
         let event = head.map(Event::Head).or(ancestor.map(Event::Ancestor));
         let event = event.or(crumb.map(Event::Crumb));
@@ -492,7 +491,9 @@ impl Run {
             *cost = self.cost;
         }
         let (app, theme) = (&self.app, &self.theme);
-        let frame = self.painter.frame(|frame| view::draw(app, theme, frame))?;
+        let frame = self
+            .painter
+            .frame(|frame| screen::draw(app, theme, frame))?;
         let mut bytes = std::mem::take(&mut self.beside);
         bytes.extend(frame);
         self.cost = DrawCost {

@@ -1,322 +1,287 @@
-//! The *screen's own state*: what is selected, sorted, searched and open. It
-//! belongs to the person at the keys, not to the profile, and it outlives every
-//! snapshot.
+//! The *view* draws one frame from the app and changes nothing.
+//!
+//! ```text
+//! proftop db-01  Linux 6.18 x86-64  16 CPU  busy 5.3/16      LIVE 00:03:12  99 Hz
+//! system › postgres[4121]                win 10s   on-CPU   filter none   unit %
+//! 3,277 samples  lost 0  stacks 98.9% whole  symbols 96.1%  own cost 0.8% of 1 CPU
+//!  ■ one line, only while there is something to say
+//! [1 Func] 2 Tree  4 Proc  5 Thread  8 Health                              ? help
+//!  SELF%▼ TOTAL%  LAST 10s    FUNCTION                            MODULE
+//! > 7.1    31.6   ▁▁▂▆█▇▂▁    heap_hot_search_buffer              postgres
+//! 233 smp self ±0.9 pp / 1,036 total ±1.6 pp                      postgres+0x8f2c0
+//! / find  s sort  . window  Space freeze
+//! ```
 
-/// What is asked of the profile when a knob was turned.
-pub mod asking;
-/// What stands beside the open view.
-pub mod beside;
-/// Source text and instructions of one function.
-pub mod code;
-/// Which row is selected, and on which line of the screen it stays.
-pub mod cursor;
-/// The functions against a baseline.
-pub mod difference;
-/// A text search over the rows of a view.
-pub mod find;
-/// The flame graph.
-pub mod flame;
-/// The functions as a table.
-pub mod functions;
-/// Where each region of the screen lies.
-pub mod geometry;
-/// What is missing, and why, as a list.
-pub mod health;
-/// The pages of the help.
-pub mod help;
-/// Where the screen has been.
-pub mod history;
-/// What is counted, and in which unit.
-pub mod knobs;
-/// A line of text while it is typed.
-pub mod line_edit;
-/// Where the selection is to go.
-pub mod motion;
-/// The page of one function.
-pub mod page;
+/// The line on the selected row.
+pub mod detail;
+/// A number as a sentence.
+pub mod explain;
+mod footer;
+pub mod header;
+mod help;
+/// Keys that sentences name.
+pub mod keys;
+/// To places in files.
+pub mod links;
+/// Which files' symbols are being read.
+pub mod loading;
+mod output;
 /// Everything by its name.
-pub mod palette;
-/// The processes as a table.
-pub mod processes;
-/// What views ask beyond the snapshot, and the answers.
-pub mod question;
-/// How samples are taken.
-pub mod sampling;
-/// The last seconds.
-pub mod seconds;
-/// The one-line states: frozen, exited, lost.
-pub mod state;
-/// A list that is sorted, searched and selected from.
-pub mod table;
-/// Where each view is on the tab line.
-pub mod tabs;
-/// The threads as a table.
-pub mod threads;
-/// When samples were taken.
-pub mod time;
-/// The call tree.
-pub mod tree;
+mod palette;
+/// How samples are taken, over the body.
+mod sampling;
+pub mod state_line;
+mod tabs;
+/// One line instead of a screen.
+mod tiny;
 /// To a file.
-pub mod write;
+mod write;
 
-use engine::snapshot::Snapshot;
-use profile::{FunctionRow, ProcessRow, ThreadRow};
-use std::sync::Arc;
+/// What holds for every frame.
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod tests;
 
-/// The views there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum View {
-    #[default]
-    Functions,
-    Tree,
-    Flame,
-    /// Of one function; it has no tab.
-    Page,
-    Processes,
-    Threads,
-    Time,
-    /// Of one function.
-    Code,
-    Health,
+use crate::app::mode::Mode;
+use crate::app::parts::{Beside, Strip};
+use crate::app::{App, Crumb, Head};
+use crate::geometry::{Geometry, Part};
+use crate::view_id::ViewId;
+use crate::views::functions::difference;
+use crate::views::{
+    code, cpus, flame, functions, health, page, processes, seconds, threads, time, tree,
+};
+use crate::widgets::ascii;
+use crate::widgets::theme::Theme;
+use crate::words::text;
+use ratatui::backend::TestBackend;
+use ratatui::layout::{Position, Rect};
+use ratatui::{Frame, Terminal};
+
+pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
+    match app.geometry() {
+        // The terminal may be another size than the one last heard of; the next
+        // frame will be right.
+        Some(geometry) if fits(app, frame) => {
+            draw_screen(app, geometry, theme, frame);
+        }
+        _ => tiny::render(app, frame),
+    }
+    if theme.is_ascii() {
+        ascii::fold(frame.buffer_mut());
+    }
+    // Last: a linked cell is more than its letters.
+    if let Some(geometry) = app.geometry()
+        && theme.links
+        && fits(app, frame)
+    {
+        links::render(app, geometry, frame.buffer_mut());
+    }
 }
 
-impl View {
-    pub const ALL: [View; 8] = [
-        View::Functions,
-        View::Tree,
-        View::Flame,
-        View::Processes,
-        View::Threads,
-        View::Time,
-        View::Code,
-        View::Health,
-    ];
+/// Which of the columns to sort by has its head there.
+pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
+    if app.difference().is_some() || !matches!(app.mode, Mode::Browse) {
+        return None;
+    }
+    let parts = app.parts()?;
+    let is_in = |part: &Part| part.heads == y && (part.x..part.x + part.width).contains(&x);
+    let of_pane = parts.pane.filter(|(_, part)| is_in(part));
+    let column = match of_pane {
+        Some((Beside::Threads, part)) => {
+            threads::draw::head_at(app, part.width, false, theme, x - part.x)
+        }
+        Some(_) => None,
+        None if !is_in(&parts.view) => None,
+        None => match app.view {
+            ViewId::Functions => functions::draw::head_at(parts.view.width, theme, x),
+            ViewId::Processes => processes::draw::head_at(app, parts.view.width, theme, x),
+            ViewId::Threads => threads::draw::head_at(app, parts.view.width, true, theme, x),
+            ViewId::Tree
+            | ViewId::Flame
+            | ViewId::Page
+            | ViewId::Time
+            | ViewId::Code
+            | ViewId::Health => None,
+        },
+    }?;
+    Some(Head {
+        column,
+        in_pane: of_pane.is_some(),
+    })
+}
 
-    /// As in the tab line.
-    pub fn short_name(self) -> &'static str {
-        match self {
-            View::Functions | View::Page => "Func",
-            View::Tree => "Tree",
-            View::Flame => "Flame",
-            View::Processes => "Proc",
-            View::Threads => "Thread",
-            View::Time => "Time",
-            View::Code => "Code",
-            View::Health => "Health",
+/// Which step of the way to what is looked at is there.
+pub fn crumb_at(app: &App, x: u16, y: u16) -> Option<Crumb> {
+    let geometry = app.geometry()?;
+    let is_line = y == 1 && matches!(app.mode, Mode::Browse);
+    is_line.then(|| header::crumb_at(app, geometry.width, x))?
+}
+
+/// Which of the frames above the one that is zoomed into has its name there.
+pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
+    let part = app.parts()?.view;
+    let is_line = y == part.body() && app.views.flame.has_path();
+    let is_open = app.view == ViewId::Flame && matches!(app.mode, Mode::Browse);
+    (is_line && is_open).then(|| flame::draw::ancestor_at(app, part.width, x))?
+}
+
+/// The screen as lines of text.
+pub fn as_text(app: &App, theme: &Theme) -> String {
+    let (width, height) = (app.size.width, app.size.height);
+    let theme = &Theme {
+        links: false,
+        ..*theme
+    };
+    let mut terminal = match Terminal::new(TestBackend::new(width, height)) {
+        Ok(terminal) => terminal,
+        Err(never) => match never {},
+    };
+    let Ok(frame) = terminal.draw(|frame| draw(app, theme, frame));
+    let buffer = frame.buffer;
+    let mut text = String::new();
+    for y in 0..height {
+        let mut line = String::new();
+        let mut skip = 0;
+        for x in 0..width {
+            let symbol = buffer[(x, y)].symbol();
+            if skip == 0 {
+                line.push_str(symbol);
+                skip = text::width(symbol).saturating_sub(1);
+            } else {
+                skip -= 1;
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn fits(app: &App, frame: &Frame) -> bool {
+    let area = frame.area();
+    area.width >= app.size.width && area.height >= app.size.height
+}
+
+fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let line = |y| Rect::new(0, y, geometry.width, 1);
+    header::render(app, theme, frame, Rect::new(0, 0, geometry.width, 3));
+    if let (Some(y), Some(state)) = (geometry.state, &app.state) {
+        state_line::render(app, state, theme, frame, line(y));
+    }
+    if let Some(y) = geometry.tabs {
+        tabs::render(app, theme, frame, line(y));
+    }
+    draw_body(app, geometry, theme, frame);
+    if let Some(y) = geometry.keys {
+        footer::render(app, theme, frame, line(y));
+    }
+    detail::render(app, geometry, theme, frame);
+    match &app.mode {
+        Mode::Browse => {}
+        Mode::Find(prompt) => {
+            let y = geometry.keys.unwrap_or(geometry.detail);
+            footer::render_find(app, prompt, theme, frame, line(y));
+        }
+        Mode::Filter(prompt) => {
+            let y = geometry.keys.unwrap_or(geometry.detail);
+            footer::render_filter(prompt, theme, frame, line(y));
+        }
+        Mode::Palette(open) => palette::render(app, open, geometry, theme, frame),
+        Mode::Sampling(dialog) => sampling::render(app, dialog, theme, frame),
+        Mode::Write(dialog) => write::render(app, dialog, theme, frame),
+        Mode::Help { scroll } => help::render(app, *scroll, theme, frame),
+        Mode::Output { scroll } => output::render(app, *scroll, theme, frame),
+    }
+}
+
+fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let Some(parts) = app.parts() else {
+        return;
+    };
+    if let Some(why) = app.view.lacking(&app.shown) {
+        let (heads, body) = areas(geometry.whole());
+        return render_lacking(why, theme, frame, heads, body);
+    }
+    // What has the keys comes last: the hardware cursor stays where it is put.
+    let is_in_pane = app.in_pane().is_some();
+    if is_in_pane {
+        draw_view(app, parts.view, &theme.with_keys(false), frame);
+    }
+    if let Some((beside, part)) = parts.pane {
+        draw_pane(app, beside, part, &theme.with_keys(is_in_pane), frame);
+    }
+    if let Some((strip, part)) = parts.strip {
+        let (rule, line) = areas(part);
+        let width = usize::from(rule.width);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(rule.x, rule.y, "─".repeat(width), width, theme.dim());
+        match strip {
+            Strip::Cpus => cpus::render(app, theme, frame, line),
+            Strip::Seconds => seconds::draw::render(app, theme, frame, line),
         }
     }
+    if !is_in_pane {
+        draw_view(app, parts.view, theme, frame);
+    }
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            View::Functions => "Functions",
-            View::Tree => "Call tree",
-            View::Flame => "Flame graph",
-            View::Page => "Function",
-            View::Processes => "Processes",
-            View::Threads => "Threads",
-            View::Time => "Time",
-            View::Code => "Code",
-            View::Health => "Health",
+/// The line of heads and the body.
+fn areas(part: Part) -> (Rect, Rect) {
+    (
+        Rect::new(part.x, part.heads, part.width, 1),
+        Rect::new(part.x, part.body(), part.width, part.height),
+    )
+}
+
+fn draw_view(app: &App, part: Part, theme: &Theme, frame: &mut Frame) {
+    let (heads, body) = areas(part);
+    if let Some(diff) = app.difference() {
+        return difference::draw::render(app, diff, theme, frame, heads, body);
+    }
+    match app.view {
+        ViewId::Functions => functions::draw::render(app, theme, frame, heads, body),
+        ViewId::Tree => tree::draw::render(app, &app.views.tree, theme, frame, heads, body),
+        ViewId::Flame => flame::draw::render(app, &app.views.flame, theme, frame, heads, body),
+        ViewId::Page => page::draw::render(app, theme, frame, heads, body),
+        ViewId::Code => code::draw::render(app, &app.views.code, theme, frame, heads, body),
+        ViewId::Time => time::draw::render(app, theme, frame, heads, body),
+        ViewId::Processes => processes::draw::render(app, theme, frame, heads, body),
+        ViewId::Threads => threads::draw::render(app, theme, frame, heads, body),
+        ViewId::Health => health::draw::render(app, theme, frame, heads, body),
+    }
+}
+
+/// What stands beside the view, right of a line.
+fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut Frame) {
+    let (heads, body) = areas(part);
+    match beside {
+        Beside::Page => page::draw::render_beside(app, theme, frame, heads, body),
+        Beside::Threads => threads::draw::render_beside(app, theme, frame, heads, body),
+        Beside::Assembly => {
+            code::draw::render(app, &app.views.other_code, theme, frame, heads, body)
         }
-    }
-
-    /// Its name for the command line and the configuration.
-    pub fn word(self) -> &'static str {
-        match self {
-            View::Tree => "tree",
-            View::Flame => "flame",
-            View::Functions => "functions",
-            View::Page => "function",
-            View::Processes => "processes",
-            View::Threads => "threads",
-            View::Time => "time",
-            View::Code => "code",
-            View::Health => "health",
+        Beside::Stretch => {
+            return flame::draw::render(app, &app.views.stretch_flame, theme, frame, heads, body);
         }
-    }
-
-    /// Why there is nothing to see in it, with this source of samples.
-    pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
-        let lacks = snapshot.recording.as_ref()?.lacks;
-        match self {
-            View::Time if lacks.time => Some("this file does not say when samples were taken"),
-            View::Threads if lacks.people => Some("this file has no numbers of threads"),
-            _ => None,
+        Beside::Difference => {
+            flame::draw::render(app, &app.views.difference_flame, theme, frame, heads, body);
         }
+        Beside::Tree => tree::draw::render(app, &app.views.other_tree, theme, frame, heads, body),
     }
-
-    pub fn next(self) -> View {
-        Self::ALL[(self.position() + 1) % Self::ALL.len()]
-    }
-
-    pub fn previous(self) -> View {
-        Self::ALL[(self.position() + Self::ALL.len() - 1) % Self::ALL.len()]
-    }
-
-    fn position(self) -> usize {
-        let tab = self.tab();
-        Self::ALL.iter().position(|view| *view == tab).unwrap_or(0)
-    }
-
-    /// The view whose tab is open.
-    pub fn tab(self) -> View {
-        match self {
-            View::Page => View::Functions,
-            view => view,
-        }
+    for y in heads.y..body.bottom() {
+        let buffer = frame.buffer_mut();
+        buffer.set_string(heads.x - 1, y, "│", theme.dim());
     }
 }
 
-/// The state of every view. Switching views forgets nothing.
-#[derive(Debug, Default)]
-pub struct Views {
-    pub functions: table::Table<FunctionRow>,
-    pub difference: difference::Difference,
-    /// Beside the functions.
-    pub beside: page::Page,
-    pub tree: tree::Tree,
-    /// The other way round, beside it.
-    pub other_tree: tree::Tree,
-    pub flame: flame::Flame,
-    /// Of a stretch of time, below its map.
-    pub stretch_flame: flame::Flame,
-    /// Beside what differs.
-    pub difference_flame: flame::Flame,
-    pub page: page::Page,
-    /// Below the functions.
-    pub seconds: seconds::Seconds,
-    pub time: time::Time,
-    pub code: code::Code,
-    /// Its instructions, beside the source text.
-    pub other_code: code::Code,
-    pub processes: table::Table<ProcessRow>,
-    /// Those of the selected process, beside the processes.
-    pub own_threads: table::Table<ThreadRow>,
-    pub threads: table::Table<ThreadRow>,
-    pub health: health::Health,
-}
-
-/// What the keys go to.
-#[derive(Debug, Default)]
-pub enum Mode {
-    #[default]
-    Browse,
-    /// The find line is open.
-    Find(find::Prompt),
-    /// What to write, and where to.
-    Write(write::WriteDialog),
-    /// How samples are taken.
-    Sampling(sampling::SamplingDialog),
-    /// The filter is being edited.
-    Filter(FilterPrompt),
-    /// What to do is being chosen by its name.
-    Palette(palette::Palette),
-    /// The help is open, scrolled down by so many lines.
-    Help { scroll: usize },
-    /// The started command's output is open, scrolled up by so many lines.
-    Output { scroll: usize },
-}
-
-/// The filter while it is typed.
-#[derive(Debug, Default)]
-pub struct FilterPrompt {
-    pub line: line_edit::LineEdit,
-    pub error: Option<profile::filter::FilterError>,
-}
-
-/// What the detail line shows.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub enum Detail {
-    /// The selected row.
-    #[default]
-    Row,
-    /// The selected row's number as a sentence.
-    Explain,
-    /// What the last key did.
-    Notice(Notice),
-}
-
-/// What a key has to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// So many rows match, with so many samples in all; the selected one is
-    /// number `position` of them.
-    Found {
-        pattern: String,
-        rows: usize,
-        samples: u64,
-        position: Option<usize>,
-    },
-    NoFind,
-    /// There is nowhere to go back to, or forward.
-    NoBack,
-    /// The keys have nowhere else to go to.
-    NoPane,
-    NoForward,
-    NothingSelected,
-    /// The window begins here.
-    Marked,
-    /// No samples come in that a window could begin with.
-    NoNow,
-    /// The source does not say when a sample was taken.
-    NoTime,
-    /// Nothing but that part of the machine.
-    OnlySampled(Arc<str>),
-    /// So many samples are what is compared with.
-    Baseline(u64),
-    NoBaseline,
-    NotInDifference,
-    /// Why nothing else is counted.
-    OneMetric(String),
-    /// The marked time is the window.
-    TimeUsed,
-    /// So many steps down to the function where it ends.
-    HotPath(u32),
-    /// Which of the frames of a function that can be seen is selected.
-    /// A function that was on no row is being opened.
-    FoundBelow(Arc<str>),
-    SameName {
-        position: usize,
-        count: usize,
-    },
-    Copied(String),
-    Mouse(bool),
-    NoOutput,
-    NoKill,
-    /// Samples are taken at that rate, from now on or as they were.
-    Rate {
-        hz: u32,
-        is_new: bool,
-    },
-    /// Why there is nothing to change about how samples are taken.
-    NoSampling(String),
-    /// So many bytes are there, of about so many, if that is known.
-    Writing {
-        bytes: u64,
-        about: Option<u64>,
-    },
-    Written {
-        path: String,
-        bytes: u64,
-    },
-    /// And that so many files before it are all, where more were to follow.
-    NotWritten {
-        why: String,
-        stopped: Option<u32>,
-    },
-    /// So many were written, one after the other.
-    NoMoreFiles(u32),
-    NothingToWrite,
-    /// Something in it was left out.
-    Configuration(String),
-    /// There is no source text to edit.
-    NoSource,
-    NotEdited(String),
-    /// What is called is known, but no sample was in it.
-    Unsampled(String),
-    NothingCalled,
-    /// Which of the lines with many samples is selected; nothing: none has.
-    HotLine(Option<(usize, usize)>),
-    /// How instructions are written from now on.
-    Syntax(&'static str),
+/// In place of a view that its source cannot feed.
+fn render_lacking(why: &str, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let buffer = frame.buffer_mut();
+    buffer.set_style(heads, theme.heads());
+    let room = usize::from(body.width.saturating_sub(2));
+    let line = format!("nothing to see here: {why}");
+    buffer.set_stringn(body.x + 2, body.y + 1, line, room, theme.dim());
+    frame.set_cursor_position(Position::new(body.x + 2, body.y + 1));
 }

@@ -20,11 +20,10 @@ use crossterm::terminal::{
     enable_raw_mode,
 };
 use crossterm::{Command, queue};
-use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 /// A terminal that takes nothing for so long (stopped by ^S, or its window
 /// hangs) does not get its screen back.

@@ -2,9 +2,8 @@
 //! configuration may give an action other keys.
 
 use super::{Action, Key, Scope};
-use crate::app::FilterAction;
-use crate::screen::View;
-use crate::screen::tree::FoldAction;
+use crate::action::{FilterAction, FoldAction};
+use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,8 +51,8 @@ macro_rules! table {
 
 #[rustfmt::skip]
 fn defaults() -> Vec<Binding> {
-    // The variant `View` is a glob's; the type is not.
-    use crate::screen::View;
+    // The variant `ViewId` is a glob's; the type is not.
+    use crate::view_id::ViewId;
     use Action::*;
     table! {
         "page"           Functions    Page                                => "enter",           "callers",    "its callers and callees";
@@ -113,14 +112,14 @@ fn defaults() -> Vec<Binding> {
         "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
         "sampling"       Everywhere   Sampling                            => "S",               "",           "sampling: rate, unwinder";
         "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, go on";
-        "view-functions" Everywhere   View(View::Functions)               => "1",               "",           "functions";
-        "view-tree"      Everywhere   View(View::Tree)                    => "2",               "",           "call tree";
-        "view-flame"     Everywhere   View(View::Flame)                   => "3",               "",           "flame graph";
-        "view-processes" Everywhere   View(View::Processes)               => "4",               "",           "processes";
-        "view-threads"   Everywhere   View(View::Threads)                 => "5",               "",           "threads";
-        "view-time"      Everywhere   View(View::Time)                    => "6",               "",           "time";
-        "view-code"      Everywhere   View(View::Code)                    => "7",               "",           "source and assembly";
-        "view-health"    Everywhere   View(View::Health)                  => "8",               "",           "what is missing and why";
+        "view-functions" Everywhere   View(ViewId::Functions)               => "1",               "",           "functions";
+        "view-tree"      Everywhere   View(ViewId::Tree)                    => "2",               "",           "call tree";
+        "view-flame"     Everywhere   View(ViewId::Flame)                   => "3",               "",           "flame graph";
+        "view-processes" Everywhere   View(ViewId::Processes)               => "4",               "",           "processes";
+        "view-threads"   Everywhere   View(ViewId::Threads)                 => "5",               "",           "threads";
+        "view-time"      Everywhere   View(ViewId::Time)                    => "6",               "",           "time";
+        "view-code"      Everywhere   View(ViewId::Code)                    => "7",               "",           "source and assembly";
+        "view-health"    Everywhere   View(ViewId::Health)                  => "8",               "",           "what is missing and why";
         "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
         "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "view before";
         "pane"           Everywhere   Pane                                => "|",               "",           "view beside, on, off";
@@ -161,14 +160,14 @@ impl Default for Keymap {
 
 impl Keymap {
     /// What a key asks for in a view.
-    pub fn find(&self, event: KeyEvent, view: View) -> Option<Action> {
+    pub fn find(&self, event: KeyEvent, view: ViewId) -> Option<Action> {
         self.of(view)
             .find(|binding| binding.keys.iter().any(|key| key.is(event)))
             .map(|binding| binding.action)
     }
 
     /// What works in a view.
-    pub fn of(&self, view: View) -> impl Iterator<Item = &Binding> {
+    pub fn of(&self, view: ViewId) -> impl Iterator<Item = &Binding> {
         self.bindings
             .iter()
             .filter(move |binding| binding.scope.holds(view))
@@ -187,7 +186,7 @@ impl Keymap {
     }
 
     /// How a sentence in a view names the key of an action, where it has one.
-    pub fn label(&self, action: Action, view: View) -> Option<String> {
+    pub fn label(&self, action: Action, view: ViewId) -> Option<String> {
         let bindings = self.of(view).filter(|binding| binding.action == action);
         let keys = bindings.flat_map(|binding| &binding.keys);
         // Rather not Esc: a terminal waits for what may follow it.
@@ -230,7 +229,7 @@ impl Keymap {
 impl Scope {
     /// Whether there is a view in which both work.
     fn meets(self, other: Scope) -> bool {
-        let mut views = View::ALL.into_iter().chain([View::Page]);
+        let mut views = ViewId::ALL.into_iter().chain([ViewId::Page]);
         views.any(|view| self.holds(view) && other.holds(view))
     }
 }
@@ -248,8 +247,8 @@ mod tests {
     use super::*;
     use crossterm::event::KeyModifiers;
 
-    fn views() -> impl Iterator<Item = View> {
-        View::ALL.into_iter().chain([View::Page])
+    fn views() -> impl Iterator<Item = ViewId> {
+        ViewId::ALL.into_iter().chain([ViewId::Page])
     }
 
     fn press(c: char) -> KeyEvent {
@@ -292,11 +291,11 @@ mod tests {
     fn control_is_not_the_letter() {
         let keymap = Keymap::default();
         let event = KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL);
-        assert_eq!(keymap.find(event, View::Functions), Some(Action::HalfUp));
+        assert_eq!(keymap.find(event, ViewId::Functions), Some(Action::HalfUp));
         let event = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT);
-        assert_eq!(keymap.find(event, View::Functions), None);
+        assert_eq!(keymap.find(event, ViewId::Functions), None);
         let event = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
-        assert_eq!(keymap.find(event, View::Functions), Some(Action::Bottom));
+        assert_eq!(keymap.find(event, ViewId::Functions), Some(Action::Bottom));
     }
 
     #[test]
@@ -304,17 +303,20 @@ mod tests {
         let mut keymap = Keymap::default();
         assert_eq!(keymap.rebind("freeze", &keys("w")), Rebound::Done);
         assert_eq!(
-            keymap.find(press('w'), View::Functions),
+            keymap.find(press('w'), ViewId::Functions),
             Some(Action::Freeze)
         );
         // What had the key before has it no more, and the old ones are free.
         assert_eq!(keymap.key_of(Action::Write), None);
-        assert_eq!(keymap.find(press(' '), View::Functions), None);
+        assert_eq!(keymap.find(press(' '), ViewId::Functions), None);
         assert_no_key_means_two_things(&keymap);
         // In views where the two never meet both keep it.
         assert_eq!(keymap.rebind("hot-path", &keys("v")), Rebound::Done);
-        assert_eq!(keymap.find(press('v'), View::Time), Some(Action::MarkTime));
-        assert_eq!(keymap.find(press('v'), View::Tree), Some(Action::HotPath));
+        assert_eq!(
+            keymap.find(press('v'), ViewId::Time),
+            Some(Action::MarkTime)
+        );
+        assert_eq!(keymap.find(press('v'), ViewId::Tree), Some(Action::HotPath));
         assert_no_key_means_two_things(&keymap);
     }
 
@@ -326,7 +328,10 @@ mod tests {
             keymap.rebind("freeze", &keys("q f10 ctrl-c")),
             Rebound::NoWayOut
         );
-        assert_eq!(keymap.find(press('q'), View::Functions), Some(Action::Quit));
+        assert_eq!(
+            keymap.find(press('q'), ViewId::Functions),
+            Some(Action::Quit)
+        );
         assert_eq!(keymap.rebind("quti", &keys("q")), Rebound::Unknown);
     }
 }

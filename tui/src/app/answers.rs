@@ -2,9 +2,9 @@
 //! snapshot that it is of, and is shown when no hand is at the keys.
 
 use super::{App, Effect};
-use crate::screen::View;
-use crate::screen::beside::{Beside, Strip};
-use crate::screen::question::{Answer, Question};
+use crate::app::parts::{Beside, Strip};
+use crate::view_id::ViewId;
+use crate::views::question::{Answer, Question};
 use std::sync::Arc;
 
 impl App {
@@ -17,12 +17,12 @@ impl App {
         let shown = &self.shown;
         let views = &mut self.views;
         let of_view = match self.view {
-            View::Tree => views.tree.question(shown).map(Question::Tree),
-            View::Flame => views.flame.question(shown).map(Question::Flame),
-            View::Page => views.page.question(shown).map(Question::Page),
-            View::Time => views.time.question(shown).map(Question::Time),
-            View::Code => views.code.question(shown).map(Question::Code),
-            View::Functions | View::Processes | View::Threads | View::Health => None,
+            ViewId::Tree => views.tree.question(shown).map(Question::Tree),
+            ViewId::Flame => views.flame.question(shown).map(Question::Flame),
+            ViewId::Page => views.page.question(shown).map(Question::Page),
+            ViewId::Time => views.time.question(shown).map(Question::Time),
+            ViewId::Code => views.code.question(shown).map(Question::Code),
+            ViewId::Functions | ViewId::Processes | ViewId::Threads | ViewId::Health => None,
         };
         let of_pane = match pane {
             Some(Beside::Page) => views.beside.question(shown).map(Question::Page),
@@ -38,7 +38,7 @@ impl App {
         };
         // The functions ask nothing for themselves.
         let of_pane = of_pane.map(match self.view {
-            View::Functions => Effect::Ask,
+            ViewId::Functions => Effect::Ask,
             _ => Effect::AskBeside,
         });
         let of_strip = of_strip.map(Effect::AskBeside);
@@ -82,15 +82,15 @@ impl App {
         let views = &mut self.views;
         let is_shown = is_calm
             && match self.view {
-                View::Tree => views.tree.take_waiting() | views.other_tree.take_waiting(),
-                View::Flame => views.flame.take_waiting(),
-                View::Page => views.page.take_waiting(),
-                View::Time => views.time.take_waiting() | views.stretch_flame.take_waiting(),
-                View::Code => views.code.take_waiting(),
-                View::Functions => {
+                ViewId::Tree => views.tree.take_waiting() | views.other_tree.take_waiting(),
+                ViewId::Flame => views.flame.take_waiting(),
+                ViewId::Page => views.page.take_waiting(),
+                ViewId::Time => views.time.take_waiting() | views.stretch_flame.take_waiting(),
+                ViewId::Code => views.code.take_waiting(),
+                ViewId::Functions => {
                     views.beside.take_waiting() | views.difference_flame.take_waiting()
                 }
-                View::Processes | View::Threads | View::Health => false,
+                ViewId::Processes | ViewId::Threads | ViewId::Health => false,
             };
         if is_shown {
             self.calm.sorted(self.now);
@@ -100,13 +100,13 @@ impl App {
     /// The open view is about to be left.
     pub(super) fn release(&mut self) {
         match self.view {
-            View::Tree => self.views.tree.release(),
-            View::Flame => self.views.flame.release(),
-            View::Page => self.views.page.release(),
-            View::Time => self.views.time.release(),
-            View::Code => self.views.code.release(),
+            ViewId::Tree => self.views.tree.release(),
+            ViewId::Flame => self.views.flame.release(),
+            ViewId::Page => self.views.page.release(),
+            ViewId::Time => self.views.time.release(),
+            ViewId::Code => self.views.code.release(),
             // What stands beside a view goes as soon as it is not seen.
-            View::Functions | View::Processes | View::Threads | View::Health => {}
+            ViewId::Functions | ViewId::Processes | ViewId::Threads | ViewId::Health => {}
         }
     }
 }

@@ -3,11 +3,12 @@
 //! that it is, once the focus is there.
 
 use super::App;
-use crate::screen::beside::{Beside, Parts, Strip};
-use crate::screen::geometry::Part;
-use crate::screen::page::Place;
-use crate::screen::tree::Stretch;
-use crate::screen::{Detail, Notice, View};
+use crate::app::mode::{Detail, Notice};
+use crate::app::parts::{Beside, Parts, Strip};
+use crate::geometry::Part;
+use crate::view_id::ViewId;
+use crate::views::page::Place;
+use crate::views::tree::Stretch;
 use profile::FunctionId;
 use std::sync::Arc;
 
@@ -28,16 +29,16 @@ impl App {
     /// Nothing where no store could fill it.
     fn beside(&self) -> Option<Beside> {
         match self.view {
-            _ if self.shown.view.is_none() && self.view != View::Processes => None,
-            View::Functions if self.difference().is_some() => Some(Beside::Difference),
-            View::Functions => Some(Beside::Page),
-            View::Processes => {
-                let is_known = View::Threads.lacking(&self.shown).is_none();
+            _ if self.shown.view.is_none() && self.view != ViewId::Processes => None,
+            ViewId::Functions if self.difference().is_some() => Some(Beside::Difference),
+            ViewId::Functions => Some(Beside::Page),
+            ViewId::Processes => {
+                let is_known = ViewId::Threads.lacking(&self.shown).is_none();
                 is_known.then_some(Beside::Threads)
             }
-            View::Code if self.views.code.can_split() => Some(Beside::Assembly),
-            View::Time => Some(Beside::Stretch),
-            View::Tree => Some(Beside::Tree),
+            ViewId::Code if self.views.code.can_split() => Some(Beside::Assembly),
+            ViewId::Time => Some(Beside::Stretch),
+            ViewId::Tree => Some(Beside::Tree),
             _ => None,
         }
     }
@@ -46,8 +47,8 @@ impl App {
         let recording = self.shown.recording.as_ref();
         let has_time = recording.is_none_or(|recording| !recording.lacks.time);
         match self.view {
-            View::Processes => Some(Strip::Cpus),
-            View::Functions if self.shown.view.is_some() && has_time => Some(Strip::Seconds),
+            ViewId::Processes => Some(Strip::Cpus),
+            ViewId::Functions if self.shown.view.is_some() && has_time => Some(Strip::Seconds),
             _ => None,
         }
     }
@@ -72,7 +73,7 @@ impl App {
     }
 
     /// The view that the keys go to.
-    pub fn focus(&self) -> View {
+    pub fn focus(&self) -> ViewId {
         self.in_pane().map_or(self.view, Beside::view)
     }
 

@@ -1,15 +1,16 @@
 //! To the code of a function, and from there to what it calls.
 
 use super::{App, Effect};
-use crate::screen::code::{Follow, NoSource};
-use crate::screen::{Detail, Notice, View};
+use crate::app::mode::{Detail, Notice};
+use crate::view_id::ViewId;
+use crate::views::code::{Follow, NoSource};
 use profile::FunctionId;
 
 impl App {
     /// The code of the selected function; of the open one, looked for anew.
     pub(super) fn open_code(&mut self) {
         let here = match self.focus() {
-            View::Page => {
+            ViewId::Page => {
                 let page = self.views.page_in(self.in_pane());
                 page.selected_function().map(|f| f.id)
             }
@@ -19,11 +20,11 @@ impl App {
             self.detail = Detail::Notice(Notice::NothingSelected);
             return;
         }
-        if self.view != View::Code {
+        if self.view != ViewId::Code {
             self.remember();
             self.leave_view();
             self.release();
-            self.view = View::Code;
+            self.view = ViewId::Code;
             self.refresh(true);
         }
         self.open_code_of(here);

@@ -1,7 +1,8 @@
 //! The way from the whole to what is looked at, as *crumbs*; each leads back there.
 
 use super::App;
-use crate::screen::{Detail, Notice, View};
+use crate::app::mode::{Detail, Notice};
+use crate::view_id::ViewId;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +27,8 @@ impl App {
         let narrowed = (1..).map(Crumb::Narrowed).zip(&self.knobs.scope);
         crumbs.extend(narrowed.map(|(crumb, part)| (crumb, Arc::clone(&part.words))));
         let function = match self.view {
-            View::Code => self.views.code.answer().map(|answer| &answer.function.name),
-            View::Page => self.views.page.answer().map(|answer| &answer.function.name),
+            ViewId::Code => self.views.code.answer().map(|answer| &answer.function.name),
+            ViewId::Page => self.views.page.answer().map(|answer| &answer.function.name),
             _ => None,
         };
         crumbs.extend(function.map(|name| (Crumb::Function, Arc::clone(name))));
@@ -48,7 +49,7 @@ impl App {
             let sampled = Arc::clone(&self.shown.scope);
             self.detail = Detail::Notice(Notice::OnlySampled(sampled));
         }
-        let is_function = matches!(self.view, View::Page | View::Code);
+        let is_function = matches!(self.view, ViewId::Page | ViewId::Code);
         if steps >= self.knobs.scope.len() && !is_function {
             return;
         }
@@ -56,7 +57,7 @@ impl App {
         let before = self.knobs.clone();
         self.knobs.scope.truncate(steps);
         if is_function {
-            self.open(View::Functions);
+            self.open(ViewId::Functions);
         }
         self.after_turning(&before);
     }

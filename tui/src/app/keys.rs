@@ -2,11 +2,12 @@
 //! the output scroll, everything else is an action.
 
 use super::{Action, App, Effect};
-use crate::screen::find::{Find, Prompt};
-use crate::screen::help;
-use crate::screen::line_edit::LineEdit;
-use crate::screen::motion::Motion;
-use crate::screen::{Detail, FilterPrompt, Mode, Notice, View};
+use crate::app::mode::{Detail, FilterPrompt, Mode, Notice};
+use crate::dialogs::help;
+use crate::dialogs::line_edit::LineEdit;
+use crate::lists::find::{Find, Prompt};
+use crate::lists::motion::Motion;
+use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
 
@@ -130,11 +131,11 @@ fn go_back(app: &mut App) {
     }
     let pane = app.in_pane();
     let is_closed = match app.focus() {
-        View::Flame => {
+        ViewId::Flame => {
             let is_last = pane.is_some() || app.has_zoomed_since();
             is_last && app.views.flame_in_mut(pane).zoom_out()
         }
-        View::Time => app.views.time.end_mark(),
+        ViewId::Time => app.views.time.end_mark(),
         _ => false,
     };
     if is_closed {

@@ -1,11 +1,13 @@
 //! Turning the knobs, and going back.
 
 use super::{App, Effect};
-use crate::screen::asking::{ReportAnswer, ReportKey, ReportQuestion};
-use crate::screen::history::Place;
-use crate::screen::knobs::{Knobs, Narrowing, Part, Unit, Window};
-use crate::screen::question::Question;
-use crate::screen::{Detail, Notice, View};
+use crate::action::FilterAction;
+use crate::app::history::Place;
+use crate::app::mode::{Detail, Notice};
+use crate::app::report::{ReportAnswer, ReportKey, ReportQuestion};
+use crate::knobs::{Knobs, Narrowing, Part, Unit, Window};
+use crate::view_id::ViewId;
+use crate::views::question::Question;
 use engine::snapshot::{Baseline, TargetState};
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
@@ -17,19 +19,6 @@ use std::sync::Arc;
 pub(super) struct OwnReports {
     asked: Option<ReportKey>,
     answered: Option<ReportKey>,
-}
-
-/// What a key does to the filter, with what is selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterAction {
-    Focus,
-    Exclude,
-    Hide,
-    /// The whole module of the function.
-    FoldModule,
-    FoldRecursion,
-    Kernel,
-    User,
 }
 
 impl App {
@@ -218,21 +207,21 @@ impl App {
         self.views.processes.unmark();
         self.views.threads.unmark();
         self.views.own_threads.unmark();
-        self.open(View::Functions);
+        self.open(ViewId::Functions);
         self.after_turning(&before);
     }
 
     fn narrowing(&self) -> Option<Narrowing> {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Processes => {
+            ViewId::Processes => {
                 let (keys, words) = self.views.processes.chosen(report, "processes")?;
                 Some(Narrowing {
                     part: Part::Processes(keys),
                     words,
                 })
             }
-            View::Threads => {
+            ViewId::Threads => {
                 let (keys, words) = self.views.threads_in(pane).chosen(report, "threads")?;
                 Some(Narrowing {
                     part: Part::Threads(keys),
@@ -246,8 +235,8 @@ impl App {
     pub(super) fn toggle_mark(&mut self) {
         let (pane, report) = (self.in_pane(), &self.shown.report);
         match self.focus() {
-            View::Processes => self.views.processes.toggle_mark(report),
-            View::Threads => self.views.threads_in_mut(pane).toggle_mark(report),
+            ViewId::Processes => self.views.processes.toggle_mark(report),
+            ViewId::Threads => self.views.threads_in_mut(pane).toggle_mark(report),
             _ => {}
         }
     }
@@ -279,7 +268,7 @@ impl App {
 
     /// What differs from the baseline, where it is shown instead of the view.
     pub fn difference(&self) -> Option<&Diff> {
-        let is_shown = self.view == View::Functions && self.knobs.shows_difference;
+        let is_shown = self.view == ViewId::Functions && self.knobs.shows_difference;
         self.shown.difference.as_deref().filter(|_| is_shown)
     }
 
@@ -416,33 +405,33 @@ impl App {
             return Some((Arc::clone(&row.name), Arc::clone(&row.module)));
         }
         match self.focus() {
-            View::Functions => {
+            ViewId::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;
                 Some((Arc::clone(&line.row.name), Arc::clone(&line.row.module)))
             }
-            View::Tree => {
+            ViewId::Tree => {
                 let tree = self.views.tree_in(self.in_pane());
                 let function = tree.function(tree.selected()?)?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
-            View::Flame => {
+            ViewId::Flame => {
                 let flame = self.views.flame_in(self.in_pane());
                 let function = flame.selected()?.function.as_ref()?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
-            View::Page => {
+            ViewId::Page => {
                 let function = self.views.page_in(self.in_pane()).selected_function()?;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
-            View::Code => {
+            ViewId::Code => {
                 let function = &self.views.code.answer()?.function;
                 (function.role == Role::Function)
                     .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
             }
-            View::Time | View::Processes | View::Threads | View::Health => None,
+            ViewId::Time | ViewId::Processes | ViewId::Threads | ViewId::Health => None,
         }
     }
 

@@ -5,9 +5,10 @@
 
 use super::{App, Effect, keys};
 use crate::action::{Action, Keymap};
-use crate::screen::motion::Motion;
-use crate::screen::tabs::{Tab, tabs};
-use crate::screen::{Detail, Mode, View};
+use crate::app::mode::{Detail, Mode};
+use crate::app::tabs::{Tab, tabs};
+use crate::lists::motion::Motion;
+use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use std::time::Duration;
 
@@ -95,14 +96,14 @@ fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
 
 /// A stretch of time; nothing elsewhere.
 fn drag(app: &mut App, column: u16, row: u16) {
-    if app.view == View::Time
+    if app.view == ViewId::Time
         && let Some((false, (column, line))) = place_at(app, column, row)
     {
         app.views.time.drag_to(column, line);
     }
 }
 
-fn tab_at(app: &App, width: u16, column: u16) -> Option<View> {
+fn tab_at(app: &App, width: u16, column: u16) -> Option<ViewId> {
     let mut tabs = tabs(&app.keymap, app.view, width).into_iter();
     let holds = |tab: &Tab| (tab.start..tab.start + tab.width()).contains(&column);
     Some(tabs.find(holds)?.view)

@@ -1,12 +1,13 @@
 //! What is said in the palette with a word behind it.
 
 use super::{App, DrawCost, Effect};
+use crate::app::mode::{Detail, Mode, Notice};
 use crate::cli::values;
-use crate::screen::knobs::{Narrowing, Part, Unit, Window};
-use crate::screen::palette::{OrderKind, said};
-use crate::screen::table::Item as _;
-use crate::screen::write::{FileKind, Manner};
-use crate::screen::{Detail, Mode, Notice, View};
+use crate::dialogs::palette::{OrderKind, said};
+use crate::dialogs::write::{FileKind, Manner};
+use crate::knobs::{Narrowing, Part, Unit, Window};
+use crate::lists::table::Item as _;
+use crate::view_id::ViewId;
 use engine::snapshot::Span;
 use profile::FunctionRow;
 use std::path::Path;
@@ -94,7 +95,7 @@ impl App {
         self.remember();
         let before = self.knobs.clone();
         self.knobs.shows_difference = false;
-        self.open(View::Functions);
+        self.open(ViewId::Functions);
         self.after_turning(&before);
         let report = &self.shown.report;
         self.views.functions.select_key(id, report);
@@ -120,9 +121,9 @@ impl App {
             let known: Vec<&str> = columns.map(|column| column.words()).collect();
             return Err(format!("there are {}", known.join(", ")));
         };
-        if self.view != View::Functions {
+        if self.view != ViewId::Functions {
             self.remember();
-            self.open(View::Functions);
+            self.open(ViewId::Functions);
         }
         let report = Arc::clone(&self.shown.report);
         self.views.functions.set_order(*column, false, &report);
@@ -130,9 +131,9 @@ impl App {
     }
 
     fn go_to_view(&mut self, words: &str) -> Result<Option<Effect>, String> {
-        let mut views = View::ALL.into_iter();
+        let mut views = ViewId::ALL.into_iter();
         let Some(view) = views.find(|view| view.word() == words) else {
-            let known = View::ALL.map(View::word);
+            let known = ViewId::ALL.map(ViewId::word);
             return Err(format!("there are {}", known.join(", ")));
         };
         self.mode = Mode::Browse;

@@ -1,8 +1,8 @@
 //! To the page of a function, and from there to others.
 
 use super::App;
-use crate::screen::View;
-use crate::screen::page::{Follow, Place};
+use crate::view_id::ViewId;
+use crate::views::page::{Follow, Place};
 use profile::FunctionId;
 
 impl App {
@@ -12,12 +12,12 @@ impl App {
             return self.views.difference.selected(diff)?.id;
         }
         match self.focus() {
-            View::Functions => {
+            ViewId::Functions => {
                 let line = self.views.functions.selected(&self.shown.report)?;
                 Some(line.row.id)
             }
-            View::Tree => self.views.tree_in(self.in_pane()).selected()?.function_id(),
-            View::Flame => Some(
+            ViewId::Tree => self.views.tree_in(self.in_pane()).selected()?.function_id(),
+            ViewId::Flame => Some(
                 self.views
                     .flame_in(self.in_pane())
                     .selected()?
@@ -25,9 +25,9 @@ impl App {
                     .as_ref()?
                     .id,
             ),
-            View::Page => self.views.page_in(self.in_pane()).function(),
-            View::Code => self.views.code.function(),
-            View::Processes | View::Threads | View::Time | View::Health => None,
+            ViewId::Page => self.views.page_in(self.in_pane()).function(),
+            ViewId::Code => self.views.code.function(),
+            ViewId::Processes | ViewId::Threads | ViewId::Time | ViewId::Health => None,
         }
     }
 
@@ -35,19 +35,19 @@ impl App {
         if let Some(function) = self.function_here() {
             self.remember();
             self.views.page.open(Place::new(function));
-            self.open(View::Page);
+            self.open(ViewId::Page);
         }
     }
 
     pub(super) fn follow(&mut self) {
-        if self.focus() == View::Code {
+        if self.focus() == ViewId::Code {
             return self.follow_call();
         }
         let (pane, before) = (self.in_pane(), self.place());
         if let Follow::Page(function) = self.views.page_in_mut(pane).follow() {
             self.history.leave(before);
             self.views.page.open(Place::new(function));
-            self.open(View::Page);
+            self.open(ViewId::Page);
         }
     }
 }

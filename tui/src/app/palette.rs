@@ -1,8 +1,8 @@
 //! Keys while the palette is open.
 
 use super::{App, Effect, keys};
-use crate::screen::Mode;
-use crate::screen::palette::Palette;
+use crate::app::mode::Mode;
+use crate::dialogs::palette::Palette;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 impl App {

@@ -1,17 +1,18 @@
 //! From the map of time to the window of every view.
 
 use super::App;
-use crate::screen::knobs::Window;
-use crate::screen::{Detail, Notice, View};
+use crate::app::mode::{Detail, Notice};
+use crate::knobs::Window;
+use crate::view_id::ViewId;
 
 impl App {
     pub(super) fn go_sideways(&mut self, right: bool) {
         match self.focus() {
-            View::Flame => {
+            ViewId::Flame => {
                 let pane = self.in_pane();
                 self.views.flame_in_mut(pane).go_sideways(right);
             }
-            View::Time => self.views.time.go_sideways(right),
+            ViewId::Time => self.views.time.go_sideways(right),
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
 //! Keys of the call tree and the flame graph.
 
 use super::App;
-use crate::screen::tree::FoldAction;
-use crate::screen::{Detail, Notice, View};
+use crate::action::FoldAction;
+use crate::app::mode::{Detail, Notice};
+use crate::view_id::ViewId;
 use std::sync::Arc;
 
 impl App {
@@ -15,7 +16,7 @@ impl App {
         let row = report.find_function(function);
         let was_on_top = row.is_some_and(|at| report.functions[at].self_samples > 0);
         self.remember();
-        self.open(View::Tree);
+        self.open(ViewId::Tree);
         self.views.tree.look_for(function, was_on_top);
     }
 
@@ -27,9 +28,9 @@ impl App {
     /// By process, by thread, or all together.
     pub(super) fn group(&mut self) {
         match self.focus() {
-            View::Tree => self.views.tree.group(),
-            View::Time => self.views.time.next_rows(),
-            View::Flame => {
+            ViewId::Tree => self.views.tree.group(),
+            ViewId::Time => self.views.time.next_rows(),
+            ViewId::Flame => {
                 let pane = self.in_pane();
                 if pane.is_none() {
                     self.remember();
@@ -51,8 +52,8 @@ impl App {
         let (id, name) = (found.id, Arc::clone(&found.name));
         let pane = self.in_pane();
         match self.focus() {
-            View::Tree => self.views.tree_in_mut(pane).link(id),
-            View::Flame => self.views.flame_in_mut(pane).look_for(id),
+            ViewId::Tree => self.views.tree_in_mut(pane).link(id),
+            ViewId::Flame => self.views.flame_in_mut(pane).look_for(id),
             _ => return None,
         }
         Some(name)

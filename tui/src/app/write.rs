@@ -1,10 +1,10 @@
 //! Writing what is on the screen to a file, once or again and again.
 
 use super::{App, Effect};
-use crate::screen::write::{
+use crate::app::mode::{Detail, Mode, Notice};
+use crate::dialogs::write::{
     Content, FileKind, Manner, Problem, Repeat, Reply, Shape, WriteDialog, WriteJob,
 };
-use crate::screen::{Detail, Mode, Notice};
 use crossterm::event::KeyEvent;
 use engine::snapshot::{Snapshot, TargetState};
 use std::path::PathBuf;

@@ -4,8 +4,8 @@
 use crate::code::source_map::Mapping;
 
 use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
-use crate::screen::View;
-use crate::screen::knobs::Unit;
+use crate::knobs::Unit;
+use crate::view_id::ViewId;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use profile::Filter;
@@ -206,7 +206,7 @@ pub struct LookArgs {
     pub theme: Option<Theme>,
     /// The view that opens [default: functions]
     #[arg(long, value_name = "VIEW", value_parser = values::view, help_heading = "Display")]
-    pub view: Option<View>,
+    pub view: Option<ViewId>,
     /// Order of functions [default: self]
     #[arg(long, value_enum, help_heading = "Display")]
     pub sort: Option<Sort>,

@@ -9,7 +9,7 @@ use super::args::Words;
 use super::help;
 use crate::action::{Binding, Keymap, Scope};
 use crate::plain::command::{COMMANDS, WORDS as DIALOG_WORDS};
-use crate::screen::View;
+use crate::view_id::ViewId;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
         "Everywhere",
         keymap.all().iter().filter(everywhere).collect(),
     )];
-    for view in View::ALL.into_iter().chain([View::Page]) {
+    for view in ViewId::ALL.into_iter().chain([ViewId::Page]) {
         let here: Vec<&Binding> = keymap.of(view).filter(|each| !everywhere(each)).collect();
         if !here.is_empty() {
             groups.push((view.name(), here));

@@ -3,18 +3,17 @@
 use super::args::{
     Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
-use super::documents;
 use super::{
     BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, EngineChoice, ExportConfig,
     Format, Look, MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request,
     ResolveConfig, SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec,
-    Theme,
+    Theme, documents,
 };
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
+use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::plain;
-use crate::screen::write::Manner;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

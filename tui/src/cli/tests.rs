@@ -300,7 +300,7 @@ fn users_and_cpus_are_targets() {
 
 #[test]
 fn a_unit_is_one_of_those_that_are_turned_through() {
-    use crate::screen::knobs::Unit;
+    use crate::knobs::Unit;
     let unit = |line: &str| config(line).look.unit;
     assert_eq!(unit("--unit cpu-ms"), Some(Unit::CpuMs));
     assert_eq!(unit("--unit %"), Some(Unit::Share));

@@ -1,7 +1,7 @@
 //! Single values: ids, times, sizes, and the bounds of each.
 
 use super::{LiveOperand, Operand};
-use crate::screen::View;
+use crate::view_id::ViewId;
 use clap::ValueEnum;
 use profile::Filter;
 use profile::filter::FilterError;
@@ -118,9 +118,9 @@ pub fn filter(text: &str) -> Result<Filter, String> {
 }
 
 /// One that opens by itself: code is always that of some function.
-pub fn view(word: &str) -> Result<View, String> {
-    let mut views = View::ALL.into_iter().filter(|view| *view != View::Code);
-    let known: Vec<&str> = views.clone().map(View::word).collect();
+pub fn view(word: &str) -> Result<ViewId, String> {
+    let mut views = ViewId::ALL.into_iter().filter(|view| *view != ViewId::Code);
+    let known: Vec<&str> = views.clone().map(ViewId::word).collect();
     let found = views.find(|view| view.word() == word);
     found.ok_or_else(|| format!("there are {}", known.join(", ")))
 }

@@ -3,7 +3,8 @@
 use super::lines::LineSource;
 use super::pieces::add_pieces;
 use super::{Body, Wanted};
-use crate::mapped::{self, CodeMapping};
+use crate::mapped;
+use crate::mapped::CodeMapping;
 use profile::FrameKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

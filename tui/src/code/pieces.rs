@@ -1,9 +1,9 @@
 //! The *pieces* of a function's code: its own, or those of others into which it
 //! was inlined.
 
-use super::assembly::{self, BYTES_MAX, Mode};
+use super::assembly::{BYTES_MAX, Mode};
 use super::lines::{Frame, LineSource};
-use super::{Body, Hit, Piece, Place, Wanted};
+use super::{Body, Hit, Piece, Place, Wanted, assembly};
 use engine::shown;
 use std::ops::Range;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::{complain, print};
 use crate::cli::ConfigTask;
-use crate::config::{self, Place};
+use crate::config;
+use crate::config::Place;
 use crate::failure::{Exit, Failure};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};

@@ -2,7 +2,8 @@
 
 mod live;
 
-use super::open_file::{self, Opened};
+use super::open_file;
+use super::open_file::Opened;
 use crate::cli::{DiffConfig, Operand};
 use crate::failure::{Exit, Failure};
 use live::Live;

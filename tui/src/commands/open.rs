@@ -5,15 +5,13 @@
 //! when it is known to be a recording: until then whoever writes into the pipe,
 //! ssh for one, may have to ask something on this terminal.
 
-use super::open_file::{self, Opened, Progress};
-use super::{recorded, top};
+use super::open_file::{Opened, Progress};
+use super::{open_file, recorded, top};
 use crate::cli::OpenConfig;
 use crate::failure::{Exit, Failure};
-use crate::kept;
-use crate::plain;
-use crate::run::{self, ScreenOptions};
-use crate::terminal;
-use crate::view::units;
+use crate::run::ScreenOptions;
+use crate::words::units;
+use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
 use profile::{Cancel, Query, Store, View};
 use std::io::Write as _;

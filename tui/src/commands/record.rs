@@ -8,7 +8,7 @@ use super::run_command::{CommandWatch, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
-use crate::view::units::counted;
+use crate::words::units::counted;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Schedule};
 use profile::formats::{FormatError, pft};

@@ -3,8 +3,8 @@
 mod peek;
 mod tree;
 
-use super::open_file::{self, Opened};
-use super::recorded;
+use super::open_file::Opened;
+use super::{open_file, recorded};
 use crate::batch::BatchReport;
 use crate::cli::{Format, ReportConfig, ReportShape};
 use crate::failure::{Exit, Failure};

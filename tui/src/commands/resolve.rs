@@ -9,7 +9,7 @@ use super::open_file;
 use super::output::Output;
 use crate::cli::ResolveConfig;
 use crate::failure::{Exit, Failure};
-use crate::view::units::counted;
+use crate::words::units::counted;
 pub use names::name_frames;
 pub use places::Places;
 use profile::formats::{self, FormatError, pft};

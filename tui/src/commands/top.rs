@@ -4,11 +4,10 @@
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
 use crate::failure::{Exit, Failure};
-use crate::kept::{self, Kept};
-use crate::plain;
-use crate::run::{self, Control, Ended, ScreenOptions, themes};
-use crate::terminal;
+use crate::kept::Kept;
+use crate::run::{Control, Ended, ScreenOptions, themes};
 use crate::trace::StartTrace;
+use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
 use engine::{Command, Schedule};
 use probe::child::{RunningCommand, StartError};
@@ -143,7 +142,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     let seconds = last.elapsed.as_secs();
     let line = format!(
         "proftop: {} of {} in {}:{:02}, {} lost",
-        crate::view::units::counted(run.taken_run, "sample"),
+        crate::words::units::counted(run.taken_run, "sample"),
         last.scope,
         seconds / 60,
         seconds % 60,

@@ -185,7 +185,7 @@ fn shown(key: &str) -> String {
 mod tests {
     use super::*;
     use crate::action::Action;
-    use crate::screen::View;
+    use crate::view_id::ViewId;
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(complaints, [""; 0]);
         assert_eq!(settings.rate_hz, Some(499));
         assert_eq!(settings.keep, Some(Duration::from_secs(3600)));
-        assert_eq!(settings.start, Some(View::Tree));
+        assert_eq!(settings.start, Some(ViewId::Tree));
         assert_eq!(settings.refresh, Some(Duration::from_millis(500)));
         assert_eq!(settings.ascii, Some(true));
         assert_eq!(settings.keymap.key_of(Action::Quit), Some(Key::Char('Q')));

@@ -1,7 +1,7 @@
 //! An *answer*: lines of text, of which some are numbered rows that the next
 //! command may refer to.
 
-use crate::screen::knobs::Narrowing;
+use crate::knobs::Narrowing;
 use profile::FunctionId;
 use profile::query::{Direction, NodeKind};
 

@@ -2,9 +2,8 @@
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
-use crate::screen::page::{PageAnswer, SECONDS};
-use crate::view::page::words;
-use crate::view::units;
+use crate::views::page::{PageAnswer, SECONDS, words};
+use crate::words::units;
 use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 

@@ -3,9 +3,8 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
 use crate::cli::values;
-use crate::screen::code::{CodeAnswer, CodeRow, Layout, code_rows};
-use crate::view::code::words;
-use crate::view::units;
+use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
+use crate::words::units;
 use profile::Report;
 
 /// Rows that are listed: those with most samples, in the order of the code.

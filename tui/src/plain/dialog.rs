@@ -3,8 +3,10 @@
 use super::answer::{Answer, Row, Target, Trouble};
 use super::command;
 use super::session::Session;
-use crate::screen::find::Find;
-use crate::view::{ascii, header, state_line, text};
+use crate::lists::find::Find;
+use crate::screen::{header, state_line};
+use crate::widgets::ascii;
+use crate::words::text;
 use profile::{FunctionId, FunctionRow};
 use std::mem::{Discriminant, discriminant};
 
@@ -18,7 +20,7 @@ pub struct Dialog {
     /// The function that was asked about last.
     pub subject: Option<FunctionId>,
     /// The kind of state that was said last.
-    said: Option<Discriminant<crate::screen::state::State>>,
+    said: Option<Discriminant<crate::app::state::State>>,
     ascii: bool,
     pub is_over: bool,
 }
@@ -39,7 +41,7 @@ impl Dialog {
     pub fn greet(&self) -> Vec<String> {
         let greeting = "proftop, line by line: help lists the commands, quit leaves";
         let mut lines = vec![greeting.to_owned()];
-        if let crate::screen::Detail::Notice(crate::screen::Notice::Configuration(what)) =
+        if let crate::app::mode::Detail::Notice(crate::app::mode::Notice::Configuration(what)) =
             &self.session.app.detail
         {
             lines.push(format!("configuration: {what}"));

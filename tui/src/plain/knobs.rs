@@ -5,11 +5,12 @@ use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, nothing, sentence};
 use super::time;
 use crate::app::App;
+use crate::app::mode::{Detail, Notice};
 use crate::cli::values;
-use crate::screen::knobs::{Narrowing, Part, Unit, Window};
-use crate::screen::{Detail, Notice, View};
-use crate::view::header;
-use crate::view::units;
+use crate::knobs::{Narrowing, Part, Unit, Window};
+use crate::screen::header;
+use crate::view_id::ViewId;
+use crate::words::units;
 use clap::ValueEnum as _;
 use engine::snapshot::Span;
 use profile::filter::{Action, Clause};
@@ -85,7 +86,7 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
 fn narrow(dialog: &mut Dialog, narrowing: Narrowing) -> Result<Answer, Trouble> {
     let words = narrowing.words.clone();
     dialog.session.change(|app| {
-        app.open(View::Functions);
+        app.open(ViewId::Functions);
         app.turn(|knobs| knobs.scope.push(narrowing));
     })?;
     sentence(format!("only {words} counts now; back undoes it"))

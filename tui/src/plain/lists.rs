@@ -3,14 +3,15 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count};
 use crate::app::App;
-use crate::screen::View;
-use crate::screen::find::Find;
-use crate::screen::functions::FunctionColumn;
-use crate::screen::knobs::{Narrowing, Part, Unit};
-use crate::screen::table::Item;
-use crate::view::difference::judgement;
-use crate::view::explain;
-use crate::view::units::{self, Scale};
+use crate::knobs::{Narrowing, Part, Unit};
+use crate::lists::find::Find;
+use crate::lists::table::Item;
+use crate::screen::explain;
+use crate::view_id::ViewId;
+use crate::views::functions::FunctionColumn;
+use crate::views::functions::difference::draw::judgement;
+use crate::words::units;
+use crate::words::units::Scale;
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
 
@@ -18,7 +19,7 @@ const ROWS: usize = 10;
 
 pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
-    dialog.session.app.open(View::Functions);
+    dialog.session.app.open(ViewId::Functions);
     let app = &dialog.session.app;
     let rows = sorted(app);
     let scale = Scale::new(app, app.shown.report.samples);
@@ -108,7 +109,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         let (at, what) = (error.position, error.message);
         Trouble::say(format!("at character {at}: {what}"))
     })?;
-    dialog.session.app.open(View::Functions);
+    dialog.session.app.open(ViewId::Functions);
     let app = &dialog.session.app;
     let mut rows = sorted(app);
     rows.retain(|row| find.matches(&row.name));
@@ -132,7 +133,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 }
 
 pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    people::<ProcessRow>(dialog, words, View::Processes, |row| Person {
+    people::<ProcessRow>(dialog, words, ViewId::Processes, |row| Person {
         part: Part::Processes(vec![row.id]),
         kernel: row.kernel_samples,
         threads: row.threads,
@@ -142,10 +143,10 @@ pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 }
 
 pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    if let Some(why) = View::Threads.lacking(&dialog.session.app.shown) {
+    if let Some(why) = ViewId::Threads.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
     }
-    people::<ThreadRow>(dialog, words, View::Threads, |row| Person {
+    people::<ThreadRow>(dialog, words, ViewId::Threads, |row| Person {
         part: Part::Threads(vec![row.key()]),
         kernel: row.kernel_samples,
         threads: 0,
@@ -167,7 +168,7 @@ struct Person<'a> {
 fn people<I: Item>(
     dialog: &mut Dialog,
     words: &str,
-    view: View,
+    view: ViewId,
     person: impl for<'a> Fn(&'a I) -> Person<'a>,
 ) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;

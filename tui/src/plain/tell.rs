@@ -1,12 +1,14 @@
 //! What is known about the numbers, and about the dialog itself.
 
 use super::answer::{Answer, Target, Trouble};
-use super::command::{self, COMMANDS};
+use super::command;
+use super::command::COMMANDS;
 use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
 use crate::cli::values;
-use crate::screen::health::{Topic, findings};
-use crate::view::{detail, health as health_view, state_line, units};
+use crate::screen::{detail, state_line};
+use crate::views::health::{Topic, draw as health_view, findings};
+use crate::words::units;
 use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 

@@ -5,9 +5,9 @@ use super::dialog::Dialog;
 use super::lists::{changes, side};
 use crate::calendar;
 use crate::cli::values;
-use crate::screen::View;
-use crate::screen::time::{SECOND_NS, TimeAnswer};
-use crate::view::units;
+use crate::view_id::ViewId;
+use crate::views::time::{SECOND_NS, TimeAnswer};
+use crate::words::units;
 use profile::diff::{Apart, Diff, apart};
 use profile::{Query, TimeRange};
 
@@ -21,7 +21,7 @@ const CHANGES: usize = 8;
 const DAY: u64 = 24 * 3_600;
 
 pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    if let Some(why) = View::Time.lacking(&dialog.session.app.shown) {
+    if let Some(why) = ViewId::Time.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
     }
     match words {

@@ -2,8 +2,8 @@
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
-use crate::screen::tree::{TreeAnswer, TreeWanted};
-use crate::view::units;
+use crate::views::tree::{TreeAnswer, TreeWanted};
+use crate::words::units;
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Report, Role};
 

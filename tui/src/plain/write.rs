@@ -5,9 +5,9 @@ use super::dialog::{Dialog, sentence};
 use crate::app::Written;
 use crate::batch::BatchReport;
 use crate::cli::Format as TextFormat;
+use crate::dialogs::write::{Content, FileKind, KINDS, Manner, WriteJob};
 use crate::run::writing;
-use crate::screen::write::{Content, FileKind, KINDS, Manner, WriteJob};
-use crate::view::units;
+use crate::words::units;
 use profile::formats::Format;
 use std::path::Path;
 

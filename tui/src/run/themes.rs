@@ -1,7 +1,7 @@
 //! Which colors the screen gets, by the words of the command line.
 
 use crate::cli;
-use crate::view::theme::{Ground, Palette, Theme, ThemeChoice};
+use crate::widgets::theme::{Ground, Palette, Theme, ThemeChoice};
 
 /// What is asked for; the rest is found out.
 pub fn theme(wanted: cli::Theme, color: cli::Color, ascii: bool) -> Theme {

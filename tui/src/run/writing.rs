@@ -5,9 +5,9 @@ mod counted;
 
 use crate::app::{App, Event, Written};
 use crate::commands::output::{Output, is_there};
-use crate::screen::write::{Content, FileKind, Room, WriteJob};
-use crate::view;
-use crate::view::theme::Theme;
+use crate::dialogs::write::{Content, FileKind, Room, WriteJob};
+use crate::screen;
+use crate::widgets::theme::Theme;
 use counted::Counted;
 use probe::privilege::InvokingUser;
 use profile::Cancel;
@@ -43,7 +43,7 @@ impl Writing {
     pub fn start(&mut self, job: WriteJob, app: &App, theme: &Theme) {
         // Drawn here, where the screen is.
         let screen = match job.content {
-            Content::Screen => view::as_text(app, theme),
+            Content::Screen => screen::as_text(app, theme),
             Content::Profile { .. } => String::new(),
         };
         let tell = self.tell.clone();

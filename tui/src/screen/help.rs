@@ -1,186 +1,78 @@
-//! The *help* of a view is its keys, taken from the table of keys, and the
-//! meaning of its words. It is plain text; the view only frames it.
+//! The help, over everything: the view's keys, the words, the keys that work
+//! everywhere.
 
-use super::View;
-use crate::action::{Action, Keymap, Scope};
+use super::keys::key;
+use crate::action::Action;
+use crate::app::App;
+use crate::dialogs::help::{COLUMN_WIDTH, HelpLine, columns, has_two_columns, line_count};
+use crate::widgets::theme::Theme;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::widgets::{Block, Clear, Widget};
 
-/// One line of the help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelpLine {
-    pub text: String,
-    pub is_heading: bool,
-}
-
-/// The width of one of two columns; the text is kept within it.
-pub const COLUMN_WIDTH: usize = 38;
-
-/// What the numbers and signs mean; only existing ones.
-const WORDS: &[(&str, &str)] = &[
-    ("SELF", "was on top of the stack"),
-    ("TOTAL", "it or anything it called;"),
-    ("", "recursion counts once"),
-    ("±", "95% band of the count; a"),
-    ("", "lower bound: samples are"),
-    ("", "not independent"),
-    ("whole", "the stack reached the"),
-    ("", "thread's start"),
-    ("⟳", "the name is on its way"),
-    ("gone", "not in the window now; its"),
-    ("", "last numbers, until left"),
-    ("lost", "samples came too fast"),
-    ("own cost", "CPU used by proftop itself"),
-];
-
-const TREE_WORDS: &[(&str, &str)] = &[
-    ("top-down", "callees under callers:"),
-    ("", "where the time comes from"),
-    ("bottom-up", "callers under callees;"),
-    ("", "SELF by way of this caller"),
-    ("PAR%", "share of the row above"),
-    ("inl", "inlined into its caller"),
-    ("hot path", "always the heaviest below,"),
-    ("", "with half of it or more"),
-    ("[stopped]", "the stack's start is not"),
-    ("", "known; explain says why"),
-];
-
-const FLAME_WORDS: &[(&str, &str)] = &[
-    ("width", "samples with these frames"),
-    ("", "above it on the stack"),
-    ("order", "by name: it never changes"),
-    ("color", "the module; see below it"),
-    ("·", "frames narrower than 3"),
-    ("", "cells, merged: zoom in"),
-];
-
-const PAGE_WORDS: &[(&str, &str)] = &[
-    ("OF IT", "share of the samples that"),
-    ("", "have the function on them"),
-    ("callers", "of its outermost call"),
-    ("callees", "of its innermost one; each"),
-    ("", "side adds up to all of it"),
-];
-
-const CODE_WORDS: &[(&str, &str)] = &[
-    ("SELF%", "of samples in its code, or"),
-    ("", "in what was inlined there"),
-    ("LINE", "of its file; +0x: from the"),
-    ("", "function's start"),
-    ("skid", "a sample may belong to the"),
-    ("", "instruction before"),
-    ("->", "called from there; with"),
-    ("", "what that called itself"),
-];
-
-const TIME_WORDS: &[(&str, &str)] = &[
-    ("column", "one second"),
-    ("row", "a part of the second: what"),
-    ("", "comes back shows as a line"),
-    ("#", "half of the samples there"),
-    ("", "are of what was selected"),
-];
-
-const MOUSE: &[(&str, &str)] = &[
-    ("click", "row, tab, step of line 2;"),
-    ("", "a head sorts"),
-    ("wheel", "moves the selection"),
-];
-
-/// The help's left and right column; below them the rest, where there is room
-/// for one column only.
-pub fn columns(keymap: &Keymap, view: View, ascii: bool) -> [Vec<HelpLine>; 2] {
-    let mut left = Vec::new();
-    if view != View::Health {
-        left.push(heading("HERE"));
-        left.extend(keys(
-            keymap,
-            view,
-            |scope| scope != Scope::Everywhere,
-            ascii,
-        ));
-    }
-    left.push(heading("WORDS"));
-    let words = match view {
-        View::Tree => TREE_WORDS,
-        View::Flame => FLAME_WORDS,
-        View::Page => PAGE_WORDS,
-        View::Time => TIME_WORDS,
-        View::Code => CODE_WORDS,
-        _ => &[],
+pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
+    let area = frame.area();
+    let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);
+    let two = has_two_columns(area.width);
+    let lines = line_count(&app.keymap, app.focus(), two);
+    let height = area.height.min(lines as u16 + 2);
+    let frame_area = Rect {
+        x: (area.width - width) / 2,
+        y: (area.height - height) / 2,
+        width,
+        height,
     };
-    left.extend(words.iter().map(|(word, text)| entry(word, text)));
-    left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
-    left.push(heading("MOUSE"));
-    left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
-    if let Some(key) = keymap.label(Action::Mouse, view) {
-        left.push(entry(&key, "mouse off: the terminal"));
-        left.push(entry("", "selects text again"));
-    }
-    let mut right = vec![heading("EVERYWHERE")];
-    right.extend(keys(
-        keymap,
-        view,
-        |scope| scope == Scope::Everywhere,
-        ascii,
-    ));
-    [left, right]
+    let shown = usize::from(height.saturating_sub(2));
+    let more = lines.saturating_sub(scroll + shown);
+    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
+    let page = key(app, Action::PageDown).filter(|_| more > 0);
+    let page = page.map(|key| format!("  {key}: {more} more lines "));
+    let foot = close.into_iter().chain(page).collect::<String>();
+    let block = Block::bordered()
+        .title(format!(" Help: {} ", app.focus().name()))
+        .title_bottom(foot);
+    let inner = block.inner(frame_area);
+    Clear.render(frame_area, frame.buffer_mut());
+    block.render(frame_area, frame.buffer_mut());
+    draw_columns(app, scroll, two, theme, frame, inner);
+    frame.set_cursor_position(Position::new(inner.x, inner.y));
 }
 
-/// So many lines there are to scroll through.
-pub fn line_count(keymap: &Keymap, view: View, two_columns: bool) -> usize {
-    let [left, right] = columns(keymap, view, false);
-    if two_columns {
-        left.len().max(right.len())
+fn draw_columns(
+    app: &App,
+    scroll: usize,
+    two: bool,
+    theme: &Theme,
+    frame: &mut Frame,
+    inner: Rect,
+) {
+    let [left, right] = columns(&app.keymap, app.focus(), theme.is_ascii());
+    if two {
+        let room = Rect {
+            width: inner.width / 2,
+            ..inner
+        };
+        draw(&left, scroll, theme, frame, room);
+        let room = Rect {
+            x: inner.x + inner.width / 2,
+            ..room
+        };
+        draw(&right, scroll, theme, frame, room);
     } else {
-        left.len() + right.len()
+        let all: Vec<HelpLine> = left.into_iter().chain(right).collect();
+        draw(&all, scroll, theme, frame, inner);
     }
 }
 
-/// Whether two columns fit into a terminal of that width.
-pub fn has_two_columns(width: u16) -> bool {
-    usize::from(width) >= 2 * COLUMN_WIDTH + 4
-}
-
-fn keys(
-    keymap: &Keymap,
-    view: View,
-    wanted: impl Fn(Scope) -> bool,
-    ascii: bool,
-) -> impl Iterator<Item = HelpLine> {
-    keymap
-        .of(view)
-        .filter(move |binding| wanted(binding.scope) && !binding.help.is_empty())
-        .filter(|binding| !binding.keys.is_empty())
-        .map(move |binding| entry(&binding.labels(ascii), binding.help))
-}
-
-fn heading(text: &str) -> HelpLine {
-    HelpLine {
-        text: text.into(),
-        is_heading: true,
-    }
-}
-
-fn entry(key: &str, text: &str) -> HelpLine {
-    HelpLine {
-        text: format!("  {key:<9} {text}"),
-        is_heading: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use unicode_width::UnicodeWidthStr;
-
-    #[test]
-    fn every_line_fits_its_column() {
-        for view in View::ALL.into_iter().chain([View::Page]) {
-            for ascii in [false, true] {
-                for line in columns(&Keymap::default(), view, ascii).iter().flatten() {
-                    assert!(line.text.width() <= COLUMN_WIDTH, "{:?}", line.text);
-                }
-            }
-        }
+fn draw(lines: &[HelpLine], scroll: usize, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let buffer = frame.buffer_mut();
+    for (y, line) in (area.y..area.bottom()).zip(lines.iter().skip(scroll)) {
+        let style = if line.is_heading {
+            theme.title()
+        } else {
+            Style::new()
+        };
+        buffer.set_stringn(area.x, y, &line.text, area.width.into(), style);
     }
 }

@@ -1,94 +1,92 @@
-//! The *palette*: everything that keys can do here, by its name, for whoever
-//! does not know the key, and *orders*, with a word behind them.
+//! The palette: a few lines at the foot of the screen, above the one that is
+//! typed.
 
-mod order;
+use super::footer;
+use crate::app::App;
+use crate::dialogs::palette::{Palette, begun, said};
+use crate::geometry::Geometry;
+use crate::widgets::theme::Theme;
+use crate::words::text;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 
-pub use order::{OrderKind, begun, said};
+const LINES_MAX: usize = 10;
+const NAME_WIDTH: u16 = 18;
 
-use super::View;
-use super::line_edit::LineEdit;
-use crate::action::{Action, Binding, Keymap};
-
-/// While it is open.
-#[derive(Debug, Default)]
-pub struct Palette {
-    pub line: LineEdit,
-    /// Which of the matches.
-    pub chosen: usize,
-    /// Why what was said cannot be done.
-    pub error: Option<String>,
+pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let matches = palette.matches(&app.keymap, app.focus());
+    let typed = geometry.keys.unwrap_or(geometry.detail);
+    let is_order = said(palette.line.text()).is_some();
+    let orders: Vec<_> = begun(palette.line.text()).collect();
+    let room = usize::from(typed.saturating_sub(geometry.body));
+    let room = room.saturating_sub(orders.len());
+    let shown = matches.len().min(LINES_MAX).min(room);
+    // The chosen one is always among them.
+    let first = (palette.chosen + 1).saturating_sub(shown);
+    let top = typed - shown as u16;
+    for (y, order) in (top.saturating_sub(orders.len() as u16)..top).zip(&orders) {
+        let area = Rect::new(0, y, geometry.width, 1);
+        let name = format!("{} {}", order.name, order.argument);
+        let line = [&name, order.help, ""];
+        draw_line(line, is_order, theme, frame.buffer_mut(), area);
+    }
+    for (y, at) in (top..typed).zip(first..) {
+        let area = Rect::new(0, y, geometry.width, 1);
+        let binding = matches[at];
+        let line = [
+            binding.name,
+            binding.help,
+            &binding.labels(theme.is_ascii()),
+        ];
+        draw_line(
+            line,
+            at == palette.chosen && !is_order,
+            theme,
+            frame.buffer_mut(),
+            area,
+        );
+    }
+    let count = matches.len();
+    let result = match &palette.error {
+        Some(why) => why.clone(),
+        None if is_order => "Enter: do it, Esc: leave it".into(),
+        None => found(palette, count, orders.is_empty()),
+    };
+    let before = palette.line.before();
+    let after = &palette.line.text()[before.len()..];
+    let line = Rect::new(0, typed, geometry.width, 1);
+    footer::render_prompt(":", (before, after), &result, theme, frame, line);
 }
 
-impl Palette {
-    /// What has every word that was typed, in its name or in what it does.
-    pub fn matches<'a>(&self, keymap: &'a Keymap, view: View) -> Vec<&'a Binding> {
-        let typed = self.line.text().to_lowercase();
-        let words: Vec<&str> = typed.split_whitespace().collect();
-        let has = |binding: &Binding, word: &str| {
-            binding.name.contains(word) || binding.help.to_lowercase().contains(word)
-        };
-        let mut found: Vec<&Binding> = keymap
-            .of(view)
-            .filter(|binding| !binding.help.is_empty() && binding.action != Action::Palette)
-            .filter(|binding| words.iter().all(|word| has(binding, word)))
-            .collect();
-        // Who types a name means that one.
-        found.sort_by_key(|binding| !binding.name.starts_with(&typed));
-        found
-    }
-
-    /// The one that Enter would do.
-    pub fn chosen(&self, keymap: &Keymap, view: View) -> Option<Action> {
-        let matches = self.matches(keymap, view);
-        Some(matches.get(self.chosen)?.action)
-    }
-
-    /// Round and round.
-    pub fn step(&mut self, down: bool, keymap: &Keymap, view: View) {
-        let count = self.matches(keymap, view).len();
-        self.chosen = match (self.chosen, down) {
-            (_, _) if count == 0 => 0,
-            (at, true) => (at + 1) % count,
-            (at, false) => (at + count - 1) % count,
-        };
+fn found(palette: &Palette, count: usize, is_all: bool) -> String {
+    match palette.chosen.min(count.saturating_sub(1)) {
+        _ if count == 0 && is_all => "nothing is called so".into(),
+        _ if count == 0 => "a word behind it is wanted".into(),
+        at => format!("{} of {count}   Enter: do it, Esc: leave it", at + 1),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn palette(typed: &str) -> Palette {
-        Palette {
-            line: LineEdit::new(typed),
-            ..Palette::default()
-        }
-    }
-
-    #[test]
-    fn words_find_what_they_are_about() {
-        let keymap = Keymap::default();
-        let first = |typed: &str, view| palette(typed).chosen(&keymap, view);
-        assert_eq!(first("freeze", View::Functions), Some(Action::Freeze));
-        assert_eq!(first("hot path", View::Tree), Some(Action::HotPath));
-        assert_eq!(first("hot path", View::Functions), None);
-        assert_eq!(first("top", View::Functions), Some(Action::Top));
-        assert_eq!(first("FILE", View::Functions), Some(Action::Write));
-        assert!(palette("").matches(&keymap, View::Time).len() > 20);
-    }
-
-    #[test]
-    fn steps_go_round() {
-        let keymap = Keymap::default();
-        let mut palette = palette("window");
-        let count = palette.matches(&keymap, View::Functions).len();
-        assert!(count > 1);
-        palette.step(false, &keymap, View::Functions);
-        assert_eq!(palette.chosen, count - 1);
-        palette.step(true, &keymap, View::Functions);
-        assert_eq!(palette.chosen, 0);
-        palette.line = LineEdit::new("no such thing");
-        palette.step(true, &keymap, View::Functions);
-        assert_eq!(palette.chosen(&keymap, View::Functions), None);
+/// What it is called, what it does, and the key for the next time.
+fn draw_line(
+    [name, help, keys]: [&str; 3],
+    is_chosen: bool,
+    theme: &Theme,
+    buffer: &mut Buffer,
+    area: Rect,
+) {
+    let width = usize::from(area.width);
+    buffer.set_stringn(area.x, area.y, " ".repeat(width), width, Style::new());
+    let sign = if is_chosen { ">" } else { " " };
+    buffer.set_string(area.x, area.y, sign, theme.title());
+    buffer.set_stringn(area.x + 2, area.y, name, width - 2, theme.title());
+    let x = area.x + 2 + NAME_WIDTH;
+    let keys_x = area.right().saturating_sub(text::width(keys) as u16 + 1);
+    let room = usize::from(keys_x.saturating_sub(x + 1));
+    buffer.set_stringn(x, area.y, text::cut_end(help, room), room, Style::new());
+    buffer.set_string(keys_x, area.y, keys, theme.dim());
+    if is_chosen {
+        buffer.set_style(area, theme.selected());
     }
 }

@@ -1,111 +1,26 @@
-//! The *tabs* of the views: where each is on its line. Where their names do not
-//! fit, only the open one has its name.
+//! The tab line: the views there are, the open one in brackets.
 
-use super::View;
-use crate::action::{Action, Keymap};
-use unicode_width::UnicodeWidthStr;
+use crate::app::App;
+use crate::app::tabs::{help, tabs};
+use crate::widgets::theme::Theme;
+use crate::words::text;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tab {
-    pub view: View,
-    pub start: u16,
-    pub text: String,
-}
-
-impl Tab {
-    pub fn width(&self) -> u16 {
-        self.text.width() as u16
-    }
-}
-
-/// What follows the tabs at the right edge.
-pub fn help(keymap: &Keymap, open: View) -> String {
-    let key = keymap.label(Action::Help, open);
-    key.map_or_else(String::new, |key| format!("{key} help"))
-}
-
-/// A longer one would push the names away.
-const KEY_WIDTH_MAX: usize = 3;
-
-pub fn tabs(keymap: &Keymap, open: View, width: u16) -> Vec<Tab> {
-    let key = |view: View| {
-        let key = keymap.label(Action::View(view), open);
-        key.filter(|key| key.width() <= KEY_WIDTH_MAX)
-    };
-    let open_tab = open.tab();
-    let long = |view: View| match key(view) {
-        Some(key) => format!("{key} {}", view.short_name()),
-        None => view.short_name().to_owned(),
-    };
-    // Its first letter, where no short key leads there.
-    let short = |view: View| key(view).unwrap_or_else(|| view.short_name()[..1].to_owned());
-    let room = usize::from(width).saturating_sub(help(keymap, open).width() + 1);
-    let needed: usize = View::ALL.iter().map(|view| long(*view).width() + 2).sum();
-    let mut start = 0;
-    let tab = move |view: View| {
-        let name = match needed <= room || view == open_tab {
-            true => long(view),
-            false => short(view),
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let buffer = frame.buffer_mut();
+    for tab in tabs(&app.keymap, app.view, area.width) {
+        let style = if tab.view == app.view.tab() {
+            theme.title()
+        } else if tab.view.lacking(&app.shown).is_some() {
+            theme.dim()
+        } else {
+            Style::new()
         };
-        let text = match view == open_tab {
-            true => format!("[{name}]"),
-            false => format!(" {name} "),
-        };
-        let tab = Tab { view, start, text };
-        start += tab.width();
-        tab
-    };
-    View::ALL.into_iter().map(tab).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::action::Key;
-
-    #[track_caller]
-    fn assert_fits(keymap: &Keymap, open: View, width: u16) {
-        let tabs = tabs(keymap, open, width);
-        let last = tabs.last().expect("there are views");
-        let help = help(keymap, open).width() as u16;
-        assert!(last.start + last.width() + help <= width, "{tabs:?}");
+        buffer.set_string(area.x + tab.start, area.y, tab.text, style);
     }
-
-    #[test]
-    fn tabs_fit_any_screen() {
-        let keymap = Keymap::default();
-        for width in 60..200 {
-            for open in View::ALL {
-                assert_fits(&keymap, open, width);
-                let tabs = tabs(&keymap, open, width);
-                let number = View::ALL.iter().position(|view| *view == open);
-                let number = number.expect("it has a tab") + 1;
-                let name = format!("[{number} {}]", open.short_name());
-                assert!(tabs.iter().any(|tab| tab.text == name));
-            }
-        }
-    }
-
-    #[test]
-    fn tabs_name_the_keys_that_lead_there() {
-        let mut keymap = Keymap::default();
-        let key = |text: &str| text.parse::<Key>().expect("a key");
-        keymap.rebind("view-tree", &[key("f12")]);
-        keymap.rebind("view-flame", &[]);
-        keymap.rebind("view-time", &[key("shift-tab")]);
-        keymap.rebind("help", &[key("ctrl-h")]);
-        let text = |width| {
-            let tabs = tabs(&keymap, View::Page, width);
-            tabs.into_iter().map(|tab| tab.text).collect::<String>()
-        };
-        assert_eq!(
-            text(120),
-            "[1 Func] F12 Tree  Flame  4 Proc  5 Thread  Time  7 Code  8 Health "
-        );
-        assert_eq!(text(60), "[1 Func] F12  F  4  5  T  7  8 ");
-        assert_eq!(help(&keymap, View::Page), "^h help");
-        for width in 60..200 {
-            assert_fits(&keymap, View::Health, width);
-        }
-    }
+    let help = help(&app.keymap, app.view);
+    let start = area.right().saturating_sub(text::width(&help) as u16);
+    buffer.set_string(start, area.y, help, theme.dim());
 }

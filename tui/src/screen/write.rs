@@ -1,408 +1,213 @@
-//! The *write dialog*: what is on the screen, to a file. What the chosen format
-//! cannot hold is said before anything is written.
+//! The write dialog, over the body.
 
-/// Formats, and what is written in them.
-mod kind;
-/// What else can be chosen.
-mod options;
-/// More files, one after the other.
-mod repeat;
-/// Of the file that would be written.
-mod size;
+use crate::app::App;
+use crate::dialogs::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteDialog, subject};
+use crate::widgets::dialog;
+use crate::widgets::dialog::Dialog;
+use crate::widgets::theme::Theme;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 
-pub use kind::{FileKind, KINDS, subject};
-pub use options::{Manner, Options, Switch};
-pub use repeat::Repeat;
-pub use size::Shape;
+/// The frame, and every line but those of the formats: what is written, the file's
+/// name, the room for it, three lines of options, and two for what is lost.
+const HEIGHT_OTHERS: u16 = 10;
+const INDENT: u16 = 9;
 
-use super::line_edit::LineEdit;
-use crate::calendar;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::snapshot::{Snapshot, TargetState};
-use profile::formats::Format;
-use profile::{Query, View};
-use size::Size;
-use std::path::{Path, PathBuf};
-
-/// Where the keys go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    Format,
-    File,
-    Symbols,
-    BuildIds,
-    Threads,
-    Names,
-    Repeat,
+pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) {
+    let area = dialog::area(frame.area(), HEIGHT_OTHERS + KINDS.len() as u16);
+    let keys = keys(app, write, area.width);
+    let on = Dialog::open(area, " Write ", keys, INDENT, theme, frame);
+    let kinds = on.height().saturating_sub(HEIGHT_OTHERS - 2).max(1);
+    let what = subject(app, write.kind());
+    on.entry("What", &what, Style::new(), frame, on.line(0));
+    render_kinds(write, &on, kinds, frame);
+    render_file(write, &on, 1 + kinds, frame);
+    let words = [
+        write
+            .size()
+            .map(|bytes| format!("about {}", units::bytes(bytes))),
+        write.room.as_ref().map(room_words),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    on.entry(
+        "",
+        &words.join("   "),
+        theme.dim(),
+        frame,
+        on.line(2 + kinds),
+    );
+    let more = match write.options.seconds {
+        0 => "go on writing every _ s".into(),
+        seconds => format!("go on writing every {seconds} s"),
+    };
+    let options: [&[(Field, &str)]; 3] = [
+        &[(Field::Symbols, "symbols"), (Field::BuildIds, "build-ids")],
+        &[
+            (Field::Threads, "split by thread"),
+            (Field::Names, "hide names"),
+        ],
+        &[(Field::Repeat, &more)],
+    ];
+    for (options, number) in options.into_iter().zip(0..) {
+        let label = if number == 0 { "Options" } else { "" };
+        render_options(label, write, options, &on, 3 + kinds + number, frame);
+    }
+    let (label, words, style) = remark(app, write, theme);
+    on.remark(label, &words, style, frame, 6 + kinds);
 }
 
-const FIELDS: [Field; 7] = [
-    Field::Format,
-    Field::File,
-    Field::Symbols,
-    Field::BuildIds,
-    Field::Threads,
-    Field::Names,
-    Field::Repeat,
-];
-
-#[derive(Debug)]
-pub struct WriteDialog {
-    /// In [`KINDS`].
-    kind: usize,
-    pub field: Field,
-    pub file: LineEdit,
-    /// What the name begins with unless it is typed.
-    stem: Stem,
-    /// The name was typed: it stays when the format changes, but for its end.
-    is_typed: bool,
-    pub options: Options,
-    /// More samples will come.
-    pub goes_on: bool,
-    /// Why the last attempt did not succeed.
-    pub problem: Option<Problem>,
-    /// Of the folder that was asked about.
-    pub room: Option<Room>,
-    asked: Option<PathBuf>,
-    size: Size,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
-    /// There is such a file: only another key overwrites it.
-    Exists,
-    Failed(String),
-}
-
-/// What there is to know of a folder before writing into it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
-    pub folder: PathBuf,
-    /// For this user; else why that is not known.
-    pub free_bytes: Result<u64, String>,
-    /// Whose the file will be, if that is not who runs.
-    pub owner: Option<String>,
-}
-
-/// A file to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WriteJob {
-    pub path: PathBuf,
-    pub overwrite: bool,
-    pub content: Content,
-    /// It is one of those that follow one another.
-    pub is_repeated: bool,
-}
-
-#[derive(Debug, Clone)]
-pub enum Content {
-    Profile {
-        view: View,
-        query: Query,
-        format: Format,
-        manner: Manner,
-    },
-    /// What the screen looks like without the dialog.
-    Screen,
-}
-
-impl Content {
-    /// What it looks like; nothing if it is the screen.
-    pub fn shape(&self) -> Option<Shape> {
-        match *self {
-            Content::Profile { format, manner, .. } => Some(Shape { format, manner }),
-            Content::Screen => None,
+/// What can be pressed, as far as there is room to say so.
+fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
+    let is_wide = width >= 72;
+    match (&dialog.problem, dialog.field) {
+        (Some(Problem::Exists), _) => " ^o overwrite   Esc cancel ",
+        _ if app.repeat().is_some() && is_wide => {
+            " Enter write   Tab field   Space on, off   ^x no more files   Esc cancel "
         }
+        _ if app.repeat().is_some() => " Enter write   Tab field   ^x no more files   Esc cancel ",
+        (_, Field::Format | Field::File) => {
+            " Enter write   Tab field   Up Down format   Esc cancel "
+        }
+        (_, Field::Repeat) => " Enter write   Tab field   Space on, off   0-9   Esc ",
+        _ => " Enter write   Tab field   Space on, off   Esc cancel ",
     }
 }
 
-/// As far as it is asked for: a view has no equal.
-impl PartialEq for Content {
-    fn eq(&self, other: &Self) -> bool {
-        self.shape() == other.shape()
+/// `free here: 41.0 GB   the file will be ann's (sudo)`
+fn room_words(room: &Room) -> String {
+    let free = match &room.free_bytes {
+        Ok(bytes) => format!("free here: {}", units::bytes(*bytes)),
+        Err(why) => format!("free here: not known ({why})"),
+    };
+    match &room.owner {
+        Some(owner) => format!("{free}   the file will be {owner}'s (sudo)"),
+        None => free,
     }
 }
 
-impl Eq for Content {}
-
-/// What a key in the dialog leads to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    Stay,
-    Close,
-    Write {
-        overwrite: bool,
-    },
-    /// No more files are to follow.
-    Stop,
-    /// It means nothing here.
-    Unknown,
+/// What is wrong, what an option does while the keys go there, or else what the
+/// format does not hold.
+fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, String, Style) {
+    let plain = Style::new();
+    match (&dialog.problem, option_words(app, dialog)) {
+        (Some(Problem::Exists), _) => (
+            "Exists",
+            "there is such a file: ^o overwrites it, or type another name".into(),
+            theme.warning(),
+        ),
+        (Some(Problem::Failed(why)), _) => ("", why.clone(), theme.warning()),
+        (None, Some(words)) => ("", words, plain),
+        (None, None) => match dialog.kind().loses() {
+            nothing if nothing.is_empty() => ("Loses", "nothing".into(), plain),
+            loses => ("Loses", loses, plain),
+        },
+    }
 }
 
-impl WriteDialog {
-    pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
-        let is_live = matches!(shown.target, TargetState::Starting | TargetState::Running);
-        let mut dialog = WriteDialog {
-            kind: 0,
-            field: Field::Format,
-            file: LineEdit::default(),
-            stem: Stem::new(shown, scope),
-            is_typed: false,
-            options: Options {
-                manner,
-                ..Options::default()
-            },
-            goes_on: is_live && shown.recording.is_none(),
-            problem: None,
-            room: None,
-            asked: None,
-            size: Size::default(),
-        };
-        dialog.choose(0);
-        dialog
-    }
-
-    /// As it was before a job that was not done.
-    pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
-        let is_it = |kind: &&FileKind| match (&job.content, kind) {
-            (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
-            (Content::Screen, FileKind::Text) => true,
-            _ => false,
-        };
-        self.kind = KINDS.iter().position(|kind| is_it(&kind)).unwrap_or(0);
-        self.file = LineEdit::new(&job.path.to_string_lossy());
-        self.is_typed = true;
-        self.field = Field::File;
-        self.options = options;
-    }
-
-    pub fn kind(&self) -> FileKind {
-        KINDS[self.kind]
-    }
-
-    pub fn kind_number(&self) -> usize {
-        self.kind
-    }
-
-    /// How the field's option stands; nothing for what is no option.
-    pub fn switch(&self, field: Field) -> Option<Switch> {
-        match field {
-            Field::Format | Field::File => None,
-            Field::Symbols => Some(self.options.symbols(self.kind())),
-            Field::BuildIds => Some(self.options.build_ids(self.kind())),
-            Field::Threads => Some(self.options.by_thread(self.kind())),
-            Field::Names => Some(self.options.hides_names(self.kind())),
-            Field::Repeat => Some(self.options.repeats(self.goes_on)),
+fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
+    let is_text = dialog.kind() == FileKind::Text;
+    let words = match (dialog.field, dialog.switch(dialog.field)?) {
+        (Field::Symbols, _) if is_text => "the screen is written as it is",
+        (Field::Symbols, _) => {
+            "functions and lines; without, places in files, and proftop resolve finds names again"
         }
-    }
-
-    /// The folder of the file, if it was not asked about yet; one at a time.
-    pub fn ask_for_room(&mut self) -> Option<PathBuf> {
-        let is_waiting = self.asked.is_some() && self.room.is_none();
-        let folder = self.folder();
-        if is_waiting || self.asked.as_ref() == Some(&folder) {
-            return None;
+        (Field::BuildIds, Switch::Never) => "this format has no room for them",
+        (Field::BuildIds, _) => "which build of each file it was: who has it finds names and lines",
+        (Field::Threads, Switch::Always) => "this format holds what each thread did",
+        (Field::Threads, _) if is_text => "the screen is written as it is",
+        (Field::Threads, _) => "each thread by itself; else threads of one name are put together",
+        (Field::Names, _) if is_text => "not of a screen: the names are on it",
+        (Field::Names, _) => {
+            "commands, users, machines and directories become numbers; names of functions and files stay"
         }
-        self.room = None;
-        self.asked = Some(folder.clone());
-        Some(folder)
-    }
-
-    /// The shape of the file, if nobody has said yet how large it would be.
-    pub fn ask_for_size(&mut self) -> Option<Shape> {
-        let shape = self.shape()?;
-        self.size.ask(shape).then_some(shape)
-    }
-
-    pub fn hear_size(&mut self, shape: Shape, bytes: u64) {
-        self.size.hear(shape, bytes);
-    }
-
-    /// How large the file would be.
-    pub fn size(&self) -> Option<u64> {
-        self.size.of(self.shape()?)
-    }
-
-    /// Nothing if it is the screen: that is small.
-    fn shape(&self) -> Option<Shape> {
-        match self.kind() {
-            FileKind::Profile(format) => Some(Shape {
-                format,
-                manner: self.options.manner,
-            }),
-            FileKind::Text => None,
-        }
-    }
-
-    fn folder(&self) -> PathBuf {
-        match self.file.text().rsplit_once('/') {
-            Some(("", _)) => "/".into(),
-            Some((folder, _)) => folder.into(),
-            None => ".".into(),
-        }
-    }
-
-    pub fn hear_room(&mut self, room: Room) {
-        if self.asked.as_ref() == Some(&room.folder) {
-            self.room = Some(room);
-        }
-    }
-
-    pub fn press(&mut self, key: KeyEvent) -> Reply {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Esc => return Reply::Close,
-            KeyCode::Char('o') if control => return self.try_to_write(true),
-            KeyCode::Char('x') if control => return Reply::Stop,
-            KeyCode::Enter => return self.try_to_write(false),
-            KeyCode::Tab => self.go_to_field(1),
-            KeyCode::BackTab => self.go_to_field(FIELDS.len() - 1),
-            KeyCode::Down => self.choose(self.kind + 1),
-            KeyCode::Up => self.choose(self.kind + KINDS.len() - 1),
-            _ => return self.press_in_field(key),
-        }
-        Reply::Stay
-    }
-
-    fn press_in_field(&mut self, key: KeyEvent) -> Reply {
-        match self.field {
-            Field::Format => return self.press_format(key),
-            Field::File => {
-                if !self.file.press(key) {
-                    return Reply::Unknown;
-                }
-                self.is_typed = true;
-                self.follow_ending();
+        (_, Switch::Never) => "no more samples will come: this is one file",
+        _ => match app.repeat() {
+            Some(repeat) => {
+                let (files, every) = (repeat.count, repeat.every.as_secs());
+                let files = units::counted(u64::from(files), "file");
+                return Some(format!("{files} so far, one every {every} s"));
             }
-            _ if key.code == KeyCode::Char(' ') => self.turn(),
-            Field::Repeat if self.goes_on => {
-                if !self.options.type_seconds(key) {
-                    return Reply::Unknown;
-                }
-            }
-            Field::Symbols | Field::BuildIds | Field::Threads | Field::Names | Field::Repeat => {
-                return Reply::Unknown;
-            }
-        }
-        self.problem = None;
-        Reply::Stay
-    }
+            None => "one file after the other, with numbers in their names, until the target ends",
+        },
+    };
+    Some(words.into())
+}
 
-    /// Who types the ending of a format means that one.
-    fn follow_ending(&mut self) {
-        let kind = FileKind::of_path(Path::new(self.file.text()));
-        let known = kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
-        self.kind = known.unwrap_or(self.kind);
-    }
-
-    /// What would not be what was asked for is not written.
-    fn try_to_write(&mut self, overwrite: bool) -> Reply {
-        let options = &self.options;
-        let is_text = self.kind() == FileKind::Text;
-        let why_not = options.manner.why_no_text().filter(|_| is_text);
-        let why = if self.file.text().is_empty() {
-            "the file needs a name"
-        } else if let Some(why) = why_not {
-            why
-        } else if self.goes_on && options.repeats && options.seconds == 0 {
-            "every how many seconds? type the number"
+/// The chosen one is always among those that there is room for.
+fn render_kinds(dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
+    let chosen = dialog.kind_number();
+    let skipped = (chosen + 1).saturating_sub(rows.into());
+    let shown = KINDS.iter().enumerate().skip(skipped).take(rows.into());
+    for ((number, kind), row) in shown.zip(1..) {
+        let line = on.line(row);
+        let label = if row == 1 { "Format" } else { "" };
+        let sign = if number == chosen { "(*)" } else { "( )" };
+        let words = format!("{sign} {:<17} {}", kind.ending(), kind.purpose());
+        let is_here = number == chosen && dialog.field == Field::Format;
+        let style = if is_here {
+            on.theme.selected()
         } else {
-            return Reply::Write { overwrite };
+            Style::new()
         };
-        self.problem = Some(Problem::Failed(why.into()));
-        Reply::Stay
-    }
-
-    fn go_to_field(&mut self, by: usize) {
-        let here = FIELDS.iter().position(|field| *field == self.field);
-        self.field = FIELDS[(here.unwrap_or(0) + by) % FIELDS.len()];
-        self.options.is_typing = false;
-    }
-
-    fn turn(&mut self) {
-        let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
-        let options = &mut self.options;
-        let option = match self.field {
-            Field::Symbols => &mut options.manner.omits_symbols,
-            Field::BuildIds => &mut options.manner.omits_build_ids,
-            Field::Threads => &mut options.manner.by_thread,
-            Field::Names => &mut options.manner.hides_names,
-            Field::Repeat => &mut options.repeats,
-            Field::Format | Field::File => return,
-        };
-        *option ^= can_be_turned;
-        self.name_anew(self.kind().ending());
-    }
-
-    fn press_format(&mut self, key: KeyEvent) -> Reply {
-        match key.code {
-            KeyCode::Char('j') | KeyCode::Right => self.choose(self.kind + 1),
-            KeyCode::Char('k') | KeyCode::Left => self.choose(self.kind + KINDS.len() - 1),
-            KeyCode::Char('q') | KeyCode::Backspace => return Reply::Close,
-            _ => return Reply::Unknown,
-        }
-        Reply::Stay
-    }
-
-    fn choose(&mut self, kind: usize) {
-        let before = self.kind().ending();
-        self.kind = kind % KINDS.len();
-        self.problem = None;
-        self.name_anew(before);
-    }
-
-    /// A name that was typed keeps all but the ending of the format before.
-    fn name_anew(&mut self, before: &str) {
-        let stem = match self.is_typed {
-            true => self.file.text().strip_suffix(before),
-            false => Some(self.stem.text(self.options.manner.hides_names)),
-        };
-        if let Some(stem) = stem {
-            let name = format!("{stem}{}", self.kind().ending());
-            self.file = LineEdit::new(&name);
+        on.entry(label, &words, style, frame, line);
+        if is_here {
+            frame.set_cursor_position(Position::new(line.x + INDENT, line.y));
         }
     }
 }
 
-/// What a file is called, but for its ending.
-#[derive(Debug)]
-struct Stem {
-    /// `proftop-db-01-postgres-20261120T140312Z`
-    whole: String,
-    /// Without machine and scope.
-    anonymous: String,
+/// On one line, each as wide as its words.
+fn render_options(
+    label: &str,
+    dialog: &WriteDialog,
+    options: &[(Field, &str)],
+    on: &Dialog,
+    row: u16,
+    frame: &mut Frame,
+) {
+    let (area, theme) = (on.line(row), on.theme);
+    on.entry(label, "", Style::new(), frame, area);
+    let mut x = area.x + INDENT;
+    for (field, words) in options {
+        let Some(switch) = dialog.switch(*field) else {
+            continue;
+        };
+        let is_here = dialog.field == *field;
+        let style = match (is_here, switch.can_be_turned()) {
+            (true, _) => theme.selected(),
+            (false, true) => Style::new(),
+            (false, false) => theme.dim(),
+        };
+        let words = format!("{} {words}", switch.sign());
+        let room = usize::from(area.right().saturating_sub(x));
+        let buffer = frame.buffer_mut();
+        let (end, _) = buffer.set_stringn(x, area.y, words, room, style);
+        if is_here {
+            frame.set_cursor_position(Position::new(x, area.y));
+        }
+        x = end + 3;
+    }
 }
 
-impl Stem {
-    fn new(shown: &Snapshot, scope: &str) -> Self {
-        let time = shown.view.as_ref().and_then(|view| {
-            let end_ms = shown.report.window.end_ns / 1_000_000;
-            end_ms.checked_add_signed(view.info().epoch_unix_ms)
-        });
-        let time = time.filter(|ms| *ms > 0);
-        let time = time.map_or_else(String::new, |ms| calendar::compact(ms / 1000));
-        // The scope's words are a stranger's, and a shell is to take the name.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let plain = |part: &str| {
-            let part: String = part.chars().take(40).collect();
-            let words = part.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
-            words.collect::<Vec<_>>().join("_")
-        };
-        let join = |parts: &[&str]| {
-            let parts = parts.iter().map(|part| plain(part));
-            let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
-            parts.join("-")
-        };
-        Stem {
-            whole: join(&["proftop", &shown.host.name, scope, &time]),
-            anonymous: join(&["proftop", &time]),
-        }
-    }
-
-    fn text(&self, is_anonymous: bool) -> &str {
-        match is_anonymous {
-            true => &self.anonymous,
-            false => &self.whole,
-        }
+fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
+    let (area, theme) = (on.line(row), on.theme);
+    on.entry("File", "", Style::new(), frame, area);
+    let typed = Rect {
+        x: area.x + INDENT - 1,
+        width: area.width - INDENT,
+        ..area
+    };
+    if dialog.field == Field::File {
+        let before = dialog.file.before();
+        let after = &dialog.file.text()[before.len()..];
+        super::footer::render_prompt(" ", (before, after), "", theme, frame, typed);
+    } else {
+        let room = usize::from(typed.width.saturating_sub(1));
+        let name = text::clean(dialog.file.text());
+        let name = text::cut_middle(&name, room);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(typed.x + 1, typed.y, name, room, Style::new());
     }
 }

@@ -2,7 +2,7 @@
 //! answer (OSC 11) comes the way keys come, at any time, and must not be taken
 //! for keys: `b` and `]` would mean something.
 
-use crate::view::theme::Ground;
+use crate::widgets::theme::Ground;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 

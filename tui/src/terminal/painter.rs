@@ -2,7 +2,7 @@
 //! next, and each of which is written with one call, between the marks of a synchronized
 //! update: the terminal never shows half a frame. It asks the terminal nothing.
 
-use crate::screen::geometry::Size;
+use crate::geometry::Size;
 use crossterm::queue;
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 use ratatui::backend::CrosstermBackend;

@@ -4,10 +4,9 @@
 //! the newest state, and nothing queues up.
 
 use super::painter::write_all;
-use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 //! so that what it needs, says and fails with is what it always does.
 
 use crate::cli::LiveOperand;
-use crate::commands::open_file::{self, Opened};
+use crate::commands::open_file;
+use crate::commands::open_file::Opened;
 use crate::failure::{Exit, Failure};
 use std::process::{Child, Command, Stdio};
 

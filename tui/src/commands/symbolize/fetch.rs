@@ -5,10 +5,9 @@ use engine::debuginfod::client::{self, Limits};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use symbolize::FileSource;
-use symbolize::RemoteFiles;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
+use symbolize::{FileSource, RemoteFiles};
 
 /// Somebody waits for it.
 const LIMITS: Limits = Limits {

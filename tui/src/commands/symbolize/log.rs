@@ -11,10 +11,10 @@
 //! | `(BuildId: 0ab1c2d3e4)` behind one of the first two | the build that the text is about |
 //! | `Module FILE with build-id 0ab1c2d3e4`, a line of `perf buildid-list` | the same, for all lines that follow |
 
-use super::format::{self, Style};
+use super::format::Style;
 use super::modules::Modules;
 use super::tables::ID_DIGITS_MIN;
-use super::{Place, SymbolFormat};
+use super::{Place, SymbolFormat, format};
 use regex::bytes::{Captures, Match, Regex};
 use std::ffi::OsStr;
 use std::io::{self, Write};

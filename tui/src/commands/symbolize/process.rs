@@ -2,7 +2,8 @@
 
 use super::modules::Modules;
 use crate::failure::Failure;
-use crate::mapped::{self, CodeMapping};
+use crate::mapped;
+use crate::mapped::CodeMapping;
 use symbolize::resolver::Resolved;
 use symbolize::{FileOffset, FileSource, ProcessAddr};
 

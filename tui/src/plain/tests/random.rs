@@ -1,8 +1,8 @@
 //! Random lines, on names from somebody who wants to do harm.
 
 use super::Talk;
+use crate::fixture;
 use crate::plain::command;
-use crate::view::fixture;
 use engine::snapshot::{Snapshot, Span};
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -1,10 +1,9 @@
 //! The executable lines of `/proc/PID/maps`.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::{fs, io};
 
 const DELETED: &[u8] = b" (deleted)";
 /// Shared memory has an inode and looks like a file, but was never one: runtimes

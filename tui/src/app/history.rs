@@ -1,0 +1,81 @@
+//! The *history*: where the screen has been. Whoever narrows, filters or opens
+//! something can go back, and forth again, and finds it as it was left.
+
+use crate::knobs::Knobs;
+use crate::lists::table::Place as TablePlace;
+use crate::view_id::ViewId;
+use crate::views::code::Place as CodePlace;
+use crate::views::flame::Place as FlamePlace;
+use crate::views::page::Place as PagePlace;
+use crate::views::tree::Place as TreePlace;
+use profile::{FunctionRow, ProcessRow, ThreadRow};
+
+/// Beyond that many steps the first are forgotten.
+const STEPS_MAX: usize = 100;
+
+/// All that is needed to come back.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub view: ViewId,
+    pub knobs: Knobs,
+    pub functions: TablePlace<FunctionRow>,
+    pub page: Option<PagePlace>,
+    pub code: Option<CodePlace>,
+    pub tree: TreePlace,
+    pub flame: FlamePlace,
+    pub processes: TablePlace<ProcessRow>,
+    pub threads: TablePlace<ThreadRow>,
+}
+
+#[derive(Debug, Default)]
+pub struct History {
+    back: Vec<Place>,
+    forward: Vec<Place>,
+    /// The last step only changed the window: the next one of the kind belongs
+    /// to it.
+    is_window: bool,
+}
+
+impl History {
+    /// Something else is about to be shown.
+    pub fn leave(&mut self, place: Place) {
+        self.is_window = false;
+        self.push(place);
+    }
+
+    /// The window is about to change; several steps in a row are one.
+    pub fn leave_window(&mut self, place: Place) {
+        let is_same = |last: &Place| last.view == place.view;
+        if !(self.is_window && self.back.last().is_some_and(is_same)) {
+            self.push(place);
+        }
+        self.is_window = true;
+    }
+
+    /// Where one step back would lead.
+    pub fn last(&self) -> Option<&Place> {
+        self.back.last()
+    }
+
+    pub fn back(&mut self, here: Place) -> Option<Place> {
+        let place = self.back.pop()?;
+        self.is_window = false;
+        self.forward.push(here);
+        Some(place)
+    }
+
+    pub fn forward(&mut self, here: Place) -> Option<Place> {
+        let place = self.forward.pop()?;
+        self.is_window = false;
+        self.back.push(here);
+        Some(place)
+    }
+
+    fn push(&mut self, place: Place) {
+        self.forward.clear();
+        if self.back.len() == STEPS_MAX {
+            self.back.remove(0);
+        }
+        self.back.push(place);
+    }
+}

@@ -1,0 +1,95 @@
+//! *Asking* the profile for what the engine's own report does not answer. The
+//! answer is a snapshot like the engine's, found on a thread of its own: every
+//! view draws it in the same way.
+
+use crate::knobs::Knobs;
+use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState};
+use profile::Cancel;
+use profile::diff::Diff;
+use std::sync::Arc;
+
+/// Asks for a snapshot of what the knobs say.
+#[derive(Debug, Clone)]
+pub struct ReportQuestion {
+    pub key: ReportKey,
+    base: Arc<Snapshot>,
+    knobs: Knobs,
+}
+
+/// What tells one question from the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportKey {
+    /// How often the knobs had been turned.
+    pub turn: u64,
+    /// The engine's snapshot.
+    pub generation: u64,
+}
+
+#[derive(Debug)]
+pub struct ReportAnswer {
+    pub key: ReportKey,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl PartialEq for ReportQuestion {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for ReportQuestion {}
+
+impl ReportQuestion {
+    /// Nothing where the snapshot comes from no store.
+    pub fn new(base: &Arc<Snapshot>, knobs: &Knobs, turn: u64) -> Option<Self> {
+        base.view.as_ref()?;
+        Some(ReportQuestion {
+            key: ReportKey {
+                turn,
+                generation: base.generation,
+            },
+            base: Arc::clone(base),
+            knobs: knobs.clone(),
+        })
+    }
+
+    /// Nothing if it was cancelled.
+    pub fn answer(self, cancel: &Cancel) -> Option<ReportAnswer> {
+        let ReportQuestion { key, base, knobs } = self;
+        let query = knobs.query(base.report.window.end_ns);
+        let view = base.counted_in(knobs.metric)?;
+        let selection = view.select(&query, cancel).ok()?;
+        let mut report = selection.report();
+        let mut snapshot = (*base).clone();
+        snapshot.view = Some(view.clone());
+        if let Some(recording) = &snapshot.recording {
+            recording.correct(snapshot.target == TargetState::Recorded, &mut report);
+        }
+        if let Some(losses) = &snapshot.losses {
+            let window = report.window;
+            snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
+        }
+        let baseline = knobs.difference();
+        snapshot.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
+        (snapshot.difference, snapshot.people) = (None, None);
+        snapshot.baseline_lacks = None;
+        if let Some(baseline) = &snapshot.baseline {
+            let before = baseline.select(selection.view(), cancel)?;
+            let mut diff = Diff::new(&before, &selection);
+            diff.sort_by_time();
+            snapshot.difference = Some(Arc::new(diff));
+            let people = People::new(baseline, &before, &selection);
+            snapshot.people = Some(Arc::new(people));
+            let lacks = BaselineLacks::new(baseline, &before, &snapshot);
+            snapshot.baseline_lacks = Some(Arc::new(lacks));
+        }
+        snapshot.offered = selection.offered();
+        snapshot.report = Arc::new(report);
+        snapshot.query = query;
+        snapshot.turn = key.turn;
+        Some(ReportAnswer {
+            key,
+            snapshot: Arc::new(snapshot),
+        })
+    }
+}

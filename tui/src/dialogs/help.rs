@@ -1,0 +1,186 @@
+//! The *help* of a view is its keys, taken from the table of keys, and the
+//! meaning of its words. It is plain text; the view only frames it.
+
+use crate::action::{Action, Keymap, Scope};
+use crate::view_id::ViewId;
+
+/// One line of the help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpLine {
+    pub text: String,
+    pub is_heading: bool,
+}
+
+/// The width of one of two columns; the text is kept within it.
+pub const COLUMN_WIDTH: usize = 38;
+
+/// What the numbers and signs mean; only existing ones.
+const WORDS: &[(&str, &str)] = &[
+    ("SELF", "was on top of the stack"),
+    ("TOTAL", "it or anything it called;"),
+    ("", "recursion counts once"),
+    ("±", "95% band of the count; a"),
+    ("", "lower bound: samples are"),
+    ("", "not independent"),
+    ("whole", "the stack reached the"),
+    ("", "thread's start"),
+    ("⟳", "the name is on its way"),
+    ("gone", "not in the window now; its"),
+    ("", "last numbers, until left"),
+    ("lost", "samples came too fast"),
+    ("own cost", "CPU used by proftop itself"),
+];
+
+const TREE_WORDS: &[(&str, &str)] = &[
+    ("top-down", "callees under callers:"),
+    ("", "where the time comes from"),
+    ("bottom-up", "callers under callees;"),
+    ("", "SELF by way of this caller"),
+    ("PAR%", "share of the row above"),
+    ("inl", "inlined into its caller"),
+    ("hot path", "always the heaviest below,"),
+    ("", "with half of it or more"),
+    ("[stopped]", "the stack's start is not"),
+    ("", "known; explain says why"),
+];
+
+const FLAME_WORDS: &[(&str, &str)] = &[
+    ("width", "samples with these frames"),
+    ("", "above it on the stack"),
+    ("order", "by name: it never changes"),
+    ("color", "the module; see below it"),
+    ("·", "frames narrower than 3"),
+    ("", "cells, merged: zoom in"),
+];
+
+const PAGE_WORDS: &[(&str, &str)] = &[
+    ("OF IT", "share of the samples that"),
+    ("", "have the function on them"),
+    ("callers", "of its outermost call"),
+    ("callees", "of its innermost one; each"),
+    ("", "side adds up to all of it"),
+];
+
+const CODE_WORDS: &[(&str, &str)] = &[
+    ("SELF%", "of samples in its code, or"),
+    ("", "in what was inlined there"),
+    ("LINE", "of its file; +0x: from the"),
+    ("", "function's start"),
+    ("skid", "a sample may belong to the"),
+    ("", "instruction before"),
+    ("->", "called from there; with"),
+    ("", "what that called itself"),
+];
+
+const TIME_WORDS: &[(&str, &str)] = &[
+    ("column", "one second"),
+    ("row", "a part of the second: what"),
+    ("", "comes back shows as a line"),
+    ("#", "half of the samples there"),
+    ("", "are of what was selected"),
+];
+
+const MOUSE: &[(&str, &str)] = &[
+    ("click", "row, tab, step of line 2;"),
+    ("", "a head sorts"),
+    ("wheel", "moves the selection"),
+];
+
+/// The help's left and right column; below them the rest, where there is room
+/// for one column only.
+pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2] {
+    let mut left = Vec::new();
+    if view != ViewId::Health {
+        left.push(heading("HERE"));
+        left.extend(keys(
+            keymap,
+            view,
+            |scope| scope != Scope::Everywhere,
+            ascii,
+        ));
+    }
+    left.push(heading("WORDS"));
+    let words = match view {
+        ViewId::Tree => TREE_WORDS,
+        ViewId::Flame => FLAME_WORDS,
+        ViewId::Page => PAGE_WORDS,
+        ViewId::Time => TIME_WORDS,
+        ViewId::Code => CODE_WORDS,
+        _ => &[],
+    };
+    left.extend(words.iter().map(|(word, text)| entry(word, text)));
+    left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
+    left.push(heading("MOUSE"));
+    left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
+    if let Some(key) = keymap.label(Action::Mouse, view) {
+        left.push(entry(&key, "mouse off: the terminal"));
+        left.push(entry("", "selects text again"));
+    }
+    let mut right = vec![heading("EVERYWHERE")];
+    right.extend(keys(
+        keymap,
+        view,
+        |scope| scope == Scope::Everywhere,
+        ascii,
+    ));
+    [left, right]
+}
+
+/// So many lines there are to scroll through.
+pub fn line_count(keymap: &Keymap, view: ViewId, two_columns: bool) -> usize {
+    let [left, right] = columns(keymap, view, false);
+    if two_columns {
+        left.len().max(right.len())
+    } else {
+        left.len() + right.len()
+    }
+}
+
+/// Whether two columns fit into a terminal of that width.
+pub fn has_two_columns(width: u16) -> bool {
+    usize::from(width) >= 2 * COLUMN_WIDTH + 4
+}
+
+fn keys(
+    keymap: &Keymap,
+    view: ViewId,
+    wanted: impl Fn(Scope) -> bool,
+    ascii: bool,
+) -> impl Iterator<Item = HelpLine> {
+    keymap
+        .of(view)
+        .filter(move |binding| wanted(binding.scope) && !binding.help.is_empty())
+        .filter(|binding| !binding.keys.is_empty())
+        .map(move |binding| entry(&binding.labels(ascii), binding.help))
+}
+
+fn heading(text: &str) -> HelpLine {
+    HelpLine {
+        text: text.into(),
+        is_heading: true,
+    }
+}
+
+fn entry(key: &str, text: &str) -> HelpLine {
+    HelpLine {
+        text: format!("  {key:<9} {text}"),
+        is_heading: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthStr;
+
+    #[test]
+    fn every_line_fits_its_column() {
+        for view in ViewId::ALL.into_iter().chain([ViewId::Page]) {
+            for ascii in [false, true] {
+                for line in columns(&Keymap::default(), view, ascii).iter().flatten() {
+                    assert!(line.text.width() <= COLUMN_WIDTH, "{:?}", line.text);
+                }
+            }
+        }
+    }
+}

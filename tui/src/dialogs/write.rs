@@ -1,0 +1,408 @@
+//! The *write dialog*: what is on the screen, to a file. What the chosen format
+//! cannot hold is said before anything is written.
+
+/// Formats, and what is written in them.
+mod kind;
+/// What else can be chosen.
+mod options;
+/// More files, one after the other.
+mod repeat;
+/// Of the file that would be written.
+mod size;
+
+pub use kind::{FileKind, KINDS, subject};
+pub use options::{Manner, Options, Switch};
+pub use repeat::Repeat;
+pub use size::Shape;
+
+use super::line_edit::LineEdit;
+use crate::calendar;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::snapshot::{Snapshot, TargetState};
+use profile::formats::Format;
+use profile::{Query, View};
+use size::Size;
+use std::path::{Path, PathBuf};
+
+/// Where the keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Format,
+    File,
+    Symbols,
+    BuildIds,
+    Threads,
+    Names,
+    Repeat,
+}
+
+const FIELDS: [Field; 7] = [
+    Field::Format,
+    Field::File,
+    Field::Symbols,
+    Field::BuildIds,
+    Field::Threads,
+    Field::Names,
+    Field::Repeat,
+];
+
+#[derive(Debug)]
+pub struct WriteDialog {
+    /// In [`KINDS`].
+    kind: usize,
+    pub field: Field,
+    pub file: LineEdit,
+    /// What the name begins with unless it is typed.
+    stem: Stem,
+    /// The name was typed: it stays when the format changes, but for its end.
+    is_typed: bool,
+    pub options: Options,
+    /// More samples will come.
+    pub goes_on: bool,
+    /// Why the last attempt did not succeed.
+    pub problem: Option<Problem>,
+    /// Of the folder that was asked about.
+    pub room: Option<Room>,
+    asked: Option<PathBuf>,
+    size: Size,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// There is such a file: only another key overwrites it.
+    Exists,
+    Failed(String),
+}
+
+/// What there is to know of a folder before writing into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    pub folder: PathBuf,
+    /// For this user; else why that is not known.
+    pub free_bytes: Result<u64, String>,
+    /// Whose the file will be, if that is not who runs.
+    pub owner: Option<String>,
+}
+
+/// A file to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteJob {
+    pub path: PathBuf,
+    pub overwrite: bool,
+    pub content: Content,
+    /// It is one of those that follow one another.
+    pub is_repeated: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Content {
+    Profile {
+        view: View,
+        query: Query,
+        format: Format,
+        manner: Manner,
+    },
+    /// What the screen looks like without the dialog.
+    Screen,
+}
+
+impl Content {
+    /// What it looks like; nothing if it is the screen.
+    pub fn shape(&self) -> Option<Shape> {
+        match *self {
+            Content::Profile { format, manner, .. } => Some(Shape { format, manner }),
+            Content::Screen => None,
+        }
+    }
+}
+
+/// As far as it is asked for: a view has no equal.
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape() == other.shape()
+    }
+}
+
+impl Eq for Content {}
+
+/// What a key in the dialog leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Stay,
+    Close,
+    Write {
+        overwrite: bool,
+    },
+    /// No more files are to follow.
+    Stop,
+    /// It means nothing here.
+    Unknown,
+}
+
+impl WriteDialog {
+    pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
+        let is_live = matches!(shown.target, TargetState::Starting | TargetState::Running);
+        let mut dialog = WriteDialog {
+            kind: 0,
+            field: Field::Format,
+            file: LineEdit::default(),
+            stem: Stem::new(shown, scope),
+            is_typed: false,
+            options: Options {
+                manner,
+                ..Options::default()
+            },
+            goes_on: is_live && shown.recording.is_none(),
+            problem: None,
+            room: None,
+            asked: None,
+            size: Size::default(),
+        };
+        dialog.choose(0);
+        dialog
+    }
+
+    /// As it was before a job that was not done.
+    pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
+        let is_it = |kind: &&FileKind| match (&job.content, kind) {
+            (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
+            (Content::Screen, FileKind::Text) => true,
+            _ => false,
+        };
+        self.kind = KINDS.iter().position(|kind| is_it(&kind)).unwrap_or(0);
+        self.file = LineEdit::new(&job.path.to_string_lossy());
+        self.is_typed = true;
+        self.field = Field::File;
+        self.options = options;
+    }
+
+    pub fn kind(&self) -> FileKind {
+        KINDS[self.kind]
+    }
+
+    pub fn kind_number(&self) -> usize {
+        self.kind
+    }
+
+    /// How the field's option stands; nothing for what is no option.
+    pub fn switch(&self, field: Field) -> Option<Switch> {
+        match field {
+            Field::Format | Field::File => None,
+            Field::Symbols => Some(self.options.symbols(self.kind())),
+            Field::BuildIds => Some(self.options.build_ids(self.kind())),
+            Field::Threads => Some(self.options.by_thread(self.kind())),
+            Field::Names => Some(self.options.hides_names(self.kind())),
+            Field::Repeat => Some(self.options.repeats(self.goes_on)),
+        }
+    }
+
+    /// The folder of the file, if it was not asked about yet; one at a time.
+    pub fn ask_for_room(&mut self) -> Option<PathBuf> {
+        let is_waiting = self.asked.is_some() && self.room.is_none();
+        let folder = self.folder();
+        if is_waiting || self.asked.as_ref() == Some(&folder) {
+            return None;
+        }
+        self.room = None;
+        self.asked = Some(folder.clone());
+        Some(folder)
+    }
+
+    /// The shape of the file, if nobody has said yet how large it would be.
+    pub fn ask_for_size(&mut self) -> Option<Shape> {
+        let shape = self.shape()?;
+        self.size.ask(shape).then_some(shape)
+    }
+
+    pub fn hear_size(&mut self, shape: Shape, bytes: u64) {
+        self.size.hear(shape, bytes);
+    }
+
+    /// How large the file would be.
+    pub fn size(&self) -> Option<u64> {
+        self.size.of(self.shape()?)
+    }
+
+    /// Nothing if it is the screen: that is small.
+    fn shape(&self) -> Option<Shape> {
+        match self.kind() {
+            FileKind::Profile(format) => Some(Shape {
+                format,
+                manner: self.options.manner,
+            }),
+            FileKind::Text => None,
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        match self.file.text().rsplit_once('/') {
+            Some(("", _)) => "/".into(),
+            Some((folder, _)) => folder.into(),
+            None => ".".into(),
+        }
+    }
+
+    pub fn hear_room(&mut self, room: Room) {
+        if self.asked.as_ref() == Some(&room.folder) {
+            self.room = Some(room);
+        }
+    }
+
+    pub fn press(&mut self, key: KeyEvent) -> Reply {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Reply::Close,
+            KeyCode::Char('o') if control => return self.try_to_write(true),
+            KeyCode::Char('x') if control => return Reply::Stop,
+            KeyCode::Enter => return self.try_to_write(false),
+            KeyCode::Tab => self.go_to_field(1),
+            KeyCode::BackTab => self.go_to_field(FIELDS.len() - 1),
+            KeyCode::Down => self.choose(self.kind + 1),
+            KeyCode::Up => self.choose(self.kind + KINDS.len() - 1),
+            _ => return self.press_in_field(key),
+        }
+        Reply::Stay
+    }
+
+    fn press_in_field(&mut self, key: KeyEvent) -> Reply {
+        match self.field {
+            Field::Format => return self.press_format(key),
+            Field::File => {
+                if !self.file.press(key) {
+                    return Reply::Unknown;
+                }
+                self.is_typed = true;
+                self.follow_ending();
+            }
+            _ if key.code == KeyCode::Char(' ') => self.turn(),
+            Field::Repeat if self.goes_on => {
+                if !self.options.type_seconds(key) {
+                    return Reply::Unknown;
+                }
+            }
+            Field::Symbols | Field::BuildIds | Field::Threads | Field::Names | Field::Repeat => {
+                return Reply::Unknown;
+            }
+        }
+        self.problem = None;
+        Reply::Stay
+    }
+
+    /// Who types the ending of a format means that one.
+    fn follow_ending(&mut self) {
+        let kind = FileKind::of_path(Path::new(self.file.text()));
+        let known = kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
+        self.kind = known.unwrap_or(self.kind);
+    }
+
+    /// What would not be what was asked for is not written.
+    fn try_to_write(&mut self, overwrite: bool) -> Reply {
+        let options = &self.options;
+        let is_text = self.kind() == FileKind::Text;
+        let why_not = options.manner.why_no_text().filter(|_| is_text);
+        let why = if self.file.text().is_empty() {
+            "the file needs a name"
+        } else if let Some(why) = why_not {
+            why
+        } else if self.goes_on && options.repeats && options.seconds == 0 {
+            "every how many seconds? type the number"
+        } else {
+            return Reply::Write { overwrite };
+        };
+        self.problem = Some(Problem::Failed(why.into()));
+        Reply::Stay
+    }
+
+    fn go_to_field(&mut self, by: usize) {
+        let here = FIELDS.iter().position(|field| *field == self.field);
+        self.field = FIELDS[(here.unwrap_or(0) + by) % FIELDS.len()];
+        self.options.is_typing = false;
+    }
+
+    fn turn(&mut self) {
+        let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
+        let options = &mut self.options;
+        let option = match self.field {
+            Field::Symbols => &mut options.manner.omits_symbols,
+            Field::BuildIds => &mut options.manner.omits_build_ids,
+            Field::Threads => &mut options.manner.by_thread,
+            Field::Names => &mut options.manner.hides_names,
+            Field::Repeat => &mut options.repeats,
+            Field::Format | Field::File => return,
+        };
+        *option ^= can_be_turned;
+        self.name_anew(self.kind().ending());
+    }
+
+    fn press_format(&mut self, key: KeyEvent) -> Reply {
+        match key.code {
+            KeyCode::Char('j') | KeyCode::Right => self.choose(self.kind + 1),
+            KeyCode::Char('k') | KeyCode::Left => self.choose(self.kind + KINDS.len() - 1),
+            KeyCode::Char('q') | KeyCode::Backspace => return Reply::Close,
+            _ => return Reply::Unknown,
+        }
+        Reply::Stay
+    }
+
+    fn choose(&mut self, kind: usize) {
+        let before = self.kind().ending();
+        self.kind = kind % KINDS.len();
+        self.problem = None;
+        self.name_anew(before);
+    }
+
+    /// A name that was typed keeps all but the ending of the format before.
+    fn name_anew(&mut self, before: &str) {
+        let stem = match self.is_typed {
+            true => self.file.text().strip_suffix(before),
+            false => Some(self.stem.text(self.options.manner.hides_names)),
+        };
+        if let Some(stem) = stem {
+            let name = format!("{stem}{}", self.kind().ending());
+            self.file = LineEdit::new(&name);
+        }
+    }
+}
+
+/// What a file is called, but for its ending.
+#[derive(Debug)]
+struct Stem {
+    /// `proftop-db-01-postgres-20261120T140312Z`
+    whole: String,
+    /// Without machine and scope.
+    anonymous: String,
+}
+
+impl Stem {
+    fn new(shown: &Snapshot, scope: &str) -> Self {
+        let time = shown.view.as_ref().and_then(|view| {
+            let end_ms = shown.report.window.end_ns / 1_000_000;
+            end_ms.checked_add_signed(view.info().epoch_unix_ms)
+        });
+        let time = time.filter(|ms| *ms > 0);
+        let time = time.map_or_else(String::new, |ms| calendar::compact(ms / 1000));
+        // The scope's words are a stranger's, and a shell is to take the name.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let plain = |part: &str| {
+            let part: String = part.chars().take(40).collect();
+            let words = part.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
+            words.collect::<Vec<_>>().join("_")
+        };
+        let join = |parts: &[&str]| {
+            let parts = parts.iter().map(|part| plain(part));
+            let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+            parts.join("-")
+        };
+        Stem {
+            whole: join(&["proftop", &shown.host.name, scope, &time]),
+            anonymous: join(&["proftop", &time]),
+        }
+    }
+
+    fn text(&self, is_anonymous: bool) -> &str {
+        match is_anonymous {
+            true => &self.anonymous,
+            false => &self.whole,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What can be written: a profile in one of its formats, or the screen.
+
+use crate::app::App;
+use crate::knobs::Window;
+use engine::snapshot::Span;
+use profile::View;
+use profile::formats::Format;
+
+/// What a file is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Profile(Format),
+    /// The screen as text.
+    Text,
+}
+
+/// What can be chosen, in the order of the dialog.
+pub const KINDS: [FileKind; 9] = [
+    FileKind::Profile(Format::Pft),
+    FileKind::Profile(Format::Pprof),
+    FileKind::Profile(Format::Folded),
+    FileKind::Profile(Format::Speedscope),
+    FileKind::Profile(Format::Firefox),
+    FileKind::Profile(Format::Trace),
+    FileKind::Profile(Format::Html),
+    FileKind::Profile(Format::Svg),
+    FileKind::Text,
+];
+
+impl FileKind {
+    /// How its files' names end.
+    pub fn ending(self) -> &'static str {
+        match self {
+            FileKind::Profile(Format::Pft) => ".pft",
+            FileKind::Profile(Format::Pprof) => ".pb.gz",
+            FileKind::Profile(Format::Folded) => ".folded",
+            FileKind::Profile(Format::Speedscope) => ".speedscope.json",
+            FileKind::Profile(Format::Firefox) => ".firefox.json.gz",
+            FileKind::Profile(Format::Trace) => ".trace.json.gz",
+            FileKind::Profile(Format::Html) => ".html",
+            FileKind::Profile(Format::Svg) => ".svg",
+            FileKind::Text => ".txt",
+        }
+    }
+
+    /// Who reads it.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            FileKind::Profile(Format::Pft) => "everything; opens here again, all views",
+            FileKind::Profile(Format::Pprof) => "go tool pprof, Pyroscope, Parca",
+            FileKind::Profile(Format::Folded) => "flamegraph.pl, inferno, flamelens",
+            FileKind::Profile(Format::Speedscope) => "speedscope.app",
+            FileKind::Profile(Format::Firefox) => "profiler.firefox.com, with times",
+            FileKind::Profile(Format::Trace) => "ui.perfetto.dev, with times",
+            FileKind::Profile(Format::Html) => "a flame graph as one page, searched",
+            FileKind::Profile(Format::Svg) => "a flame graph as a picture",
+            FileKind::Text => "this screen as text",
+        }
+    }
+
+    /// The kind of a format, or what a name's end tells.
+    pub fn of_path(path: &std::path::Path) -> Option<FileKind> {
+        let is_text = path.extension().is_some_and(|end| end == "txt");
+        let format = Format::of_path(path).map(FileKind::Profile);
+        format.or(is_text.then_some(FileKind::Text))
+    }
+
+    /// What it does not hold of what is counted.
+    pub fn loses(self) -> String {
+        match self {
+            FileKind::Profile(format) => format.loses().join(", "),
+            FileKind::Text => "all that is not on the screen".into(),
+        }
+    }
+}
+
+/// What is written, in words.
+pub fn subject(app: &App, kind: FileKind) -> String {
+    let shown = &app.shown;
+    let samples = crate::words::units::counted;
+    match kind {
+        FileKind::Profile(Format::Pft) => {
+            let kept = shown.view.as_ref().map_or(0, View::samples);
+            format!("all that is kept: {}", samples(kept, "sample"))
+        }
+        FileKind::Profile(_) => {
+            let window = match app.knobs.window {
+                Window::Last(Span::All) => "all".into(),
+                Window::Last(span) => format!("last {}", crate::words::units::span(span)),
+                Window::Since { .. } => "since the mark".into(),
+                Window::Between { .. } => "the marked time".into(),
+            };
+            let filter = match app.knobs.filter.is_empty() {
+                true => "",
+                false => ", filtered",
+            };
+            format!(
+                "this query: {}, {window}{filter}: {}",
+                app.scope_words(),
+                samples(shown.report.samples, "sample")
+            )
+        }
+        FileKind::Text => "the lines of this screen".into(),
+    }
+}

@@ -1,0 +1,10 @@
+//! Lists that a person moves through: what is selected, sorted and found in them.
+
+/// Which row is selected, and on which line of the screen it stays.
+pub mod cursor;
+/// A text search over the rows of a view.
+pub mod find;
+/// Where the selection is to go.
+pub mod motion;
+/// A list that is sorted, searched and selected from.
+pub mod table;

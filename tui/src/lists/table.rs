@@ -1,0 +1,482 @@
+//! A *table* is a list of rows that is sorted, searched and selected from. The
+//! rows are the report's; their order, the selection and the search are the
+//! screen's, and they survive every new report.
+
+use super::cursor::{Cursor, visible};
+use super::find;
+use super::find::Find;
+use super::motion::Motion;
+use profile::{ProcessId, Report};
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// A row of a report that can be in a table.
+pub trait Item: Clone + Debug + 'static {
+    /// What the row is known by from one report to the next.
+    type Key: Copy + Eq + Hash + Debug;
+    type Column: Copy + Eq + Debug + Default + 'static;
+
+    /// The columns to sort by, from left to right.
+    const COLUMNS: &'static [Self::Column];
+
+    fn rows(report: &Report) -> &[Self];
+    fn key(&self) -> Self::Key;
+
+    /// The key that an older key goes by in this report.
+    fn current_key(_report: &Report, key: Self::Key) -> Self::Key {
+        key
+    }
+
+    /// Numbers fall, words rise.
+    fn compare(column: Self::Column, a: &Self, b: &Self) -> Ordering;
+    fn is_word(column: Self::Column) -> bool;
+
+    /// What find looks at, and what is copied.
+    fn name(&self) -> &str;
+    fn samples(&self) -> u64;
+
+    /// Whose it is, where a table may be of one process only.
+    fn process(&self) -> Option<ProcessId> {
+        None
+    }
+
+    /// What it is called on its own, outside of the table: `postgres[4121]`.
+    fn words(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+/// Where somebody was in a table, to come back to.
+#[derive(Debug, Clone)]
+pub struct Place<I: Item> {
+    column: I::Column,
+    inverted: bool,
+    cursor: Cursor<I::Key>,
+    last_seen: Option<I>,
+}
+
+/// One line of a table.
+#[derive(Debug)]
+pub struct Line<'a, I> {
+    pub row: &'a I,
+    pub selected: bool,
+    /// No longer in the report; these are its last numbers.
+    pub gone: bool,
+    pub found: bool,
+    pub marked: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// The row of that number in the report.
+    Row(usize),
+    Gone,
+}
+
+#[derive(Debug)]
+pub struct Table<I: Item> {
+    /// In the order of the screen; `slots` runs beside it.
+    keys: Vec<I::Key>,
+    slots: Vec<Slot>,
+    column: I::Column,
+    inverted: bool,
+    /// No rows but those of this process.
+    only: Option<ProcessId>,
+    cursor: Cursor<I::Key>,
+    /// What the selected row was when it was last seen.
+    last_seen: Option<I>,
+    /// Marked to be used together, with what they are called.
+    marks: Vec<(I::Key, String)>,
+    find: Option<Find>,
+    /// Rows that match, and their samples.
+    found: (usize, u64),
+    height: usize,
+}
+
+impl<I: Item> Default for Table<I> {
+    fn default() -> Self {
+        Table {
+            keys: Vec::new(),
+            slots: Vec::new(),
+            column: I::Column::default(),
+            inverted: false,
+            only: None,
+            cursor: Cursor::default(),
+            last_seen: None,
+            marks: Vec::new(),
+            find: None,
+            found: (0, 0),
+            height: 1,
+        }
+    }
+}
+
+impl<I: Item> Table<I> {
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn offset(&self) -> usize {
+        self.cursor.offset()
+    }
+
+    pub fn column(&self) -> I::Column {
+        self.column
+    }
+
+    pub fn find(&self) -> Option<&Find> {
+        self.find.as_ref()
+    }
+
+    /// Whether the sort column rises from top to bottom.
+    pub fn is_rising(&self) -> bool {
+        I::is_word(self.column) != self.inverted
+    }
+
+    pub fn selected<'a>(&'a self, report: &'a Report) -> Option<Line<'a, I>> {
+        self.line(self.cursor.index(), report)
+    }
+
+    /// What was selected on purpose.
+    pub fn held(&self) -> Option<I::Key> {
+        self.cursor.held()
+    }
+
+    /// Selects a row by its key, if the table has it.
+    pub fn select_key(&mut self, key: I::Key, report: &Report) {
+        if let Some(at) = self.keys.iter().position(|other| *other == key) {
+            self.select(at, report);
+        }
+    }
+
+    /// The rows of a report that are this table's, with their numbers.
+    fn own_rows<'a>(&self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
+        let only = self.only;
+        let rows = I::rows(report).iter().enumerate();
+        rows.filter(move |(_, row)| only.is_none() || row.process() == only)
+    }
+
+    /// Shows the rows of another process, the first of them selected.
+    pub fn show_only(&mut self, process: ProcessId, report: &Report) {
+        if self.only != Some(process) {
+            self.only = Some(process);
+            self.cursor = Cursor::default();
+            (self.last_seen, self.keys) = (None, Vec::new());
+            self.marks.clear();
+        }
+        if self.keys.is_empty() {
+            self.update(report, true);
+        }
+    }
+
+    /// Nobody looks at it: the rows go, what is selected stays.
+    pub fn release(&mut self) {
+        (self.keys, self.slots) = (Vec::new(), Vec::new());
+    }
+
+    /// The selected line of the screen, counted from the first row.
+    #[cfg(test)]
+    pub fn selected_line(&self) -> usize {
+        self.cursor.index() - self.cursor.offset()
+    }
+
+    /// The rows that there is no line for on the screen.
+    pub fn hidden_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a I> {
+        let rows = I::rows(report);
+        let shown = self.offset()..self.offset() + visible(self.len(), self.height);
+        let hidden = self.slots.iter().enumerate();
+        let hidden = hidden.filter(move |(at, _)| !shown.contains(at));
+        hidden.filter_map(|(_, slot)| match slot {
+            Slot::Row(number) => rows.get(*number),
+            Slot::Gone => None,
+        })
+    }
+
+    /// The lines on the screen.
+    pub fn lines<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Line<'a, I>> {
+        let end = self.offset() + visible(self.len(), self.height);
+        (self.offset()..end.min(self.len())).filter_map(|at| self.line(at, report))
+    }
+
+    fn line<'a>(&'a self, at: usize, report: &'a Report) -> Option<Line<'a, I>> {
+        let slot = *self.slots.get(at)?;
+        let row = match slot {
+            Slot::Row(number) => I::rows(report).get(number)?,
+            Slot::Gone => self.last_seen.as_ref()?,
+        };
+        Some(Line {
+            row,
+            selected: at == self.cursor.index(),
+            gone: slot == Slot::Gone,
+            found: self.find.as_ref().is_some_and(|f| f.matches(row.name())),
+            marked: self.marks.iter().any(|(key, _)| *key == row.key()),
+        })
+    }
+
+    /// Takes the rows of another report. Without `sort` the rows stay where
+    /// they are, and new ones come last.
+    pub fn update(&mut self, report: &Report, sort: bool) {
+        // Once: of a hundred thousand threads a process has a few.
+        let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
+        if let Some(held) = self.cursor.held() {
+            self.cursor.rename(I::current_key(report, held));
+        }
+        let mut slots = if sort {
+            Vec::new()
+        } else {
+            self.kept(report, &own)
+        };
+        self.append_sorted(report, own, &mut slots);
+        self.keep_gone(&mut slots);
+        self.keys = slots.iter().map(|(key, _)| *key).collect();
+        self.slots = slots.into_iter().map(|(_, slot)| slot).collect();
+        self.cursor.settle(&self.keys, self.height);
+        self.remember(report);
+        self.count_found(report);
+    }
+
+    /// The rows on the screen that the report still has, where they are.
+    fn kept(&self, report: &Report, own: &[usize]) -> Vec<(I::Key, Slot)> {
+        let rows = I::rows(report);
+        let numbers = own.iter().map(|number| (rows[*number].key(), *number));
+        let numbers: HashMap<I::Key, usize> = numbers.collect();
+        // Two rows become one when a name arrives that they share.
+        let mut seen = HashSet::new();
+        self.keys
+            .iter()
+            .map(|key| I::current_key(report, *key))
+            .filter(|key| seen.insert(*key))
+            .filter_map(|key| match numbers.get(&key) {
+                Some(number) => Some((key, Slot::Row(*number))),
+                None if Some(key) == self.cursor.held() => Some((key, Slot::Gone)),
+                None => None,
+            })
+            .collect()
+    }
+
+    fn append_sorted(
+        &self,
+        report: &Report,
+        mut numbers: Vec<usize>,
+        slots: &mut Vec<(I::Key, Slot)>,
+    ) {
+        let rows = I::rows(report);
+        if !slots.is_empty() {
+            let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
+            numbers.retain(|number| !present.contains(&rows[*number].key()));
+        }
+        numbers.sort_by(|a, b| {
+            let order = I::compare(self.column, &rows[*a], &rows[*b]);
+            if self.inverted {
+                order.reverse()
+            } else {
+                order
+            }
+        });
+        slots.extend(
+            numbers
+                .into_iter()
+                .map(|number| (rows[number].key(), Slot::Row(number))),
+        );
+    }
+
+    /// A selected row that vanished stays on its line until it is left.
+    fn keep_gone(&self, slots: &mut Vec<(I::Key, Slot)>) {
+        let Some(held) = self.cursor.held() else {
+            return;
+        };
+        let known = slots.iter().any(|(key, _)| *key == held);
+        if !known && self.last_seen.is_some() {
+            let at = self.cursor.index().min(slots.len());
+            slots.insert(at, (held, Slot::Gone));
+        }
+    }
+
+    fn remember(&mut self, report: &Report) {
+        if self.cursor.held().is_none() {
+            self.last_seen = None;
+        } else if let Some(line) = self.selected(report)
+            && !line.gone
+        {
+            self.last_seen = Some(line.row.clone());
+        }
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        self.cursor.settle(&self.keys, height);
+    }
+
+    pub fn go(&mut self, motion: Motion, report: &Report) {
+        let at = self.cursor.index();
+        if motion.watches_top(at) {
+            return self.watch_top(report);
+        }
+        let rows = self.len();
+        let page = visible(rows, self.height);
+        self.select(motion.target(at, page, rows), report);
+    }
+
+    /// Selects the row on a line of the screen.
+    pub fn select_line(&mut self, line: usize, report: &Report) {
+        let at = self.offset() + line;
+        if line < visible(self.len(), self.height) && at < self.len() {
+            self.select(at, report);
+        }
+    }
+
+    fn select(&mut self, at: usize, report: &Report) {
+        let target = self.keys.get(at).copied();
+        if target != self.cursor.held() {
+            self.drop_gone();
+        }
+        // Dropping the gone row may have moved the target up by one.
+        let at = target
+            .and_then(|key| self.keys.iter().position(|k| *k == key))
+            .unwrap_or(at);
+        self.cursor.select(at, &self.keys, self.height);
+        self.remember(report);
+    }
+
+    fn watch_top(&mut self, report: &Report) {
+        self.drop_gone();
+        self.cursor.watch_top();
+        self.remember(report);
+    }
+
+    fn drop_gone(&mut self) {
+        if let Some(at) = self.slots.iter().position(|slot| *slot == Slot::Gone) {
+            self.slots.remove(at);
+            self.keys.remove(at);
+        }
+    }
+
+    /// Sorts by the column of that number; by the same one again the other way
+    /// round.
+    pub fn sort_by(&mut self, number: usize, report: &Report) {
+        let Some(column) = I::COLUMNS.get(number) else {
+            return;
+        };
+        if *column == self.column {
+            return self.invert(report);
+        }
+        self.column = *column;
+        self.inverted = false;
+        self.update(report, true);
+    }
+
+    /// Sorts by a column, the usual way round or the other.
+    pub fn set_order(&mut self, column: I::Column, inverted: bool, report: &Report) {
+        self.column = column;
+        self.inverted = inverted;
+        self.update(report, true);
+    }
+
+    pub fn is_inverted(&self) -> bool {
+        self.inverted
+    }
+
+    /// Sorts by the column so many places to the right, round about.
+    pub fn shift_column(&mut self, by: isize, report: &Report) {
+        let columns = I::COLUMNS;
+        let at = columns.iter().position(|c| *c == self.column).unwrap_or(0);
+        let next = (at as isize + by).rem_euclid(columns.len() as isize);
+        self.column = columns[next as usize];
+        self.inverted = false;
+        self.update(report, true);
+    }
+
+    pub fn invert(&mut self, report: &Report) {
+        self.inverted = !self.inverted;
+        self.update(report, true);
+    }
+
+    pub fn place(&self) -> Place<I> {
+        Place {
+            column: self.column,
+            inverted: self.inverted,
+            cursor: self.cursor.clone(),
+            last_seen: self.last_seen.clone(),
+        }
+    }
+
+    /// To be followed by an [`Table::update`].
+    pub fn return_to(&mut self, place: Place<I>) {
+        self.column = place.column;
+        self.inverted = place.inverted;
+        self.cursor = place.cursor.come_back();
+        self.last_seen = place.last_seen;
+    }
+
+    /// Marks the selected row or takes its mark away, and goes on to the next.
+    pub fn toggle_mark(&mut self, report: &Report) {
+        let Some(line) = self.selected(report) else {
+            return;
+        };
+        let (key, words) = (line.row.key(), line.row.words());
+        match self.marks.iter().position(|(marked, _)| *marked == key) {
+            Some(at) => drop(self.marks.remove(at)),
+            None => self.marks.push((key, words)),
+        }
+        self.go(Motion::Down(1), report);
+    }
+
+    pub fn unmark(&mut self) {
+        self.marks.clear();
+    }
+
+    pub fn marked(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// The marked rows, else the selected one, and what they are called.
+    pub fn chosen(&self, report: &Report, plural: &str) -> Option<(Vec<I::Key>, Arc<str>)> {
+        if self.marks.is_empty() {
+            let row = self.selected(report)?.row;
+            return Some((vec![row.key()], row.words().into()));
+        }
+        let keys = self.marks.iter().map(|(key, _)| *key).collect();
+        let words = match &self.marks[..] {
+            [(_, words)] => words.as_str().into(),
+            several => format!("{} {plural}", several.len()).into(),
+        };
+        Some((keys, words))
+    }
+
+    pub fn set_find(&mut self, find: Option<Find>, report: &Report) {
+        self.find = find;
+        self.count_found(report);
+    }
+
+    /// Rows that match, and their samples.
+    pub fn found(&self) -> (usize, u64) {
+        self.found
+    }
+
+    fn count_found(&mut self, report: &Report) {
+        self.found = match &self.find {
+            None => (0, 0),
+            Some(find) => self
+                .own_rows(report)
+                .filter(|(_, row)| find.matches(row.name()))
+                .fold((0, 0), |(rows, samples), (_, row)| {
+                    (rows + 1, samples + row.samples())
+                }),
+        };
+    }
+
+    /// Selects the next match, round about, `including` the selected row.
+    /// Returns which of the matches it is, from 1.
+    pub fn select_found(&mut self, down: bool, including: bool, report: &Report) -> Option<usize> {
+        let found: Vec<usize> = (0..self.len())
+            .filter(|at| self.line(*at, report).is_some_and(|line| line.found))
+            .collect();
+        let here = self.cursor.index();
+        let place = find::next(&found, here, down, including)?;
+        self.select(*found.get(place)?, report);
+        Some(place + 1)
+    }
+}

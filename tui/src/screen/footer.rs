@@ -1,0 +1,166 @@
+//! The key line: the most useful keys of the view, from the table of keys, as
+//! many as fit. While a find is being typed it is the find line.
+
+use crate::action::{Action, Binding, FoldAction};
+use crate::app::App;
+use crate::app::mode::FilterPrompt;
+use crate::lists::find::Prompt;
+use crate::view_id::ViewId;
+use crate::widgets::theme::Theme;
+use crate::words::{text, units};
+use engine::snapshot::Snapshot;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let buffer = frame.buffer_mut();
+    let mut x = area.x;
+    for binding in hints(app, usize::from(area.width), theme.is_ascii()) {
+        let key = key(app, binding, theme.is_ascii());
+        buffer.set_string(x, area.y, &key, theme.title());
+        x += text::width(&key) as u16 + 1;
+        buffer.set_string(x, area.y, binding.hint, Style::new());
+        x += binding.hint.len() as u16 + 2;
+    }
+}
+
+/// The hints that fit; help and quit always do, whatever has to go.
+fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
+    let mut hints: Vec<&Binding> = app
+        .keymap
+        .of(app.focus())
+        .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
+        .filter(|binding| app.difference_here().is_none() || works_in_difference(binding.action))
+        .collect();
+    let needed = |hints: &[&Binding]| -> usize {
+        let widths = hints
+            .iter()
+            .map(|b| text::width(&key(app, b, ascii)) + b.hint.len() + 3);
+        widths.sum::<usize>().saturating_sub(2)
+    };
+    while needed(&hints) > width {
+        let last = hints
+            .iter()
+            .rposition(|b| !matches!(b.action, Action::Help | Action::Quit));
+        match last {
+            Some(at) => hints.remove(at),
+            None => return hints,
+        };
+    }
+    hints
+}
+
+fn works_in_difference(action: Action) -> bool {
+    !matches!(action, Action::Find | Action::SortRight | Action::Invert)
+}
+
+/// Its first key, and that of its opposite where the two are one hint.
+fn key(app: &App, binding: &Binding, ascii: bool) -> String {
+    let other = |action| app.keymap.key_of(action);
+    let (before, after) = match binding.action {
+        Action::LongerWindow => (other(Action::ShorterWindow), None),
+        Action::SortRight => (other(Action::SortLeft), None),
+        Action::Fold(FoldAction::OpenAll) => (None, other(Action::Fold(FoldAction::CloseAll))),
+        _ => (None, None),
+    };
+    let keys = [before, binding.keys.first().copied(), after];
+    let labels = keys.into_iter().flatten().map(|key| key.label(ascii));
+    labels.collect::<Vec<_>>().join(" ")
+}
+
+/// The find line; the hardware cursor is where the next letter goes.
+pub fn render_find(app: &App, prompt: &Prompt, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let result = result(app, prompt);
+    render_prompt("/", (&prompt.text, ""), &result, theme, frame, area);
+}
+
+/// The line with the filter; what is wrong with it, and where.
+pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let result = match &prompt.error {
+        Some(error) => error.to_string(),
+        None if prompt.line.text().is_empty() => {
+            "name !name hide:name mod:x fn~RE comm:x tid:1 cpu:0-3".into()
+        }
+        None => "Enter: apply, Esc: leave it".into(),
+    };
+    let before = prompt.line.before();
+    let after = &prompt.line.text()[before.len()..];
+    render_prompt("\\", (before, after), &result, theme, frame, area);
+}
+
+/// A line that is typed, the caret between its two parts, and what there is to
+/// say of it.
+pub fn render_prompt(
+    sign: &str,
+    (before, after): (&str, &str),
+    result: &str,
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let room = usize::from(area.width);
+    let result = text::cut_end(result, room * 2 / 3);
+    let typed_room = room.saturating_sub(text::width(&result) + 4).max(10);
+    let (before, after) = (text::clean(before), text::clean(after));
+    // The end of what is before the caret is always seen.
+    let mut start = before.len();
+    let mut used = 1;
+    for (at, c) in before.char_indices().rev() {
+        used += text::width(c.encode_utf8(&mut [0; 4]));
+        if used > typed_room {
+            break;
+        }
+        start = at;
+    }
+    let buffer = frame.buffer_mut();
+    buffer.set_stringn(area.x, area.y, " ".repeat(room), room, Style::new());
+    buffer.set_string(area.x, area.y, sign, theme.title());
+    let x = area.x + text::width(sign) as u16;
+    let (caret, _) = buffer.set_stringn(x, area.y, &before[start..], typed_room, Style::new());
+    let left = typed_room.saturating_sub(usize::from(caret - x));
+    let (end, _) = buffer.set_stringn(caret, area.y, &*after, left, Style::new());
+    let start = area.right().saturating_sub(text::width(&result) as u16);
+    let start = start.max(end + 2).min(area.right());
+    let left = usize::from(area.right() - start);
+    buffer.set_stringn(start, area.y, &*result, left, theme.dim());
+    frame.set_cursor_position(Position::new(caret.min(area.right() - 1), area.y));
+}
+
+fn result(app: &App, prompt: &Prompt) -> String {
+    if let Some(error) = &prompt.error {
+        return format!("{} at {}", error.message, error.position);
+    }
+    match app.find() {
+        None => "regular expression; Enter: select, Esc: end".into(),
+        Some((_, (rows, samples), _)) => found(app, rows, samples),
+    }
+}
+
+/// `18.2% of scope in 14 functions`
+pub fn found(app: &App, rows: usize, samples: u64) -> String {
+    let snapshot: &Snapshot = &app.shown;
+    let view = app.focus();
+    let noun = match view {
+        ViewId::Functions => "function",
+        ViewId::Processes => "process",
+        ViewId::Threads => "thread",
+        ViewId::Tree => "open row",
+        ViewId::Flame => "frame here",
+        ViewId::Page | ViewId::Code => "row here",
+        ViewId::Time => "second",
+        ViewId::Health => "line",
+    };
+    let rows = match (view, rows) {
+        (ViewId::Processes, 0 | 2..) => format!("{} processes", units::count(rows as u64)),
+        _ => units::counted(rows as u64, noun),
+    };
+    // Rows of the tree hold one another: their samples do not add up.
+    if matches!(view, ViewId::Tree | ViewId::Page | ViewId::Code) {
+        return format!("in {rows}");
+    }
+    format!(
+        "{}% of scope in {rows}",
+        units::share(&snapshot.report, samples, snapshot.report.samples),
+    )
+}

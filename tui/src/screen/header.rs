@@ -1,0 +1,515 @@
+//! The header: where and when, what is asked, and how far the answer can be
+//! trusted. The sample count and the loss are on its third line at any width.
+
+use crate::app::{App, Crumb};
+use crate::knobs::Window;
+use crate::view_id::ViewId;
+use crate::views::code;
+use crate::widgets::theme::Theme;
+use crate::words::fit::{Segment, fit};
+use crate::words::{text, units};
+use engine::snapshot::{Snapshot, Span, TargetState};
+use profile::{Completeness, Metric};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let width = usize::from(area.width);
+    let (mut place, left) = place(app);
+    fit(&mut place, width, 2);
+    let (mut query, scope) = query(app);
+    fit(&mut query, width, 3);
+    let mut trust = trust(app);
+    fit(&mut trust, width, 2);
+
+    draw(&place, left, 2, theme.title(), frame, area, 0);
+    draw(&query, scope, 3, Style::new(), frame, area, 1);
+    let whole_line = trust.len();
+    draw(&trust, whole_line, 2, Style::new(), frame, area, 2);
+    if app.shown.health.lost > 0 {
+        let x = text::width(trust[0].text()) as u16 + 2;
+        let lost = Rect::new(x, area.y + 2, text::width(trust[1].text()) as u16, 1);
+        let lost = lost.intersection(area);
+        frame.buffer_mut().set_style(lost, theme.warning());
+    }
+}
+
+/// The base of every number and the query, as one line: for where there is no
+/// screen.
+pub fn base(app: &App) -> String {
+    let join = |segments: Vec<Segment>| {
+        let texts = segments.iter().map(Segment::text);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join(", ")
+    };
+    format!("{}; {}", join(trust(app)), join(query(app).0))
+}
+
+/// The first `left` segments from the left, the others against the right edge.
+fn draw(
+    segments: &[Segment],
+    left: usize,
+    gap: usize,
+    first: Style,
+    frame: &mut Frame,
+    area: Rect,
+    line: u16,
+) {
+    let join = |segments: &[Segment]| {
+        let texts: Vec<&str> = segments
+            .iter()
+            .map(Segment::text)
+            .filter(|text| !text.is_empty())
+            .collect();
+        texts.join(&" ".repeat(gap))
+    };
+    let y = area.y + line;
+    let buffer = frame.buffer_mut();
+    let right = join(&segments[left..]);
+    let start = area.width.saturating_sub(text::width(&right) as u16);
+    buffer.set_stringn(start, y, &right, area.width.into(), first);
+    let room = usize::from(area.width);
+    buffer.set_stringn(area.x, y, join(&segments[..left]), room, first);
+}
+
+/// Line 1: the machine, and how it is being watched.
+fn place(app: &App) -> (Vec<Segment>, usize) {
+    let snapshot = &app.shown;
+    let host = &snapshot.host;
+    let name = text::clean(&host.name);
+    let release = host.kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    let mut segments = vec![Segment::new(
+        8,
+        [
+            format!("proftop {name}").trim_end().to_owned(),
+            format!("proftop {}", text::cut_middle(&name, 12)),
+            "proftop".into(),
+        ],
+    )];
+    if host.cpus > 0 {
+        segments.push(Segment::new(
+            1,
+            [
+                format!("Linux {release} {}", host.arch),
+                format!("Linux {release}"),
+                String::new(),
+            ],
+        ));
+        segments.push(Segment::new(
+            2,
+            match host.sampled_cpus.len() {
+                0 => [format!("{} CPU", host.cpus), String::new()],
+                some => [format!("{some} of {} CPU", host.cpus), String::new()],
+            },
+        ));
+        if snapshot.recording.is_none() {
+            segments.push(busy(snapshot));
+        }
+    }
+    let left = segments.len();
+    let clock = units::clock(snapshot.elapsed);
+    let word = live_word(app);
+    let mut live = vec![format!("{word} {clock}"), word.into()];
+    if let Some(recording) = &snapshot.recording {
+        let file = text::clean(&recording.name);
+        let clock = match snapshot.elapsed.is_zero() {
+            true => String::new(),
+            false => format!(" {clock}"),
+        };
+        live.insert(0, format!("{word} {}{clock}", text::cut_middle(&file, 20)));
+        live.insert(0, format!("{word} {file}{clock}"));
+    }
+    segments.push(Segment::new(9, live));
+    if let Some(repeat) = app.repeat() {
+        let every = format!("writes every {} s", repeat.every.as_secs());
+        let count = repeat.count;
+        segments.push(Segment::new(
+            8,
+            [format!("{every} ({count})"), "writes".into()],
+        ));
+    }
+    if snapshot.rate_hz > 0 {
+        // The usual one needs no word; of another Health says why.
+        let engine = match snapshot.engine {
+            "" | "bpf" => String::new(),
+            other => format!("{other} "),
+        };
+        let rate = format!("{engine}{} Hz", snapshot.rate_hz);
+        segments.push(Segment::new(4, [rate, String::new()]));
+    }
+    (segments, left)
+}
+
+fn busy(snapshot: &Snapshot) -> Segment {
+    let cpus = snapshot.host.cpus_sampled();
+    let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
+        "-".to_owned()
+    } else {
+        format!("{:.1}", snapshot.busy_cpus)
+    };
+    Segment::new(
+        5,
+        [
+            format!("busy {busy}/{cpus}"),
+            format!("{busy}/{cpus} CPU"),
+            String::new(),
+        ],
+    )
+}
+
+/// Nothing in the first second is not yet a number.
+fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
+    number == 0.0 && snapshot.elapsed < Duration::from_secs(1)
+}
+
+fn live_word(app: &App) -> &'static str {
+    match app.shown.target {
+        _ if app.frozen.is_some() => "FROZEN",
+        TargetState::Starting => "STARTING",
+        TargetState::Recorded => "FILE",
+        TargetState::Running if app.shown.recording.is_some() => "READING",
+        TargetState::Running => "LIVE",
+        TargetState::Exited(_) => "EXITED",
+        TargetState::Failed(_) => "FAILED",
+    }
+}
+
+/// Line 2: the query.
+fn query(app: &App) -> (Vec<Segment>, usize) {
+    let [scope, inside] = scope(app);
+    let unit = format!("unit {}", app.unit().words());
+    // Another one than usual has to be said.
+    let unit = match app.knobs.unit {
+        Some(_) => Segment::new(8, [unit]),
+        None => Segment::new(2, [unit, String::new()]),
+    };
+    let segments = vec![
+        Segment::new(
+            7,
+            [
+                scope.clone(),
+                text::cut_middle(&scope, 40).into_owned(),
+                text::cut_middle(&inside, 20).into_owned(),
+            ],
+        ),
+        Segment::new(9, [window(app)]),
+        metric_segment(app),
+        filter(app),
+        difference(app),
+        unit,
+    ];
+    (segments, 1)
+}
+
+/// What is counted: time on CPUs, or as the file calls it.
+pub fn metric(app: &App) -> String {
+    match metric_told(app) {
+        None => "on-CPU".into(),
+        Some(metric) => text::clean(&metric.name).into_owned(),
+    }
+}
+
+/// Another one than usual has to be said.
+fn metric_segment(app: &App) -> Segment {
+    let rank = if metric_told(app).is_some() { 8 } else { 3 };
+    let metric = metric(app);
+    match rank {
+        8 => Segment::new(
+            rank,
+            [metric.clone(), text::cut_middle(&metric, 12).into_owned()],
+        ),
+        _ => Segment::new(rank, [metric, String::new()]),
+    }
+}
+
+/// The metric of what is shown, if it is not time on CPUs.
+pub fn metric_told(app: &App) -> Option<&Metric> {
+    let metric = &app.shown.view.as_ref()?.info().metric;
+    (*metric != Metric::default()).then_some(metric)
+}
+
+/// From the whole to the part that is looked at, and that part alone.
+fn scope(app: &App) -> [String; 2] {
+    let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
+    let inside = match &crumbs[..] {
+        [only] | [_, only] => only.clone(),
+        [.., last] => format!("… › {last}"),
+        [] => String::new(),
+    };
+    let inside = match crumbs.len() {
+        2 => format!("system › {inside}"),
+        _ => inside,
+    };
+    [crumbs.join(BETWEEN), inside]
+}
+
+const BETWEEN: &str = " › ";
+
+fn crumbs(app: &App) -> Vec<(Crumb, String)> {
+    let crumbs = app.crumbs().into_iter();
+    let words = |(crumb, words): (Crumb, Arc<str>)| match crumb {
+        Crumb::Function => (
+            crumb,
+            text::cut_middle(&text::clean(&words), 40).into_owned(),
+        ),
+        _ => (crumb, text::clean(&words).into_owned()),
+    };
+    crumbs.map(words).collect()
+}
+
+/// Which crumb is there, on the line of the query; none where the path is cut.
+pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
+    let (mut segments, _) = query(app);
+    fit(&mut segments, width.into(), 3);
+    let crumbs = crumbs(app);
+    let words: Vec<&str> = crumbs.iter().map(|(_, words)| &**words).collect();
+    let x = uncut(segments[0].text(), &words.join(BETWEEN), x.into())?;
+    let mut start = 0;
+    for (crumb, words) in &crumbs {
+        let end = start + text::width(words);
+        if (start..end).contains(&x) {
+            return Some(*crumb);
+        }
+        start = end + text::width(BETWEEN);
+    }
+    None
+}
+
+/// Which cell of the whole text is at one of the shown text, from whose middle
+/// something was cut: nothing where it was.
+fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
+    let same = |(a, b): &(char, char)| a == b;
+    let pairs = shown.chars().zip(whole.chars());
+    let before: String = pairs.take_while(same).map(|(c, _)| c).collect();
+    let (shown_rest, whole_rest) = (&shown[before.len()..], &whole[before.len()..]);
+    let pairs = shown_rest.chars().rev().zip(whole_rest.chars().rev());
+    let after: String = pairs.take_while(same).map(|(c, _)| c).collect();
+    let width = text::width(shown);
+    match x {
+        _ if x < text::width(&before) => Some(x),
+        _ if x >= width => None,
+        _ if width - x <= text::width(&after) => Some(x + text::width(whole) - width),
+        _ => None,
+    }
+}
+
+fn window(app: &App) -> String {
+    let shown = &app.shown;
+    let seconds = shown.report.window.seconds();
+    let asked = match app.knobs.window {
+        Window::Last(Span::All) if shown.report.samples > 0 && !app.is_catching_up() => {
+            return match shown.elapsed.is_zero() {
+                true => "win all".into(),
+                false => format!("win all ({seconds:.0}s)"),
+            };
+        }
+        window => units::window(window),
+    };
+    match (app.is_catching_up(), app.knobs.window) {
+        (true, _) => format!("{asked} ⟳"),
+        (false, Window::Between { .. }) => format!("{asked} ({seconds:.1}s)"),
+        (false, Window::Since { .. }) => {
+            format!("{asked} ({seconds:.0}s)")
+        }
+        (false, Window::Last(_)) => asked,
+    }
+}
+
+fn difference(app: &App) -> Segment {
+    match (&app.shown.difference, app.knobs.difference()) {
+        (Some(diff), Some(_)) => {
+            let baseline = crate::views::functions::difference::draw::baseline(diff);
+            Segment::new(8, [format!("DIFF to {baseline}"), "DIFF".into()])
+        }
+        (None, Some(_)) => Segment::new(8, ["DIFF ⟳".into()]),
+        (_, None) => Segment::new(8, [String::new()]),
+    }
+}
+
+/// What is left out is said at any width.
+fn filter(app: &App) -> Segment {
+    let filter = &app.knobs.filter;
+    if filter.is_empty() {
+        return Segment::new(1, ["filter none".into(), String::new()]);
+    }
+    let shown = &app.shown;
+    let keeps = match shown.query.filter == *filter {
+        true => format!(
+            "keeps {}%",
+            units::completeness(shown.report.samples, shown.offered)
+        ),
+        false => "⟳".into(),
+    };
+    let words = filter.to_string();
+    let words = text::clean(&words);
+    Segment::new(
+        8,
+        [
+            format!("filter {words} {keeps}"),
+            format!("filter {} {keeps}", text::cut_middle(&words, 24)),
+            format!("filter {keeps}"),
+        ],
+    )
+}
+
+/// Line 3: the base of every number, and what it lacks.
+fn trust(app: &App) -> Vec<Segment> {
+    let report = &app.shown.report;
+    let health = &app.shown.health;
+    let completeness = &report.completeness;
+    let before = app.shown.baseline_lacks.as_deref();
+    // As they are, or as they were and are.
+    let both = |share: fn(&Completeness) -> (u64, u64)| {
+        let share = |of| {
+            let (part, all) = share(of);
+            units::completeness(part, all)
+        };
+        percent_sign(match before {
+            Some(before) => format!("{}/{}", share(&before.completeness), share(completeness)),
+            None => share(completeness),
+        })
+    };
+    let whole = both(|of| (of.whole, of.user_stacks));
+    let named = both(|of| (of.named, of.frames));
+    let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
+    let loading = if loading { " ⟳" } else { "" };
+    // That something is asked of others is said at any width.
+    let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
+    let net = if is_remote { " net" } else { "" };
+    let mut segments = vec![
+        counted(app),
+        match before {
+            None => lost(report.samples, health.lost),
+            Some(before) => Segment::new(
+                8,
+                [format!(
+                    "lost {}/{}",
+                    units::count(before.lost),
+                    units::count(health.lost)
+                )],
+            ),
+        },
+    ];
+    if app.view == ViewId::Code && app.views.code.answer().is_some() {
+        segments.extend(code::words::trust(app));
+        if is_remote {
+            segments.push(Segment::new(8, [net.trim_start().to_owned()]));
+        }
+        return segments;
+    }
+    segments.extend([
+        Segment::new(
+            5,
+            [
+                if whole == "-" {
+                    "stacks -".into()
+                } else {
+                    format!("stacks {whole} whole")
+                },
+                format!("stacks {whole}"),
+                format!("st {whole}"),
+            ],
+        ),
+        Segment::new(
+            4,
+            [
+                format!("symbols {named}{loading}{net}"),
+                format!("symbols {named}{net}"),
+                match before {
+                    None => format!("sym {named}{net}"),
+                    Some(_) => {
+                        let now = named.rsplit('/').next().unwrap_or_default();
+                        format!("sym {now}{net}")
+                    }
+                },
+            ],
+        ),
+    ]);
+    if app.shown.recording.is_none() {
+        segments.push(own_cost(&app.shown));
+    }
+    segments
+}
+
+/// `3,277 samples`, `52,428,800 bytes`; where they do not all count alike, how many were
+/// taken.
+fn counted(app: &App) -> Segment {
+    let report = &app.shown.report;
+    let samples = units::count(report.samples);
+    let (all, of_many, short) = match metric_told(app) {
+        None => (
+            units::counted(report.samples, "sample"),
+            format!("{samples} samples at {} Hz", report.rate_hz),
+            format!("{samples} smp"),
+        ),
+        Some(metric) => {
+            let unit = match &*metric.unit {
+                "count" | "" => &metric.name,
+                unit => unit,
+            };
+            let all = format!("{samples} {}", text::cut_middle(&text::clean(unit), 20));
+            (all.clone(), all.clone(), all)
+        }
+    };
+    let taken = report.reweighed.map(|told| units::count(told.taken));
+    let taken = taken.map(|taken| format!("{of_many} ({taken} taken)"));
+    Segment::new(9, taken.into_iter().chain([all, short]))
+}
+
+fn own_cost(snapshot: &Snapshot) -> Segment {
+    let percent = snapshot.health.own_cpu_percent;
+    if is_unmeasured(snapshot, percent) {
+        let forms = ["own cost -", "own cost -", "own -"];
+        return Segment::new(1, forms.map(String::from));
+    }
+    Segment::new(
+        1,
+        [
+            format!("own cost {percent:.1}% of 1 CPU"),
+            format!("own cost {percent:.1}%"),
+            format!("own {percent:.1}%"),
+        ],
+    )
+}
+
+fn lost(taken: u64, lost: u64) -> Segment {
+    let short = format!("lost {}", units::count(lost));
+    if lost == 0 {
+        return Segment::new(8, [short]);
+    }
+    let share = units::percent(lost, taken + lost);
+    Segment::new(8, [format!("{short} ({share}%)"), short])
+}
+
+fn percent_sign(number: String) -> String {
+    match number.ends_with('-') {
+        true => number,
+        false => number + "%",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_cut_path_is_where_it_was() {
+        let whole = "system › postgres[4121] › heap_getnext";
+        for (shown, x, expected) in [
+            (whole, 9, Some(9)),
+            (whole, 40, None),
+            ("system › post…heap_getnext", 0, Some(0)),
+            ("system › post…heap_getnext", 12, Some(12)),
+            ("system › post…heap_getnext", 13, None),
+            ("system › post…heap_getnext", 14, Some(26)),
+            ("system › post…heap_getnext", 25, Some(37)),
+            ("… › heap_getnext", 4, Some(26)),
+            ("… › heap_getnext", 16, None),
+        ] {
+            assert_eq!(uncut(shown, whole, x), expected, "{shown} {x}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The started command's last lines, over the body. They are a stranger's text:
+//! nothing in them reaches the terminal as it is.
+
+use super::keys::key;
+use crate::action::Action;
+use crate::app::App;
+use crate::widgets::theme::Theme;
+use crate::words::text;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::widgets::{Block, Clear, Widget};
+
+/// `scroll` lines before the last one.
+pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
+    let all = frame.area();
+    let area = Rect {
+        y: 3,
+        height: all.height.saturating_sub(3),
+        ..all
+    };
+    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
+    let block = Block::bordered()
+        .title(" Output of the command ")
+        .title_bottom(close.unwrap_or_default());
+    let inner = block.inner(area);
+    Clear.render(area, frame.buffer_mut());
+    block.render(area, frame.buffer_mut());
+    let lines = &app.shown.command_output;
+    let shown = usize::from(inner.height);
+    let end = lines
+        .len()
+        .saturating_sub(scroll)
+        .max(shown)
+        .min(lines.len());
+    let start = end.saturating_sub(shown);
+    let buffer = frame.buffer_mut();
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines[start..end]) {
+        let line = line.replace('\t', "    ");
+        let line = text::cut_end(&line, inner.width.into());
+        buffer.set_stringn(inner.x, y, line, inner.width.into(), Style::new());
+    }
+    frame.set_cursor_position(Position::new(inner.x, inner.y));
+}

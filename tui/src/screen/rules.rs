@@ -1,0 +1,154 @@
+//! What holds for every frame, whatever happened before it.
+
+use crate::app::App;
+use crate::app::mode::Mode;
+use crate::geometry::Part;
+use crate::view_id::ViewId;
+use crate::widgets::theme::{Palette, Theme};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
+use ratatui::style::{Color, Modifier};
+
+/// Draws the app in a terminal of its own size, checks the frame, and returns
+/// its text.
+pub fn frame(app: &App, theme: &Theme) -> String {
+    let size = app.size;
+    let mut terminal =
+        Terminal::new(TestBackend::new(size.width, size.height)).expect("a test terminal");
+    // A buffer that is written outside of its area panics.
+    terminal
+        .draw(|frame| super::draw(app, theme, frame))
+        .expect("drawing into memory");
+    let cursor = terminal.get_cursor_position().expect("a cursor");
+    let buffer = terminal.backend().buffer();
+    check_characters(buffer, theme);
+    if app.geometry().is_some() {
+        check_trust(app, buffer);
+        check_cursor(app, buffer, cursor);
+        check_view(app, buffer);
+    }
+    text(buffer)
+}
+
+/// The lines of a frame, without the blanks at their ends.
+pub fn text(buffer: &Buffer) -> String {
+    let mut text = String::new();
+    for y in buffer.area.top()..buffer.area.bottom() {
+        text.push_str(line(buffer, y).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn line(buffer: &Buffer, y: u16) -> String {
+    let mut skip = 0;
+    (buffer.area.left()..buffer.area.right())
+        .filter_map(|x| {
+            let symbol = buffer[(x, y)].symbol();
+            if skip > 0 {
+                skip -= 1;
+                return None;
+            }
+            skip = crate::words::text::width(symbol).saturating_sub(1);
+            Some(symbol)
+        })
+        .collect()
+}
+
+fn check_characters(buffer: &Buffer, theme: &Theme) {
+    for cell in buffer.content() {
+        let symbol = cell.symbol();
+        assert_eq!(
+            symbol,
+            crate::words::text::clean(symbol),
+            "a control character"
+        );
+        if theme.is_ascii() {
+            assert!(
+                symbol.bytes().all(|b| (0x20..=0x7e).contains(&b)),
+                "{symbol:?}"
+            );
+        }
+        check_colors(cell.fg, cell.bg, theme);
+    }
+    // The ground is the terminal's.
+    let cells = buffer.content();
+    let painted = cells.iter().filter(|cell| cell.bg != Color::Reset).count();
+    assert!(painted <= cells.len() * 19 / 20, "a painted screen");
+}
+
+/// A palette puts its own colors into cells, and no others: of the sixteen never the
+/// bright ones, which may be those of the ground.
+fn check_colors(fg: Color, bg: Color, theme: &Theme) {
+    use Color::{Blue, Cyan, Green, Indexed, Magenta, Red, Reset, Yellow};
+    let is_fixed = |color| matches!(color, Reset | Indexed(16..));
+    let is_right = match theme.palette {
+        Palette::Mono => (fg, bg) == (Reset, Reset),
+        Palette::Sixteen => {
+            let is_own = matches!(fg, Reset | Red | Green | Yellow | Blue | Magenta | Cyan);
+            is_own && bg == Reset
+        }
+        Palette::Indexed => is_fixed(fg) && is_fixed(bg),
+    };
+    assert!(is_right, "{fg:?} on {bg:?} with {:?}", theme.palette);
+}
+
+/// The header carries the sample count and the loss, unless the help is over it.
+fn check_trust(app: &App, buffer: &Buffer) {
+    if matches!(app.mode, Mode::Help { .. }) {
+        return;
+    }
+    let header = line(buffer, 2);
+    let samples = crate::words::units::count(app.shown.report.samples);
+    assert!(header.starts_with(&samples), "{header:?} lacks {samples}");
+    let lost = format!("lost {}", crate::words::units::count(app.shown.health.lost));
+    assert!(header.contains(&lost), "{header:?} lacks {lost:?}");
+    if app.view == ViewId::Functions {
+        assert!(header.contains("st"), "{header:?} lacks the stacks");
+    }
+}
+
+/// The hardware cursor is on the row that is drawn as selected.
+fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
+    let geometry = app.geometry().expect("a screen");
+    if !matches!(app.mode, Mode::Browse) {
+        return;
+    }
+    let body = geometry.body..geometry.body + geometry.body_height;
+    assert!(body.contains(&cursor.y), "the cursor is at {cursor:?}");
+    let parts = app.parts().expect("a screen");
+    let beside = parts.pane.map(|(_, part)| part);
+    let (here, there) = match app.in_pane() {
+        Some(_) => (beside.expect("it has the keys"), Some(parts.view)),
+        None => (parts.view, beside),
+    };
+    let reversed = |part: Part| -> Vec<u16> {
+        let is_reversed = |y: &u16| buffer[(part.x, *y)].modifier.contains(Modifier::REVERSED);
+        let rows = part.body()..part.body() + part.height;
+        rows.filter(is_reversed).collect()
+    };
+    if !reversed(here).is_empty() {
+        assert_eq!(
+            reversed(here),
+            [cursor.y],
+            "one selected row, and the cursor on it"
+        );
+        assert_eq!(buffer[(here.x, cursor.y)].symbol(), ">");
+    }
+    if let Some(there) = there {
+        let there = reversed(there);
+        assert!(there.is_empty(), "{there:?} selected where no key goes to");
+    }
+}
+
+fn check_view(app: &App, buffer: &Buffer) {
+    let geometry = app.geometry().expect("a screen");
+    if let Some(y) = geometry.tabs
+        && matches!(app.mode, Mode::Browse | Mode::Find(_))
+    {
+        let name = format!("{}]", app.view.short_name());
+        assert!(line(buffer, y).contains(&name));
+    }
+}

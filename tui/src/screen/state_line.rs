@@ -1,0 +1,133 @@
+//! The one-line state under the header, in reverse video.
+
+use super::keys::{and, hint, key};
+use crate::action::Action;
+use crate::app::App;
+use crate::app::state::State;
+use crate::calendar;
+use crate::knobs::Window;
+use crate::view_id::ViewId;
+use crate::widgets::theme::Theme;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use std::time::Duration;
+
+pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let line = format!(" ■ {}{}", sentence(app, state), keys(app, state));
+    let buffer = frame.buffer_mut();
+    let room = usize::from(area.width);
+    buffer.set_stringn(
+        area.x,
+        area.y,
+        text::cut_end(&line, room),
+        room,
+        theme.state(),
+    );
+    buffer.set_style(area, theme.state());
+}
+
+/// What to press about it, with the gap before it.
+fn keys(app: &App, state: &State) -> String {
+    let (gap, hint) = match state {
+        State::Frozen { .. } => ("  ", hint(app, Action::Freeze, "go on")),
+        State::NoMatch { .. } => ("  ", hint(app, Action::Back, "end the find")),
+        State::KeepsNothing { .. } => ("  ", hint(app, Action::Back, "undo")),
+        State::Idle => {
+            let longer = key(app, Action::LongerWindow);
+            (" ", longer.map(|key| format!("Longer window: {key}")))
+        }
+        State::Lost { .. } | State::Cut { .. } => {
+            let health = key(app, Action::View(ViewId::Health));
+            ("  ", health.map(|key| format!("{key} Health")))
+        }
+        State::Failed(_)
+        | State::Exited(_)
+        | State::Behind(_)
+        | State::Broken(_)
+        | State::File { .. } => return String::new(),
+    };
+    and("", gap, [hint])
+}
+
+/// What is the matter, without a word on keys.
+pub fn sentence(app: &App, state: &State) -> String {
+    match state {
+        State::Failed(why) => format!("FAILED {why}"),
+        State::Exited(who) => format!("EXITED {}. Data kept.", who.trim_end_matches('.')),
+        State::Frozen { ago, newer } => format!(
+            "FROZEN {} ago; {} wait{}.",
+            units::clock(*ago),
+            units::counted(*newer, "newer sample"),
+            if *newer == 1 { "s" } else { "" }
+        ),
+        State::NoMatch { pattern, rows } => format!(
+            "NO MATCH /{}/ finds nothing in {}.",
+            text::cut_end(pattern, 30),
+            units::counted(*rows as u64, "row")
+        ),
+        State::Behind(took) => format!(
+            "BEHIND the terminal takes {:.1} s for a frame; some are left out",
+            took.as_secs_f64()
+        ),
+        State::KeepsNothing { offered } => format!(
+            "NO MATCH filter {} keeps 0 of {}.",
+            text::cut_middle(&app.knobs.filter.to_string(), 24),
+            units::count(*offered)
+        ),
+        State::Idle => {
+            let scope = match app.knobs.scope.last() {
+                Some(narrowed) => &narrowed.words,
+                None => &app.shown.scope,
+            };
+            let used = match app.shown.recording {
+                Some(_) => "has no samples",
+                None => "used no CPU",
+            };
+            let time = match app.knobs.window {
+                Window::Last(span) => format!("in {}", units::span(span)),
+                Window::Since { .. } => "since the mark".into(),
+                Window::Between { .. } => "in the marked time".into(),
+            };
+            format!("IDLE   no samples: {scope} {used} {time}.")
+        }
+        State::Lost { lost, taken } => format!(
+            "LOST   {} of {} ({}%): a buffer was full.",
+            units::count(*lost),
+            units::count(lost + taken),
+            units::percent(*lost, lost + taken)
+        ),
+        State::Broken(why) => format!("CUT    {why}"),
+        State::File { reading: true, .. } => {
+            "READING more is coming; what is whole is shown".into()
+        }
+        State::File { lacks, taken, .. } => file(app, *lacks, *taken),
+        State::Cut { cut, stacks, cause } => format!(
+            "CUT    {}% of stacks end early ({}).",
+            units::percent(*cut, *stacks),
+            cause.label().replace('_', " ")
+        ),
+    }
+}
+
+/// `FILE   60 s from db-01, 3 days ago (2026-11-18 14:03:02 UTC). Not live.`
+fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
+    let snapshot = &app.shown;
+    let mut words = vec![match snapshot.elapsed.as_secs() {
+        0 => "a recording".to_owned(),
+        seconds => format!("{seconds} s"),
+    }];
+    let host = text::clean(&snapshot.host.name);
+    if !host.is_empty() {
+        words.push(format!("from {}", text::cut_middle(&host, 24)));
+    }
+    let mut line = format!("FILE   {}", words.join(" "));
+    if let Some((seconds, ago)) = taken {
+        let when = calendar::words(seconds);
+        line += &format!(", {} ({when})", units::ago(ago));
+    }
+    line + &match lacks {
+        Some(lacks) => format!(". {lacks}."),
+        None => ". Not live.".into(),
+    }
+}

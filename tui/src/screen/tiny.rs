@@ -1,0 +1,72 @@
+//! One line, where the terminal is too small for a screen: what it needs, and
+//! still the most important number.
+
+use crate::action::Action;
+use crate::app::App;
+use crate::geometry::SIZE_MIN;
+use crate::words::fit::{Segment, fit};
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::Position;
+use ratatui::style::Style;
+
+pub fn render(app: &App, frame: &mut Frame) {
+    let area = frame.area();
+    if area.is_empty() {
+        return;
+    }
+    let mut segments = segments(app);
+    fit(&mut segments, area.width.into(), 3);
+    let texts: Vec<&str> = segments
+        .iter()
+        .map(Segment::text)
+        .filter(|text| !text.is_empty())
+        .collect();
+    let line = texts.join(" · ");
+    let room = usize::from(area.width);
+    let buffer = frame.buffer_mut();
+    buffer.set_stringn(
+        area.x,
+        area.y,
+        text::cut_end(&line, room),
+        room,
+        Style::new(),
+    );
+    frame.set_cursor_position(Position::new(area.x, area.y));
+}
+
+fn segments(app: &App) -> Vec<Segment> {
+    let report = &app.shown.report;
+    let need = format!("need {}x{}", SIZE_MIN.width, SIZE_MIN.height);
+    let samples = units::count(report.samples);
+    let mut segments = vec![
+        Segment::new(
+            2,
+            [
+                format!("proftop {}x{}", app.size.width, app.size.height),
+                String::new(),
+            ],
+        ),
+        Segment::new(4, [need, String::new()]),
+        Segment::new(9, [format!("{samples} smp"), samples]),
+    ];
+    if app.shown.health.lost > 0 {
+        let lost = format!("lost {}", units::count(app.shown.health.lost));
+        segments.push(Segment::new(8, [lost]));
+    }
+    if let Some(top) = report.functions.first() {
+        let share = units::share(report, top.self_samples, report.samples);
+        segments.push(Segment::new(
+            1,
+            [
+                format!("{} {share}%", text::cut_middle(&top.name, 24)),
+                format!("{} {share}%", text::cut_middle(&top.name, 10)),
+                String::new(),
+            ],
+        ));
+    }
+    let quit = app.keymap.label(Action::Quit, app.view);
+    let quit = quit.map_or_else(String::new, |key| format!("{key} quit"));
+    segments.push(Segment::new(3, [quit, String::new()]));
+    segments
+}

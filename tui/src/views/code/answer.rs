@@ -1,0 +1,256 @@
+//! What is found for the code of a function: the samples of each line and each
+//! instruction.
+
+use super::CodeRow;
+use super::before::{Before, Counted};
+use crate::code::{Body, Hit, Library, Place, Wanted};
+use crate::desk::{Ask, Key};
+use profile::query::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
+use profile::{Cancel, FrameId, Function, FunctionId, Role, Selection, View};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeWanted {
+    pub function: FunctionId,
+    pub is_recorded: bool,
+    /// Which opening of the code it is for.
+    pub visit: u64,
+}
+
+/// The samples of a line or an instruction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spot {
+    /// That hit there, as the function or as what was inlined there.
+    pub samples: u64,
+    /// That did so in the baseline.
+    pub before: u64,
+    /// Those of them that hit as what was inlined.
+    pub inlined: u64,
+    /// Those, and what was called from there.
+    pub total: u64,
+    /// What was called from there, by samples.
+    pub calls: Vec<(FunctionId, u64)>,
+    /// What was inlined at its hottest address with something inlined, and those
+    /// samples.
+    pub heaviest: Option<(FunctionId, Option<CodePlace>, u64)>,
+}
+
+#[derive(Debug)]
+pub struct CodeAnswer {
+    pub key: Key<CodeWanted>,
+    pub view: View,
+    pub function: Function,
+    pub code: FunctionCode,
+    pub body: Arc<Body>,
+    pub lines: BTreeMap<Place, Spot>,
+    /// By piece and number.
+    pub instructions: BTreeMap<(usize, usize), Spot>,
+    /// By address, where there is no instruction.
+    pub addresses: BTreeMap<u64, Spot>,
+    /// Of no line.
+    pub unplaced: Spot,
+    /// What it is compared with.
+    pub before: Option<Before>,
+    /// Everything that is named.
+    pub functions: HashMap<FunctionId, Function>,
+}
+
+impl CodeAnswer {
+    /// Nothing if it was cancelled.
+    pub fn new(ask: Ask<CodeWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
+        let id = ask.view.function_of(ask.key.what.function);
+        let function = ask.view.function(id);
+        let selection = ask.select(cancel)?;
+        let code = match function.role {
+            Role::Function => selection.code(id, cancel).ok()?,
+            // It stands for what is no code.
+            _ => FunctionCode::default(),
+        };
+        let body = match code.addresses.is_empty() {
+            true => Arc::default(),
+            false => library.body(&wanted(&ask, &function, &code)),
+        };
+        let mut answer = CodeAnswer {
+            function,
+            body,
+            lines: BTreeMap::new(),
+            instructions: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            unplaced: Spot::default(),
+            before: None,
+            functions: HashMap::new(),
+            key: ask.key,
+            view: ask.view.clone(),
+            code,
+        };
+        answer.count(&selection, cancel)?;
+        if let Some(baseline) = ask.baseline() {
+            let was = baseline.select(&ask.view, cancel)?;
+            answer.compare(&was, &selection, baseline.is_of_here(), cancel)?;
+        }
+        answer.name_all();
+        Some(answer)
+    }
+
+    /// Samples that hit in the function's code.
+    pub fn samples(&self) -> u64 {
+        self.code.self_samples + self.code.inlined_samples
+    }
+
+    /// That of a row which is one line or one instruction.
+    pub fn spot(&self, row: &CodeRow) -> Option<&Spot> {
+        match row {
+            CodeRow::Line { place, .. } => self.lines.get(place),
+            CodeRow::Instruction { at, .. } => self.instructions.get(at),
+            CodeRow::Address { address, .. } => self.addresses.get(address),
+            CodeRow::Unplaced { .. } => Some(&self.unplaced),
+            _ => None,
+        }
+    }
+
+    fn count(&mut self, selection: &Selection, cancel: &Cancel) -> Option<()> {
+        let body = &*self.body;
+        let frame = self.function.id;
+        let all = &self.code.addresses;
+        let group = |parts: &HashMap<FrameId, usize>| selection.code_groups(frame, parts, cancel);
+        let mut lines = spots(all, |address| place(address, body), group)?;
+        self.unplaced = lines.remove(&None).unwrap_or_default();
+        let known = |(place, spot): (Option<Place>, Spot)| Some((place?, spot));
+        self.lines = lines.into_iter().filter_map(known).collect();
+        let code = spots(all, |address| body.find(address.address), group)?;
+        let known = |(at, spot): (Option<(usize, usize)>, Spot)| Some((at?, spot));
+        self.instructions = code.into_iter().filter_map(known).collect();
+        let bare = |address: &CodeAddress| match body.find(address.address) {
+            Some(_) => None,
+            None => Some(address.address),
+        };
+        let known = |(address, spot): (Option<u64>, Spot)| Some((address?, spot));
+        let code = spots(all, bare, group)?;
+        self.addresses = code.into_iter().filter_map(known).collect();
+        Some(())
+    }
+
+    /// Counts what each place had in the baseline.
+    fn compare(
+        &mut self,
+        was: &Selection,
+        now: &Selection,
+        is_of_here: bool,
+        cancel: &Cancel,
+    ) -> Option<()> {
+        let (before, counted) = Before::new(was, now, is_of_here, &self.function, cancel)?;
+        for address in &counted {
+            let hits = address.samples;
+            let line = address.line(&self.body);
+            let spot = match line {
+                Some(place) => self.lines.entry(place).or_default(),
+                None => &mut self.unplaced,
+            };
+            spot.before += hits;
+            if let Counted {
+                address: Some(address),
+                ..
+            } = address
+            {
+                let spot = match self.body.find(*address) {
+                    Some(at) => self.instructions.entry(at).or_default(),
+                    None => self.addresses.entry(*address).or_default(),
+                };
+                spot.before += hits;
+            }
+        }
+        self.before = Some(before);
+        Some(())
+    }
+
+    fn name_all(&mut self) {
+        let spots = self.lines.values().chain(self.instructions.values());
+        let spots = spots.chain(self.addresses.values()).chain([&self.unplaced]);
+        let named = spots.flat_map(|spot| {
+            let calls = spot.calls.iter().map(|(id, _)| *id);
+            calls.chain(spot.heaviest.as_ref().map(|(id, ..)| *id))
+        });
+        let named = named.map(|id| (id, self.view.function(id)));
+        self.functions = named.collect();
+    }
+}
+
+fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wanted {
+    let hit = |address: &CodeAddress| {
+        let is_other = address.host != function.id;
+        let place = address.place.as_ref();
+        Hit {
+            address: address.address,
+            samples: address.samples(),
+            host: is_other.then(|| ask.view.function(address.host).name),
+            file: place.and_then(|place| place.file.clone()),
+            line: place.map_or(0, |place| place.line),
+        }
+    };
+    Wanted {
+        function: Arc::clone(&function.name),
+        module: Arc::clone(&function.module),
+        module_path: Arc::clone(&function.module_path),
+        build_id: Arc::clone(&function.build_id),
+        kind: function.kind,
+        is_recorded: ask.key.what.is_recorded,
+        pids: code.pids.clone(),
+        hits: code.addresses.iter().map(hit).collect(),
+        visit: ask.key.what.visit,
+    }
+}
+
+/// Its line: as the file on disk tells, or else as the profile knows it.
+fn place(address: &CodeAddress, body: &Body) -> Option<Place> {
+    line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
+}
+
+/// As the file on disk tells.
+pub(super) fn line_at(address: u64, body: &Body) -> Option<Place> {
+    body.instruction(body.find(address)?)?.place
+}
+
+/// As a profile knows it, in a file that is known here.
+pub(super) fn line_of(place: &CodePlace, body: &Body) -> Option<Place> {
+    let file = place.file.as_ref().filter(|_| place.line > 0)?;
+    let number = body.files.iter().position(|known| known == file)?;
+    Some(Place {
+        file: number as u32,
+        line: place.line,
+    })
+}
+
+/// The samples of addresses, put together by what they are part of.
+fn spots<P: Copy + Eq + Hash>(
+    addresses: &[CodeAddress],
+    part: impl Fn(&CodeAddress) -> P,
+    group: impl Fn(&HashMap<FrameId, usize>) -> Result<Vec<CodeGroup>, profile::Cancelled>,
+) -> Option<HashMap<P, Spot>> {
+    let mut numbers: HashMap<P, usize> = HashMap::new();
+    let mut frames: HashMap<FrameId, usize> = HashMap::new();
+    let mut spots: Vec<Spot> = Vec::new();
+    for address in addresses {
+        let number = *numbers.entry(part(address)).or_insert_with(|| {
+            spots.push(Spot::default());
+            spots.len() - 1
+        });
+        frames.insert(address.frame, number);
+        let spot = &mut spots[number];
+        spot.samples += address.samples();
+        spot.inlined += address.inlined_samples;
+        let before = spot.heaviest.as_ref().map_or(0, |(.., samples)| *samples);
+        if let Some((id, place)) = address.inlined.first()
+            && address.samples() > before
+        {
+            spot.heaviest = Some((*id, place.clone(), address.samples()));
+        }
+    }
+    for (spot, group) in spots.iter_mut().zip(group(&frames).ok()?) {
+        spot.total = group.total_samples;
+        spot.calls = group.calls;
+    }
+    let spot = |(part, number): (P, usize)| (part, std::mem::take(&mut spots[number]));
+    Some(numbers.into_iter().map(spot).collect())
+}

@@ -1,0 +1,267 @@
+//! The code of one function: its lines and instructions, with the samples of
+//! each.
+
+use super::words;
+use crate::action::Action;
+use crate::app::App;
+use crate::view_id::ViewId;
+use crate::views::code::{Before, Code, CodeAnswer, CodeRow};
+use crate::views::functions::difference::draw as difference;
+use crate::widgets::table;
+use crate::widgets::table::{Column, Row};
+use crate::widgets::theme::Theme;
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// Arrows beside instructions.
+mod jumps;
+
+pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let columns = columns(app, code, theme, heads.width);
+    table::render_heads(&columns, ((), false), theme, frame, heads);
+    render_title(app, code, &columns, theme, frame, heads);
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    let answer = code.answer();
+    let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
+        let room = usize::from(body.width - 2);
+        let text = text::cut_end(&words::why_empty(app), room).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+        return;
+    };
+    let is_beside = std::ptr::eq(code, &app.views.other_code);
+    let painter = Painter {
+        app,
+        code,
+        line: is_beside.then(|| app.views.code.line_here()).flatten(),
+        is_beside,
+        theme,
+        answer,
+        columns,
+    };
+    let mut line = Rect { height: 1, ..body };
+    for note in code.notes() {
+        let room = usize::from(line.width) - 2;
+        let note = text::cut_end(note, room);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(line.x + 2, line.y, note, room, theme.warning());
+        line.y += 1;
+    }
+    for ((row, is_selected), gutter) in code.shown().zip(painter.gutters()) {
+        painter.row((row, &gutter), is_selected, frame, line);
+        line.y += 1;
+    }
+}
+
+const SHARE: u16 = 6;
+const COUNT: u16 = 7;
+/// A line's number, or an offset in the function.
+const PLACE: u16 = 7;
+const BAR: u16 = 4;
+/// The bar's, if there is something to compare with.
+const CHANGE: u16 = 9;
+/// Which column is the code.
+const CODE: usize = 4;
+/// On what is wider there is room for more than the code.
+const WIDE: u16 = 72;
+
+fn columns(app: &App, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
+    let answer = code.answer();
+    let before = answer.and_then(|answer| answer.before.as_ref());
+    let bar = if width < WIDE { 1 } else { BAR };
+    let mut columns = vec![
+        Column::right("SELF%", SHARE, None),
+        Column::right(Scale::new(app, 0).amount_head(), COUNT, None),
+        Column::right("LINE", PLACE, None),
+        match before {
+            Some(before) => {
+                let head = difference::head(before.sides.have_time(), theme);
+                Column::right(head, CHANGE, None)
+            }
+            None => Column::left("", bar, None),
+        },
+    ];
+    let rest = table::rest(&columns, width).saturating_sub(1);
+    columns.push(Column::left("", rest, None));
+    columns
+}
+
+/// The file's name, and the layout.
+fn render_title(
+    app: &App,
+    code: &Code,
+    columns: &[Column<()>],
+    theme: &Theme,
+    frame: &mut Frame,
+    heads: Rect,
+) {
+    let is_beside = std::ptr::eq(code, &app.views.other_code);
+    let end = match is_beside {
+        true => named(app, Action::Syntax, code.syntax().name()),
+        false => named(app, Action::Layout, code.layout().name()),
+    };
+    let start = heads.right() - columns[CODE].width;
+    let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
+    let title = match is_beside {
+        true => "ASSEMBLY".into(),
+        false => text::cut_middle(&words::title(app), room).into_owned(),
+    };
+    let buffer = frame.buffer_mut();
+    buffer.set_string(start, heads.y, title, theme.heads());
+    let x = heads.right() - end.len() as u16;
+    buffer.set_string(x, heads.y, end, theme.heads());
+}
+
+/// `o: asm `, or the name alone.
+fn named(app: &App, action: Action, name: &str) -> String {
+    // The key is that of the view, whoever has the keys now.
+    match app.keymap.label(action, ViewId::Code) {
+        Some(key) => format!("{key}: {name} "),
+        None => format!("{name} "),
+    }
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    code: &'a Code,
+    /// The line that is selected in the source text beside.
+    line: Option<u32>,
+    is_beside: bool,
+    theme: &'a Theme,
+    answer: &'a CodeAnswer,
+    columns: Vec<Column<()>>,
+}
+
+impl Painter<'_> {
+    fn gutters(&self) -> Vec<String> {
+        let lanes = jumps::lanes(self.code, self.columns[CODE].width.into());
+        jumps::gutters(self.code, lanes)
+    }
+
+    fn row(
+        &self,
+        (row, gutter): (&CodeRow, &str),
+        is_selected: bool,
+        frame: &mut Frame,
+        line: Rect,
+    ) {
+        let samples = row.samples();
+        let all = self.answer.samples();
+        let plain = Style::new();
+        let (share, count) = match samples {
+            0 => (String::new(), String::new()),
+            _ => {
+                let amount = Scale::new(self.app, all).amount(samples);
+                (units::share(&self.app.shown.report, samples, all), amount)
+            }
+        };
+        let quiet = if row.is_part() {
+            self.theme.dim()
+        } else {
+            plain
+        };
+        let bar = match &self.answer.before {
+            Some(before) => self.change(row, before),
+            None if row.is_part() => (String::new(), plain),
+            None => {
+                let bar = bar(samples, all, self.columns[3].width.into());
+                (bar, self.theme.trend())
+            }
+        };
+        let room = usize::from(self.columns[CODE].width) - text::width(gutter);
+        let (code, style) = self.code(row, room);
+        let style = match self.code.is_found(row) {
+            true => self.theme.found(),
+            false => style,
+        };
+        let is_of_line = self.line.is_some() && self.code.line_of(row) == self.line;
+        let row = Row {
+            cells: vec![
+                (share, quiet),
+                (count, quiet),
+                (self.place(row), quiet),
+                bar,
+                (format!("{gutter}{}", text::cut_end(&code, room)), style),
+            ],
+            selected: is_selected,
+            gone: false,
+        };
+        table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
+        if is_of_line && !is_selected {
+            let buffer = frame.buffer_mut();
+            buffer.set_string(line.x, line.y, "▌", self.theme.trend());
+        }
+    }
+
+    /// Nothing where nothing hit, then and now.
+    fn change(&self, row: &CodeRow, before: &Before) -> (String, Style) {
+        match (before.of(row), row.samples()) {
+            (None, _) | (Some(0), 0) => (String::new(), Style::new()),
+            (Some(was), now) => difference::change_cell(before.sides.change(was, now), self.theme),
+        }
+    }
+
+    fn place(&self, row: &CodeRow) -> String {
+        match row {
+            CodeRow::Line { place, .. } => place.line.to_string(),
+            CodeRow::Instruction {
+                at,
+                offset,
+                below_line: false,
+                ..
+            } => words::offset(self.answer, *at, *offset),
+            _ => String::new(),
+        }
+    }
+
+    /// What stands in the widest column.
+    fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
+        let (answer, dim) = (self.answer, self.theme.dim());
+        let text = words::row(answer, row, self.code.syntax());
+        match row {
+            CodeRow::Line { place, .. } => {
+                let source = answer.body.text.as_ref();
+                let is_there = source.and_then(|text| text.line(place.line)).is_some();
+                (text, if is_there { Style::new() } else { dim })
+            }
+            CodeRow::Instruction {
+                at,
+                offset,
+                below_line: true,
+                ..
+            } => {
+                let place = words::offset(answer, *at, *offset);
+                let room = room.saturating_sub(place.len() + 3);
+                let code = text::cut_end(&text, room);
+                let gap = room.saturating_sub(text::width(&code));
+                (format!("│ {code}{} {place}", " ".repeat(gap)), dim)
+            }
+            CodeRow::Instruction { .. } if self.is_beside => {
+                let line = self.code.line_of(row).map(|line| line.to_string());
+                let line = line.unwrap_or_default();
+                let room = room.saturating_sub(line.len() + 1);
+                let code = text::cut_end(&text, room);
+                let gap = room.saturating_sub(text::width(&code));
+                (format!("{code}{} {line}", " ".repeat(gap)), Style::new())
+            }
+            CodeRow::Instruction { .. } => (text, Style::new()),
+            CodeRow::Gap(_) => (format!("│ {text}"), dim),
+            CodeRow::Call { .. } => (format!("    → {text}"), dim),
+            CodeRow::Piece(_) => (text, self.theme.title()),
+            _ => (text, dim),
+        }
+    }
+}
+
+fn bar(samples: u64, all: u64, width: usize) -> String {
+    let halves = samples * 2 * width as u64 / all.max(1);
+    let full = "█".repeat((halves / 2) as usize);
+    match halves {
+        0 => String::new(),
+        _ if halves % 2 == 1 => full + "▌",
+        _ => full,
+    }
+}

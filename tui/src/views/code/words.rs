@@ -1,0 +1,324 @@
+//! What the code view says in words.
+
+use crate::action::Action;
+use crate::app::App;
+use crate::code::Syntax;
+use crate::screen::keys::{and, hint};
+use crate::view_id::ViewId;
+use crate::views::code::{CodeAnswer, CodeRow};
+use crate::views::page::words as page;
+use crate::words::fit::Segment;
+use crate::words::{text, units};
+use profile::{FunctionId, Report, Role};
+
+pub fn why_empty(app: &App) -> String {
+    let code = &app.views.code;
+    match code.answer() {
+        _ if app.shown.view.is_none() => "no samples".into(),
+        None if code.function().is_none() => whose(app),
+        None => "reading the code…".into(),
+        Some(answer) if answer.function.role != Role::Function => {
+            format!(
+                "{} is no code: it stands for what is missing",
+                answer.function.name
+            )
+        }
+        Some(answer) => {
+            let none = format!("{} has no samples in this window", answer.function.name);
+            and(&none, "; ", [hint(app, Action::Back, "back")])
+        }
+    }
+}
+
+/// Where to say which function it is to be.
+fn whose(app: &App) -> String {
+    let there = Action::Code;
+    let key = app.keymap.label(there, ViewId::Functions);
+    let press = key.map(|key| format!("press {key} there"));
+    let keys: Option<Vec<String>> = [ViewId::Functions, ViewId::Tree, ViewId::Flame]
+        .into_iter()
+        .map(|view| app.keymap.label(Action::View(view), ViewId::Code))
+        .collect();
+    let views = match keys.as_deref() {
+        Some([one, two, three]) => format!("{one}, {two} or {three}"),
+        _ => "functions, tree or flame graph".into(),
+    };
+    let whose = format!("whose code? select a function in {views}");
+    and(&whose, ", and ", [press])
+}
+
+pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
+    match answer.functions.get(&id) {
+        Some(function) => function.name.to_string(),
+        None => "(no longer known)".into(),
+    }
+}
+
+/// The file, or the function where there is none.
+pub fn title(app: &App) -> String {
+    let Some(answer) = app.views.code.answer() else {
+        return String::new();
+    };
+    match &answer.body.file {
+        Some(file) => file.rsplit('/').next().unwrap_or(file).to_owned(),
+        None => answer.function.module.to_string(),
+    }
+}
+
+/// A row's line of source text, its instruction, or what it sums up.
+pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
+    match row {
+        CodeRow::Line { place, .. } => {
+            let text = answer.body.text.as_ref();
+            match text.and_then(|text| text.line(place.line)) {
+                Some(line) => line.to_owned(),
+                None if text.is_some() => "(the file ends before this line)".into(),
+                None => String::new(),
+            }
+        }
+        CodeRow::Instruction { at, .. } => match answer.body.instruction(*at) {
+            Some(instruction) => instruction.text(syntax) + &called(answer, row),
+            None => String::new(),
+        },
+        CodeRow::Gap(count) => {
+            let count = units::counted(*count as u64, "more instruction");
+            format!("… {count}")
+        }
+        CodeRow::Call {
+            callee, samples, ..
+        } => {
+            let samples = units::count(*samples);
+            format!("calls {}, {samples} smp inclusive", name(answer, *callee))
+        }
+        CodeRow::Piece(number) => piece(answer, *number),
+        CodeRow::Address { address, .. } => format!(
+            "{}+{address:#x}{}",
+            answer.function.module,
+            called(answer, row)
+        ),
+        CodeRow::OtherLines { lines, .. } => {
+            let lines = units::counted(*lines as u64, "other line");
+            format!("{lines} of this file")
+        }
+        CodeRow::OtherFile { file, lines, .. } => {
+            let lines = units::counted(*lines as u64, "line");
+            let file = answer.body.files.get(*file as usize);
+            let file = file.map_or("", |file| file.rsplit('/').next().unwrap_or(file));
+            format!("{lines} of {file}")
+        }
+        CodeRow::Unplaced { .. } => "of no line: the debug information has none there".into(),
+    }
+}
+
+/// `  → 489 smp inclusive`, after a call. Other instructions only lead into the
+/// kernel, by an interrupt or a fault; the detail line has those.
+fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
+    let is_call = match row {
+        CodeRow::Instruction { at, .. } => {
+            let instruction = answer.body.instruction(*at);
+            instruction.is_some_and(|instruction| instruction.is_call())
+        }
+        _ => true,
+    };
+    let spot = answer.spot(row);
+    let calls = spot.filter(|spot| is_call && !spot.calls.is_empty());
+    calls.map_or_else(String::new, |spot| {
+        format!("  → {} smp inclusive", units::count(spot.total))
+    })
+}
+
+/// `+0x8f`, from the start of the function.
+pub fn offset(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
+    let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
+    format!("+{:#x}", offset.wrapping_sub(start))
+}
+
+/// The head of a stretch of code.
+pub fn piece(answer: &CodeAnswer, number: usize) -> String {
+    let Some(piece) = answer.body.pieces.get(number) else {
+        return String::new();
+    };
+    let module = &answer.function.module;
+    let place = format!("{module}+{:#x}", piece.start);
+    match &piece.host {
+        Some(host) => format!("inlined in {host}, {place}"),
+        None => format!(
+            "{} of it at {place}",
+            part(number, answer.body.pieces.len())
+        ),
+    }
+}
+
+fn part(number: usize, count: usize) -> String {
+    format!("part {} of {count}", number + 1)
+}
+
+/// For the header: what the code's numbers are made of.
+pub fn trust(app: &App) -> Vec<Segment> {
+    let Some(answer) = app.views.code.answer() else {
+        return Vec::new();
+    };
+    let own = units::count(answer.code.self_samples);
+    let inlined = answer.code.inlined_samples;
+    let own = match inlined {
+        0 => format!("{own} self"),
+        _ => format!("{own} self + {} inlined", units::count(inlined)),
+    };
+    let count = answer.body.instructions() as u64;
+    let source = match &answer.body.text {
+        Some(text) => format!("source: {}", text::clean(&text.origin)),
+        None => "no source".into(),
+    };
+    let optional = |rank, text: String| Segment::new(rank, [text, String::new()]);
+    vec![
+        Segment::new(7, [own]),
+        Segment::new(
+            1,
+            [
+                units::counted(count, "instruction"),
+                format!("{} instr", units::count(count)),
+            ],
+        ),
+        optional(4, source),
+        Segment::new(2, ["skid ±1 possible", "skid ±1", ""].map(String::from)),
+    ]
+}
+
+/// `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from add`
+pub fn detail(app: &App, width: usize) -> String {
+    let code = app.views.code_in(app.in_pane());
+    let found = code.answer().zip(code.selected());
+    let Some((answer, row)) = found else {
+        return String::new();
+    };
+    let mut parts = vec![number(answer, row, &app.shown.report)];
+    parts.extend(before(answer, row));
+    parts.extend(inlined(answer, row));
+    if let Some(spot) = answer.spot(row).filter(|spot| !spot.calls.is_empty()) {
+        let (callee, samples) = &spot.calls[0];
+        let more = match spot.calls.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        let callee = text::cut_middle(&name(answer, *callee), 30).into_owned();
+        let samples = units::count(*samples);
+        parts.push(format!("calls {callee} ({samples} smp){more}"));
+    }
+    if let CodeRow::Instruction { offset, .. } = row {
+        parts.extend(place(answer, row).map(|(words, _)| words));
+        let place = format!("{}+{offset:#x}", answer.function.module);
+        parts.push(text::clean(&place).into_owned());
+    } else {
+        parts.extend(place(answer, row).map(|(words, _)| words));
+    }
+    while parts.len() > 1 && text::width(&parts.join("   ")) > width {
+        parts.pop();
+    }
+    parts.join("   ")
+}
+
+/// A row's line as `heapam.c:1713`, and the path of that file: where its text was
+/// found, or else as the debug information has it.
+pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
+    let body = &answer.body;
+    let place = match row {
+        CodeRow::Line { place, .. } => *place,
+        CodeRow::Instruction { at, .. } => body.instruction(*at)?.place?,
+        _ => return None,
+    };
+    let file = body.files.get(place.file as usize)?;
+    let found = body.text.as_ref();
+    let found = found.filter(|_| body.main_file() == Some(place.file));
+    let path = found.map(|text| text.path.to_string_lossy().into_owned());
+    let words = page::source(Some(file), place.line)?;
+    Some((words, path.unwrap_or_else(|| file.to_string())))
+}
+
+/// A row's samples in words.
+pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
+    let all = answer.samples();
+    let samples = match row {
+        CodeRow::Call { samples, .. } => *samples,
+        row => row.samples(),
+    };
+    let smp = units::counted(samples, "sample");
+    let share = units::share(report, samples, all);
+    let band = units::band_text(report, samples, all);
+    let share = format!("{share}% of its code {band} pp");
+    match row {
+        CodeRow::Line { place, .. } => format!("{smp} on line {}, {share}", place.line),
+        CodeRow::Call { callee, .. } => {
+            format!("{smp} in {}, called from this line", name(answer, *callee))
+        }
+        _ => format!("{smp}, {share}"),
+    }
+}
+
+/// `A: 12 samples, 4.1%`
+fn before(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
+    let before = answer.before.as_ref()?;
+    let samples = before.of(row)?;
+    let share = units::percent(samples, before.samples);
+    Some(format!(
+        "A: {}, {share}%",
+        units::counted(samples, "sample")
+    ))
+}
+
+/// `inlined from add (math.h:12)`
+fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
+    if let CodeRow::Instruction { at, .. } = row {
+        let inlined = answer.body.instruction(*at)?.inlined.as_ref()?;
+        return Some(format!("inlined from {}", text::clean(inlined)));
+    }
+    let spot = answer.spot(row).filter(|spot| spot.inlined > 0)?;
+    let (id, place, _) = spot.heaviest.as_ref()?;
+    let place = place.as_ref().and_then(|place| {
+        let file = place.file.as_ref()?;
+        let file = file.rsplit('/').next().unwrap_or(file);
+        Some(format!(" ({}:{})", text::clean(file), place.line))
+    });
+    let inlined = units::count(spot.inlined);
+    let name = name(answer, *id);
+    Some(format!(
+        "{inlined} inlined from {name}{}",
+        place.unwrap_or_default()
+    ))
+}
+
+/// One sentence on the selected row.
+pub fn explain(app: &App) -> Option<String> {
+    let code = app.views.code_in(app.in_pane());
+    let (answer, row) = (code.answer()?, code.selected()?);
+    let function = &answer.function.name;
+    let all = units::counted(answer.samples(), "sample");
+    let base = match answer.code.inlined_samples {
+        0 => format!("{all} with {function} on top of the stack"),
+        inlined => format!(
+            "{all} that hit in the code of {function}, {} of them in what was inlined into it",
+            units::count(inlined)
+        ),
+    };
+    if let CodeRow::Call {
+        callee, samples, ..
+    } = row
+    {
+        return Some(format!(
+            "{} that had {} on the stack, called from this line of {function}; each counts once",
+            units::counted(*samples, "sample"),
+            name(answer, *callee)
+        ));
+    }
+    let samples = row.samples();
+    let share = units::share(&app.shown.report, samples, answer.samples());
+    let what = match row {
+        CodeRow::Line { place, .. } => format!("on line {}", place.line),
+        CodeRow::Instruction { .. } | CodeRow::Address { .. } => "at this instruction".into(),
+        CodeRow::Unplaced { .. } => "at addresses without a line".into(),
+        _ => "on lines that are not shown".into(),
+    };
+    let samples = units::count(samples);
+    Some(format!(
+        "{share}% = {samples} {what} / {base}; what is slow may be the instruction before"
+    ))
+}

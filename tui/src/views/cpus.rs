@@ -1,0 +1,166 @@
+//! How busy each CPU is: with samples of what is looked at, not with whatever
+//! else runs there. A full block is a CPU that had nothing else to do in the
+//! whole window, where it is known how many samples that is.
+
+use crate::app::App;
+use crate::widgets::theme::Theme;
+use crate::widgets::trend;
+use crate::words::{text, units};
+use engine::snapshot::Host;
+use profile::query::CpuRow;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+const HEAD: &str = " cpu ";
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
+    let buffer = frame.buffer_mut();
+    let width = usize::from(line.width);
+    let busy = Busy::of(app);
+    let words = busy.words();
+    let room = width.saturating_sub(HEAD.len() + text::width(&words) + 3);
+    buffer.set_string(line.x, line.y, HEAD, Style::new());
+    let x = line.x + HEAD.len() as u16;
+    let cells = busy.cells(room);
+    let (x, _) = buffer.set_stringn(x, line.y, cells, room, theme.trend());
+    let left = usize::from(line.right() - x).saturating_sub(3);
+    buffer.set_stringn(x + 3, line.y, words, left, Style::new());
+}
+
+/// Samples by CPU, and how many a block stands for.
+struct Busy {
+    /// By number; those without samples are there as well, those that are not
+    /// sampled are not.
+    samples: Vec<(u16, u32)>,
+    full: Full,
+}
+
+enum Full {
+    /// A CPU that was busy all the time has so many; of that many CPUs.
+    Always(u32, u32),
+    /// It is not known what that would be: the busiest has so many.
+    Busiest(u32),
+}
+
+impl Busy {
+    fn of(app: &App) -> Self {
+        let report = &app.shown.report;
+        let always = f64::from(report.rate_hz) * report.window.seconds();
+        Self::new(&report.cpus, &app.shown.host, always)
+    }
+
+    fn new(rows: &[CpuRow], host: &Host, always: f64) -> Self {
+        // A recording may not say how many there are.
+        let last = rows.last().map_or(0, |row| usize::from(row.cpu) + 1);
+        let count = last.max(host.cpus.min(u32::from(u16::MAX)) as usize);
+        let mut by_number = vec![0; count];
+        for row in rows {
+            by_number[usize::from(row.cpu)] = u32::try_from(row.samples).unwrap_or(u32::MAX);
+        }
+        let samples = (0..=u16::MAX).zip(by_number);
+        let samples: Vec<(u16, u32)> = samples.filter(|(cpu, _)| host.is_sampled(*cpu)).collect();
+        let full = match always as u32 {
+            0 => Full::Busiest(samples.iter().map(|(_, n)| *n).max().unwrap_or(0)),
+            always => Full::Always(always, host.cpus_sampled().max(1)),
+        };
+        Busy { samples, full }
+    }
+
+    /// `3.31 of 16   █ always busy = 990 smp`
+    fn words(&self) -> String {
+        let all: u64 = self.samples.iter().map(|(_, n)| u64::from(*n)).sum();
+        match self.full {
+            Full::Always(full, online) => format!(
+                "{:.2} of {online}   █ always busy = {} smp",
+                all as f64 / f64::from(full),
+                units::count(full.into())
+            ),
+            Full::Busiest(most) => format!("█ the busiest = {} smp", units::count(most.into())),
+        }
+    }
+
+    /// Each CPU with its number; where that takes too much room one after the
+    /// other, and where even that does the busiest of several.
+    fn cells(&self, room: usize) -> String {
+        let full = match self.full {
+            Full::Always(full, _) => full,
+            Full::Busiest(most) => most,
+        };
+        let block = |samples: u32| trend::blocks(&[samples], full);
+        let numbered = self.samples.iter();
+        let numbered = numbered.map(|(cpu, samples)| format!("{cpu}{}", block(*samples)));
+        let numbered = numbered.collect::<Vec<_>>().join(" ");
+        let cpus = self.samples.iter().map(|(cpu, _)| u32::from(*cpu));
+        let cpus = probe::cpus::list(cpus);
+        if text::width(&numbered) <= room {
+            return numbered;
+        }
+        let range = format!("{cpus} ");
+        let left = room.saturating_sub(range.len()).max(1);
+        let samples: Vec<u32> = self.samples.iter().map(|(_, samples)| *samples).collect();
+        if samples.len() <= left {
+            return format!("{range}{}", trend::blocks(&samples, full));
+        }
+        // It says how many at its longest.
+        let range = format!("{cpus}, the busiest of each {} ", samples.len());
+        let left = room.saturating_sub(range.len()).max(1);
+        let each = samples.len().div_ceil(left);
+        let busiest = samples.chunks(each);
+        let busiest: Vec<u32> = busiest
+            .map(|cpus| cpus.iter().copied().max().unwrap_or(0))
+            .collect();
+        let range = format!("{cpus}, the busiest of each {each} ");
+        format!("{range}{}", trend::blocks(&busiest, full))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(samples: &[u64]) -> Vec<CpuRow> {
+        let row = |(cpu, samples): (usize, &u64)| CpuRow {
+            cpu: cpu as u16,
+            samples: *samples,
+            kernel_samples: 0,
+        };
+        samples.iter().enumerate().map(row).collect()
+    }
+
+    fn host(cpus: u32, sampled: &[u16]) -> Host {
+        Host {
+            cpus,
+            sampled_cpus: sampled.to_vec(),
+            ..Host::default()
+        }
+    }
+
+    #[test]
+    fn those_that_are_not_sampled_are_not_there() {
+        let busy = Busy::new(&rows(&[0, 0, 990]), &host(8, &[2, 3, 7]), 990.0);
+        assert_eq!(busy.cells(40), "2█ 3  7 ");
+        assert_eq!(busy.words(), "1.00 of 3   █ always busy = 990 smp");
+    }
+
+    #[test]
+    fn every_cpu_is_there_as_far_as_there_is_room() {
+        let busy = Busy::new(&rows(&[990, 0, 495]), &host(4, &[]), 990.0);
+        assert_eq!(busy.cells(40), "0█ 1  2▄ 3 ");
+        assert_eq!(busy.cells(9), "0-3 █ ▄ ");
+        assert_eq!(busy.words(), "1.50 of 4   █ always busy = 990 smp");
+        let many = Busy::new(&rows(&[99; 400]), &host(400, &[]), 990.0);
+        let cells = many.cells(60);
+        assert!(cells.starts_with("0-399, the busiest of each "), "{cells}");
+        assert!(text::width(&cells) <= 60, "{cells}");
+    }
+
+    #[test]
+    fn without_a_clock_the_busiest_is_the_measure() {
+        let busy = Busy::new(&rows(&[7, 14]), &host(0, &[]), 0.0);
+        assert_eq!(busy.cells(40), "0▄ 1█");
+        assert_eq!(busy.words(), "█ the busiest = 14 smp");
+        let none = Busy::new(&[], &host(0, &[]), 0.0);
+        assert_eq!((none.cells(9).as_str(), none.samples.len()), ("", 0));
+    }
+}

@@ -1,0 +1,281 @@
+//! The flame graph, root on top.
+//!
+//! ```text
+//! PostgresMain › exec_simple_query › PortalRun                         zoom 88.7%
+//! |ExecScan                                                                88.7%|
+//! |IndexNext                                    64.0%|SeqNext    21.5%|
+//! |heap_hot_search_buffer  |_bt_compare      |inde…|  |heap_getnext  |
+//! color: module ■postgres ■libc.so.6 ■[kernel] ■other   · = frames < 3 cells
+//! ```
+
+use super::words;
+use crate::app::App;
+use crate::geometry::WIDTH_WIDE;
+use crate::views::flame::{Bar, Flame, Spot, Tint};
+use crate::views::functions::difference::draw as difference;
+use crate::widgets::theme::Theme;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+
+use super::tints::Tints;
+
+/// Cells of the map that shows which part of all is zoomed into.
+const MAP_CELLS: u64 = 40;
+
+pub fn render(app: &App, flame: &Flame, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    if flame.has_path() {
+        let path = Rect { height: 1, ..body };
+        render_map(app, flame, theme, frame.buffer_mut(), heads);
+        render_path(app, flame, theme, frame.buffer_mut(), path);
+    } else {
+        render_heads(app, flame, theme, frame.buffer_mut(), heads);
+    }
+    let top = body.y + u16::from(flame.has_path());
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    if flame.selected().is_none() {
+        let room = usize::from(body.width - 2);
+        let text = words::why_empty(flame, app);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
+        return;
+    }
+    let tints = Tints::new(flame, app);
+    for (y, (row, bars)) in (top..body.bottom()).zip(flame.shown()) {
+        let painter = Painter {
+            app,
+            flame,
+            theme,
+            tints: &tints,
+            area: Rect::new(body.x, y, body.width, 1),
+        };
+        for (number, bar) in bars.iter().enumerate() {
+            let spot = Spot { row, bar: number };
+            let is_last = bars
+                .get(number + 1)
+                .is_none_or(|next| next.start > bar.end());
+            let is_selected = spot == flame.selected_spot();
+            painter.bar(bar, is_selected, is_last, frame.buffer_mut());
+            if is_selected {
+                // On the name.
+                let x = (body.x + bar.start + 1).min(body.right() - 1);
+                frame.set_cursor_position(Position::new(x, y));
+            }
+        }
+    }
+    let legend = Rect::new(body.x, body.bottom() - 1, body.width, 1);
+    render_legend(flame, theme, frame.buffer_mut(), legend);
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    flame: &'a Flame,
+    theme: &'a Theme,
+    tints: &'a Tints,
+    area: Rect,
+}
+
+impl Painter<'_> {
+    fn bar(&self, bar: &Bar, is_selected: bool, is_last: bool, buffer: &mut Buffer) {
+        let (x, y) = (self.area.x + bar.start, self.area.y);
+        let width = usize::from(bar.width);
+        if bar.node.is_none() {
+            buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
+            return;
+        }
+        let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.app));
+        if self.flame.is_found(bar) {
+            style = style.patch(self.theme.found());
+        }
+        if is_selected {
+            style = style.patch(self.theme.selected());
+        }
+        let border = if is_selected { ">" } else { "|" };
+        let room = width - 1 - usize::from(is_last);
+        let text = format!("{border}{}", self.label(bar, room));
+        buffer.set_stringn(x, y, &text, width, style);
+        if is_last {
+            buffer.set_stringn(x + bar.width - 1, y, "|", 1, style);
+        }
+    }
+
+    /// Of what has surely changed.
+    fn sign(&self, bar: &Bar) -> String {
+        match words::is_sure(bar, self.flame, self.app) {
+            true => format!(
+                "{} ",
+                difference::sign(self.flame.change(bar), self.theme).0
+            ),
+            false => String::new(),
+        }
+    }
+
+    /// The name, and where there is room its share, filled up with blanks.
+    fn label(&self, bar: &Bar, room: usize) -> String {
+        let name = format!("{}{}", self.sign(bar), words::name(bar, self.app));
+        let clean = text::clean(&name);
+        let left = room.saturating_sub(text::width(&clean) + 1);
+        let numbers = words::numbers(bar, self.flame, self.app).into_iter();
+        let (name, share) = match { numbers }.find(|number| number.len() <= left) {
+            Some(share) => (clean.into_owned(), share),
+            None => (text::short_name(&name, room), String::new()),
+        };
+        let gap = room.saturating_sub(text::width(&name) + share.len());
+        format!("{name}{}{share}", " ".repeat(gap))
+    }
+}
+
+/// What is zoomed into: what is above it, and its share.
+fn render_heads(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    buffer.set_style(area, theme.heads());
+    let room = usize::from(area.width);
+    if !flame.is_zoomed() {
+        let text = words::title(flame);
+        buffer.set_stringn(area.x + 1, area.y, text, room - 1, theme.heads());
+        return;
+    }
+    let (begin, samples) = flame.zoomed_part().unwrap_or_default();
+    let all = words::base(flame);
+    let mut right = format!("zoom {}%", units::share(&app.shown.report, samples, all));
+    if area.width >= WIDTH_WIDE {
+        right = format!("|{}|  {right}", map(MAP_CELLS, begin, samples, all));
+    }
+    let left = room - text::width(&right) - 3;
+    let names: Vec<String> = flame
+        .ancestors()
+        .iter()
+        .map(|name| text::clean(name).into_owned())
+        .collect();
+    let mut path = names.join(" › ");
+    // The nearest ancestors say most.
+    for skip in 1..=names.len() {
+        if text::width(&path) <= left {
+            break;
+        }
+        path = format!("… › {}", names[skip..].join(" › "));
+    }
+    let path = text::cut_end(&path, left);
+    buffer.set_stringn(area.x + 1, area.y, path, left, theme.heads());
+    let x = area.right() - 1 - text::width(&right) as u16;
+    buffer.set_string(x, area.y, right, theme.heads());
+}
+
+/// The whole width of the graph, and which part of it is shown.
+fn render_map(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    buffer.set_style(area, theme.heads());
+    let (begin, samples) = flame.zoomed_part().unwrap_or_default();
+    let all = words::base(flame);
+    let right = format!("|  zoom {}%", units::share(&app.shown.report, samples, all));
+    let left = " map |";
+    let room = usize::from(area.width).saturating_sub(left.len() + right.len() + 1);
+    let map = map(room as u64, begin, samples, all);
+    let line = format!("{left}{map}{right}");
+    buffer.set_stringn(area.x, area.y, line, area.width.into(), theme.heads());
+}
+
+/// Which part of all samples that is.
+fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
+    let cell =
+        |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
+    let (from, to) = (cell(begin), cell(begin + samples).max(cell(begin) + 1));
+    let sign = |at| {
+        if (from..to).contains(&at) {
+            '█'
+        } else {
+            '░'
+        }
+    };
+    (0..cells).map(sign).collect()
+}
+
+const BETWEEN: &str = " › ";
+
+/// What is above the zoomed frame, the root first, each with its number and where
+/// it begins; the nearest say most, so others make room for them.
+fn path(app: &App, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
+    let root = match app.shown.scope.is_empty() {
+        true => "all".into(),
+        false => text::clean(&app.shown.scope).into_owned(),
+    };
+    let below = flame.ancestors();
+    let below = below.iter().map(|name| text::clean(name).into_owned());
+    let names: Vec<String> = [root].into_iter().chain(below).collect();
+    let needed = |name: &String| text::width(name) + text::width(BETWEEN);
+    let mut used: usize = names.iter().map(needed).sum::<usize>() + 1;
+    let skipped = names.iter().take_while(|name| {
+        let is_too_much = used > usize::from(width);
+        used -= if is_too_much { needed(name) } else { 0 };
+        is_too_much
+    });
+    let skipped = skipped.count();
+    let mut x = 1;
+    let numbered = names.into_iter().enumerate().skip(skipped);
+    numbered
+        .map(|(number, name)| {
+            let start = x;
+            x += needed(&name) as u16;
+            (number, start, name)
+        })
+        .collect()
+}
+
+/// Whose name is there.
+pub fn ancestor_at(app: &App, width: u16, x: u16) -> Option<usize> {
+    let path = path(app, &app.views.flame, width);
+    let holds = |(_, start, name): &&(usize, u16, String)| {
+        (*start..*start + text::width(name) as u16).contains(&x)
+    };
+    path.iter().find(holds).map(|(number, ..)| *number)
+}
+
+fn render_path(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
+    for (_, start, name) in path(app, flame, line.width) {
+        let room = usize::from(line.width.saturating_sub(start));
+        let text = format!("{name}{BETWEEN}");
+        buffer.set_stringn(line.x + start, line.y, text, room, theme.dim());
+    }
+}
+
+fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+    let mut x = area.x;
+    let mut add = |content: &str, style: Style| {
+        let room = usize::from(area.right().saturating_sub(x));
+        if text::width(content) <= room {
+            (x, _) = buffer.set_stringn(x, area.y, content, room, style);
+        }
+    };
+    let below = flame.rows_below();
+    match (flame.offset(), below) {
+        (0, 0) => {}
+        (above, below) => add(
+            &format!("{above} rows above, {below} below   "),
+            theme.title(),
+        ),
+    }
+    if flame.sides().is_some() {
+        // What is gone has no frame: it is said here, before the signs.
+        let gone = words::gone(flame, usize::from(area.width));
+        let gone = gone.map(|gone| text::cut_end(&gone, usize::from(area.width) / 2).into_owned());
+        if let Some(gone) = gone {
+            add(&gone, theme.falling());
+            add("   ", Style::new());
+        }
+        let signs = match flame.stretch() {
+            Some(_) => "▲ ▼ surely more, less than in the rest of the time",
+            None => "width: B  ▲ ▼ surely more, less  ~ chance",
+        };
+        add(signs, Style::new());
+        return;
+    }
+    add("· = frames < 3 cells merged   ", Style::new());
+    if theme.has_colors() {
+        let other = [(Tint::Kernel, "[kernel]"), (Tint::Other, "other")];
+        for (tint, module) in flame.legend().chain(other) {
+            let style = theme.flame(tint).remove_modifier(Modifier::all());
+            add(&format!("■{}", text::cut_end(module, 18)), style);
+            add(" ", Style::new());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The selected frame in words.
+
+use crate::action::Action;
+use crate::app::App;
+use crate::screen::keys::{and, hint};
+use crate::views::flame::{Bar, Flame, Gone};
+use crate::views::functions::difference::draw as difference;
+use crate::views::page::words as page;
+use crate::views::time::SECOND_NS;
+use crate::views::tree::Stretch;
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use profile::Role;
+use profile::query::{Direction, GroupBy, NodeKind};
+use std::iter;
+
+/// What a long name gets at least.
+const NAME_MIN: usize = 24;
+
+/// All samples of the graph.
+pub fn base(flame: &Flame) -> u64 {
+    flame.tree().map_or(0, |tree| tree.root().samples)
+}
+
+pub fn title(flame: &Flame) -> String {
+    if let (Some(stretch), Some(sides)) = (flame.stretch(), flame.sides()) {
+        let what = match stretch {
+            Stretch::Window => "of the window".into(),
+            Stretch::Between(start, end) if end - start == SECOND_NS => "of this second".into(),
+            Stretch::Between(start, end) => format!("of these {:.2} s", (end - start) as f64 / 1e9),
+        };
+        let rest = match sides.a.samples {
+            0 => "there is no other time to compare it with".into(),
+            samples => format!(
+                "against the rest of the time: {:.0} s, {}",
+                sides.a.seconds,
+                units::counted(samples, "sample")
+            ),
+        };
+        return format!("FLAME GRAPH {what}{}, {rest}", grouped(flame.groups()));
+    }
+    let title = match flame.direction() {
+        Direction::TopDown => "TOP-DOWN: callees below their caller",
+        Direction::BottomUp => "BOTTOM-UP: callers below their callee",
+    };
+    format!("{title}{}", grouped(flame.groups()))
+}
+
+/// What is between the root and the functions.
+pub fn grouped(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::None => "",
+        GroupBy::Comm => ", by name of thread",
+        GroupBy::Process => ", by process",
+        GroupBy::Thread => ", by thread",
+    }
+}
+
+/// As a frame is called on the screen.
+pub fn name(bar: &Bar, app: &App) -> String {
+    match bar.node.map(|node| node.kind) {
+        Some(NodeKind::Root) if !app.shown.scope.is_empty() => app.shown.scope.to_string(),
+        Some(NodeKind::Function { inlined: true, .. }) => format!("{} (inl)", bar.name),
+        _ => bar.name.to_string(),
+    }
+}
+
+pub fn is_sure(bar: &Bar, flame: &Flame, app: &App) -> bool {
+    flame.is_sure(bar, app.shown.difference.as_deref())
+}
+
+/// What is written at a frame's right end, the longest first: its number, or by how
+/// much it changed.
+pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
+    let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
+        let scale = Scale::new(app, base(flame));
+        let text = scale.beside(bar.samples).map(|_| scale.text(bar.samples));
+        return iter::once(scale.labelled(bar.samples))
+            .chain(text)
+            .collect();
+    };
+    let share = format!(
+        "{}%",
+        units::share(&app.shown.report, bar.samples, base(flame))
+    );
+    let is_sure = is_sure(bar, flame, app);
+    if flame.stretch().is_some() {
+        let rest = units::percent(before, sides.a.samples);
+        return match is_sure {
+            true => vec![format!("{share} (rest {rest}%)"), share],
+            false => vec![share],
+        };
+    }
+    vec![match sides.amount(&sides.a, before) {
+        _ if !is_sure => "~".into(),
+        0.0 => "new".into(),
+        was => {
+            let percent = flame.change(bar) * 100.0 / was;
+            format!("{percent:+.0}%")
+        }
+    }]
+}
+
+/// What only the baseline has: `gone in B: GetOldSnapshot 44.0, f 3.1 ms/s`
+pub fn gone(flame: &Flame, width: usize) -> Option<String> {
+    let sides = flame.sides()?;
+    let first = flame.gone().first()?;
+    let unit = if sides.have_time() { "ms/s" } else { "pp" };
+    let where_ = match flame.stretch() {
+        Some(_) => "not in it",
+        None => "gone in B",
+    };
+    let amount = |gone: &Gone| sides.amount(&sides.a, gone.samples);
+    let mut names = format!("{} {:.1}", text::clean(&first.name), amount(first));
+    let mut left = flame.gone().len() - 1;
+    for next in &flame.gone()[1..] {
+        let more = format!("{names}, {} {:.1}", text::clean(&next.name), amount(next));
+        if text::width(&more) + 30 > width / 2 {
+            break;
+        }
+        (names, left) = (more, left - 1);
+    }
+    let more = match left {
+        0 => String::new(),
+        left => format!(" and {} more", units::count(left as u64)),
+    };
+    Some(format!("{where_}: {names} {unit}{more}"))
+}
+
+pub fn why_empty(flame: &Flame, app: &App) -> String {
+    match flame.tree() {
+        _ if app.shown.report.samples == 0 => "no samples".into(),
+        None => "counting…".into(),
+        Some(tree) if tree.root().samples == 0 => "no samples in it".into(),
+        Some(_) => {
+            let empty = "no samples in what is zoomed into, in this window";
+            and(empty, "; ", [hint(app, Action::Back, "out")])
+        }
+    }
+}
+
+/// `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of parent`
+pub fn detail(app: &App, width: usize) -> String {
+    let flame = app.views.flame_in(app.in_pane());
+    let Some(bar) = flame.selected() else {
+        return String::new();
+    };
+    let base = base(flame);
+    if let Some((name, is_here)) = flame.hidden() {
+        let why = match is_here {
+            true => {
+                let zoom = hint(app, Action::Zoom, "zoom in on it");
+                and("too narrow here", "; ", [zoom])
+            }
+            false => "gone from the window".into(),
+        };
+        let room = width.saturating_sub(why.len() + 2);
+        return format!("{}: {why}", text::cut_middle(&name, room));
+    }
+    let percent = |part| units::share(&app.shown.report, part, base);
+    let mut parts = match (flame.sides(), bar.before) {
+        (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
+            format!("{}% of this time", percent(bar.samples)),
+            format!("{}% of the rest", units::percent(before, sides.a.samples)),
+            format!("{} smp", units::count(bar.samples)),
+        ],
+        (Some(sides), Some(before)) => vec![
+            format!(
+                "{}% -> {}% of scope",
+                units::percent(before, sides.a.samples),
+                percent(bar.samples)
+            ),
+            format!(
+                "{} -> {} smp",
+                units::count(before),
+                units::count(bar.samples)
+            ),
+        ],
+        _ => {
+            let share = format!(
+                "{}% of scope {} pp",
+                percent(bar.samples),
+                units::band_text(&app.shown.report, bar.samples, base)
+            );
+            let samples = format!("{} smp", units::count(bar.samples));
+            let beside = Scale::new(app, base).beside(bar.samples);
+            [share, samples].into_iter().chain(beside).collect()
+        }
+    };
+    let name = text::clean(&name(bar, app)).into_owned();
+    let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
+    let mut add = |part: String| {
+        let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
+        if used + part.len() + 2 <= room {
+            parts.push(part);
+        }
+    };
+    if let Some(parent) = flame.parent() {
+        let share = units::share(&app.shown.report, bar.samples, parent.samples);
+        add(format!("{share}% of parent"));
+    }
+    if let Some(node) = bar.node
+        && flame.direction() == Direction::TopDown
+    {
+        add(format!("self {}%", percent(node.own)));
+    }
+    if let Some(function) = bar.function.as_ref().filter(|f| !f.module.is_empty()) {
+        add(text::clean(&function.module).into_owned());
+    }
+    if let Some(function) = &bar.function
+        && let Some(source) = page::source(function.file.as_deref(), function.line)
+    {
+        add(source);
+    }
+    let numbers = parts.join("  ");
+    let name = text::cut_middle(&name, width.saturating_sub(text::width(&numbers) + 2));
+    format!("{name}  {numbers}")
+}
+
+/// One sentence on the selected frame.
+pub fn explain(app: &App) -> Option<String> {
+    let flame = app.views.flame_in(app.in_pane());
+    let bar = flame.selected()?;
+    let node = bar.node?;
+    if let (Some(before), Some(sides), Some(_)) = (bar.before, flame.sides(), flame.stretch()) {
+        let judged = match is_sure(bar, flame, app) {
+            true => "surely another share",
+            false => "the same share, or by chance another",
+        };
+        return Some(format!(
+            "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
+            name(bar, app),
+            units::share(&app.shown.report, bar.samples, base(flame)),
+            units::count(bar.samples),
+            units::count(base(flame)),
+            units::percent(before, sides.a.samples),
+            units::count(before),
+            units::count(sides.a.samples),
+        ));
+    }
+    if let (Some(before), Some(diff)) = (bar.before, &app.shown.difference) {
+        let name = name(bar, app);
+        return Some(difference::judgement(&name, (before, bar.samples), diff));
+    }
+    let number = format!(
+        "{}% = {} of {} in {}, last {:.1} s",
+        units::share(&app.shown.report, bar.samples, base(flame)),
+        units::counted(bar.samples, "sample"),
+        units::count(base(flame)),
+        app.shown.scope,
+        app.shown.report.window.seconds(),
+    );
+    if let Some(Role::Stopped(ending)) = bar.function.as_ref().map(|f| f.role) {
+        let why = ending.explain();
+        return Some(format!(
+            "{number}: here the stack's start is missing: {why}"
+        ));
+    }
+    let grouped = u32::from(flame.groups() != GroupBy::None);
+    let others = u64::from(node.depth.saturating_sub(1 + grouped));
+    let others = units::counted(others, "frame");
+    Some(match (node.depth, flame.direction()) {
+        (0, _) => format!("{number}: all of them"),
+        _ if matches!(node.kind, NodeKind::Group(_)) => {
+            format!("{number}: all that were taken there")
+        }
+        (_, Direction::TopDown) => format!(
+            "{number}: stacks that begin with the {others} above it and then have it; {} end in it",
+            units::count(node.own)
+        ),
+        (_, Direction::BottomUp) => {
+            format!("{number}: stacks that end with it and the {others} above it")
+        }
+    })
+}

@@ -1,0 +1,474 @@
+//! *Health* is what the numbers lack, and why: samples that were lost, stacks
+//! that were cut, frames without a name, and what proftop itself costs. Every
+//! line has a sentence that explains it.
+
+pub mod draw;
+/// By module.
+mod modules;
+
+pub use modules::{ModuleRow, modules};
+
+use crate::lists::cursor::Cursor;
+use crate::lists::motion::Motion;
+use crate::words::units;
+use engine::losses::Losses;
+use engine::snapshot::{NameSource, Snapshot};
+use profile::Ending;
+use std::cmp::Reverse;
+use symbolize::Reason;
+
+/// What a line is about; it stays selected through new snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Heading(&'static str),
+    BaselineSamples,
+    BaselineLost,
+    BaselineWhole,
+    BaselineNamed,
+    SameFunctions,
+    Taken,
+    Lost,
+    Whole,
+    Cut(Ending),
+    NoUserStack,
+    Stop(usize),
+    Named,
+    Pending,
+    Unnamed(&'static str),
+    Note(usize),
+    Kernel,
+    OwnCpu,
+    OwnMemory,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub topic: Topic,
+    pub label: String,
+    pub value: Value,
+    /// The short reason beside the number.
+    pub text: String,
+    /// The whole sentence, for the detail line.
+    pub explain: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    None,
+    /// So many of so many.
+    Share(u64, u64),
+    Count(u64),
+    CpuPercent(f64),
+    Bytes(u64),
+}
+
+#[derive(Debug, Default)]
+pub struct Health {
+    cursor: Cursor<Topic>,
+    topics: Vec<Topic>,
+    height: usize,
+}
+
+impl Health {
+    pub fn update(&mut self, snapshot: &Snapshot) {
+        self.topics = findings(snapshot).iter().map(|f| f.topic).collect();
+        self.cursor.settle(&self.topics, self.height);
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        self.cursor.settle(&self.topics, height);
+    }
+
+    pub fn offset(&self) -> usize {
+        self.cursor.offset()
+    }
+
+    pub fn index(&self) -> usize {
+        self.cursor.index()
+    }
+
+    pub fn go(&mut self, motion: Motion) {
+        let at = self.cursor.index();
+        let page = self.height.saturating_sub(1).max(1);
+        let last = self.topics.len().saturating_sub(1);
+        let target = match motion {
+            Motion::Top => 0,
+            Motion::Bottom => last,
+            Motion::Up(lines) => at.saturating_sub(lines),
+            Motion::Down(lines) => at + lines,
+            Motion::Page { down: true, .. } => at + page,
+            Motion::Page { down: false, .. } => at.saturating_sub(page),
+        };
+        self.cursor
+            .select(target.min(last), &self.topics, self.height);
+    }
+
+    pub fn select_line(&mut self, line: usize) {
+        let at = self.cursor.offset() + line;
+        self.cursor.select(at, &self.topics, self.height);
+    }
+}
+
+/// All lines of the view, in their order.
+pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
+    let mut lines = baseline(snapshot);
+    lines.extend(samples(snapshot));
+    lines.extend(stacks(snapshot));
+    lines.extend(stops(snapshot));
+    lines.extend(symbols(snapshot));
+    lines.extend(system(snapshot));
+    if snapshot.recording.is_none() {
+        lines.extend(overhead(snapshot));
+    }
+    lines
+}
+
+/// Of what is compared with, while it is.
+fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
+    let (Some(lacks), Some(diff)) = (&snapshot.baseline_lacks, &snapshot.difference) else {
+        return Vec::new();
+    };
+    let completeness = &lacks.completeness;
+    let line = |topic, label: &str, value, text: String, explain: &str| Finding {
+        topic,
+        label: label.into(),
+        value,
+        text,
+        explain: explain.into(),
+    };
+    let new = diff.rows.iter().filter(|row| row.is_new()).count();
+    let gone = diff.rows.iter().filter(|row| row.is_gone()).count();
+    vec![
+        heading(
+            "A, the baseline",
+            "What is shown, B, is compared with it: what it lacks looks like a change.",
+        ),
+        line(
+            Topic::BaselineSamples,
+            "A taken",
+            Value::Count(lacks.samples),
+            format!("in {:.1} s", lacks.window.seconds()),
+            "The samples of A, by its own scope and window.",
+        ),
+        line(
+            Topic::BaselineLost,
+            "A lost",
+            Value::Share(lacks.lost, lacks.samples + lacks.lost),
+            String::new(),
+            "Came faster than they were read while A was taken.",
+        ),
+        line(
+            Topic::BaselineWhole,
+            "A whole",
+            Value::Share(completeness.whole, completeness.user_stacks),
+            "stacks; callers of the others are missing".into(),
+            "Where more stacks were cut, outer functions have less total time.",
+        ),
+        line(
+            Topic::BaselineNamed,
+            "A named",
+            Value::Share(completeness.named, completeness.frames),
+            "frames".into(),
+            "A function without a name on one side is another one on the other.",
+        ),
+        line(
+            Topic::SameFunctions,
+            "same functions",
+            Value::Count((diff.same_by_build_id + diff.same_by_module) as u64),
+            format!(
+                "{} by build-id, {} by name; new {new}, gone {gone}",
+                diff.same_by_build_id, diff.same_by_module
+            ),
+            "Functions are the same by build-id and name, or else by the names of both.",
+        ),
+    ]
+}
+
+fn samples(snapshot: &Snapshot) -> Vec<Finding> {
+    let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
+    let by_cpu = snapshot.losses.as_ref();
+    let by_cpu = by_cpu.map_or_else(String::new, |losses| lost_by_cpu(losses));
+    let why_lost = match (lost, &*by_cpu) {
+        (0, _) => String::new(),
+        (_, "") => "a buffer was full".into(),
+        (_, by_cpu) => format!("a buffer was full; in this run {by_cpu}"),
+    };
+    vec![
+        heading(
+            "SAMPLES in the window",
+            "A clock ticks on each CPU; a tick that finds a thread there is a sample.",
+        ),
+        Finding {
+            topic: Topic::Taken,
+            label: "taken".into(),
+            value: Value::Share(taken, taken + lost),
+            text: "the base of every percentage".into(),
+            explain: "These samples are in the window and are counted in every view.".into(),
+        },
+        Finding {
+            topic: Topic::Lost,
+            label: "lost".into(),
+            value: Value::Share(lost, taken + lost),
+            text: why_lost,
+            explain: "Came faster than they were read. Shares are fair if all code lost alike."
+                .into(),
+        },
+    ]
+}
+
+/// CPUs that are told one by one.
+const CPUS_TOLD: usize = 2;
+
+/// `CPU 3 611, CPU 7 515, 2 more 12`, in this run; empty if that is not known.
+pub fn lost_by_cpu(losses: &Losses) -> String {
+    let by_cpu = losses.by_cpu();
+    let (first, others) = by_cpu.split_at(by_cpu.len().min(CPUS_TOLD));
+    let mut words: Vec<String> = { first.iter() }
+        .map(|(cpu, lost)| format!("CPU {cpu} {}", units::count(*lost)))
+        .collect();
+    if !others.is_empty() {
+        let lost = others.iter().map(|(_, lost)| lost).sum();
+        words.push(format!("{} more {}", others.len(), units::count(lost)));
+    }
+    words.join(", ")
+}
+
+/// In which modules stacks are cut, most first.
+fn stops(snapshot: &Snapshot) -> Vec<Finding> {
+    let stops = &snapshot.health.stops;
+    if stops.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading(
+        "CUT in this run, by module",
+        "Where the walk stopped, and why: the module of the last frame that was found.",
+    )];
+    let shown = stops.iter().take(STOPS_MAX).enumerate();
+    lines.extend(shown.map(|(number, stop)| Finding {
+        topic: Topic::Stop(number),
+        label: stop.module.to_string(),
+        value: Value::Count(stop.samples),
+        text: stop.cause.label().replace('_', " "),
+        explain: format!("{}: {}.", stop.module, stop.cause.explain()),
+    }));
+    lines
+}
+
+/// Modules that are listed; scripts get more.
+const STOPS_MAX: usize = 5;
+
+fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
+    let completeness = &snapshot.report.completeness;
+    let stacks = completeness.user_stacks;
+    let mut lines = vec![
+        heading(
+            "STACKS of programs",
+            "A cut stack still counts for the functions that it has.",
+        ),
+        Finding {
+            topic: Topic::Whole,
+            label: "whole".into(),
+            value: Value::Share(completeness.whole, stacks),
+            text: "reached the thread's start".into(),
+            explain: format!("Whole: {}.", Ending::Root.explain()),
+        },
+    ];
+    for (ending, count) in &completeness.endings {
+        if ending.is_whole() {
+            continue;
+        }
+        let topic = if ending.is_user_stack() {
+            Topic::Cut(*ending)
+        } else {
+            Topic::NoUserStack
+        };
+        lines.push(Finding {
+            topic,
+            label: ending.label().replace('_', " "),
+            value: if ending.is_user_stack() {
+                Value::Share(*count, stacks)
+            } else {
+                Value::Count(*count)
+            },
+            text: ending.explain().into(),
+            explain: sentence(ending.explain()),
+        });
+    }
+    lines
+}
+
+fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
+    let completeness = &snapshot.report.completeness;
+    let frames = completeness.frames;
+    let (text, explain) = match names_from(snapshot) {
+        from if from.is_empty() => (String::new(), "These frames have a function name.".into()),
+        from => (
+            from.clone(),
+            format!("With a name; of the samples on top of stacks: {from}."),
+        ),
+    };
+    let mut lines = vec![
+        heading(
+            "NAMES of frames",
+            "Every frame of every sample in the window is counted here.",
+        ),
+        Finding {
+            topic: Topic::Named,
+            label: "named".into(),
+            value: Value::Share(completeness.named, frames),
+            text,
+            explain,
+        },
+    ];
+    if completeness.pending > 0 {
+        lines.push(Finding {
+            topic: Topic::Pending,
+            label: "on its way".into(),
+            value: Value::Share(completeness.pending, frames),
+            text: "symbols are being read".into(),
+            explain: "They show as module+offset until their file's symbols are read.".into(),
+        });
+    }
+    for (reason, count) in &completeness.unnamed {
+        lines.push(Finding {
+            topic: Topic::Unnamed(reason),
+            label: reason.replace('_', " "),
+            value: Value::Share(*count, frames),
+            text: why_unnamed(reason).trim_end_matches('.').into(),
+            explain: why_unnamed(reason).into(),
+        });
+    }
+    lines
+}
+
+/// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of what is on top come
+/// from; empty where that is not known.
+fn names_from(snapshot: &Snapshot) -> String {
+    if snapshot.names_from.is_empty() {
+        return String::new();
+    }
+    let mut by_label: Vec<(&str, u64)> = Vec::new();
+    let modules = modules(snapshot);
+    for row in modules.iter().filter(|row| row.named > 0) {
+        let label = row.from.map_or("elsewhere", NameSource::label);
+        match by_label.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, samples)) => *samples += row.named,
+            None => by_label.push((label, row.named)),
+        }
+    }
+    by_label.sort_by_key(|(label, samples)| (Reverse(*samples), *label));
+    let all: u64 = by_label.iter().map(|(_, samples)| samples).sum();
+    let words = by_label.into_iter().map(|(label, samples)| {
+        let share = units::completeness(samples, all);
+        format!("{label} {share}%")
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn system(snapshot: &Snapshot) -> Vec<Finding> {
+    let host = &snapshot.host;
+    let cpus = match host.sampled_cpus.is_empty() {
+        true => host.cpu_words(),
+        false => format!("only {} sampled", host.cpu_words()),
+    };
+    let mut lines = vec![
+        heading("SYSTEM", "What this machine and these rights allow."),
+        Finding {
+            topic: Topic::Kernel,
+            label: "kernel".into(),
+            value: Value::None,
+            text: format!("Linux {} {}, {}", host.kernel, host.arch, cpus),
+            explain: format!(
+                "Linux {} on {}; {} samples per second and CPU.",
+                host.kernel, host.arch, snapshot.rate_hz
+            ),
+        },
+    ];
+    for (number, note) in snapshot.health.notes.iter().enumerate() {
+        lines.push(Finding {
+            topic: Topic::Note(number),
+            label: "note".into(),
+            value: Value::None,
+            text: note.clone(),
+            explain: note.clone(),
+        });
+    }
+    lines
+}
+
+fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
+    let health = &snapshot.health;
+    vec![
+        heading(
+            "COST of proftop",
+            "What watching costs. proftop is also in its own process table.",
+        ),
+        Finding {
+            topic: Topic::OwnCpu,
+            label: "CPU".into(),
+            value: Value::CpuPercent(health.own_cpu_percent),
+            text: "of one CPU, kernel part included".into(),
+            explain: "The CPU time that proftop and its part in the kernel use, of one CPU.".into(),
+        },
+        Finding {
+            topic: Topic::OwnMemory,
+            label: "memory".into(),
+            value: Value::Bytes(health.own_rss_bytes),
+            text: "resident".into(),
+            explain: "The memory of proftop that is resident.".into(),
+        },
+    ]
+}
+
+fn heading(title: &'static str, explain: &str) -> Finding {
+    Finding {
+        topic: Topic::Heading(title),
+        label: title.into(),
+        value: Value::None,
+        text: String::new(),
+        explain: explain.into(),
+    }
+}
+
+/// Why a frame has no name, for a person. The words are the ones that scripts
+/// see.
+pub fn why_unnamed(reason: &str) -> &str {
+    if reason == "left_out" {
+        return "Who wrote the recording left names out; proftop resolve finds them again.";
+    }
+    let label = reason.replace(' ', "_");
+    let known = Reason::ALL.into_iter().find(|known| known.label() == label);
+    known.map_or(reason, |known| known.explain())
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_that_lost_most_are_told() {
+        let mut losses = Losses::default();
+        assert_eq!(lost_by_cpu(&losses), "");
+        losses.note(10, 5, &[(1, 5)]);
+        assert_eq!(lost_by_cpu(&losses), "CPU 1 5");
+        losses.note(20, 1_151, &[(1, 5), (3, 611), (7, 515), (15, 20)]);
+        assert_eq!(lost_by_cpu(&losses), "CPU 3 611, CPU 7 515, 2 more 25");
+    }
+
+    #[test]
+    fn every_reason_has_a_sentence() {
+        for reason in Reason::ALL {
+            assert_ne!(why_unnamed(reason.label()), reason.label());
+        }
+    }
+}

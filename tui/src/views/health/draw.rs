@@ -1,0 +1,106 @@
+//! Health: what is missing and why. The selected line's whole sentence is on
+//! the detail line.
+
+/// In which modules.
+mod modules;
+
+use crate::app::App;
+use crate::views::health::{Finding, Topic, Value, findings};
+use crate::widgets::theme::Theme;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+const TITLE: &str = " WHAT IS MISSING, AND WHY";
+
+/// From this width on modules stand beside what is missing, whose lines keep this.
+const WIDTH_WITH_MODULES: u16 = 150;
+const WIDTH_BESIDE: u16 = 88;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let (heads, body) = match heads.width < WIDTH_WITH_MODULES {
+        true => (heads, body),
+        false => {
+            let (heads, beside) = split(heads);
+            let (body, below) = split(body);
+            modules::render(app, theme, frame, beside, below);
+            for y in heads.y..body.bottom() {
+                let buffer = frame.buffer_mut();
+                buffer.set_string(heads.right(), y, "│", theme.dim());
+            }
+            (heads, body)
+        }
+    };
+    let buffer = frame.buffer_mut();
+    buffer.set_style(heads, theme.heads());
+    buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
+    let lines = findings(&app.shown);
+    let offset = app.views.health.offset();
+    let visible = lines.iter().enumerate().skip(offset);
+    for ((at, finding), y) in visible.zip(body.y..body.bottom()) {
+        let area = Rect::new(body.x, y, body.width, 1);
+        render_line(finding, at == app.views.health.index(), theme, frame, area);
+    }
+}
+
+/// What is left and what is right of a line between them.
+fn split(whole: Rect) -> (Rect, Rect) {
+    let left = Rect {
+        width: WIDTH_BESIDE,
+        ..whole
+    };
+    let right = Rect {
+        x: left.right() + 1,
+        width: whole.width - WIDTH_BESIDE - 1,
+        ..whole
+    };
+    (left, right)
+}
+
+fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let (line, style) = match finding.topic {
+        Topic::Heading(title) => (format!(" {title}"), theme.title()),
+        _ => (entry(finding), style(finding, theme)),
+    };
+    let room = usize::from(area.width);
+    let buffer = frame.buffer_mut();
+    buffer.set_stringn(area.x, area.y, text::cut_end(&line, room), room, style);
+    if selected {
+        buffer.set_string(area.x, area.y, ">", Style::new());
+        buffer.set_style(area, theme.selected());
+        frame.set_cursor_position(Position::new(area.x + 1, area.y));
+    }
+}
+
+/// `  lost              1,126    7.2%  a buffer was full`
+pub fn entry(finding: &Finding) -> String {
+    let (number, share) = match finding.value {
+        Value::None => return format!("  {:<18}{}", finding.label, finding.text),
+        Value::Share(part, base) => (
+            units::count(part),
+            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+        ),
+        Value::Count(count) => (units::count(count), String::new()),
+        Value::CpuPercent(percent) => (format!("{percent:.1}%"), String::new()),
+        Value::Bytes(bytes) => (units::bytes(bytes), String::new()),
+    };
+    format!(
+        "  {:<17}{number:>10}  {share:>6}  {}",
+        finding.label, finding.text
+    )
+}
+
+/// What is missing stands out; that anything is, the words say.
+fn style(finding: &Finding, theme: &Theme) -> Style {
+    let missing = match (finding.topic, finding.value) {
+        (Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_), Value::Share(part, _)) => part > 0,
+        (Topic::Note(_), _) => true,
+        _ => false,
+    };
+    if missing {
+        theme.warning()
+    } else {
+        Style::new()
+    }
+}

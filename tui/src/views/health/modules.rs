@@ -1,0 +1,95 @@
+//! What is missing *by module*: where a debug package, or a symbol table, would help
+//! most.
+
+use engine::snapshot::{NameSource, Snapshot};
+use profile::RowName;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A file with code, by the samples that it had on top.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleRow {
+    pub module: Arc<str>,
+    pub samples: u64,
+    /// Of them those in functions that have a name.
+    pub named: u64,
+    /// Functions that were sampled.
+    pub functions: usize,
+    /// Of the others most have none for that reason.
+    pub reason: Option<&'static str>,
+    /// Where the names come from, if that is known.
+    pub from: Option<NameSource>,
+    /// Stacks whose walk stopped there in this run.
+    pub cut: u64,
+}
+
+/// All of them, those with most samples first.
+pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
+    let mut numbers: HashMap<&Arc<str>, usize> = HashMap::new();
+    let mut rows: Vec<ModuleRow> = Vec::new();
+    let mut reasons: HashMap<(usize, &'static str), u64> = HashMap::new();
+    let functions = snapshot.report.functions.iter();
+    // What stands for a missing stack is in no file.
+    for function in functions.filter(|function| !function.module.is_empty()) {
+        let next = rows.len();
+        let at = *numbers.entry(&function.module).or_insert(next);
+        if at == next {
+            rows.push(ModuleRow {
+                module: Arc::clone(&function.module),
+                samples: 0,
+                named: 0,
+                functions: 0,
+                reason: None,
+                from: snapshot.names_from.of(&function.module),
+                cut: 0,
+            });
+        }
+        let row = &mut rows[at];
+        row.samples += function.self_samples;
+        row.functions += 1;
+        match function.name_state {
+            RowName::Named => row.named += function.self_samples,
+            RowName::Pending => {}
+            RowName::Unnamed(reason) => {
+                *reasons.entry((at, reason)).or_default() += function.self_samples.max(1);
+            }
+        }
+    }
+    for (at, row) in rows.iter_mut().enumerate() {
+        let of_it = reasons.iter().filter(|((of, _), _)| *of == at);
+        let most = of_it.max_by_key(|((_, reason), samples)| (**samples, Reverse(*reason)));
+        row.reason = most.map(|((_, reason), _)| *reason);
+        let stops = snapshot.health.stops.iter();
+        let here = stops.filter(|stop| stop.module == row.module);
+        row.cut = here.map(|stop| stop.samples).sum();
+    }
+    rows.sort_by(|a, b| (Reverse(a.samples), &a.module).cmp(&(Reverse(b.samples), &b.module)));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::postgres;
+
+    #[test]
+    fn modules_add_up_and_say_what_they_lack() {
+        let snapshot = postgres();
+        let rows = modules(&snapshot);
+        let report = &snapshot.report;
+        let in_files = report.functions.iter().filter(|row| !row.module.is_empty());
+        let own: u64 = in_files.map(|row| row.self_samples).sum();
+        assert_eq!(rows.iter().map(|row| row.samples).sum::<u64>(), own);
+        assert!(rows.is_sorted_by_key(|row| Reverse(row.samples)));
+        for row in &rows {
+            assert!(row.named <= row.samples && row.functions > 0, "{row:?}");
+            let is_missing = report.functions.iter().any(|function| {
+                function.module == row.module && matches!(function.name_state, RowName::Unnamed(_))
+            });
+            assert_eq!(row.reason.is_some(), is_missing, "{row:?}");
+        }
+        let cut = rows.iter().find(|row| &*row.module == "libjitx.so");
+        assert_eq!(cut.map(|row| row.cut), Some(17));
+    }
+}

@@ -1,0 +1,384 @@
+//! The page of one function: its callers, itself, its callees, its heaviest
+//! stack, and when it ran.
+
+use super::words;
+use crate::action::Action;
+use crate::app::App;
+use crate::app::parts::Beside;
+use crate::screen::keys;
+use crate::view_id::ViewId;
+use crate::views::functions::difference::draw as difference;
+use crate::views::page::{Before, Page, PageAnswer, PageRow, SECONDS};
+use crate::widgets::table::{Column, Row};
+use crate::widgets::theme::Theme;
+use crate::widgets::{table, trend};
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use profile::query::{FunctionPage, Neighbour, NeighbourKind};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    let painter = Painter {
+        app,
+        page: &app.views.page,
+        theme,
+        layout: Layout::new(heads.width),
+        is_beside: false,
+    };
+    painter.render(frame, heads, body);
+}
+
+/// As a pane; something is selected there only while the keys go there.
+pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let painter = Painter {
+        app,
+        page: &app.views.beside,
+        theme,
+        layout: Layout::new(heads.width),
+        is_beside: app.in_pane() != Some(Beside::Page),
+    };
+    painter.render(frame, heads, body);
+}
+
+/// Narrower, the seconds need the room more than the words on their peak.
+const WIDTH_WITH_PEAK: u16 = 60;
+
+/// The columns of one width of terminal.
+struct Layout {
+    bar: u16,
+    name: u16,
+    module: u16,
+}
+
+const SHARE: u16 = 6;
+const COUNT: u16 = 9;
+/// Which column is the name.
+const NAME: usize = 2;
+
+impl Layout {
+    fn new(width: u16) -> Self {
+        let bar = match width {
+            0..72 => 8,
+            72..120 => 16,
+            _ => 30,
+        };
+        let module = if width < 72 { 0 } else { width / 6 };
+        let fixed = [SHARE, bar, COUNT, module]
+            .iter()
+            .map(|w| w + 1)
+            .sum::<u16>();
+        Layout {
+            bar,
+            module,
+            name: width.saturating_sub(fixed + 2),
+        }
+    }
+
+    fn columns(
+        &self,
+        name: &'static str,
+        bar: &'static str,
+        count: &'static str,
+    ) -> Vec<Column<()>> {
+        let mut columns = vec![
+            Column::right("OF IT%", SHARE, None),
+            Column::left(bar, self.bar, None),
+            Column::left(name, self.name, None),
+        ];
+        if self.module > 0 {
+            columns.push(Column::left("MODULE", self.module, None));
+        }
+        columns.push(Column::right(count, COUNT, None));
+        columns
+    }
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    page: &'a Page,
+    theme: &'a Theme,
+    layout: Layout,
+    /// Then nothing is selected here.
+    is_beside: bool,
+}
+
+impl<'a> Painter<'a> {
+    fn render(&self, frame: &mut Frame, heads: Rect, body: Rect) {
+        let columns = self.columns("CALLERS");
+        table::render_heads(&columns, ((), false), self.theme, frame, heads);
+        if self.found().is_none() {
+            let back = match self.is_beside {
+                true => String::new(),
+                false => keys::and("", "; ", [keys::hint(self.app, Action::Back, "back")]),
+            };
+            let text = words::why_empty(self.app, self.page, &back);
+            let room = usize::from(body.width - 2);
+            let text = text::cut_end(&text, room).into_owned();
+            let buffer = frame.buffer_mut();
+            buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+            return;
+        }
+        let mut line = Rect { height: 1, ..body };
+        for (row, is_selected) in self.page.shown() {
+            self.row(row, is_selected && !self.is_beside, frame, line);
+            line.y += 1;
+        }
+    }
+
+    fn found(&self) -> Option<(&'a PageAnswer, &'a FunctionPage)> {
+        let answer = self.page.answer()?;
+        Some((answer, answer.page.as_ref()?))
+    }
+
+    fn columns(&self, name: &'static str) -> Vec<Column<()>> {
+        let count = self.scale().amount_head();
+        self.layout.columns(name, self.bar_head(), count)
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::new(self.app, self.all())
+    }
+
+    fn bar_head(&self) -> &'static str {
+        self.before().map_or("", |before| {
+            difference::head(before.sides.have_time(), self.theme)
+        })
+    }
+
+    fn before(&self) -> Option<&'a Before> {
+        self.page.answer()?.before.as_ref()
+    }
+
+    fn gone(&self, gone: &[(String, u64)], frame: &mut Frame, line: Rect) {
+        let Some(before) = self.before() else {
+            return;
+        };
+        let text = difference::gone(gone, &before.sides).unwrap_or_default();
+        let room = usize::from(line.width) - 2;
+        let text = text::cut_end(&text, room).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(line.x + 2, line.y, text, self.theme.falling());
+    }
+
+    /// Samples with the function on the stack.
+    fn all(&self) -> u64 {
+        self.found()
+            .map_or(0, |(_, found)| found.function.total_samples)
+    }
+
+    fn row(&self, row: &PageRow, is_selected: bool, frame: &mut Frame, line: Rect) {
+        match row {
+            PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
+                let name = words::neighbour(neighbour.kind, self.page);
+                let style = match self.page.is_found(row) {
+                    true => self.theme.found(),
+                    false => Style::new(),
+                };
+                let is_caller = matches!(row, PageRow::Caller(_));
+                let before = self.before().map(|before| match is_caller {
+                    true => before.callers.of(neighbour.kind),
+                    false => before.callees.of(neighbour.kind),
+                });
+                self.cells((neighbour, before), name, style, is_selected, frame, line);
+            }
+            PageRow::Gone(gone) => self.gone(gone, frame, line),
+            PageRow::MoreCallers(count, samples, is_open)
+            | PageRow::MoreCallees(count, samples, is_open) => {
+                let count = units::count(*count as u64);
+                let name = match is_open {
+                    true => self.with_key(&format!("▾ the last {count}"), "as one row"),
+                    false => self.with_key(&format!("▸ {count} more"), "show"),
+                };
+                let sum = Neighbour {
+                    kind: NeighbourKind::Own,
+                    samples: *samples,
+                };
+                self.cells(
+                    (&sum, None),
+                    name,
+                    self.theme.dim(),
+                    is_selected,
+                    frame,
+                    line,
+                );
+            }
+            PageRow::Function => self.function(is_selected, frame, line),
+            PageRow::Callees => {
+                let columns = self.columns("CALLEES");
+                table::render_heads(&columns, ((), false), self.theme, frame, line);
+            }
+            PageRow::Stack => self.stack_head(frame, line),
+            PageRow::StackLine(stack) => {
+                let room = usize::from(line.width) - 2;
+                let buffer = frame.buffer_mut();
+                let stack = text::cut_end(stack, room);
+                buffer.set_stringn(line.x + 2, line.y, stack, room, Style::new());
+            }
+            PageRow::Seconds => self.seconds(frame, line),
+            PageRow::Blank => {}
+        }
+    }
+
+    fn cells(
+        &self,
+        (neighbour, before): (&Neighbour, Option<u64>),
+        name: String,
+        style: Style,
+        is_selected: bool,
+        frame: &mut Frame,
+        line: Rect,
+    ) {
+        let plain = Style::new();
+        let all = self.all();
+        let is_gone = neighbour.samples == 0;
+        let share = match is_gone {
+            true => "gone".into(),
+            false => units::share(&self.app.shown.report, neighbour.samples, all),
+        };
+        let bar = bar(neighbour.samples, all, self.layout.bar.into());
+        let change = self.before().zip(before).map(|(sides, before)| {
+            let change = sides.sides.change(before, neighbour.samples);
+            difference::change_cell(change, self.theme)
+        });
+        let beside = change.unwrap_or((bar, self.theme.trend()));
+        let mut cells = vec![(share, plain), beside, (name, style)];
+        if self.layout.module > 0 {
+            let function = match neighbour.kind {
+                NeighbourKind::Function(id) => self.page.named(id),
+                _ => None,
+            };
+            cells.push(match function {
+                Some(f) => (f.module.to_string(), self.theme.module(f.kind)),
+                None => (String::new(), plain),
+            });
+        }
+        cells.push((self.scale().amount(neighbour.samples), plain));
+        let row = Row {
+            cells,
+            selected: is_selected,
+            gone: is_gone,
+        };
+        let columns = self.columns("");
+        table::render_row(&columns, &row, NAME, self.theme, frame, line);
+    }
+
+    fn function(&self, is_selected: bool, frame: &mut Frame, line: Rect) {
+        let Some((answer, found)) = self.found() else {
+            return;
+        };
+        let buffer = frame.buffer_mut();
+        let text = words::title(self.app, answer, found, usize::from(line.width) - 2);
+        let room = usize::from(line.width) - 1;
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        buffer.set_stringn(line.x + 1, line.y, text, room, bold);
+        if is_selected {
+            buffer.set_string(line.x, line.y, ">", Style::new());
+            buffer.set_style(line, self.theme.selected());
+            frame.set_cursor_position(Position::new(line.x + 1, line.y));
+        }
+    }
+
+    fn stack_head(&self, frame: &mut Frame, line: Rect) {
+        let Some((_, found)) = self.found() else {
+            return;
+        };
+        let buffer = frame.buffer_mut();
+        buffer.set_style(line, self.theme.heads());
+        let share = units::share(&self.app.shown.report, found.heaviest_samples, self.all());
+        let frames = units::counted(found.heaviest.len() as u64, "frame");
+        let text = format!("{share:>6} HEAVIEST STACK   {frames}");
+        buffer.set_stringn(
+            line.x + 1,
+            line.y,
+            text,
+            usize::from(line.width) - 1,
+            self.theme.heads(),
+        );
+        if self.is_beside {
+            return;
+        }
+        let copy = self.app.keymap.label(Action::CopyStack, ViewId::Page);
+        let copy = copy.map_or_else(String::new, |key| format!("{key}: copy"));
+        buffer.set_string(
+            line.right() - 1 - copy.len() as u16,
+            line.y,
+            copy,
+            self.theme.heads(),
+        );
+    }
+
+    /// What Enter does with a row, as long as it does.
+    fn with_key(&self, text: &str, words: &str) -> String {
+        let key = self.app.keymap.label(Action::Follow, ViewId::Page);
+        keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
+    }
+
+    fn seconds(&self, frame: &mut Frame, line: Rect) {
+        let Some((answer, _)) = self.found() else {
+            return;
+        };
+        let (peak, when) = peak(&answer.seconds);
+        let end = match peak {
+            _ if line.width < WIDTH_WITH_PEAK => String::new(),
+            0 => String::new(),
+            _ => format!("  peak {when} s before the end"),
+        };
+        let room = usize::from(line.width).saturating_sub(11 + end.len());
+        let seconds = &answer.seconds[SECONDS - room.min(SECONDS)..];
+        let head = format!(" LAST {}s ", seconds.len());
+        let buffer = frame.buffer_mut();
+        buffer.set_string(line.x, line.y, &head, Style::new());
+        let seconds: Vec<u32> = seconds
+            .iter()
+            .map(|n| u32::try_from(*n).unwrap_or(u32::MAX))
+            .collect();
+        let max = seconds.iter().copied().max().unwrap_or(0);
+        let blocks = trend::blocks(&seconds, max);
+        let x = line.x + head.len() as u16;
+        let (x, _) = buffer.set_stringn(x, line.y, blocks, room, self.theme.trend());
+        if seconds.len() > when {
+            let left = usize::from(line.right() - x);
+            buffer.set_stringn(x, line.y, end, left, Style::new());
+        }
+    }
+}
+
+/// The most samples that a second has, and how many seconds later the end is.
+fn peak(seconds: &[u64]) -> (u64, usize) {
+    let newest_first = seconds.iter().rev().copied().enumerate();
+    let most = newest_first.max_by_key(|(when, samples)| (*samples, std::cmp::Reverse(*when)));
+    most.map_or((0, 0), |(when, samples)| (samples, when))
+}
+
+fn bar(samples: u64, all: u64, width: usize) -> String {
+    let halves = samples * 2 * width as u64 / all.max(1);
+    let full = "▇".repeat((halves / 2) as usize);
+    match halves {
+        0 if samples > 0 => "▌".into(),
+        _ if halves % 2 == 1 => full + "▌",
+        _ => full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_shares() {
+        assert_eq!(bar(1, 2, 8), "▇▇▇▇");
+        assert_eq!(bar(1, 1_000, 8), "▌");
+        assert_eq!(bar(9, 9, 4), "▇▇▇▇");
+        assert_eq!(bar(0, 9, 4), "");
+        assert_eq!(bar(5, 0, 0), "▌");
+    }
+
+    #[test]
+    fn the_newest_of_equal_peaks_counts() {
+        assert_eq!(peak(&[1, 7, 7, 2]), (7, 1));
+        assert_eq!(peak(&[]), (0, 0));
+    }
+}

@@ -1,0 +1,205 @@
+//! What the page says in words.
+
+use crate::app::App;
+use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use profile::query::{FunctionPage, NeighbourKind};
+use profile::{Function, Report};
+
+pub fn why_empty(app: &App, page: &Page, back: &str) -> String {
+    match page.answer() {
+        None if app.shown.view.is_none() => "no samples".into(),
+        None => "counting…".into(),
+        Some(answer) => format!(
+            "{} has no samples in this window{back}",
+            answer.function.name
+        ),
+    }
+}
+
+/// As a caller or callee is called on the screen.
+pub fn neighbour(kind: NeighbourKind, page: &Page) -> String {
+    let function = match kind {
+        NeighbourKind::Function(id) => page.named(id),
+        _ => None,
+    };
+    neighbour_of(kind, function)
+}
+
+/// With what is known of it, if it is a function.
+pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String {
+    match kind {
+        NeighbourKind::Function(_) => match function {
+            Some(function) => function.name.to_string(),
+            None => "(no longer known)".into(),
+        },
+        NeighbourKind::Root => "(not called: the stack begins here)".into(),
+        NeighbourKind::Stopped(ending) => format!("[stopped: {}]", ending.label()),
+        NeighbourKind::Own => "(self)".into(),
+    }
+}
+
+/// `heap_hot_search_buffer   31.6% total   self 7.1%   heapam.c:1691   postgres`
+pub fn title(app: &App, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
+    let function = &page.function;
+    let scale = Scale::new(app, answer.samples);
+    let mut parts = vec![
+        format!("total {}", scale.labelled(function.total_samples)),
+        format!("self {}", scale.labelled(function.self_samples)),
+    ];
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    let name = text::clean(&function.name).into_owned();
+    let needed = text::width(&name).min(width / 2);
+    let place = source(function.file.as_deref(), function.line);
+    for part in place
+        .into_iter()
+        .chain([text::clean(&function.module).into_owned()])
+    {
+        if needed + used(&parts) + 3 + text::width(&part) <= width {
+            parts.push(part);
+        }
+    }
+    let name = text::cut_middle(&name, width.saturating_sub(used(&parts))).into_owned();
+    format!("{name}   {}", parts.join("   "))
+}
+
+/// `heapam.c:1691`
+pub fn source(file: Option<&str>, line: u32) -> Option<String> {
+    let file = file.filter(|_| line > 0)?;
+    let short = file.rsplit('/').next().unwrap_or(file);
+    Some(format!("{}:{line}", text::clean(short)))
+}
+
+/// `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`
+pub fn detail(app: &App, width: usize) -> String {
+    let page = app.views.page_in(app.in_pane());
+    let found = page
+        .answer()
+        .and_then(|a| Some((a, a.page.as_ref()?, page.selected()?)));
+    let Some((answer, found, row)) = found else {
+        return String::new();
+    };
+    let all = found.function.total_samples;
+    let of_scope = |samples| {
+        format!(
+            "{}% of scope",
+            units::share(&app.shown.report, samples, answer.samples)
+        )
+    };
+    let (mut parts, function) = match row {
+        PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
+            let samples = neighbour.samples;
+            let share = units::share(&app.shown.report, samples, all);
+            let band = units::band_text(&app.shown.report, samples, all);
+            let number = format!("{} smp = {share}% of it {band} pp", units::count(samples));
+            let function = match neighbour.kind {
+                NeighbourKind::Function(id) => page.named(id),
+                _ => None,
+            };
+            (vec![number, of_scope(samples)], function)
+        }
+        PageRow::Function => {
+            let own = found.function.self_samples;
+            let band = units::band_text(&app.shown.report, all, answer.samples);
+            let total = format!("{} smp = {} {band} pp", units::count(all), of_scope(all));
+            let own = format!(
+                "self {} smp = {}% of it",
+                units::count(own),
+                units::share(&app.shown.report, own, all)
+            );
+            (vec![total, own], Some(&answer.function))
+        }
+        PageRow::MoreCallers(count, samples, _) | PageRow::MoreCallees(count, samples, _) => {
+            let count = units::counted(*count as u64, "function");
+            let number = format!("{count}, {} smp together", units::count(*samples));
+            (vec![number, of_scope(*samples)], None)
+        }
+        _ => return String::new(),
+    };
+    let used = parts
+        .iter()
+        .map(|part| text::width(part) + 3)
+        .sum::<usize>();
+    let room = width.saturating_sub(used);
+    parts.extend(function.and_then(|function| place(function, room)));
+    parts.join("   ")
+}
+
+fn place(function: &Function, room: usize) -> Option<String> {
+    let module = text::clean(&function.module).into_owned();
+    let line = source(function.file.as_deref(), function.line);
+    let forms = [line.map(|line| format!("{line}   {module}")), Some(module)];
+    forms
+        .into_iter()
+        .flatten()
+        .find(|form| text::width(form) <= room)
+}
+
+/// One sentence on the selected row.
+pub fn explain(app: &App) -> Option<String> {
+    let page = app.views.page_in(app.in_pane());
+    let answer = page.answer()?;
+    let found = answer.page.as_ref()?;
+    let name = &answer.function.name;
+    let all = units::counted(found.function.total_samples, "sample");
+    let base = format!("{all} with {name} on the stack");
+    let (is_caller, kind, samples) = match page.selected()? {
+        PageRow::Caller(neighbour) => (true, neighbour.kind, neighbour.samples),
+        PageRow::Callee(neighbour) => (false, neighbour.kind, neighbour.samples),
+        row => {
+            let rest = match row.key()? {
+                RowKey::MoreCallers | RowKey::MoreCallees => {
+                    "each with fewer samples than those above"
+                }
+                _ => "recursion counted once",
+            };
+            let of = units::counted(answer.samples, "sample");
+            let seconds = app.shown.report.window.seconds();
+            return Some(format!(
+                "{base}, of {of} in the last {seconds:.1} s; {rest}"
+            ));
+        }
+    };
+    let name = &answer.function.name;
+    let number = share_of(
+        &app.shown.report,
+        samples,
+        found.function.total_samples,
+        name,
+    );
+    let other = neighbour(kind, page);
+    Some(explain_neighbour(&number, kind, &other, is_caller))
+}
+
+/// `31.6% = 1,036 of the 3,277 samples with f on the stack`
+pub fn share_of(report: &Report, samples: u64, all: u64, name: &str) -> String {
+    format!(
+        "{}% = {} of the {} with {name} on the stack",
+        units::share(report, samples, all),
+        units::count(samples),
+        units::counted(all, "sample")
+    )
+}
+
+/// What a caller or callee has to do with its number.
+pub fn explain_neighbour(
+    number: &str,
+    kind: NeighbourKind,
+    other: &str,
+    is_caller: bool,
+) -> String {
+    match (kind, is_caller) {
+        (NeighbourKind::Stopped(ending), _) => {
+            format!("{number}: its caller is missing: {}", ending.explain())
+        }
+        (NeighbourKind::Root, _) => format!("{number}: nobody called it, the stack begins there"),
+        (NeighbourKind::Own, _) => format!("{number}: it was on top of the stack itself"),
+        (NeighbourKind::Function(_), true) => {
+            format!("{number}: {other} called it; if it called itself, its first call counts")
+        }
+        (NeighbourKind::Function(_), false) => {
+            format!("{number}: it called {other}; if it called itself, its last call counts")
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The processes as a table. One life of a process is one row: a pid that is
+//! used again is another.
+
+pub mod draw;
+use crate::lists::table::Item;
+use profile::{ProcessId, ProcessRow, Report};
+use std::cmp::Ordering;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProcessColumn {
+    Pid,
+    #[default]
+    Cpus,
+    Kernel,
+    Threads,
+    Command,
+}
+
+impl Item for ProcessRow {
+    type Key = ProcessId;
+    type Column = ProcessColumn;
+
+    const COLUMNS: &'static [ProcessColumn] = &[
+        ProcessColumn::Pid,
+        ProcessColumn::Cpus,
+        ProcessColumn::Kernel,
+        ProcessColumn::Threads,
+        ProcessColumn::Command,
+    ];
+
+    fn rows(report: &Report) -> &[Self] {
+        &report.processes
+    }
+
+    fn key(&self) -> ProcessId {
+        self.id
+    }
+
+    fn compare(column: ProcessColumn, a: &Self, b: &Self) -> Ordering {
+        match column {
+            ProcessColumn::Pid => a.pid.cmp(&b.pid),
+            ProcessColumn::Cpus => b.samples.cmp(&a.samples),
+            ProcessColumn::Kernel => {
+                by_share((a.kernel_samples, a.samples), (b.kernel_samples, b.samples))
+            }
+            ProcessColumn::Threads => b.threads.cmp(&a.threads),
+            ProcessColumn::Command => a.comm.cmp(&b.comm),
+        }
+    }
+
+    fn is_word(column: ProcessColumn) -> bool {
+        matches!(column, ProcessColumn::Pid | ProcessColumn::Command)
+    }
+
+    fn name(&self) -> &str {
+        &self.comm
+    }
+
+    fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    fn words(&self) -> String {
+        format!("{}[{}]", self.comm, self.pid)
+    }
+}
+
+/// Falling by part / whole, without dividing.
+pub fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
+    let left = u128::from(b.0) * u128::from(a.1.max(1));
+    let right = u128::from(a.0) * u128::from(b.1.max(1));
+    left.cmp(&right)
+}

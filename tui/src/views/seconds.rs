@@ -1,0 +1,113 @@
+//! The last *seconds*: how many samples each has, whatever the window is.
+
+pub mod draw;
+use super::time::SECOND_NS;
+use crate::desk::{Ask, Desk, Key};
+use engine::snapshot::Snapshot;
+use profile::query::HeatRows;
+use profile::{Cancel, FunctionId, Query, TimeRange};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many samples each of several seconds has.
+#[derive(Debug)]
+pub struct Counts {
+    pub samples: Vec<u64>,
+    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    pub rate_hz: u32,
+}
+
+/// Samples in scope, of a function if one is given, second by second, oldest first;
+/// the last one is that in which `end_ns` is. Nothing if it was cancelled.
+pub fn last_seconds<W>(
+    ask: &Ask<W>,
+    function: Option<FunctionId>,
+    end_ns: u64,
+    count: usize,
+    cancel: &Cancel,
+) -> Option<Counts> {
+    let query = Query {
+        window: TimeRange::last(Duration::from_secs(count as u64), end_ns),
+        ..ask.query().clone()
+    };
+    let selection = ask.view.select(&query, cancel).ok()?;
+    let heat = selection.heat(&HeatRows::parts(1), function);
+    // Seconds without any sample at the end are no columns.
+    let last = end_ns / SECOND_NS;
+    let first = (last + 1).saturating_sub(count as u64);
+    let mut seconds = vec![0; count];
+    for column in 0..heat.columns() {
+        let second = heat.first_second + column as u64;
+        if let Some(at) = second.checked_sub(first)
+            && let Some(cell) = seconds.get_mut(at as usize)
+        {
+            *cell = heat.cell(column, 0);
+        }
+    }
+    Some(Counts {
+        samples: seconds,
+        rate_hz: heat.rate_hz,
+    })
+}
+
+/// So many whole seconds are shown at most.
+pub const SECONDS: usize = 60;
+
+/// Those of all that is in scope, for the line below the functions.
+#[derive(Debug)]
+pub struct SecondsAnswer {
+    pub key: Key<()>,
+    /// Whole ones, oldest first.
+    pub samples: Vec<u64>,
+    /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
+    pub rate_hz: u32,
+    /// Where the last of them ends, on the clock of the samples.
+    pub end_ns: u64,
+    /// The wall clock, in milliseconds, where that of the samples is 0.
+    pub epoch_unix_ms: i64,
+}
+
+impl SecondsAnswer {
+    /// Nothing if it was cancelled.
+    pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
+        let end_ns = ask.view.window(ask.query().window).end_ns;
+        // The one that is under way has not all of its samples yet.
+        let counts = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
+        let mut samples = counts.samples;
+        samples.pop();
+        Some(SecondsAnswer {
+            key: ask.key,
+            samples,
+            rate_hz: counts.rate_hz,
+            end_ns: end_ns / SECOND_NS * SECOND_NS,
+            epoch_unix_ms: ask.view.info().epoch_unix_ms,
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Seconds {
+    desk: Desk<(), SecondsAnswer>,
+}
+
+impl Seconds {
+    pub fn answer(&self) -> Option<&SecondsAnswer> {
+        self.desk.shown().map(|shown| &**shown)
+    }
+
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<()>> {
+        self.desk.ask(snapshot, ())
+    }
+
+    /// It is shown at once: nothing changes its place.
+    pub fn receive(&mut self, answer: Arc<SecondsAnswer>) {
+        let key = answer.key;
+        if self.desk.receive(&key, (), answer) {
+            self.desk.take_waiting();
+        }
+    }
+
+    pub fn release(&mut self) {
+        self.desk.clear();
+    }
+}

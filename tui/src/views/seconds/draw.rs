@@ -1,0 +1,68 @@
+//! How many CPUs were busy with what is in scope, second by second: what the window
+//! is a part of.
+
+use crate::app::App;
+use crate::views::seconds::SecondsAnswer;
+use crate::views::time::SECOND_NS;
+use crate::views::time::words::of_day;
+use crate::widgets::theme::Theme;
+use crate::widgets::trend;
+use crate::words::{text, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// As in ` LAST 60s `.
+const HEAD: usize = 10;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
+    let buffer = frame.buffer_mut();
+    let Some(answer) = app.views.seconds.answer() else {
+        buffer.set_string(line.x + 1, line.y, "counting…", theme.dim());
+        return;
+    };
+    // What is said is of the seconds that are drawn.
+    let longest = text::width(&words(&answer.samples, answer, app));
+    let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
+    let seconds = &answer.samples[answer.samples.len().saturating_sub(room)..];
+    let words = words(seconds, answer, app);
+    let counts = seconds
+        .iter()
+        .map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
+    let counts: Vec<u32> = counts.collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let head = format!(" LAST {:2}s ", seconds.len());
+    let (x, _) = buffer.set_stringn(line.x, line.y, head, HEAD, Style::new());
+    let (x, _) = buffer.set_stringn(x, line.y, trend::blocks(&counts, most), room, theme.trend());
+    let left = usize::from(line.right() - x).saturating_sub(2);
+    buffer.set_stringn(x + 2, line.y, words, left, Style::new());
+}
+
+/// `CPUs in scope: now 3.31, max 8.90 at 14:02:40 UTC`
+fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
+    let newest_first = seconds.iter().rev().zip(1_u64..);
+    // The newest of equals.
+    let most = newest_first.max_by_key(|(samples, ago)| (**samples, std::cmp::Reverse(*ago)));
+    let (Some((most, ago)), Some(newest)) = (most, seconds.last()) else {
+        return String::new();
+    };
+    let start_ns = answer.end_ns.saturating_sub(ago * SECOND_NS);
+    let when = of_day((start_ns / 1_000_000) as i64 + answer.epoch_unix_ms);
+    let amount = |samples: u64| match units::cpus(samples, answer.rate_hz, 1.0) {
+        Some(cpus) => format!("{cpus:.2}"),
+        None => units::count(samples),
+    };
+    let unit = match answer.rate_hz {
+        0 => "samples",
+        _ => "CPUs",
+    };
+    // The last second of a recording need not be a whole one.
+    let newest = match app.shown.recording {
+        Some(_) => String::new(),
+        None => format!("now {}, ", amount(*newest)),
+    };
+    format!(
+        "{unit} in scope: {newest}max {} at {when} UTC",
+        amount(*most)
+    )
+}

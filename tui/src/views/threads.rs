@@ -1,0 +1,73 @@
+//! The threads as a table, each on its own row.
+
+pub mod draw;
+use super::processes::by_share;
+use crate::lists::table::Item;
+use profile::{ProcessId, Report, ThreadRow};
+use std::cmp::Ordering;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadColumn {
+    Tid,
+    Pid,
+    Name,
+    #[default]
+    Cpus,
+    Kernel,
+}
+
+impl Item for ThreadRow {
+    type Key = (ProcessId, u32);
+    type Column = ThreadColumn;
+
+    const COLUMNS: &'static [ThreadColumn] = &[
+        ThreadColumn::Tid,
+        ThreadColumn::Pid,
+        ThreadColumn::Name,
+        ThreadColumn::Cpus,
+        ThreadColumn::Kernel,
+    ];
+
+    fn rows(report: &Report) -> &[Self] {
+        &report.threads
+    }
+
+    fn key(&self) -> Self::Key {
+        (self.process, self.tid)
+    }
+
+    fn compare(column: ThreadColumn, a: &Self, b: &Self) -> Ordering {
+        match column {
+            ThreadColumn::Tid => a.tid.cmp(&b.tid),
+            ThreadColumn::Pid => a.pid.cmp(&b.pid),
+            ThreadColumn::Name => a.comm.cmp(&b.comm),
+            ThreadColumn::Cpus => b.samples.cmp(&a.samples),
+            ThreadColumn::Kernel => {
+                by_share((a.kernel_samples, a.samples), (b.kernel_samples, b.samples))
+            }
+        }
+    }
+
+    fn is_word(column: ThreadColumn) -> bool {
+        matches!(
+            column,
+            ThreadColumn::Tid | ThreadColumn::Pid | ThreadColumn::Name
+        )
+    }
+
+    fn name(&self) -> &str {
+        &self.comm
+    }
+
+    fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    fn process(&self) -> Option<ProcessId> {
+        Some(self.process)
+    }
+
+    fn words(&self) -> String {
+        format!("{}[{}]", self.comm, self.tid)
+    }
+}

@@ -1,0 +1,156 @@
+//! The threads: how many CPUs each burns, and in which function most.
+
+use crate::app::App;
+use crate::lists::table::{Item as _, Line, Table};
+use crate::views::functions::difference::draw as difference;
+use crate::views::processes::draw::{amount, head, kernel_percent};
+use crate::views::threads::ThreadColumn;
+use crate::widgets::rest::Rest;
+use crate::widgets::table::{Column, Row};
+use crate::widgets::theme::Theme;
+use crate::widgets::{table, trend};
+use crate::words::text;
+use profile::{TREND_LEN, ThreadRow};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    render_table(app, &app.views.threads, true, theme, frame, heads, body);
+}
+
+/// Those of one process, beside the processes.
+pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let threads = &app.views.own_threads;
+    if threads.len() == 0 {
+        let text = text::cut_end("no thread of it has samples", body.width.into());
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 1, body.y, text, theme.dim());
+    }
+    render_table(app, threads, false, theme, frame, heads, body);
+}
+
+fn render_table(
+    app: &App,
+    threads: &Table<ThreadRow>,
+    has_process: bool,
+    theme: &Theme,
+    frame: &mut Frame,
+    heads: Rect,
+    body: Rect,
+) {
+    let layout = Layout::new(app, heads.width, has_process, theme);
+    let columns = &layout.columns;
+    let report = &app.shown.report;
+    let sorted = (threads.column(), threads.is_rising());
+    table::render_heads(columns, sorted, theme, frame, heads);
+    let counts = report.threads.iter().flat_map(|row| row.trend);
+    let trend_max = counts.max().unwrap_or(0);
+    let mut line = Rect { height: 1, ..body };
+    for row in threads.lines(report) {
+        let row = layout.cells(&row, app, trend_max, theme);
+        table::render_row(columns, &row, layout.name, theme, frame, line);
+        line.y += 1;
+    }
+    if threads.len() == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+    }
+    let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
+    let people = app.shown.people.as_ref().filter(|_| has_process);
+    let gone = people.and_then(|people| difference::gone(&people.threads.gone, &people.sides));
+    let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
+    if !below.is_empty() && line.y < body.bottom() {
+        let room = usize::from(body.width.saturating_sub(2));
+        let text = text::cut_end(&below.join("   "), room).into_owned();
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, line.y, text, theme.dim());
+    }
+}
+
+pub fn head_at(app: &App, width: u16, has_process: bool, theme: &Theme, x: u16) -> Option<usize> {
+    let layout = Layout::new(app, width, has_process, theme);
+    let column = table::column_at(&layout.columns, width, x)?;
+    ThreadRow::COLUMNS.iter().position(|each| *each == column)
+}
+
+/// Narrower, the function needs the room more.
+const WIDTH_WITH_MORE: u16 = 54;
+
+/// The columns of one width.
+struct Layout {
+    columns: Vec<Column<ThreadColumn>>,
+    has_process: bool,
+    /// Which column is the name.
+    name: usize,
+    has_trend: bool,
+    /// Than what a thread burns, and where.
+    has_more: bool,
+}
+
+impl Layout {
+    fn new(app: &App, width: u16, has_process: bool, theme: &Theme) -> Self {
+        use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
+        let mut columns = vec![Column::right("TID", 7, Some(Tid))];
+        if has_process {
+            columns.push(Column::right("PID", 8, Some(Pid)));
+        }
+        let name = columns.len();
+        columns.push(Column::left("NAME", 16, Some(Name)));
+        columns.push(Column::right(head(app), 6, Some(Cpus)));
+        let compared = difference::people_columns(app, theme).filter(|_| width >= WIDTH_WITH_MORE);
+        let is_compared = compared.is_some();
+        match compared {
+            Some(compared) => columns.extend(compared),
+            // The mark of the order is not to touch the next head.
+            None if width < WIDTH_WITH_MORE => columns.push(Column::left("", 0, None)),
+            None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
+        }
+        let trend = TREND_LEN as u16;
+        let has_trend = table::rest(&columns, width) > 2 * trend && !is_compared;
+        if has_trend {
+            columns.push(Column::right("LAST 10s", trend + 1, None));
+        }
+        let room = table::rest(&columns, width).saturating_sub(1);
+        columns.push(Column::left("TOP FUNCTION", room, None));
+        Layout {
+            columns,
+            has_process,
+            name,
+            has_trend,
+            has_more: width >= WIDTH_WITH_MORE,
+        }
+    }
+
+    fn cells(&self, line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -> Row {
+        let thread = line.row;
+        let plain = Style::new();
+        let style = if line.found { theme.found() } else { plain };
+        let mark = if line.marked { "+ " } else { "" };
+        let mut cells = vec![(thread.tid.to_string(), plain)];
+        if self.has_process {
+            cells.push((thread.pid.to_string(), plain));
+        }
+        cells.push((format!("{mark}{}", thread.comm), style));
+        cells.push((amount(thread.samples, line.gone, app), plain));
+        let people = app.shown.people.as_ref();
+        let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
+        let pair = (before.unwrap_or(0), thread.samples);
+        match difference::people_cells(app, pair, theme) {
+            _ if !self.has_more => cells.push((String::new(), plain)),
+            Some(compared) => cells.extend(compared),
+            None => {
+                let kernel = kernel_percent(thread.kernel_samples, thread.samples);
+                cells.push((format!("{kernel:.0}"), plain));
+            }
+        }
+        if self.has_trend {
+            cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
+        }
+        cells.push((thread.top_function.as_deref().unwrap_or("-").into(), plain));
+        Row {
+            cells,
+            selected: line.selected,
+            gone: line.gone,
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The map of time.
+//!
+//! ```text
+//!        |-60 s         |-45 s         |-30 s         |-15 s              now|
+//!   0ms   ░░▒░░░▒░░▒▒░░░▒░░░░▒░██░░▒░░░░▒░░▒░▒░░░▒░░░▒
+//! 100     ░▒▒░░▒░░░░▒░░░▒░▒░░░░▓#░▒░░░░▒░▒░░▒░░▒░░░▒░░
+//! total  ▂▂▂▂▂▂▂▂▂▂▂▂▂▂▅█▃▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂
+//! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
+//! ```
+//!
+//! Or, with a row for each thread, `4131 postgres  ░░▒`.
+
+use super::{rows, words};
+use crate::app::App;
+use crate::knobs::Window;
+use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
+use crate::widgets::theme::Theme;
+use crate::widgets::trend;
+use crate::words::text;
+use profile::query::HeatMap;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use std::ops::Range;
+
+/// From few to many; the plain ones for ASCII.
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
+
+/// A cell of which the followed function has half or more.
+const FOLLOWED: char = '#';
+
+/// On the axis, before the rate from there on.
+const RATE: &str = "'";
+
+/// Cells between two labels of the axis.
+const LABEL_EVERY: u64 = 15;
+
+pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let time = &app.views.time;
+    frame.set_cursor_position(Position::new(body.x, body.y));
+    frame.buffer_mut().set_style(heads, theme.heads());
+    let shown = time.answer().and_then(|a| Some((a, time.shown_seconds()?)));
+    let Some((answer, seconds)) = shown.filter(|(answer, _)| answer.all.max() > 0) else {
+        let text = words::why_empty(app);
+        let buffer = frame.buffer_mut();
+        buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
+        return;
+    };
+    let painter = Painter {
+        app,
+        time,
+        answer,
+        theme,
+        seconds,
+        scale: Scale::new(answer.all.max()),
+        marked: marked(app),
+        sides: sides(app),
+    };
+    painter.axis(frame.buffer_mut(), heads);
+    for row in 0..answer.all.rows {
+        let y = body.y + row as u16;
+        if y < body.bottom() {
+            painter.row(row, frame.buffer_mut(), Rect::new(body.x, y, body.width, 1));
+        }
+    }
+    let y = (body.y + answer.all.rows as u16).min(body.bottom() - 3);
+    painter.foot(frame.buffer_mut(), Rect::new(body.x, y, body.width, 3));
+    if let Some(spot) = time.selected()
+        && painter.seconds.contains(&spot.second)
+    {
+        let x = painter.x_of(spot.second, body);
+        let here = Position::new(x, body.y + spot.row as u16);
+        if body.contains(here) {
+            frame.buffer_mut()[here].set_style(theme.selected());
+            frame.set_cursor_position(here);
+        }
+    }
+}
+
+/// How many samples a shade stands for: round numbers, so that it seldom
+/// changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scale {
+    step: u64,
+}
+
+impl Scale {
+    fn new(most: u64) -> Self {
+        let wanted = most.div_ceil(SHADES.len() as u64).max(1);
+        let mut step = 1;
+        while step < wanted {
+            // 1, 2, 5, 10, 20, 50
+            step = match step.to_string().as_bytes()[0] {
+                b'2' => step / 2 * 5,
+                _ => step * 2,
+            };
+        }
+        Scale { step }
+    }
+
+    fn shade(self, samples: u64, shades: [char; 4]) -> char {
+        match samples {
+            0 => ' ',
+            _ => shades[((samples - 1) / self.step).min(3) as usize],
+        }
+    }
+}
+
+struct Painter<'a> {
+    app: &'a App,
+    time: &'a Time,
+    answer: &'a TimeAnswer,
+    theme: &'a Theme,
+    seconds: Range<u64>,
+    scale: Scale,
+    marked: Option<(Spot, Spot)>,
+    /// What is compared: its letter, and from when to when.
+    sides: Vec<(&'static str, u64, u64)>,
+}
+
+/// Nothing outside of the map.
+fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
+    let column = second.checked_sub(map.first_second)? as usize;
+    (column < map.columns()).then(|| map.cell(column, row))
+}
+
+/// Whether a label has room, and a blank before what follows.
+fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
+    let end = x + text::width(label) as u16;
+    let is_blank = |x: u16| buffer[(x, area.y)].symbol() == " ";
+    end <= area.right() && (x..area.right().min(end + 1)).all(is_blank)
+}
+
+impl Painter<'_> {
+    fn shades(&self) -> [char; 4] {
+        match self.theme.is_ascii() {
+            true => SHADES_ASCII,
+            false => SHADES,
+        }
+    }
+
+    /// The column of a second that is shown.
+    fn x_of(&self, second: u64, area: Rect) -> u16 {
+        area.x + self.time.label() + (second - self.seconds.start) as u16
+    }
+
+    /// Seconds before the newest one.
+    fn axis(&self, buffer: &mut Buffer, area: Rect) {
+        let map = &self.answer.all;
+        let last = map.first_second + map.columns() as u64 - 1;
+        self.rates(buffer, area);
+        for second in self.seconds.clone() {
+            let age = last.saturating_sub(second);
+            let x = self.x_of(second, area);
+            let label = match age {
+                _ if second > last => continue,
+                0 => "|".into(),
+                _ if age.is_multiple_of(LABEL_EVERY) => format!("|-{age} s"),
+                _ => continue,
+            };
+            if is_free(buffer, x, &label, area) {
+                buffer.set_string(x, area.y, label, self.theme.heads());
+            }
+        }
+        self.sides(buffer, area);
+    }
+
+    /// A tick where the rate changed, and to what, where the axis has room.
+    fn rates(&self, buffer: &mut Buffer, area: Rect) {
+        for change in &self.answer.rate_changes {
+            let second = change.from_ns / SECOND_NS;
+            if !self.seconds.contains(&second) {
+                continue;
+            }
+            let x = self.x_of(second, area);
+            let label = format!("{RATE}{} Hz", change.hz);
+            let shown = match is_free(buffer, x, &label, area) {
+                true => &*label,
+                false => RATE,
+            };
+            let room = usize::from(area.right().saturating_sub(x));
+            buffer.set_stringn(x, area.y, shown, room, self.theme.heads());
+        }
+    }
+
+    /// Which seconds are compared, where the axis has room.
+    fn sides(&self, buffer: &mut Buffer, area: Rect) {
+        for (sign, start_ns, end_ns) in &self.sides {
+            let (first, last) = (start_ns / SECOND_NS, end_ns.saturating_sub(1) / SECOND_NS);
+            for second in self.seconds.clone().filter(|s| (first..=last).contains(s)) {
+                let x = self.x_of(second, area);
+                if x < area.right() && buffer[(x, area.y)].symbol() == " " {
+                    buffer.set_string(x, area.y, sign, self.theme.heads());
+                }
+            }
+        }
+    }
+
+    fn row(&self, row: usize, buffer: &mut Buffer, area: Rect) {
+        let width = self.time.label();
+        let label = rows::label(self.time, row, usize::from(width) - 1);
+        buffer.set_string(area.x, area.y, label, self.theme.dim());
+        let cells: String = self
+            .seconds
+            .clone()
+            .map(|second| self.sign(second, row))
+            .collect();
+        let room = usize::from(area.width - width);
+        buffer.set_stringn(area.x + width, area.y, cells, room, self.theme.trend());
+        if let Some(marked) = self.marked {
+            self.mark_row(row, marked, buffer, area);
+        }
+    }
+
+    fn sign(&self, second: u64, row: usize) -> char {
+        let Some(samples) = cell(&self.answer.all, second, row) else {
+            return ' ';
+        };
+        let own = self.answer.own.as_ref();
+        let own = own.and_then(|(map, _)| cell(map, second, row)).unwrap_or(0);
+        match own > 0 && own * 2 >= samples {
+            true => FOLLOWED,
+            false => self.scale.shade(samples, self.shades()),
+        }
+    }
+
+    /// What is marked, reversed.
+    fn mark_row(&self, row: usize, (from, to): (Spot, Spot), buffer: &mut Buffer, area: Rect) {
+        for second in self.seconds.clone() {
+            if (from..=to).contains(&Spot { second, row }) {
+                let x = self.x_of(second, area);
+                buffer[(x, area.y)].set_style(self.theme.selected());
+            }
+        }
+    }
+
+    /// Whole seconds, all of them and the function's; what the shades mean.
+    fn foot(&self, buffer: &mut Buffer, area: Rect) {
+        let label = self.time.label();
+        let room = usize::from(area.width - label);
+        let mut line = |y: u16, head: &str, content: &str, style: Style| {
+            buffer.set_string(area.x, area.y + y, head, Style::new());
+            let content = text::cut_end(content, room).into_owned();
+            buffer.set_stringn(area.x + label, area.y + y, content, room, style);
+        };
+        let total = self.sums(&self.answer.all);
+        let most = total.iter().copied().max().unwrap_or(0);
+        line(0, "total", &trend::blocks(&total, most), self.theme.trend());
+        if let Some(apart) = words::apart(self.time, room) {
+            line(1, "mark", &apart, Style::new());
+        } else if let Some((own, _)) = &self.answer.own {
+            let own = trend::blocks(&self.sums(own), most);
+            line(1, "#", &own, self.theme.trend());
+        }
+        line(2, "scale", &self.legend(room), Style::new());
+    }
+
+    fn sums(&self, map: &HeatMap) -> Vec<u32> {
+        let sum = |second| {
+            let cells = (0..map.rows).filter_map(|row| cell(map, second, row));
+            u32::try_from(cells.sum::<u64>()).unwrap_or(u32::MAX)
+        };
+        self.seconds.clone().map(sum).collect()
+    }
+
+    fn legend(&self, room: usize) -> String {
+        let step = self.scale.step;
+        let shades = self.shades();
+        let unit = words::in_unit(self.app, self.time.row_ns());
+        let ranges = (1..).zip(&shades[..3]).map(|(number, shade)| {
+            let most = number * step;
+            match (unit.beside(most), step) {
+                (Some(_), _) => format!("{shade} to {}  ", unit.labelled(most)),
+                (None, 1) => format!("{shade} {number}  "),
+                (None, _) => format!("{shade} {}-{most}  ", most - step + 1),
+            }
+        });
+        let ranges: String = ranges.collect();
+        let span = words::span(self.time.row_ns() / 1_000_000);
+        let legend = format!("{ranges}{} more in {span}", shades[3]);
+        let left = room.saturating_sub(text::width(&legend) + 10);
+        match &self.answer.own {
+            Some((_, name)) if left > 3 => {
+                format!("{legend}  # half: {}", text::cut_middle(name, left))
+            }
+            _ => legend,
+        }
+    }
+}
+
+/// From when to when A and B are, while they are compared. A that comes from
+/// another recording is not on the map.
+fn sides(app: &App) -> Vec<(&'static str, u64, u64)> {
+    let shown = &app.shown;
+    let Some(lacks) = &shown.baseline_lacks else {
+        return Vec::new();
+    };
+    let (a, b) = (lacks.window, shown.report.window);
+    // Where both are, it is B.
+    let mut sides = vec![("B", b.start_ns, b.end_ns)];
+    if lacks.is_of_here {
+        sides.push(("A", a.start_ns, a.end_ns));
+    }
+    sides
+}
+
+/// What is marked, or else is the window.
+fn marked(app: &App) -> Option<(Spot, Spot)> {
+    let time = &app.views.time;
+    let window = match app.knobs.window {
+        Window::Between { start_ns, end_ns } => Some((
+            time.spot_of(start_ns, false),
+            time.spot_of(end_ns - 1, true),
+        )),
+        Window::Last(_) | Window::Since { .. } => None,
+    };
+    time.marked().or(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_round() {
+        let step = |most| Scale::new(most).step;
+        let steps = [0, 4, 5, 8, 9, 20, 21, 40, 41, 81, 1_000].map(step);
+        assert_eq!(steps, [1, 1, 2, 2, 5, 5, 10, 10, 20, 50, 500]);
+        let scale = Scale { step: 5 };
+        let signs: String = [0, 1, 5, 6, 15, 16, 99]
+            .map(|n| scale.shade(n, SHADES))
+            .iter()
+            .collect();
+        assert_eq!(signs, " ░░▒▓██");
+    }
+}

@@ -1,0 +1,187 @@
+//! The selected cell in words.
+
+use super::rows;
+use crate::action::Action;
+use crate::app::App;
+use crate::screen::keys::{and, hint};
+use crate::views::time::{SECOND_NS, Spot, Time};
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use profile::query::{HeatBy, HeatRow};
+
+pub fn why_empty(app: &App) -> &'static str {
+    match app.views.time.answer() {
+        _ if app.shown.view.is_none() => "no samples",
+        None => "counting…",
+        Some(_) => "no samples in all that is kept",
+    }
+}
+
+/// `14:02:40.100 UTC  -32 s   29 samples in 100 ms   v: mark   Enter: this second`
+pub fn detail(app: &App, width: usize) -> String {
+    let time = &app.views.time;
+    let (Some(answer), Some(spot)) = (time.answer(), time.selected()) else {
+        return String::new();
+    };
+    let map = &answer.all;
+    let mut parts = vec![clock(time, spot, answer.epoch_unix_ms)];
+    let column = (spot.second - map.first_second) as usize;
+    let (count, ms) = match time.marked() {
+        Some((from, to)) => (sum(time, from, to), marked_ms(time)),
+        None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
+    };
+    let span = span(ms);
+    let unit = in_unit(app, ms * 1_000_000).beside(count);
+    let unit = unit.map_or_else(String::new, |unit| format!(" = {unit}"));
+    let samples = units::counted(count, "sample");
+    parts.push(format!("{samples} in {span}{unit}"));
+    if let (None, Some(row)) = (time.marked(), people(time, spot)) {
+        parts.push(rows::name(&row));
+    }
+    if let (Some((own, name)), None) = (&answer.own, time.marked()) {
+        let own = own.cell(column, spot.row);
+        parts.push(format!("{} of {}", units::count(own), text::clean(name)));
+    }
+    let keys = match time.marked() {
+        Some(_) => and("", "", [hint(app, Action::UseTime, "as the window")]),
+        None => {
+            let keys = [
+                hint(app, Action::MarkTime, "mark"),
+                hint(app, Action::UseTime, "this second"),
+            ];
+            keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
+        }
+    };
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    if !keys.is_empty() && used(&parts) + keys.len() <= width {
+        parts.push(keys);
+    }
+    parts.join("   ")
+}
+
+/// What so many samples in so long a time are.
+pub fn in_unit(app: &App, ns: u64) -> Scale {
+    let rate_hz = app.views.time.answer().map_or(0, |map| map.all.rate_hz);
+    Scale::new(app, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
+}
+
+/// `in it, against the rest: heap_hot_search_buffer +38.0, hash_search +21.0 pp`
+pub fn apart(time: &Time, width: usize) -> Option<String> {
+    time.marked()?;
+    let Some(apart) = time.apart() else {
+        return Some("in it, against the rest: counting…".into());
+    };
+    if apart.is_empty() {
+        return Some("in it nothing is surely different from the rest".into());
+    }
+    let mut line = String::from("in it, against the rest:");
+    for (at, each) in apart.iter().enumerate() {
+        let name = text::cut_middle(&each.name, 30).into_owned();
+        let more = format!(
+            "{} {name} {:+.1}",
+            if at > 0 { "," } else { "" },
+            each.points
+        );
+        if text::width(&line) + text::width(&more) + 3 > width {
+            break;
+        }
+        line += &more;
+    }
+    Some(line + " pp")
+}
+
+/// Samples from one cell to another, both included.
+fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
+    let Some(map) = time.answer().map(|answer| &answer.all) else {
+        return 0;
+    };
+    let cells = (0..map.columns()).flat_map(|column| (0..map.rows).map(move |row| (column, row)));
+    let is_in = |(column, row): &(usize, usize)| {
+        let second = map.first_second + *column as u64;
+        (from..=to).contains(&Spot { second, row: *row })
+    };
+    cells
+        .filter(is_in)
+        .map(|(column, row)| map.cell(column, row))
+        .sum()
+}
+
+/// `100 ms`, `1.70 s`
+pub fn span(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        _ if ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
+        _ => format!("{:.2} s", ms as f64 / 1_000.0),
+    }
+}
+
+/// Whose samples the cell has, where rows are CPUs or threads.
+fn people(time: &Time, spot: Spot) -> Option<HeatRow> {
+    let row = time.answer()?.rows.row(spot.row)?;
+    (time.by() != HeatBy::Parts).then_some(row)
+}
+
+fn marked_ms(time: &Time) -> u64 {
+    let stretch = time.stretch().map(|(from, to)| to - from);
+    stretch.unwrap_or(0) / 1_000_000
+}
+
+/// `14:02:40.100 UTC`
+fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
+    let ms = (time.start_ns(spot) / 1_000_000) as i64 + epoch_unix_ms;
+    format!("{}.{:03} UTC", of_day(ms), ms.rem_euclid(1_000))
+}
+
+/// `14:02:40`, of milliseconds since 1970.
+pub fn of_day(unix_ms: i64) -> String {
+    let of_day = unix_ms.div_euclid(1_000).rem_euclid(24 * 3_600);
+    let (hours, minutes, seconds) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}")
+}
+
+/// One sentence on the selected cell.
+pub fn explain(app: &App) -> Option<String> {
+    let time = &app.views.time;
+    let (answer, spot) = (time.answer()?, time.selected()?);
+    let map = &answer.all;
+    let column = (spot.second - map.first_second) as usize;
+    let rate = map.rate_hz;
+    let host = &app.shown.host;
+    let of_all = u64::from(host.cpus_sampled());
+    let all_busy = match host.sampled_cpus.is_empty() {
+        true => "all CPUs were busy",
+        false => "all CPUs that are sampled were busy",
+    };
+    let (whose, cpus) = match people(time, spot) {
+        None => (String::new(), Some((of_all, all_busy))),
+        Some(row @ HeatRow::Cpus { first, last }) => {
+            let cpus = (first..=last).filter(|cpu| host.is_sampled(*cpu)).count() as u64;
+            let busy = if cpus == 1 {
+                "it was busy"
+            } else {
+                "they were busy"
+            };
+            (rows::name(&row), Some((cpus, busy)))
+        }
+        Some(row @ HeatRow::Thread { .. }) => (
+            format!("thread {}", rows::name(&row)),
+            Some((1, "it ran all the time")),
+        ),
+        Some(row) => (rows::name(&row), None),
+    };
+    let most = cpus.filter(|_| rate > 0).map(|(cpus, busy)| {
+        let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
+        format!(", of about {most} if {busy}, at {rate} a second and CPU")
+    });
+    let whose = match whose.as_str() {
+        "" => whose,
+        whose => format!(" of {whose}"),
+    };
+    let from = clock(time, spot, answer.epoch_unix_ms);
+    Some(format!(
+        "{}{whose} in the {} from {from}{}; shown is all that is kept, not the window",
+        units::counted(map.cell(column, spot.row), "sample"),
+        span(time.row_ns() / 1_000_000),
+        most.unwrap_or_default(),
+    ))
+}

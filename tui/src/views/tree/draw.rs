@@ -1,0 +1,461 @@
+//! The call tree: shares in columns that stay where they are, and beside them
+//! the names, indented.
+
+use crate::action::{Action, FoldAction};
+use crate::app::App;
+use crate::geometry::WIDTH_WIDE;
+use crate::knobs::Unit;
+use crate::screen::keys::{and, hint, key};
+use crate::views::functions::difference::draw as difference;
+use crate::views::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
+use crate::widgets::table;
+use crate::widgets::table::{Column, Row};
+use crate::widgets::theme::Theme;
+use crate::words::units::Scale;
+use crate::words::{text, units};
+use profile::diff::Sides;
+use profile::query::{Direction, GroupBy, NodeKind};
+use profile::{Function, Report, Role, RowName};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// Where the selected function's hot path ended.
+const HOT_END: &str = "◄ hot path";
+
+/// From this width on there is room for samples, band and module.
+const WIDTH_WITH_COUNTS: u16 = 84;
+
+/// Only one column can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BySamples;
+
+pub fn render(app: &App, tree: &Tree, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+    let layout = Layout::new(heads.width, tree, app, theme);
+    table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
+    let mut line = Rect { height: 1, ..body };
+    for row in tree.side().shown() {
+        let is_selected = tree.selected().is_some_and(|s| s.path == row.path);
+        let cells = layout.row(row, tree, app, is_selected, theme);
+        table::render_row(&layout.columns, &cells, layout.name, theme, frame, line);
+        line.y += 1;
+    }
+    let total = tree.side().rows().len();
+    if total == 0 {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+        let room = usize::from(body.width - 2);
+        let text = if app.shown.report.samples == 0 {
+            "no samples"
+        } else {
+            "counting…"
+        };
+        frame
+            .buffer_mut()
+            .set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
+    } else if total > tree.side().shown().len() {
+        let above = tree.side().offset();
+        let below = total - above - tree.side().shown().len();
+        let text = rest(above, below);
+        let x = body.x + layout.name_x;
+        let room = usize::from(body.right() - x);
+        frame
+            .buffer_mut()
+            .set_stringn(x, line.y, text, room, theme.dim());
+    }
+}
+
+fn rest(above: usize, below: usize) -> String {
+    match above {
+        0 => units::counted(below as u64, "more row"),
+        _ => format!(
+            "{} above, {} below",
+            units::counted(above as u64, "row"),
+            units::count(below as u64)
+        ),
+    }
+}
+
+/// The columns of one width of terminal.
+struct Layout {
+    columns: Vec<Column<BySamples>>,
+    /// Which column is the name, where it starts, and its width.
+    name: usize,
+    name_x: u16,
+    name_width: usize,
+    is_wide: bool,
+    /// While the tree is compared with a baseline.
+    sides: Option<Sides>,
+}
+
+fn title(direction: Direction, group_by: GroupBy) -> &'static str {
+    match (direction, group_by) {
+        (Direction::TopDown, GroupBy::None) => "TOP-DOWN: callees under their caller",
+        (Direction::TopDown, GroupBy::Process) => "TOP-DOWN by process: callees under caller",
+        (Direction::TopDown, _) => "TOP-DOWN by thread: callees under caller",
+        (Direction::BottomUp, GroupBy::None) => "BOTTOM-UP: callers under their callee",
+        (Direction::BottomUp, GroupBy::Process) => "BOTTOM-UP by process: callers under callee",
+        (Direction::BottomUp, _) => "BOTTOM-UP by thread: callers under callee",
+    }
+}
+
+/// The columns of a comparison.
+fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+    let plain = Style::new();
+    let was = row.before.unwrap_or(0);
+    let now = match row.gone {
+        true => "gone".into(),
+        false => format!("{:.1}", sides.amount(&sides.b, row.samples)),
+    };
+    vec![
+        difference::change_cell(sides.change(was, row.samples), theme),
+        (format!("{:.1}", sides.amount(&sides.a, was)), plain),
+        (now, plain),
+        (difference::sure_cell(app, was, row.samples).into(), plain),
+    ]
+}
+
+impl Layout {
+    fn new(width: u16, tree: &Tree, app: &App, theme: &Theme) -> Self {
+        let is_wide = width >= WIDTH_WITH_COUNTS;
+        let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
+        let (first, second) = match (tree.direction(), is_percent) {
+            (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
+            (Direction::TopDown, false) => ("TOTAL", "SELF"),
+            (Direction::BottomUp, true) => ("SELF%", "PAR%"),
+            (Direction::BottomUp, false) => ("SELF", "PAR%"),
+        };
+        let title = title(tree.direction(), tree.groups());
+        let sides = tree.trees().and_then(Trees::sides).copied();
+        let sign = if theme.is_ascii() { "+-" } else { "±" };
+        let mut columns = match &sides {
+            Some(sides) => vec![
+                Column::right(
+                    difference::head(sides.have_time(), theme),
+                    9,
+                    Some(BySamples),
+                ),
+                Column::right("A", 8, None),
+                Column::right("B", 8, None),
+                Column::left("SURE", 4, None),
+            ],
+            None => vec![
+                Column::right(first, 7, Some(BySamples)),
+                Column::right(second, 6, None),
+            ],
+        };
+        if is_wide && sides.is_none() {
+            columns.push(Column::right(sign, 5, None));
+            columns.push(Column::right("SMP", 8, None));
+        }
+        let name = columns.len();
+        let room = table::rest(&columns, width).saturating_sub(1);
+        let name_x = width - room - 1;
+        let module = match is_wide {
+            true if width >= WIDTH_WIDE => 24,
+            true => 12,
+            false => 0,
+        };
+        let name_width = room - module - module.min(1);
+        columns.push(Column::left(title, name_width, None));
+        if is_wide {
+            columns.push(Column::left("MODULE", module, None));
+        }
+        Layout {
+            columns,
+            name,
+            name_x,
+            name_width: name_width.into(),
+            is_wide,
+            sides,
+        }
+    }
+
+    fn row(&self, row: &TreeRow, tree: &Tree, app: &App, selected: bool, theme: &Theme) -> Row {
+        let plain = Style::new();
+        let mut cells = match &self.sides {
+            Some(sides) => compared(row, sides, app, theme),
+            None => self.counts(row, tree, app, theme),
+        };
+        let function = tree.function(row);
+        let style = match &function {
+            _ if tree.is_found(row) => theme.found(),
+            Some(function) if !self.is_wide && function.role == Role::Function => {
+                theme.module(function.kind)
+            }
+            Some(_) => plain,
+            None => theme.dim(),
+        };
+        cells.push((self.name_cell(row, tree, app), style));
+        if self.is_wide {
+            let module = function.as_ref().filter(|f| f.role == Role::Function);
+            let style = module.map_or(plain, |f| theme.module(f.kind));
+            cells.push((
+                module.map_or_else(String::new, |f| f.module.to_string()),
+                style,
+            ));
+        }
+        Row {
+            cells,
+            selected,
+            gone: row.gone,
+        }
+    }
+
+    fn counts(&self, row: &TreeRow, tree: &Tree, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+        let plain = Style::new();
+        let base = base(tree);
+        let scale = Scale::new(app, base);
+        let second = match tree.direction() {
+            Direction::TopDown => scale.text(row.own),
+            Direction::BottomUp => units::share(&app.shown.report, row.samples, row.parent_samples),
+        };
+        let first = match row.gone {
+            true => "gone".into(),
+            false => scale.text(row.samples),
+        };
+        let mut cells = vec![(first, plain), (second, plain)];
+        if self.is_wide {
+            let band = units::band_text(&app.shown.report, row.samples, base);
+            cells.push((band.trim_start_matches('±').into(), theme.dim()));
+            cells.push((units::count(row.samples), plain));
+        }
+        cells
+    }
+
+    /// The guides, the sign of what is open, and the name; what does not fit is
+    /// taken from the name's middle, and of deep guides from their start.
+    fn name_cell(&self, row: &TreeRow, tree: &Tree, app: &App) -> String {
+        let end = if tree.side().is_hot_end(row) {
+            HOT_END
+        } else {
+            ""
+        };
+        let room = self.name_width;
+        let guides = guides(row, room / 2);
+        let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
+        let name = text::cut_middle(&name(row, tree, app), left).into_owned();
+        match end {
+            "" => format!("{guides}{name}"),
+            end => format!(
+                "{guides}{name:<pad$}{end}",
+                pad = left + 1 - wide_extra(&name)
+            ),
+        }
+    }
+}
+
+/// Formatting pads by characters, not by cells.
+fn wide_extra(name: &str) -> usize {
+    text::width(name).saturating_sub(name.chars().count())
+}
+
+fn guides(row: &TreeRow, room: usize) -> String {
+    let sign = match (row.fold, row.joint) {
+        (Fold::Open, _) => "▾ ",
+        (Fold::Closed, _) => "▸ ",
+        (Fold::Leaf, Joint::Middle | Joint::Last) => "─ ",
+        (Fold::Leaf, Joint::Root | Joint::Chain { .. }) => "  ",
+    };
+    let joint = match row.joint {
+        Joint::Root => "",
+        Joint::Middle => "├",
+        Joint::Last => "└",
+        Joint::Chain { line: true } => "│",
+        Joint::Chain { line: false } => " ",
+    };
+    let length = row.guides.chars().count();
+    if length <= room {
+        return format!("{}{joint}{sign}", row.guides);
+    }
+    let cut: String = row.guides.chars().skip(length - room + 1).collect();
+    format!("…{cut}{joint}{sign}")
+}
+
+/// As the row is called on the screen.
+fn name(row: &TreeRow, tree: &Tree, app: &App) -> String {
+    match row.what {
+        What::Rest(count) => format!(
+            "{} more, each <{SMALL_PERCENT}%",
+            units::count(count as u64)
+        ),
+        What::Place(place) => {
+            let Some(node) = place.now.or(place.before) else {
+                return String::new();
+            };
+            let since = match (row.before, place.now) {
+                (Some(_), None) => " (gone in B)",
+                (Some(0), Some(_)) => " (new in B)",
+                _ => "",
+            };
+            match node.kind {
+                NodeKind::Root if app.shown.scope.is_empty() => "all".into(),
+                NodeKind::Root => app.shown.scope.to_string(),
+                NodeKind::Group(_) => format!("{}{since}", tree.name(row).unwrap_or_default()),
+                NodeKind::Function { inlined, .. } => {
+                    let Some(function) = tree.function(row) else {
+                        return String::new();
+                    };
+                    let inlined = if inlined { " (inl)" } else { "" };
+                    let pending = match function.name_state {
+                        RowName::Pending if function.role == Role::Function => " ⟳",
+                        _ => "",
+                    };
+                    format!("{}{inlined}{pending}{since}", function.name)
+                }
+            }
+        }
+    }
+}
+
+fn base(tree: &Tree) -> u64 {
+    tree.trees().map_or(0, |trees| trees.now.root().samples)
+}
+
+/// What the row has, and of two trees what it had.
+fn numbers(row: &TreeRow, tree: &Tree, report: &Report) -> String {
+    let base = base(tree);
+    let sides = tree.trees().and_then(Trees::sides);
+    if let (Some(sides), Some(before)) = (sides, row.before) {
+        return format!(
+            "{} -> {} smp = {}% -> {}% of scope",
+            units::count(before),
+            units::count(row.samples),
+            units::percent(before, sides.a.samples),
+            units::share(report, row.samples, base),
+        );
+    }
+    let gone = if row.gone { "gone; it was: " } else { "" };
+    format!(
+        "{gone}{}% of scope = {} smp {} pp",
+        units::share(report, row.samples, base),
+        units::count(row.samples),
+        units::band_text(report, row.samples, base)
+    )
+}
+
+/// What shows the rows that one stands for.
+const OPEN: Action = Action::Fold(FoldAction::Toggle);
+
+/// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
+pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
+    let (tree, part) = (app.views.tree_in(app.in_pane()), app.part());
+    let Some(row) = tree.selected() else {
+        return String::new();
+    };
+    let mut parts = vec![numbers(row, tree, &app.shown.report)];
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    let mut more = Vec::new();
+    if row.depth > 0 {
+        let share = units::share(&app.shown.report, row.samples, row.parent_samples);
+        more.push(format!("{share}% of parent"));
+        more.push(format!("depth {}", row.depth));
+    }
+    if let What::Rest(_) = row.what {
+        more.extend(hint(app, OPEN, "show them"));
+    }
+    for part in more {
+        if used(&parts) + text::width(&part) <= width {
+            parts.push(part);
+        }
+    }
+    if let Some(function) = tree.function(row) {
+        match function.role {
+            Role::Function => {
+                let room = width.saturating_sub(used(&parts));
+                parts.extend(place(&function, room));
+            }
+            Role::Stopped(_) => parts.extend(hint(app, Action::Explain, "why")),
+            Role::NoStack | Role::Hidden => {}
+        }
+    }
+    let name = name(row, tree, app);
+    let layout = Layout::new(
+        part.map_or(app.size.width, |part| part.width),
+        tree,
+        app,
+        theme,
+    );
+    let room = width.saturating_sub(used(&parts));
+    if layout.name_cell(row, tree, app).contains('…') && room > 12 {
+        parts.push(text::cut_middle(&name, room).into_owned());
+    }
+    parts.join("   ")
+}
+
+/// Where it is, as long as there is room for: `heapam.c:1691   postgres`.
+fn place(function: &Function, room: usize) -> Option<String> {
+    let module = text::clean(&function.module).into_owned();
+    let file = function.file.as_ref().filter(|_| function.line > 0);
+    let line = file.map(|file| {
+        let short = file.rsplit('/').next().unwrap_or(file);
+        format!("{}:{}", text::clean(short), function.line)
+    });
+    let path = match &*function.module_path {
+        "" => None,
+        path => Some(text::clean(path).into_owned()),
+    };
+    let with_line = |place: &String| line.as_ref().map(|line| format!("{line}   {place}"));
+    let forms = [
+        path.as_ref().and_then(with_line),
+        with_line(&module),
+        path,
+        Some(module),
+    ];
+    forms
+        .into_iter()
+        .flatten()
+        .find(|form| text::width(form) <= room)
+}
+
+/// One sentence on the selected row.
+pub fn explain(app: &App) -> Option<String> {
+    let tree = app.views.tree_in(app.in_pane());
+    let row = tree.selected()?;
+    if let (Some(before), Some(diff)) = (row.before, &app.shown.difference) {
+        let name = name(row, tree, app);
+        return Some(difference::judgement(&name, (before, row.samples), diff));
+    }
+    let base = base(tree);
+    let seconds = app.shown.report.window.seconds();
+    let number = format!(
+        "{}% = {} of {} in {}, last {seconds:.1} s",
+        units::share(&app.shown.report, row.samples, base),
+        units::counted(row.samples, "sample"),
+        units::count(base),
+        app.shown.scope
+    );
+    let role = tree.function(row).map(|function| function.role);
+    Some(match (row.what, role) {
+        (_, Some(Role::Stopped(ending))) => {
+            format!(
+                "{number}: here the stack's start is missing: {}",
+                ending.explain()
+            )
+        }
+        (What::Rest(count), _) => {
+            let rows = units::counted(count as u64, "row");
+            let rows = format!("{number}: {rows} that have less than {SMALL_PERCENT}% of all each");
+            let shows = key(app, OPEN).map(|key| format!("{key} shows them"));
+            and(&rows, "; ", [shows])
+        }
+        (What::Place(_), _) if row.depth > 0 => {
+            let grouped = u32::from(tree.groups() != GroupBy::None);
+            let callers = u64::from((row.depth - 1).saturating_sub(grouped));
+            let callers = units::counted(callers, "caller");
+            match tree.direction() {
+                _ if row.depth <= grouped => format!("{number}: all that were taken there"),
+                Direction::TopDown => format!(
+                    "{number}, called by way of the {callers} above; {} of them on top of the stack",
+                    units::count(row.own)
+                ),
+                Direction::BottomUp if row.depth == 1 + grouped => {
+                    format!("{number}, on top of the stack, whoever called it")
+                }
+                Direction::BottomUp => {
+                    format!("{number}, on top of the stack by way of these {callers}")
+                }
+            }
+        }
+        _ => format!("{number}: all of them"),
+    })
+}

@@ -1,0 +1,243 @@
+//! The call tree that is looked at and, if there is a baseline, the one that
+//! was there before: what is at the same place in both is one *place*.
+
+use super::paths::Step;
+use crate::desk::Ask;
+use profile::diff::{PartTest, Sides};
+use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
+use profile::{Cancel, Function, FunctionId, Query, TimeRange};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Trees {
+    pub now: CallTree,
+    before: Option<Before>,
+    /// What is below the root: of a tree of callers that is every function, and too
+    /// many to be found again at each key.
+    first: Vec<Pair>,
+}
+
+#[derive(Debug)]
+struct Before {
+    tree: CallTree,
+    sides: Sides,
+    /// The tree is of all that is kept, and what is compared with is all of it
+    /// but the part that is looked at.
+    rest: Option<PartTest>,
+}
+
+impl Trees {
+    /// Nothing if it was cancelled.
+    pub fn new<W>(
+        ask: &Ask<W>,
+        direction: Direction,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let selection = ask.select(cancel)?;
+        let now = selection.tree(direction, group_by, cancel).ok()?;
+        let before = match ask.baseline() {
+            None => None,
+            Some(baseline) => {
+                let before = baseline.select(&ask.view, cancel)?;
+                Some(Before {
+                    tree: before.tree(direction, group_by, cancel).ok()?,
+                    sides: Sides::of(&before, &selection),
+                    rest: None,
+                })
+            }
+        };
+        Some(Self::with_first(now, before))
+    }
+
+    fn with_first(now: CallTree, before: Option<Before>) -> Self {
+        let mut trees = Trees {
+            now,
+            before,
+            first: Vec::new(),
+        };
+        trees.first = trees.find_children(&trees.root());
+        trees
+    }
+
+    /// The places below the root, in the order of [`Trees::children`].
+    pub fn first(&self) -> &[Pair] {
+        &self.first
+    }
+
+    /// A part of the time that is kept, and all the rest of it.
+    pub fn of_range<W>(
+        ask: &Ask<W>,
+        range: TimeRange,
+        direction: Direction,
+        group_by: GroupBy,
+        cancel: &Cancel,
+    ) -> Option<Self> {
+        let query = |window| Query {
+            window,
+            ..ask.query().clone()
+        };
+        let whole = ask.view.select(&query(TimeRange::ALL), cancel).ok()?;
+        let part = whole.part(&query(range), cancel).ok()?;
+        let mut sides = Sides::of(&whole, &part);
+        sides.a.samples = sides.a.samples.saturating_sub(sides.b.samples);
+        sides.a.seconds = (sides.a.seconds - sides.b.seconds).max(0.0);
+        let before = Before {
+            tree: whole.tree(direction, group_by, cancel).ok()?,
+            sides,
+            rest: Some(PartTest::new(&part, &whole)),
+        };
+        let now = part.tree(direction, group_by, cancel).ok()?;
+        Some(Self::with_first(now, Some(before)))
+    }
+
+    /// How it is told what surely differs from the rest of the time, where that is
+    /// compared with.
+    pub fn rest(&self) -> Option<&PartTest> {
+        self.before.as_ref()?.rest.as_ref()
+    }
+
+    /// Samples that a place had before, or has in the rest of the time.
+    pub fn was(&self, place: &Pair) -> u64 {
+        self.before
+            .as_ref()
+            .map_or(0, |before| before.samples(place))
+    }
+
+    /// Both sides' sizes, while they are compared.
+    pub fn sides(&self) -> Option<&Sides> {
+        self.before.as_ref().map(|before| &before.sides)
+    }
+
+    pub fn root(&self) -> Pair {
+        Pair {
+            now: Some(self.now.root()),
+            before: self.before.as_ref().map(|before| before.tree.root()),
+        }
+    }
+
+    /// The place at the end of a way from the root.
+    pub fn find(&self, way: &[NodeKind]) -> Option<Pair> {
+        let is_it = |child: &Pair, kind: &NodeKind| child.now.is_some_and(|n| n.kind == *kind);
+        let Some((kind, below)) = way.split_first() else {
+            return Some(self.root());
+        };
+        let first = self.first.iter().find(|child| is_it(child, kind)).copied();
+        below.iter().try_fold(first?, |place, kind| {
+            let mut children = self.children(&place).into_iter();
+            children.find(|child| is_it(child, kind))
+        })
+    }
+
+    /// What is below a place: what has most samples first, or, of two trees, what
+    /// changed most.
+    pub fn children(&self, place: &Pair) -> Vec<Pair> {
+        match *place == self.root() {
+            true => self.first.clone(),
+            false => self.find_children(place),
+        }
+    }
+
+    fn find_children(&self, place: &Pair) -> Vec<Pair> {
+        match (&self.before, &place.now) {
+            (Some(before), _) => {
+                let mut pairs = self.now.pairs(&before.tree, place);
+                let change = |pair: &Pair| before.change(pair).abs();
+                pairs.sort_by(|a, b| change(b).total_cmp(&change(a)));
+                pairs
+            }
+            (None, Some(node)) => self.now.children(node).into_iter().map(alone).collect(),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    pub fn has_children(&self, place: &Pair) -> bool {
+        let now = place.now.as_ref();
+        let was = self.before.as_ref().zip(place.before.as_ref());
+        now.is_some_and(|node| self.now.has_children(node))
+            || was.is_some_and(|(before, node)| before.tree.has_children(node))
+    }
+
+    /// From a place down, always to the one with most samples, or whose change
+    /// is most of the change above it, while that is at least `share`.
+    pub fn hot_path(&self, place: &Pair, share: f64) -> Vec<Pair> {
+        let weight = |pair: &Pair| match &self.before {
+            Some(before) => before.change(pair),
+            None => samples(pair.now) as f64,
+        };
+        let mut path = Vec::new();
+        let mut at = *place;
+        loop {
+            let whole = weight(&at);
+            let sign = if whole < 0.0 { -1.0 } else { 1.0 };
+            let below = self.children(&at).into_iter();
+            let most = below.max_by(|a, b| (sign * weight(a)).total_cmp(&(sign * weight(b))));
+            match most {
+                Some(next) if whole != 0.0 && weight(&next) / whole >= share => {
+                    path.push(next);
+                    at = next;
+                }
+                _ => return path,
+            }
+        }
+    }
+
+    pub fn step(&self, place: &Pair) -> Step {
+        match (place.now, place.before) {
+            (Some(node), _) => Step::Node(node.kind),
+            (None, Some(node)) => Step::Gone(node.kind),
+            (None, None) => Step::Rest,
+        }
+    }
+
+    pub fn name(&self, place: &Pair) -> Arc<str> {
+        self.node(place)
+            .map(|(tree, node)| tree.name(node.kind))
+            .unwrap_or_default()
+    }
+
+    /// Nothing for rows that are none.
+    pub fn function(&self, place: &Pair) -> Option<Function> {
+        let (tree, node) = self.node(place)?;
+        Some(tree.function(function_id(&node)?))
+    }
+
+    fn node(&self, place: &Pair) -> Option<(&CallTree, Node)> {
+        let now = place.now.map(|node| (&self.now, node));
+        let was = self.before.as_ref().zip(place.before);
+        now.or(was.map(|(before, node)| (&before.tree, node)))
+    }
+}
+
+impl Before {
+    fn samples(&self, pair: &Pair) -> u64 {
+        let samples_here = match self.rest {
+            Some(_) => samples(pair.now),
+            None => 0,
+        };
+        samples(pair.before).saturating_sub(samples_here)
+    }
+
+    fn change(&self, pair: &Pair) -> f64 {
+        self.sides.change(self.samples(pair), samples(pair.now))
+    }
+}
+
+/// A place that nothing is compared with.
+pub fn alone(node: Node) -> Pair {
+    Pair {
+        now: Some(node),
+        before: None,
+    }
+}
+
+pub fn samples(node: Option<Node>) -> u64 {
+    node.map_or(0, |node| node.samples)
+}
+
+pub fn function_id(node: &Node) -> Option<FunctionId> {
+    match node.kind {
+        NodeKind::Function { id, .. } => Some(id),
+        NodeKind::Root | NodeKind::Group(_) => None,
+    }
+}

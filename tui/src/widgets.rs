@@ -1,0 +1,14 @@
+//! *Widgets*: drawing that views share.
+
+/// Every character as a plain one.
+pub mod ascii;
+/// The frame that dialogs have.
+pub mod dialog;
+/// What is below the last row, summed up.
+pub mod rest;
+/// Columns and rows.
+pub mod table;
+/// Colors and signs, and what decides on them.
+pub mod theme;
+/// The last seconds as blocks.
+pub mod trend;

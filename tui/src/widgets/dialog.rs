@@ -1,0 +1,84 @@
+//! The frame of a dialog over the body: a box in the middle, below the header, with
+//! labels on the left and what they say beside them.
+
+use super::theme::Theme;
+use crate::words::text;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::{Block, Clear, Widget};
+
+const WIDTH_MAX: u16 = 80;
+
+pub struct Dialog<'t> {
+    pub theme: &'t Theme,
+    /// Labels are left of that.
+    pub indent: u16,
+    inner: Rect,
+}
+
+/// Where a dialog is that wants so many lines, its frame included.
+pub fn area(all: Rect, height: u16) -> Rect {
+    let width = all.width.min(WIDTH_MAX);
+    Rect {
+        x: (all.width - width) / 2,
+        y: 3,
+        width,
+        height: height.min(all.height.saturating_sub(3)),
+    }
+}
+
+impl<'t> Dialog<'t> {
+    /// Draws the frame, with a title above and the keys below.
+    pub fn open(
+        area: Rect,
+        title: &str,
+        keys: &str,
+        indent: u16,
+        theme: &'t Theme,
+        frame: &mut Frame,
+    ) -> Self {
+        let block = Block::bordered().title(title).title_bottom(keys);
+        let inner = block.inner(area);
+        Clear.render(area, frame.buffer_mut());
+        block.render(area, frame.buffer_mut());
+        Dialog {
+            theme,
+            indent,
+            inner,
+        }
+    }
+
+    /// Lines that there is room for.
+    pub fn height(&self) -> u16 {
+        self.inner.height
+    }
+
+    pub fn line(&self, number: u16) -> Rect {
+        Rect {
+            y: self.inner.y + number,
+            height: 1,
+            ..self.inner
+        }
+    }
+
+    pub fn entry(&self, label: &str, words: &str, style: Style, frame: &mut Frame, line: Rect) {
+        let buffer = frame.buffer_mut();
+        let title = self.theme.title();
+        buffer.set_stringn(line.x + 1, line.y, label, line.width.into(), title);
+        let room = usize::from(line.width.saturating_sub(self.indent));
+        let words = text::clean(words);
+        let words = text::cut_end(&words, room);
+        buffer.set_stringn(line.x + self.indent, line.y, words, room, style);
+    }
+
+    /// Two lines, from this one on.
+    pub fn remark(&self, label: &str, words: &str, style: Style, frame: &mut Frame, first: u16) {
+        let room = usize::from(self.inner.width.saturating_sub(self.indent));
+        let lines = crate::screen::detail::wrap(words, room);
+        for (number, words) in (0..2).zip(&lines) {
+            let label = if number == 0 { label } else { "" };
+            self.entry(label, words, style, frame, self.line(first + number));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The *rest* is what does not fit below the last row, as one row of its own, so
+//! that a column always adds up.
+
+use crate::lists::table::{Item, Table};
+use crate::words::units;
+use profile::Report;
+
+/// Samples of the rows on the screen and of all.
+#[derive(Debug, Default)]
+pub struct Rest {
+    pub above: usize,
+    pub below: usize,
+    /// Samples of the rows that are not shown, and the most that one of them has.
+    pub samples: u64,
+    pub samples_max: u64,
+    /// The fewest that a shown row has.
+    pub shown_min: u64,
+    /// What the percentages are of, and their digits.
+    pub base: u64,
+    pub digits: usize,
+}
+
+impl Rest {
+    /// Nothing where everything is on the screen.
+    pub fn of<I: Item>(table: &Table<I>, report: &Report) -> Option<Rest> {
+        let lines: Vec<_> = table.lines(report).collect();
+        let below = table.len().checked_sub(table.offset() + lines.len())?;
+        if below == 0 && table.offset() == 0 {
+            return None;
+        }
+        let here = lines.iter().filter(|line| !line.gone);
+        let hidden = table.hidden_rows(report);
+        let (samples, samples_max) = hidden.fold((0, 0), |(sum, max), row| {
+            (sum + row.samples(), row.samples().max(max))
+        });
+        Some(Rest {
+            above: table.offset(),
+            below,
+            samples,
+            samples_max,
+            shown_min: here.map(|line| line.row.samples()).min().unwrap_or(0),
+            base: report.samples,
+            digits: report.percent_digits(report.samples),
+        })
+    }
+
+    /// `404 more, each below 1.2% = 35.2% self`
+    pub fn sentence(&self, unit: &str) -> String {
+        let share = |part| units::percent_to(self.digits, part, self.base);
+        let sum = share(self.samples);
+        if self.above > 0 {
+            return format!(
+                "{} above + {} below = {sum}% {unit}",
+                units::count(self.above as u64),
+                units::count(self.below as u64)
+            );
+        }
+        let more = units::count(self.below as u64);
+        if self.samples == 0 {
+            format!("{more} more = 0% {unit}")
+        } else if self.samples_max < self.shown_min {
+            let limit = share(self.shown_min);
+            format!("{more} more, each below {limit}% = {sum}% {unit}")
+        } else {
+            let limit = share(self.samples_max);
+            format!("{more} more, each at most {limit}% = {sum}% {unit}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_no_more_than_it_knows() {
+        let mut rest = Rest {
+            below: 404,
+            samples: 1_154,
+            samples_max: 38,
+            shown_min: 39,
+            base: 3_277,
+            digits: 1,
+            ..Rest::default()
+        };
+        assert_eq!(
+            rest.sentence("self"),
+            "404 more, each below 1.2% = 35.2% self"
+        );
+        rest.samples_max = 39;
+        assert_eq!(
+            rest.sentence("self"),
+            "404 more, each at most 1.2% = 35.2% self"
+        );
+        rest.above = 3;
+        assert_eq!(rest.sentence("self"), "3 above + 404 below = 35.2% self");
+        rest.above = 0;
+        rest.samples = 0;
+        assert_eq!(rest.sentence("self"), "404 more = 0% self");
+    }
+}

@@ -1,0 +1,141 @@
+//! Columns and rows. Widths follow from the terminal's size alone, never from
+//! the data, so nothing moves when the data does.
+
+use super::theme::Theme;
+use crate::words::text;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+/// One column. A cell after its width is for the sort mark and keeps columns
+/// apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Column<C> {
+    pub title: &'static str,
+    pub width: u16,
+    pub align: Align,
+    /// What sorting by it is called, where one can.
+    pub sort: Option<C>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A row ready to be drawn; as many cells as there are columns.
+#[derive(Debug)]
+pub struct Row {
+    pub cells: Vec<(String, Style)>,
+    pub selected: bool,
+    pub gone: bool,
+}
+
+impl<C> Column<C> {
+    pub fn left(title: &'static str, width: u16, sort: Option<C>) -> Self {
+        Column {
+            title,
+            width,
+            align: Align::Left,
+            sort,
+        }
+    }
+
+    pub fn right(title: &'static str, width: u16, sort: Option<C>) -> Self {
+        Column {
+            title,
+            width,
+            align: Align::Right,
+            sort,
+        }
+    }
+}
+
+/// The first cell of each line is for the mark of the selected row.
+const MARGIN: u16 = 1;
+
+/// What fixed columns leave to the others.
+pub fn rest<C>(columns: &[Column<C>], width: u16) -> u16 {
+    let used: u16 = columns.iter().map(|column| column.width + 1).sum();
+    width.saturating_sub(used + MARGIN)
+}
+
+pub fn render_heads<C: Copy + PartialEq>(
+    columns: &[Column<C>],
+    sorted: (C, bool),
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let buffer = frame.buffer_mut();
+    buffer.set_style(area, theme.heads());
+    let (sort, rising) = sorted;
+    for (x, column) in starts(columns, area) {
+        let title = text::cut_end(column.title, column.width.into());
+        let end = match column.align {
+            Align::Left => x + text::width(&title) as u16,
+            Align::Right => x + column.width,
+        };
+        let start = end - text::width(&title) as u16;
+        buffer.set_stringn(start, area.y, &title, column.width.into(), theme.heads());
+        if column.sort == Some(sort) && end < area.right() {
+            let mark = if rising { "▲" } else { "▼" };
+            buffer.set_string(end, area.y, mark, theme.heads());
+        }
+    }
+}
+
+/// Draws a row; the hardware cursor goes to the selected one's column `name`,
+/// where screen readers look for it.
+pub fn render_row<C>(
+    columns: &[Column<C>],
+    row: &Row,
+    name: usize,
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let buffer = frame.buffer_mut();
+    let mut cursor = Position::new(area.x, area.y);
+    for (at, ((x, column), (content, style))) in starts(columns, area).zip(&row.cells).enumerate() {
+        let content = text::cut_middle(content, column.width.into());
+        let x = match column.align {
+            Align::Left => x,
+            Align::Right => x + column.width - text::width(&content) as u16,
+        };
+        buffer.set_stringn(x, area.y, &content, column.width.into(), *style);
+        if at == name {
+            cursor.x = x.min(area.right().saturating_sub(1));
+        }
+    }
+    if row.gone {
+        buffer.set_style(area, theme.dim());
+    }
+    if row.selected {
+        buffer.set_string(area.x, area.y, ">", Style::new());
+        buffer.set_style(area, theme.selected());
+        frame.set_cursor_position(cursor);
+    }
+}
+
+/// The column that is sorted by, whose head is at `x`.
+pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C> {
+    let area = Rect::new(0, 0, width, 1);
+    let mut all = starts(columns, area);
+    let (_, column) = all.find(|(start, column)| (*start..=start + column.width).contains(&x))?;
+    column.sort
+}
+
+/// Columns that would stand outside the area are left out.
+fn starts<C>(columns: &[Column<C>], area: Rect) -> impl Iterator<Item = (u16, &Column<C>)> {
+    let mut next = area.x + MARGIN;
+    columns
+        .iter()
+        .map(move |column| {
+            let x = next;
+            next += column.width + 1;
+            (x, column)
+        })
+        .filter(move |(x, column)| x + column.width <= area.right())
+}

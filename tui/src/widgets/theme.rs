@@ -1,0 +1,340 @@
+//! A *theme* is which colors and which characters the terminal gets. Colors are
+//! decoration only: each meaning also has a sign, a letter or a place, so the
+//! theme without any is as usable.
+
+use crate::screen::links;
+use crate::views::flame::Tint;
+use profile::FrameKind;
+use ratatui::style::{Color, Modifier, Style};
+
+/// How many colors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Palette {
+    Mono,
+    /// The user's own sixteen, never the bright ones.
+    Sixteen,
+    /// The fixed ones of the 256, legible on dark and on light.
+    Indexed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    Utf8,
+    /// 0x20 to 0x7e only.
+    Ascii,
+}
+
+/// What the terminal draws on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ground {
+    /// The colors are legible on both, if not as well.
+    #[default]
+    Unknown,
+    Dark,
+    Light,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Theme {
+    pub palette: Palette,
+    pub charset: Charset,
+    pub ground: Ground,
+    /// The terminal is known to take links.
+    pub links: bool,
+    /// For what the keys do not go to.
+    pub aside: bool,
+}
+
+/// A color of the user's own, and the fixed ones in its place: for any ground,
+/// for a dark one, for a light one.
+type Shades = (Color, [u8; 3]);
+
+const ORANGE: Shades = (Color::Yellow, [166, 214, 94]);
+const BLUE: Shades = (Color::Blue, [67, 111, 25]);
+const CYAN: Shades = (Color::Cyan, [31, 80, 23]);
+const MAGENTA: Shades = (Color::Magenta, [133, 176, 90]);
+const GREEN: Shades = (Color::Green, [65, 114, 22]);
+
+/// What the command line says; the rest is found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThemeChoice {
+    pub palette: Option<Palette>,
+    pub ascii: bool,
+    pub ground: Ground,
+}
+
+impl Theme {
+    /// The command line first, then the environment, which `variable` looks up.
+    pub fn detect(choice: ThemeChoice, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let term = set("TERM").unwrap_or_default();
+        let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(set);
+        Theme {
+            links: links::are_known(set),
+            aside: false,
+            palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
+            charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
+            ground: match choice.ground {
+                Ground::Unknown => told_ground(set),
+                chosen => chosen,
+            },
+        }
+    }
+
+    /// Whether asking the terminal what it draws on would help.
+    pub fn wants_ground(self) -> bool {
+        self.palette == Palette::Indexed && self.ground == Ground::Unknown
+    }
+
+    pub fn is_ascii(self) -> bool {
+        self.charset == Charset::Ascii
+    }
+
+    pub fn has_colors(self) -> bool {
+        self.palette != Palette::Mono
+    }
+
+    pub fn title(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub fn heads(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+    }
+
+    pub fn selected(self) -> Style {
+        Style::new().add_modifier(match self.aside {
+            true => Modifier::BOLD,
+            false => Modifier::REVERSED,
+        })
+    }
+
+    /// The same for a part of the screen that has the keys, or not.
+    pub fn with_keys(self, has_keys: bool) -> Self {
+        Theme {
+            aside: !has_keys,
+            ..self
+        }
+    }
+
+    pub fn state(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
+    }
+
+    pub fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    pub fn found(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+    }
+
+    /// Beside a word that says the same.
+    pub fn warning(self) -> Style {
+        self.colored(ORANGE).add_modifier(Modifier::BOLD)
+    }
+
+    /// Takes more time than before; beside a sign that says so. Told apart by
+    /// everybody: orange and blue.
+    pub fn rising(self) -> Style {
+        self.colored(ORANGE)
+    }
+
+    pub fn falling(self) -> Style {
+        self.colored(BLUE)
+    }
+
+    pub fn trend(self) -> Style {
+        self.colored(CYAN)
+    }
+
+    /// The module column says which side of the border it is.
+    pub fn module(self, kind: FrameKind) -> Style {
+        match kind {
+            FrameKind::User => self.colored(BLUE),
+            FrameKind::Kernel => self.colored(MAGENTA),
+            FrameKind::Jit => self.colored(GREEN),
+        }
+    }
+
+    /// The background of a frame in the flame graph. With fixed colors the text
+    /// on it is black: legible whatever the terminal's own colors are.
+    pub fn flame(self, tint: Tint) -> Style {
+        let (sixteen, indexed) = match tint {
+            Tint::None => return Style::new(),
+            Tint::Kernel => (Color::Magenta, 175),
+            Tint::Module(0) => (Color::Blue, 110),
+            Tint::Module(1) => (Color::Yellow, 179),
+            Tint::Module(2) => (Color::Cyan, 79),
+            Tint::Module(_) => (Color::Green, 150),
+            Tint::Other => (Color::Reset, 250),
+            Tint::More => (Color::Yellow, 179),
+            Tint::Less => (Color::Blue, 110),
+        };
+        match self.palette {
+            Palette::Mono => Style::new(),
+            Palette::Sixteen => Style::new().fg(sixteen),
+            Palette::Indexed => Style::new()
+                .fg(Color::Indexed(16))
+                .bg(Color::Indexed(indexed)),
+        }
+    }
+
+    fn colored(self, (sixteen, [any, dark, light]): Shades) -> Style {
+        match (self.palette, self.ground) {
+            (Palette::Mono, _) => Style::new(),
+            (Palette::Sixteen, _) => Style::new().fg(sixteen),
+            (Palette::Indexed, Ground::Unknown) => Style::new().fg(Color::Indexed(any)),
+            (Palette::Indexed, Ground::Dark) => Style::new().fg(Color::Indexed(dark)),
+            (Palette::Indexed, Ground::Light) => Style::new().fg(Color::Indexed(light)),
+        }
+    }
+}
+
+/// `COLORFGBG=15;0`, as rxvt and Konsole say it: the last is the background.
+fn told_ground(set: impl Fn(&str) -> Option<String>) -> Ground {
+    let colors = set("COLORFGBG").unwrap_or_default();
+    match colors.rsplit(';').next().map(str::parse::<u8>) {
+        Some(Ok(7 | 15)) => Ground::Light,
+        Some(Ok(0..=6 | 8..=14)) => Ground::Dark,
+        _ => Ground::Unknown,
+    }
+}
+
+fn palette(set: impl Fn(&str) -> Option<String>, term: &str) -> Palette {
+    let deep = |value: String| value == "truecolor" || value == "24bit";
+    if set("NO_COLOR").is_some() || term == "dumb" || term.is_empty() {
+        Palette::Mono
+    } else if set("COLORTERM").is_some_and(deep) || term.contains("256color") {
+        Palette::Indexed
+    } else {
+        Palette::Sixteen
+    }
+}
+
+/// As the C library decides: the first of the three that is set.
+fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], palette: Palette, charset: Charset) {
+        let lookup = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let theme = Theme::detect(ThemeChoice::default(), lookup);
+        let ground = Ground::Unknown;
+        assert_eq!(
+            theme,
+            Theme {
+                palette,
+                charset,
+                ground,
+                links: false,
+                aside: false,
+            }
+        );
+    }
+
+    #[test]
+    fn the_environment_decides() {
+        use Charset::{Ascii, Utf8};
+        use Palette::{Indexed, Mono, Sixteen};
+        let utf8 = ("LANG", "en_US.UTF-8");
+        check(&[("TERM", "xterm-256color"), utf8], Indexed, Utf8);
+        check(
+            &[("TERM", "xterm"), ("COLORTERM", "truecolor"), utf8],
+            Indexed,
+            Utf8,
+        );
+        check(&[("TERM", "screen"), utf8], Sixteen, Utf8);
+        check(&[("TERM", "linux"), utf8], Sixteen, Ascii);
+        check(
+            &[("TERM", "xterm-256color"), ("NO_COLOR", "1"), utf8],
+            Mono,
+            Utf8,
+        );
+        check(&[("TERM", "xterm"), ("NO_COLOR", ""), utf8], Sixteen, Utf8);
+        check(&[("TERM", "xterm"), ("LC_ALL", "C"), utf8], Sixteen, Ascii);
+        check(&[("TERM", "xterm"), ("LC_ALL", "C.utf8")], Sixteen, Utf8);
+        check(&[("TERM", "dumb"), utf8], Mono, Ascii);
+        check(&[], Mono, Ascii);
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let choice = ThemeChoice {
+            palette: Some(Palette::Sixteen),
+            ascii: true,
+            ground: Ground::Light,
+        };
+        let theme = Theme::detect(choice, |_| Some("en_US.UTF-8".into()));
+        assert_eq!(
+            (theme.palette, theme.charset, theme.ground),
+            (Palette::Sixteen, Charset::Ascii, Ground::Light)
+        );
+    }
+
+    #[test]
+    fn some_terminals_say_what_they_draw_on() {
+        for (value, ground) in [
+            ("15;0", Ground::Dark),
+            ("0;15", Ground::Light),
+            ("0;default;15", Ground::Light),
+            ("0;default", Ground::Unknown),
+            ("", Ground::Unknown),
+        ] {
+            let lookup = |name: &str| (name == "COLORFGBG").then(|| value.to_owned());
+            let theme = Theme::detect(ThemeChoice::default(), lookup);
+            assert_eq!(theme.ground, ground, "{value}");
+        }
+    }
+
+    /// A color of the 256, after the table of xterm.
+    fn rgb(index: u8) -> [f64; 3] {
+        const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+        let at = usize::from(index - 16);
+        [at / 36, at / 6 % 6, at % 6].map(|level| f64::from(LEVELS[level]))
+    }
+
+    /// As WCAG 2.1 defines it.
+    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+        let luminance = |color: [f64; 3]| {
+            let [red, green, blue] = color.map(|value| match value / 255.0 {
+                low if low <= 0.03928 => low / 12.92,
+                high => ((high + 0.055) / 1.055).powf(2.4),
+            });
+            0.2126 * red + 0.7152 * green + 0.0722 * blue
+        };
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn colors_are_legible() {
+        let dark = [[0.0; 3], [40.0; 3], [0.0, 43.0, 54.0]];
+        let light = [[255.0; 3], [253.0, 246.0, 227.0]];
+        for (_, [any, on_dark, on_light]) in [ORANGE, BLUE, CYAN, MAGENTA, GREEN] {
+            for ground in dark {
+                assert!(contrast(rgb(on_dark), ground) >= 4.5, "{on_dark} on dark");
+                assert!(contrast(rgb(any), ground) >= 3.0, "{any} on dark");
+            }
+            for ground in light {
+                assert!(
+                    contrast(rgb(on_light), ground) >= 4.5,
+                    "{on_light} on light"
+                );
+                assert!(contrast(rgb(any), ground) >= 3.0, "{any} on light");
+            }
+        }
+    }
+}

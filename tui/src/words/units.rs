@@ -1,0 +1,308 @@
+//! Numbers as text: with thousands separated, and with no more digits than the
+//! samples behind them support.
+
+use crate::app::App;
+use crate::knobs::{Unit, Window};
+use engine::snapshot::Span;
+use profile::{Report, percent_digits};
+use std::time::Duration;
+
+/// `7.1` for 233 of 3,277; `-` of nothing.
+pub fn percent(part: u64, base: u64) -> String {
+    percent_to(percent_digits(base), part, base)
+}
+
+/// The same of samples that a report counts: with the digits that those which were
+/// taken have earned, where they count more than once.
+pub fn share(report: &Report, part: u64, base: u64) -> String {
+    percent_to(report.percent_digits(base), part, base)
+}
+
+/// The same with so many digits.
+pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
+    if base == 0 {
+        return "-".into();
+    }
+    format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
+}
+
+/// As [`percent`], but never 100 while anything is missing.
+pub fn completeness(part: u64, base: u64) -> String {
+    let text = percent(part, base);
+    if part >= base || !text.starts_with("100") {
+        return text;
+    }
+    match percent_digits(base) {
+        0 => "99".into(),
+        1 => "99.9".into(),
+        _ => "99.99".into(),
+    }
+}
+
+/// The band with the digits of its percentage: `±0.9`.
+pub fn band_text(report: &Report, part: u64, base: u64) -> String {
+    let decimals = report.percent_digits(base);
+    format!("±{:.decimals$}", report.band_points(part, base))
+}
+
+/// `13,120`
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 sample`, `3,277 samples`
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// `00:03:12`
+pub fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// `3 days ago`
+pub fn ago(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (number, noun) = match seconds {
+        0..60 => return "just now".into(),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{} ago", counted(number, noun))
+}
+
+/// `10s`
+pub fn span(span: Span) -> String {
+    match span {
+        Span::Seconds(seconds) => format!("{seconds}s"),
+        Span::All => "all".into(),
+    }
+}
+
+/// `win 10s`, `since mark`
+pub fn window(window: Window) -> String {
+    match window {
+        Window::Last(last) => format!("win {}", span(last)),
+        Window::Since { .. } => "since mark".into(),
+        Window::Between { .. } => "marked".into(),
+    }
+}
+
+/// `84 MB`
+pub fn bytes(bytes: u64) -> String {
+    const KB: u64 = 1 << 10;
+    const MB: u64 = 1 << 20;
+    const GB: u64 = 1 << 30;
+    match bytes {
+        0..KB => format!("{bytes} B"),
+        KB..MB => format!("{} kB", bytes / KB),
+        MB..GB => format!("{} MB", bytes / MB),
+        _ => format!("{:.1} GB", bytes as f64 / GB as f64),
+    }
+}
+
+/// CPUs' worth of samples: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs.
+pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
+    let possible = f64::from(rate_hz) * seconds;
+    (possible > 0.0).then(|| samples as f64 / possible)
+}
+
+/// Turns samples into the unit that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    pub unit: Unit,
+    base: u64,
+    /// Of percents of it.
+    digits: usize,
+    rate_hz: u32,
+    seconds: f64,
+    machine_cpus: u32,
+}
+
+impl Scale {
+    /// In a view's unit, as shares of `base`.
+    pub fn new(app: &App, base: u64) -> Self {
+        Scale {
+            unit: app.unit(),
+            base,
+            digits: app.shown.report.percent_digits(base),
+            rate_hz: app.shown.report.rate_hz,
+            seconds: app.shown.report.window.seconds(),
+            machine_cpus: app.shown.host.cpus,
+        }
+    }
+
+    /// At most six cells.
+    pub fn text(&self, samples: u64) -> String {
+        let cpus = cpus(samples, self.rate_hz, self.seconds);
+        let number = match self.unit {
+            Unit::Share => return percent_to(self.digits, samples, self.base),
+            Unit::Samples if samples > 99_999 => return format!("{}k", samples / 1000),
+            Unit::Samples => return count(samples),
+            Unit::Machine if self.machine_cpus == 0 => None,
+            Unit::Machine => cpus.map(|cpus| (cpus * 100.0 / f64::from(self.machine_cpus), 1)),
+            Unit::CpuMs => cpus.map(|cpus| (cpus * 1000.0, 0)),
+            Unit::Cpus => cpus.map(|cpus| (cpus, 2)),
+        };
+        number.map_or_else(
+            || "-".into(),
+            |(number, decimals)| format!("{number:.decimals$}"),
+        )
+    }
+
+    /// The same for another stretch of time, at the rate that its samples count at.
+    pub fn over(self, rate_hz: u32, seconds: f64) -> Self {
+        Scale {
+            rate_hz,
+            seconds,
+            ..self
+        }
+    }
+
+    /// With its sign, where it stands by itself: `31.6%`, `1,036`, `651 ms/s`.
+    pub fn labelled(&self, samples: u64) -> String {
+        match (self.text(samples), self.unit) {
+            (text, Unit::Samples) => text,
+            (text, _) if text == "-" => text,
+            (text, Unit::Share | Unit::Machine) => format!("{text}%"),
+            (text, Unit::CpuMs) => format!("{text} ms/s"),
+            (text, Unit::Cpus) => format!("{text} CPU"),
+        }
+    }
+
+    /// What the unit tells beside shares and samples: `12.3% of the machine`.
+    pub fn beside(&self, samples: u64) -> Option<String> {
+        let text = self.labelled(samples);
+        match self.unit {
+            Unit::Share | Unit::Samples => None,
+            _ if text == "-" => None,
+            Unit::Machine => Some(format!("{text} of the machine")),
+            Unit::CpuMs | Unit::Cpus => Some(text),
+        }
+    }
+
+    /// In a column beside a share: samples, unless the unit tells something else.
+    pub fn amount(&self, samples: u64) -> String {
+        match self.unit {
+            Unit::Share | Unit::Samples => count(samples),
+            Unit::Machine | Unit::CpuMs | Unit::Cpus => self.text(samples),
+        }
+    }
+
+    /// The head of that column.
+    pub fn amount_head(&self) -> &'static str {
+        match self.unit {
+            Unit::Share | Unit::Samples => "SMP",
+            Unit::Machine => "MACH%",
+            Unit::CpuMs => "MS/S",
+            Unit::Cpus => "CPUS",
+        }
+    }
+
+    /// The head of a column: with `%` where its numbers are percent.
+    pub fn head(&self, percent: &'static str, other: &'static str) -> &'static str {
+        match self.unit {
+            Unit::Share | Unit::Machine => percent,
+            Unit::Samples | Unit::CpuMs | Unit::Cpus => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_by_itself_has_its_unit() {
+        let scale = |unit| Scale {
+            unit,
+            base: 3_277,
+            digits: 1,
+            rate_hz: 99,
+            seconds: 10.0,
+            machine_cpus: 16,
+        };
+        let both = |unit| (scale(unit).labelled(1_036), scale(unit).beside(1_036));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(both(Unit::Share), ("31.6%".into(), None));
+        assert_eq!(both(Unit::Samples), ("1,036".into(), None));
+        let machine = some("6.5% of the machine");
+        assert_eq!(both(Unit::Machine), ("6.5%".into(), machine));
+        assert_eq!(both(Unit::CpuMs), ("1046 ms/s".into(), some("1046 ms/s")));
+        assert_eq!(both(Unit::Cpus), ("1.05 CPU".into(), some("1.05 CPU")));
+        // One cell of the map of time.
+        let cell = scale(Unit::Cpus).over(99, 0.1);
+        assert_eq!(cell.labelled(10), "1.01 CPU");
+        let untimed = scale(Unit::Cpus).over(0, 0.1);
+        assert_eq!(
+            (untimed.labelled(10), untimed.beside(10)),
+            ("-".into(), None)
+        );
+    }
+
+    #[test]
+    fn digits_follow_what_was_taken() {
+        let report = Report {
+            reweighed: Some(profile::Reweighed {
+                taken: 330,
+                evidence: 0.1,
+            }),
+            ..Report::default()
+        };
+        assert_eq!(share(&report, 233, 3_277), "7");
+        assert_eq!(share(&report, 2_330, 32_770), "7.1");
+        assert_eq!(band_text(&report, 233, 3_277), "±3");
+        assert_eq!(share(&Report::default(), 233, 3_277), "7.1");
+    }
+
+    #[test]
+    fn digits_follow_the_samples() {
+        assert_eq!(percent(11, 52), "21");
+        assert_eq!(percent(233, 3_277), "7.1");
+        assert_eq!(percent(71_000, 1_000_000), "7.10");
+        assert_eq!(percent(0, 0), "-");
+    }
+
+    #[test]
+    fn nothing_missing_is_the_only_hundred() {
+        assert_eq!(completeness(9_999, 10_000), "99.9");
+        assert_eq!(completeness(999, 999), "100");
+        assert_eq!(completeness(998, 999), "99");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(13_120), "13,120");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(counted(0, "row"), "0 rows");
+        assert_eq!(clock(Duration::from_secs(192)), "00:03:12");
+        assert_eq!(ago(Duration::from_secs(5)), "just now");
+        assert_eq!(ago(Duration::from_secs(7_300)), "2 hours ago");
+        assert_eq!(ago(Duration::from_secs(86_400)), "1 day ago");
+        assert_eq!(bytes(84 << 20), "84 MB");
+        assert_eq!(
+            cpus(3_277, 99, 10.0).map(|c| (c * 100.0).round()),
+            Some(331.0)
+        );
+        assert_eq!(cpus(1, 99, 0.0), None);
+    }
+}
