@@ -47,7 +47,7 @@ impl View {
         let modules = tables.modules.moved(|path| directories.of_path(path));
         let sources = tables.sources.moved(|path| directories.of_path(path));
         View {
-            tables: Arc::new(crate::view::Tables {
+            tables: Arc::new(crate::tables::Tables {
                 sources,
                 modules,
                 processes,

@@ -2,7 +2,7 @@
 //! tells where in which file the CPUs were, and who has the files can find the names
 //! again (`proftop resolve`); without build-ids it does not tell which build they were.
 
-use crate::names::Tag;
+use crate::tables::Tag;
 use crate::{Info, Selection, View};
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ impl View {
             Some(format!("{}+{:#x}", module.name, frame.address).into())
         };
         View {
-            tables: Arc::new(crate::view::Tables {
+            tables: Arc::new(crate::tables::Tables {
                 names: tables.names.without_names(LEFT_OUT, place),
-                sources: crate::sources::SourceTable::empty(),
+                sources: crate::tables::SourceTable::empty(),
                 ..self.noted("names of functions were left out")
             }),
         }
@@ -31,18 +31,18 @@ impl View {
     /// The same samples, of files that nobody can tell from other builds.
     pub fn without_build_ids(&self) -> View {
         View {
-            tables: Arc::new(crate::view::Tables {
+            tables: Arc::new(crate::tables::Tables {
                 modules: self.tables.modules.without_build_ids(),
                 ..self.noted("build-ids were left out")
             }),
         }
     }
 
-    fn noted(&self, note: &str) -> crate::view::Tables {
+    fn noted(&self, note: &str) -> crate::tables::Tables {
         let tables = &*self.tables;
         let mut info = Info::clone(&tables.info);
         info.notes.push(note.into());
-        crate::view::Tables {
+        crate::tables::Tables {
             info: Arc::new(info),
             ..tables.clone()
         }

@@ -24,11 +24,11 @@
 
 mod parse;
 mod text;
+mod write;
 
 pub use parse::FilterError;
 pub use text::Text;
 
-use std::fmt;
 use std::str::FromStr;
 
 /// What samples must pass, and what is taken out of their stacks.
@@ -141,77 +141,5 @@ impl FromStr for Filter {
     fn from_str(text: &str) -> Result<Self, FilterError> {
         let clauses = parse::clauses(text)?;
         Ok(Self { clauses })
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, clause) in self.clauses.iter().enumerate() {
-            let space = if at > 0 { " " } else { "" };
-            write!(f, "{space}{clause}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Clause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Clause::FoldRecursion => write!(f, "fold:recursion"),
-            Clause::Sample { test, negated } => {
-                let not = if *negated { "!" } else { "" };
-                write!(f, "{not}{test}")
-            }
-            Clause::Stack { action, test } => {
-                let action = match action {
-                    Action::Focus if matches!(test, FrameTest::Name(text) if text.is_word()) => "",
-                    Action::Focus => "focus:",
-                    Action::Exclude => "!",
-                    Action::Hide => "hide:",
-                    Action::Only => "only:",
-                };
-                write!(f, "{action}{test}")
-            }
-        }
-    }
-}
-
-impl fmt::Display for FrameTest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FrameTest::Name(text) => text.write(f, "fn"),
-            FrameTest::Module(text) => text.write(f, "mod"),
-            FrameTest::File(text) => text.write(f, "file"),
-            FrameTest::Kernel => write!(f, "kind:kernel"),
-            FrameTest::User => write!(f, "kind:user"),
-            FrameTest::Jit => write!(f, "kind:jit"),
-            FrameTest::Inlined => write!(f, "kind:inlined"),
-        }
-    }
-}
-
-impl fmt::Display for SampleTest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SampleTest::Pid(ranges) => write!(f, "pid:{ranges}"),
-            SampleTest::Tid(ranges) => write!(f, "tid:{ranges}"),
-            SampleTest::Cpu(ranges) => write!(f, "cpu:{ranges}"),
-            SampleTest::Comm(text) => text.write(f, "comm"),
-            SampleTest::Cgroup(text) => text.write(f, "cgroup"),
-            SampleTest::User(text) => text.write(f, "user"),
-        }
-    }
-}
-
-impl fmt::Display for Ranges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (first, last)) in self.0.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            match first == last {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
-            }
-        }
-        Ok(())
     }
 }

@@ -9,4 +9,5 @@ mod frames;
 mod stacks;
 
 pub(crate) use frames::{Frames, HIDDEN, NO_STACK, RESERVED, stopped};
+pub use stacks::STACK_DEPTH_MAX;
 pub(crate) use stacks::{StackId, StackTable, Stacks};

@@ -21,6 +21,7 @@ pub mod ending;
 pub mod filter;
 pub mod formats;
 pub mod frame;
+mod function;
 
 mod growth;
 mod hash;
@@ -28,13 +29,13 @@ mod index;
 mod info;
 mod intern;
 pub mod merge;
-mod names;
 pub mod query;
 mod rates;
 mod reason;
 pub mod report;
-mod sources;
 pub mod store;
+mod tables;
+mod time;
 mod view;
 
 pub use band::{band_points, percent, percent_digits};
@@ -43,12 +44,14 @@ pub use filter::Filter;
 pub use frame::{
     Frame, FrameId, FrameKind, ModuleId, NameState, ProcessDetails, ProcessId, SourceFrame,
 };
-pub use info::{Info, Metric};
-pub use query::{Cancel, Cancelled, Query, Scope, Selection, TimeRange};
-pub use rates::RateChange;
+pub use function::{Function, FunctionId, Role, RowName};
+pub use info::{Info, Metric, RateChange};
+pub use intern::STACK_DEPTH_MAX;
+pub use query::{Cancel, Cancelled, Query, Scope, Selection};
+pub use rates::Reweighed;
 pub use report::{
-    Completeness, FunctionId, FunctionRow, Health, ProcessRow, Report, Reweighed, RowName, Stop,
-    TREND_LEN, ThreadRow, Window,
+    Completeness, CpuRow, FunctionRow, Health, ProcessRow, Report, Stop, TREND_LEN, ThreadRow,
 };
-pub use store::{Limits, NewSample, STACK_DEPTH_MAX, Store, StoreStats};
-pub use view::{Function, Role, View};
+pub use store::{Limits, NewSample, Store, StoreStats};
+pub use time::{TimeRange, Window};
+pub use view::View;

@@ -14,12 +14,12 @@
 //! that a step would round would be rounded again by the next, and how much a sample
 //! tells (what bands go by) is not kept in a weight. The merged one says so.
 
+use crate::TimeRange;
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link};
 use crate::intern::RESERVED;
-use crate::query::TimeRange;
 use crate::rates::Weighing;
-use crate::store::STAMP_NS;
+use crate::time::STAMP_NS;
 use crate::{Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store, View};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

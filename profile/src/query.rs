@@ -11,6 +11,7 @@
 //! milliseconds. Nothing here starts a thread; what takes long looks at a
 //! [`Cancel`] flag.
 //!
+//! - [`cancel`]: ending a query early
 //! - [`scope`]: which threads and CPUs
 //! - [`shape`]: a stack as functions, after the filter
 //! - [`selection`]: one pass over the samples and one over the stacks
@@ -19,6 +20,7 @@
 //! - [`runs`]: samples in the order of groups of threads
 //! - [`groups`]: by CPU, control group, user
 //! - [`trend`]: the last ten seconds, second by second
+//! - [`report`]: all of these rows at once
 //! - [`tree`], [`sort`]: call trees as ranges of sorted stacks
 //! - [`flame`]: a tree laid out in cells
 //! - [`page`]: one function, its callers and callees
@@ -26,12 +28,14 @@
 //! - [`heat`]: samples by second and place in the second
 //! - [`traces`]: whole stacks by thread, for files
 
+mod cancel;
 mod code;
 mod flame;
 mod functions;
 mod groups;
 mod heat;
 mod page;
+mod report;
 mod runs;
 mod scope;
 mod selection;
@@ -42,9 +46,10 @@ mod traces;
 mod tree;
 mod trend;
 
+pub use cancel::{Cancel, Cancelled};
 pub use code::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};
-pub use groups::{CpuRow, GroupRow};
+pub use groups::GroupRow;
 pub use heat::{HeatBy, HeatMap, HeatRow, HeatRows};
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
@@ -52,11 +57,7 @@ pub use selection::Selection;
 pub(crate) use traces::{Place, Timed, Trace};
 pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 
-use crate::Filter;
-use crate::store::{STAMP_NS, Stamps};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use crate::{Filter, TimeRange};
 
 /// What is counted.
 #[derive(Debug, Clone, Default)]
@@ -64,95 +65,4 @@ pub struct Query {
     pub scope: Scope,
     pub window: TimeRange,
     pub filter: Filter,
-}
-
-/// A stretch of time on the clock of the samples, in steps of 10 ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeRange {
-    pub(crate) start_ns: Option<u64>,
-    pub(crate) end_ns: Option<u64>,
-}
-
-impl Default for TimeRange {
-    fn default() -> Self {
-        Self::ALL
-    }
-}
-
-impl TimeRange {
-    /// All that is kept.
-    pub const ALL: TimeRange = TimeRange {
-        start_ns: None,
-        end_ns: None,
-    };
-
-    /// The last `window` before `now_ns`.
-    pub fn last(window: Duration, now_ns: u64) -> Self {
-        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
-        Self {
-            start_ns: now_ns.checked_sub(window_ns),
-            end_ns: Some(now_ns),
-        }
-    }
-
-    /// After `start_ns`, up to `end_ns`: ranges that meet share no sample.
-    pub fn between(start_ns: u64, end_ns: u64) -> Self {
-        Self {
-            start_ns: Some(start_ns),
-            end_ns: Some(end_ns),
-        }
-    }
-
-    pub(crate) fn stamps(self) -> Stamps {
-        Stamps {
-            first: self.start_ns.map_or(0, |start| start / STAMP_NS + 1),
-            last: self.end_ns.map_or(u64::MAX, |end| end / STAMP_NS),
-        }
-    }
-}
-
-/// A flag that ends a query early, from another thread.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-/// A query was cancelled; there is no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
-
-impl Cancel {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Ends the queries that look at this flag, soon.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// To be asked now and then.
-    pub(crate) fn check(&self) -> Result<(), Cancelled> {
-        match self.is_cancelled() {
-            true => Err(Cancelled),
-            false => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_that_meet_share_no_stamp() {
-        let last = |now_ns| TimeRange::last(Duration::from_secs(1), now_ns).stamps();
-        let (earlier, later) = (last(2_005_000_000), last(3_005_000_000));
-        assert_eq!(earlier.last + 1, later.first);
-        assert_eq!(later.last - later.first, 99);
-        assert_eq!(last(5).first, 0, "from before time began");
-    }
 }

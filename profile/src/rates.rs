@@ -10,54 +10,8 @@
 //! as 10 and every eleventh as 11: which of them depends on nothing but its place
 //! in its second, so every query counts it the same.
 
-use crate::query::TimeRange;
-use crate::store::{STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
-use crate::{Info, Metric, Reweighed};
-use std::cmp::Ordering;
-
-/// From then on it was another rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateChange {
-    pub from_ns: u64,
-    pub hz: u32,
-}
-
-/// More than somebody changes by hand while a history is kept.
-const CHANGES_MAX: usize = 10_000;
-
-impl Info {
-    /// Tells that from a moment on, later than all that was told before, the rate
-    /// is another.
-    pub fn change_rate(&mut self, from_ns: u64, hz: u32) {
-        let changes = &mut self.rate_changes;
-        // Of one hundredth of a second only the last counts.
-        let is_later = |change: &mut RateChange| change.from_ns / STAMP_NS >= from_ns / STAMP_NS;
-        changes.pop_if(is_later);
-        if self.rate_at(from_ns) != hz {
-            self.rate_changes.push(RateChange { from_ns, hz });
-        }
-        if self.rate_changes.len() > CHANGES_MAX {
-            self.rate_hz = self.rate_changes.remove(0).hz;
-        }
-    }
-
-    /// Forgets what was before a moment.
-    pub fn forget_rates_before(&mut self, ns: u64) {
-        let gone = self.rate_changes.partition_point(|c| c.from_ns <= ns);
-        if let Some(last) = self.rate_changes.drain(..gone).next_back() {
-            self.rate_hz = last.hz;
-        }
-    }
-
-    /// The rate at a moment.
-    pub fn rate_at(&self, ns: u64) -> u32 {
-        let before = self.rate_changes.partition_point(|c| c.from_ns <= ns);
-        match before.checked_sub(1) {
-            Some(last) => self.rate_changes[last].hz,
-            None => self.rate_hz,
-        }
-    }
-}
+use crate::time::{STAMP_NS, STAMPS_PER_SECOND, Stamps, TimeRange};
+use crate::{Info, Metric};
 
 /// How the samples of a time are weighed against each other.
 #[derive(Debug, Clone, Default)]
@@ -94,9 +48,10 @@ impl Weighing {
         for change in changes {
             // The hundredth that has both is of the higher one: a sample of the other
             // that counts once in it is a smaller mistake than many that count more.
-            let from = match change.hz > before {
-                true => change.from_ns / STAMP_NS,
-                false => change.from_ns.div_ceil(STAMP_NS),
+            let from = if change.hz > before {
+                change.from_ns / STAMP_NS
+            } else {
+                change.from_ns.div_ceil(STAMP_NS)
             };
             stretches.push((from, change.hz));
             before = change.hz;
@@ -143,32 +98,42 @@ impl Weighing {
 
     /// How many times a sample of then counts.
     pub(crate) fn factor(&self, stamp: u64) -> f64 {
-        match self.stretches.is_empty() {
-            true => 1.0,
-            false => f64::from(self.hz) / f64::from(self.rate_at(stamp)),
+        if self.stretches.is_empty() {
+            1.0
+        } else {
+            f64::from(self.hz) / f64::from(self.rate_at(stamp))
         }
     }
 }
 
 impl InSecond<'_> {
-    /// As often as the sample at that place of its second counts.
+    /// How much the sample with that stamp counts, the `at`th of its second, that
+    /// had this weight.
     #[inline]
-    pub(crate) fn weigh(&self, at: usize, sample: &mut Sample) {
-        let own = self.weighing.rate_at(sample.stamp);
+    pub(crate) fn weigh(&self, at: usize, stamp: u64, weight: u64) -> u64 {
+        let own = u64::from(self.weighing.rate_at(stamp));
         let hz = u64::from(self.weighing.hz);
-        sample.weight = match u64::from(own).cmp(&hz) {
-            Ordering::Equal => return,
-            _ => {
-                let own = u64::from(own);
-                // The seconds begin at different places of the pattern, or each would
-                // round the same way.
-                let phase = self.phase % own;
-                let until = |at: u64| (at * hz + phase) / own;
-                let at = at as u64;
-                sample.weight.saturating_mul(until(at + 1) - until(at))
-            }
-        };
+        if own == hz {
+            return weight;
+        }
+        // The seconds begin at different places of the pattern, or each would
+        // round the same way.
+        let phase = self.phase % own;
+        let until = |at: u64| (at * hz + phase) / own;
+        let at = at as u64;
+        weight.saturating_mul(until(at + 1) - until(at))
     }
+}
+
+/// Samples that do not all count alike: they were taken at several rates and are counted
+/// as if at one, or stand for different numbers of events.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reweighed {
+    /// How many there are in truth.
+    pub taken: u64,
+    /// How many samples, each as good as the other, would tell as much as one that
+    /// is counted: what bands and tests go by. Kish's effective size of a sample.
+    pub evidence: f64,
 }
 
 /// What samples that do not all count alike tell, while they are counted.
@@ -206,16 +171,16 @@ impl<'a> Evidence<'a> {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, sample: &Sample) {
+    pub(crate) fn add(&mut self, stamp: u64, weight: u64) {
         let Some(unlike) = &self.unlike else {
             return;
         };
-        let weight = sample.weight as f64;
-        self.taken += u64::from(sample.weight > 0);
+        self.taken += u64::from(weight > 0);
+        let weight = weight as f64;
         self.sum += weight;
         self.squares += weight
             * match unlike {
-                Unlike::Rates(weighing) => weighing.factor(sample.stamp),
+                Unlike::Rates(weighing) => weighing.factor(stamp),
                 Unlike::Events => weight,
             };
     }
@@ -274,18 +239,9 @@ mod tests {
         for second in 0..1_000 {
             let of_second = weighing.in_second(second).expect("at another rate");
             for at in 0..99 {
-                let mut sample = Sample {
-                    stamp: second * STAMPS_PER_SECOND + at,
-                    cpu: 0,
-                    thread: crate::store::ThreadSlot(0),
-                    stack: crate::intern::StackId(0),
-                    ending: crate::Ending::Root,
-                    in_kernel: false,
-                    weight: 1,
-                };
-                of_second.weigh(at as usize, &mut sample);
-                assert!((5..=6).contains(&sample.weight), "{}", sample.weight);
-                sum += sample.weight;
+                let weight = of_second.weigh(at as usize, second * STAMPS_PER_SECOND + at, 1);
+                assert!((5..=6).contains(&weight), "{weight}");
+                sum += weight;
             }
         }
         assert!((i64::from(sum as u32) - 499_000).abs() < 500, "{sum}");

@@ -2,43 +2,13 @@
 //! rows, computed once and never changed, for the screen, batch output and
 //! files alike.
 
-use crate::query::CpuRow;
-use crate::{Ending, FrameId, FrameKind, ProcessId};
+use crate::rates::Reweighed;
+use crate::time::Window;
+use crate::{Ending, FrameId, FrameKind, FunctionId, ProcessId, RowName};
 use std::sync::Arc;
 
 /// The seconds of trend kept per row.
 pub const TREND_LEN: usize = 10;
-
-/// A function in this profile: every frame with the same module and name, or
-/// one frame that has no name. It is called by one of its frames.
-///
-/// When a name arrives, frames join a function; whoever holds a function by a
-/// frame finds it again with [`Report::find_function`].
-pub type FunctionId = FrameId;
-
-/// The time that a report covers, on the clock of the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Window {
-    pub start_ns: u64,
-    pub end_ns: u64,
-}
-
-impl Window {
-    pub fn seconds(&self) -> f64 {
-        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
-    }
-}
-
-/// Samples that do not all count alike: they were taken at several rates and are counted
-/// as if at one, or stand for different numbers of events.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reweighed {
-    /// How many there are in truth.
-    pub taken: u64,
-    /// How many samples, each as good as the other, would tell as much as one that
-    /// is counted: what bands and tests go by. Kish's effective size of a sample.
-    pub evidence: f64,
-}
 
 /// Everything one query found.
 #[derive(Debug, Clone, Default)]
@@ -118,16 +88,6 @@ pub struct FunctionRow {
     pub trend: [u32; TREND_LEN],
 }
 
-/// Whether a row's name is final.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowName {
-    Named,
-    /// On its way.
-    Pending,
-    /// There is none, and why.
-    Unnamed(&'static str),
-}
-
 /// One process.
 #[derive(Debug, Clone)]
 pub struct ProcessRow {
@@ -156,6 +116,15 @@ pub struct ThreadRow {
     pub kernel_samples: u64,
     pub top_function: Option<Arc<str>>,
     pub trend: [u32; TREND_LEN],
+}
+
+/// One CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuRow {
+    pub cpu: u16,
+    pub samples: u64,
+    /// Samples that hit in the kernel.
+    pub kernel_samples: u64,
 }
 
 /// Samples of a run whose stacks ended for one cause in one module.

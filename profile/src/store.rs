@@ -1,38 +1,24 @@
 //! The *store* is the bounded history of a run: what is fed in is interned and
 //! kept for a while, and reports are drawn from it at any time.
 //!
-//! - [`history`]: the kept samples, in one-second buckets
-//! - [`processes`]: processes and threads, as long as they matter
-//! - [`modules`]: what frames lie in
 //! - [`naming`]: which frames want a name, and the answers
 //! - [`reclaim`]: keeping within the bounds
 //!
 //! The clock is that of the samples; the store never asks for the time.
 
-mod history;
-mod modules;
 mod naming;
-mod processes;
 mod reclaim;
 
-pub(crate) use history::{History, STAMP_NS, STAMPS_PER_SECOND, Sample, Stamps};
-pub(crate) use modules::{Module, ModuleTable, Modules};
-pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot};
-
 use crate::hash::Seed;
-use crate::intern::{Frames, HIDDEN, NO_STACK, RESERVED, StackId, Stacks, stopped};
-use crate::names::Names;
-use crate::query::{Cancel, Query, TimeRange};
-use crate::sources::Sources;
-use crate::view::Tables;
-use crate::{Ending, Frame, FrameId, Info, ModuleId, ProcessDetails, ProcessId, Report, View};
+use crate::intern::{
+    Frames, HIDDEN, NO_STACK, RESERVED, STACK_DEPTH_MAX, StackId, Stacks, stopped,
+};
+use crate::tables::{History, Modules, Names, Processes, Sample, Sources, Tables};
+use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
+use crate::{Ending, Frame, FrameId, Info, ModuleId, ProcessDetails, ProcessId, View};
 use naming::Naming;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The deepest stack that is kept whole: far more than any sampler walks, and a
-/// bound for what a file from a stranger can ask for.
-pub const STACK_DEPTH_MAX: usize = 4096;
 
 /// How much history is kept; whichever bound is reached first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,21 +268,6 @@ impl Store {
         Added::Kept(KnownStack { stack, serial })
     }
 
-    /// What burned the CPUs in the last `window` before `now_ns`.
-    pub fn report(&mut self, window: Duration, now_ns: u64) -> Report {
-        self.generation += 1;
-        let query = Query {
-            window: TimeRange::last(window, now_ns),
-            ..Query::default()
-        };
-        let selected = self.view().select(&query, &Cancel::new());
-        let selection = selected.expect("nobody cancels it");
-        Report {
-            generation: self.generation,
-            ..selection.report()
-        }
-    }
-
     /// Everything that is here now, to be queried on any thread.
     pub fn view(&self) -> View {
         View {
@@ -314,6 +285,12 @@ impl Store {
                 kept_seconds: self.kept_seconds(),
             }),
         }
+    }
+
+    /// The number of the next report, from one on.
+    pub(crate) fn next_generation(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
     }
 
     /// What was said last of where and how.

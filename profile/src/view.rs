@@ -3,15 +3,10 @@
 //! the store goes on: the two share their tables, and the store copies what it
 //! changes.
 
-use crate::intern::{NO_STACK, RESERVED, StackTable};
-use crate::names::NameTable;
-use crate::query::{Cancel, Cancelled, Query, Selection, TimeRange};
-use crate::rates::Weighing;
-use crate::sources::SourceTable;
-use crate::store::{History, Module, ModuleTable, ProcessTable};
-use crate::{
-    Ending, Frame, FrameId, FrameKind, FunctionId, Info, NameState, RowName, Window, intern,
-};
+use crate::intern::RESERVED;
+use crate::tables::{Module, Tables};
+use crate::time::{TimeRange, Window};
+use crate::{Frame, FrameId, FrameKind, Function, FunctionId, Info, NameState, Role, RowName};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,65 +16,7 @@ pub struct View {
     pub(crate) tables: Arc<Tables>,
 }
 
-/// Cheap to clone, for a view that differs in one of them.
-#[derive(Debug, Clone)]
-pub(crate) struct Tables {
-    pub(crate) history: History,
-    pub(crate) stacks: StackTable,
-    pub(crate) frames: Arc<Vec<Frame>>,
-    pub(crate) names: NameTable,
-    pub(crate) sources: SourceTable,
-    pub(crate) modules: ModuleTable,
-    pub(crate) processes: ProcessTable,
-    pub(crate) info: Arc<Info>,
-    pub(crate) begin_ns: Option<u64>,
-    pub(crate) end_ns: Option<u64>,
-    pub(crate) kept_seconds: f64,
-}
-
-/// What is known of a function but its counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    pub id: FunctionId,
-    /// Its name, or `module+0xoffset` while it has none.
-    pub name: Arc<str>,
-    /// Short: the file's last path part, `[kernel]`, `[vdso]`.
-    pub module: Arc<str>,
-    /// Long: the whole path where there is one.
-    pub module_path: Arc<str>,
-    /// Empty if there is none, or it is not known.
-    pub build_id: Arc<[u8]>,
-    pub kind: FrameKind,
-    /// An address of it that was sampled, inside the module.
-    pub address: u64,
-    pub name_state: RowName,
-    /// Where that address lies in source text, if it is known.
-    pub file: Option<Arc<str>>,
-    /// 0 if it is not known.
-    pub line: u32,
-    pub role: Role,
-}
-
-/// What a row stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// A function of a program.
-    Function,
-    /// Samples without any frame.
-    NoStack,
-    /// Samples of which a filter hides every frame.
-    Hidden,
-    /// What is missing of a stack whose walk did not reach the root, and why.
-    Stopped(Ending),
-}
-
 impl View {
-    /// Everything that a query asks for; an error if it was cancelled.
-    pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
-        let weighing = Weighing::new(self.info(), self.reach(query.window));
-        Selection::new(self, query, weighing, cancel)
-    }
-
     /// The same stacks, with the weights and in the metric of `other`: one and the same
     /// file, read by another of the things that it counts. Nothing if the two are not
     /// as much alike as that.
@@ -233,19 +170,7 @@ impl View {
             name_state,
             file: source.and_then(|link| tables.sources.file(*link).cloned()),
             line: source.map_or(0, |link| link.line),
-            role: role(id),
+            role: Role::of(id),
         }
-    }
-}
-
-fn role(id: FunctionId) -> Role {
-    if id.0 >= RESERVED {
-        return Role::Function;
-    }
-    let is_it = |ending: &Ending| intern::stopped(*ending) == id;
-    match Ending::ALL.into_iter().find(is_it) {
-        Some(ending) => Role::Stopped(ending),
-        None if id == NO_STACK => Role::NoStack,
-        None => Role::Hidden,
     }
 }

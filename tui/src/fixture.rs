@@ -2,7 +2,7 @@
 //! in which shares move, functions come and go, and names arrive late.
 
 use engine::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
-use profile::query::CpuRow;
+use profile::CpuRow;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
     RowName, TREND_LEN, ThreadRow, Window,

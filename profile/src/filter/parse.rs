@@ -28,17 +28,6 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     }
 }
 
-/// Whether a word, written bare, is read as the same word, also behind `hide:`:
-/// with a colon in front of it that would be a name in C++.
-pub(super) fn is_plain_word(word: &str) -> bool {
-    if word.starts_with(':') {
-        return false;
-    }
-    let read = clauses(word);
-    let is_it = |text: &Text| *text == Text::word(word);
-    matches!(read.as_deref(), Ok([Clause::Stack { action: Action::Focus, test: FrameTest::Name(text) }]) if is_it(text))
-}
-
 struct Reader<'a> {
     text: &'a str,
     at: usize,

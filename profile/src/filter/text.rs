@@ -1,7 +1,6 @@
 //! How a filter matches text: as a whole, by a regular expression, or as a part.
 
 use regex::{Regex, RegexBuilder};
-use std::fmt;
 
 /// Memory that one expression may take.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -9,12 +8,14 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 /// A test of text.
 #[derive(Debug, Clone)]
 pub struct Text {
-    source: String,
-    how: How,
+    pub(super) source: String,
+    pub(super) how: How,
 }
 
+/// How a text is held against another.
 #[derive(Debug, Clone)]
-enum How {
+pub(super) enum How {
+    /// It is the whole of it.
     Is,
     Regex(Regex),
     /// Contains it; in whatever case if it has no capital.
@@ -91,44 +92,5 @@ impl Text {
         !self.source.is_empty()
             && (below.is_some_and(|rest| rest.starts_with('/'))
                 || above.is_some_and(|rest| rest.ends_with('/')))
-    }
-
-    pub(super) fn is_word(&self) -> bool {
-        matches!(self.how, How::Word { .. })
-    }
-
-    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
-        let source = Quoted(&self.source);
-        match &self.how {
-            How::Is => write!(f, "{key}:{source}"),
-            How::Regex(_) => write!(f, "{key}~{source}"),
-            // A word is quoted if it could be read as something else.
-            How::Word { .. } if super::parse::is_plain_word(&self.source) => {
-                write!(f, "{}", self.source)
-            }
-            How::Word { .. } => write!(f, "\"{}\"", Quoted::escaped(&self.source)),
-        }
-    }
-}
-
-/// In quotes if it needs them.
-struct Quoted<'a>(&'a str);
-
-impl Quoted<'_> {
-    fn escaped(text: &str) -> String {
-        text.replace('\\', "\\\\").replace('"', "\\\"")
-    }
-}
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Behind the colon of its key another one would make a name in C++ of it.
-        let is_plain = !self.0.is_empty()
-            && !self.0.starts_with(['"', ':'])
-            && !self.0.contains(char::is_whitespace);
-        match is_plain {
-            true => write!(f, "{}", self.0),
-            false => write!(f, "\"{}\"", Quoted::escaped(self.0)),
-        }
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! - [`header`]: where things are, and features
 //! - [`attributes`]: what was sampled, and how records are laid out
+//! - [`cursor`]: little-endian numbers
 //! - [`events`]: those of a file: their names, and which of them counts
 //! - [`record`]: records, one by one
 //! - [`packed`]: records that perf packed
@@ -18,6 +19,7 @@
 //! - [`reader`]: records in the order of time, into a store
 
 mod attributes;
+mod cursor;
 mod events;
 mod header;
 mod machine;

@@ -9,7 +9,7 @@
 use super::FormatError;
 use super::json::Text;
 use crate::query::Timed;
-use crate::store::STAMP_NS;
+use crate::time::STAMP_NS;
 use crate::{FunctionId, Role, Selection};
 use std::collections::HashMap;
 use std::io::Write;

@@ -19,10 +19,13 @@ use crate::cow;
 use crate::growth;
 use crate::hash::Seed;
 use crate::index::Index;
-use crate::store::STACK_DEPTH_MAX;
 use crate::{Frame, FrameId};
 use std::ops::Deref;
 use std::sync::Arc;
+
+/// The deepest stack that is kept whole: far more than any sampler walks, and a
+/// bound for what a file from a stranger can ask for.
+pub const STACK_DEPTH_MAX: usize = 4096;
 
 /// The number of an interned stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

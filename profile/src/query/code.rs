@@ -8,7 +8,7 @@
 use super::selection::{Entry, STEP, Selection};
 use super::shape::Step;
 use super::{Cancel, Cancelled};
-use crate::sources::Link;
+use crate::tables::Link;
 use crate::{FrameId, FrameKind, FunctionId, ModuleId};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -251,7 +251,7 @@ impl Selection {
             }
         });
         let mut processes: HashMap<u32, (bool, u64)> = HashMap::new();
-        let threads = (0..).map(crate::store::ThreadSlot).zip(threads);
+        let threads = (0..).map(crate::tables::ThreadSlot).zip(threads);
         for (slot, samples) in threads.filter(|(_, samples)| *samples > 0) {
             if let Some(process) = table.get(table.thread(slot).process) {
                 let sum = processes.entry(process.pid).or_insert((true, 0));

@@ -4,7 +4,7 @@ use super::selection::Selection;
 use super::shape::Step;
 use super::trend::Trends;
 use crate::intern::RESERVED;
-use crate::store::Module;
+use crate::tables::Module;
 use crate::{FrameId, FunctionId, FunctionRow, ModuleId, View};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,6 +32,13 @@ pub(super) struct Functions {
 }
 
 const NO_ROW: u32 = u32::MAX;
+
+impl Selection {
+    /// Self and total of every function, by self samples, falling.
+    pub fn functions(&self) -> Vec<FunctionRow> {
+        rows(self, &Trends::collect(self)).rows
+    }
+}
 
 fn count(selection: &Selection) -> Vec<Cell> {
     let tables = &*selection.view.tables;

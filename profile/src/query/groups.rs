@@ -1,19 +1,11 @@
 //! A selection by CPU, control group and user.
 
 use super::selection::{Selection, Tally};
-use crate::store::ThreadSlot;
+use crate::CpuRow;
+use crate::tables::ThreadSlot;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// One CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CpuRow {
-    pub cpu: u16,
-    pub samples: u64,
-    /// Samples that hit in the kernel.
-    pub kernel_samples: u64,
-}
 
 /// The processes that share a control group or a user.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ pub use rows::{HeatBy, HeatRow, HeatRows};
 
 use super::selection::Selection;
 use crate::FrameId;
-use crate::store::STAMPS_PER_SECOND;
+use crate::time::STAMPS_PER_SECOND;
 
 /// Samples by second and row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

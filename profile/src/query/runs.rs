@@ -4,7 +4,7 @@
 //! be too much for any, and mostly empty.
 
 use super::selection::Selection;
-use crate::store::{Sample, ThreadSlot};
+use crate::tables::{Sample, ThreadSlot};
 
 /// One value for each sample, those of a group one after the other.
 pub(super) struct Runs {

@@ -2,7 +2,7 @@
 //! is looked at.
 
 use crate::filter::{Clause, Filter, SampleTest};
-use crate::store::{ProcessTable, ThreadSlot};
+use crate::tables::{ProcessTable, ThreadSlot};
 use crate::{FrameId, ProcessId, View};
 
 /// Whose samples count. Kinds combine with "and", values of one kind with "or";

@@ -2,18 +2,12 @@
 
 use super::scope::Admission;
 use super::shape::{Shaper, Step};
-use super::threads::{self, People};
-use super::trend::Trends;
-use super::{Cancel, Cancelled, Query, functions};
+use super::{Cancel, Cancelled, Query};
 use crate::intern::StackId;
-use crate::names::Tag;
 use crate::rates::{Evidence, Weighing};
-use crate::store::{Sample, Stamps};
-use crate::{
-    Completeness, Ending, FrameId, FunctionRow, Info, ProcessRow, Report, Reweighed, ThreadRow,
-    View, Window,
-};
-use std::cmp::Reverse;
+use crate::tables::{Sample, Tag};
+use crate::time::Stamps;
+use crate::{Ending, FrameId, Info, Reweighed, View, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -38,10 +32,10 @@ pub struct Selection {
     pub(super) shapes: Vec<u32>,
     /// By stack.
     pub(super) shape_of: Vec<ShapeAt>,
-    /// By [`ThreadSlot`](crate::store::ThreadSlot).
+    /// By [`ThreadSlot`](crate::tables::ThreadSlot).
     pub(super) threads: Vec<Tally>,
     pub(super) cpus: BTreeMap<u16, Tally>,
-    endings: [u64; Ending::ALL.len()],
+    pub(super) endings: [u64; Ending::ALL.len()],
     /// Occurrences of frames, by the tag of their name.
     pub(crate) tags: [u64; Tag::COUNT],
 }
@@ -86,6 +80,14 @@ impl Tally {
         self.samples += sample.weight;
         self.stored += 1;
         self.in_kernel += if sample.in_kernel { sample.weight } else { 0 };
+    }
+}
+
+impl View {
+    /// Everything that a query asks for; an error if it was cancelled.
+    pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
+        let weighing = Weighing::new(self.info(), self.reach(query.window));
+        Selection::new(self, query, weighing, cancel)
     }
 }
 
@@ -184,75 +186,6 @@ impl Selection {
     /// The part of the window that history covers.
     pub fn window(&self) -> Window {
         self.view.window(self.query.window)
-    }
-
-    /// What the selected stacks and their names lack.
-    pub fn completeness(&self) -> Completeness {
-        let names = &self.view.tables.names;
-        let by_tag = |tag: Tag| self.tags[tag.index()];
-        let mut unnamed: Vec<(&'static str, u64)> = names
-            .reasons()
-            .map(|(tag, reason)| (reason, by_tag(tag)))
-            .filter(|(_, frames)| *frames > 0)
-            .collect();
-        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), *reason));
-        let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
-        let mut endings: Vec<(Ending, u64)> = Ending::ALL
-            .into_iter()
-            .zip(self.endings)
-            .filter(|(_, samples)| *samples > 0)
-            .collect();
-        endings.sort_by_key(|(ending, samples)| (Reverse(*samples), *ending));
-        let sum = |counts: fn(Ending) -> bool| {
-            let counted = endings.iter().filter(|(ending, _)| counts(*ending));
-            counted.map(|(_, samples)| samples).sum()
-        };
-        let frames = self.tags.iter().sum();
-        let named = by_tag(Tag::NAMED);
-        Completeness {
-            user_stacks: sum(Ending::is_user_stack),
-            whole: sum(Ending::is_whole),
-            endings,
-            frames,
-            named,
-            pending: frames - named - unnamed_sum,
-            unnamed,
-        }
-    }
-
-    /// Self and total of every function, by self samples, falling.
-    pub fn functions(&self) -> Vec<FunctionRow> {
-        functions::rows(self, &Trends::collect(self)).rows
-    }
-
-    /// Processes and threads, by samples, falling.
-    pub fn processes_and_threads(&self) -> (Vec<ProcessRow>, Vec<ThreadRow>) {
-        let name = |function| self.view.function(function).name;
-        let people = threads::rows(self, name, &Trends::collect(self));
-        (people.processes, people.threads)
-    }
-
-    /// All rows at once, for the screen and batch output.
-    pub fn report(&self) -> Report {
-        let trends = Trends::collect(self);
-        let functions = functions::rows(self, &trends);
-        let name = |function| functions.name(function);
-        let People { processes, threads } = threads::rows(self, name, &trends);
-        Report {
-            generation: 0,
-            window: self.window(),
-            samples: self.samples,
-            rate_hz: self.rate_hz(),
-            reweighed: self.reweighed,
-            samples_kept: self.view.samples(),
-            kept_seconds: self.view.kept_seconds(),
-            completeness: self.completeness(),
-            functions: functions.rows,
-            owners: Arc::clone(self.view.tables.names.owners()),
-            processes,
-            threads,
-            cpus: self.cpus(),
-        }
     }
 
     /// Calls `look` with each sample that counts, in `stamps`.
@@ -372,7 +305,7 @@ impl Selection {
         self.visit(self.stamps, |sample| {
             threads[sample.thread.0 as usize].add(&sample);
             is_weighted |= sample.weight != 1;
-            evidence.add(&sample);
+            evidence.add(sample.stamp, sample.weight);
             endings[sample.ending as usize] += sample.weight;
             let cpu = usize::from(sample.cpu);
             if cpu >= cpus.len() {

@@ -8,7 +8,7 @@
 use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
-use crate::store::{Sample, ThreadSlot};
+use crate::tables::{Sample, ThreadSlot};
 use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,6 +17,15 @@ use std::sync::Arc;
 pub(super) struct People {
     pub(super) processes: Vec<ProcessRow>,
     pub(super) threads: Vec<ThreadRow>,
+}
+
+impl Selection {
+    /// Processes and threads, by samples, falling.
+    pub fn processes_and_threads(&self) -> (Vec<ProcessRow>, Vec<ThreadRow>) {
+        let name = |function| self.view.function(function).name;
+        let people = rows(self, name, &Trends::collect(self));
+        (people.processes, people.threads)
+    }
 }
 
 /// `name` says how a function is called.

@@ -4,7 +4,8 @@
 use super::selection::Selection;
 use crate::intern::{HIDDEN, RESERVED, StackId, stopped};
 use crate::query::shape::Step;
-use crate::store::{STAMP_NS, ThreadSlot};
+use crate::tables::ThreadSlot;
+use crate::time::STAMP_NS;
 use crate::{Ending, FrameId, FunctionId};
 
 /// The selected samples of one thread with one stack that ended in one way.

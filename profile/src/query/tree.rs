@@ -15,7 +15,7 @@ use super::shape::Step;
 use super::sort::{self, Span};
 use super::{Cancel, Cancelled};
 use crate::intern::stopped;
-use crate::store::ThreadSlot;
+use crate::tables::ThreadSlot;
 use crate::{Function, FunctionId, View};
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -3,12 +3,12 @@
 //! the last one is as full as the others. They reach back ten seconds even if
 //! the window is shorter: a trend of one cell would say nothing.
 
-use super::TimeRange;
 use super::selection::{Selection, ShapeAt};
 use super::shape::{Shaper, Step};
 use crate::intern::StackId;
-use crate::store::{STAMPS_PER_SECOND, Sample, ThreadSlot};
-use crate::{FunctionId, ProcessId, TREND_LEN};
+use crate::tables::{Sample, ThreadSlot};
+use crate::time::STAMPS_PER_SECOND;
+use crate::{FunctionId, ProcessId, TREND_LEN, TimeRange};
 use std::collections::HashMap;
 use std::time::Duration;
 

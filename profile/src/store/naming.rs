@@ -8,7 +8,7 @@
 use super::Store;
 use crate::growth;
 use crate::intern::{RESERVED, StackId};
-use crate::sources::CHAIN_MAX;
+use crate::tables::CHAIN_MAX;
 use crate::{Frame, FrameId, FunctionId, ModuleId, NameState, SourceFrame};
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 
 use super::Store;
 use crate::FrameId;
-use crate::store::{STAMP_NS, STAMPS_PER_SECOND};
+use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 
 /// Samples between two looks at the memory: often enough that a bound of a few
 /// megabytes holds, rarely enough not to be seen in a profile.

@@ -7,7 +7,7 @@ use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::{text, units};
 use engine::snapshot::Host;
-use profile::query::CpuRow;
+use profile::CpuRow;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -5,7 +5,7 @@ mod tables;
 use super::breakpad_id;
 use crate::formats::FormatError;
 use crate::formats::json::Text;
-use crate::store::{Module, Thread};
+use crate::tables::{Module, Thread};
 use crate::{Info, ModuleId, ProcessId, Selection, View};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;

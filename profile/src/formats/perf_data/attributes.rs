@@ -1,6 +1,6 @@
 //! What was sampled, and how that lays out its records.
 
-use super::record::{Cursor, has};
+use super::cursor::Cursor;
 use crate::formats::FormatError;
 use crate::{Info, Metric};
 
@@ -12,7 +12,23 @@ const READ_LOST: u64 = 16;
 const IS_FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 
-/// Of one event.
+/// Bits of `sample_type`, in the order of what they stand for.
+pub(super) mod has {
+    pub(crate) const IP: u64 = 1;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDRESS: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const USER_STACK: u64 = 1 << 13;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// How one event was sampled: `struct perf_event_attr`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attributes {
     kind: u32,

@@ -1,6 +1,7 @@
 //! The header: where records are; and the features behind them.
 
-use super::record::Cursor;
+use super::cursor::Cursor;
+use super::record::Head;
 use crate::formats::FormatError;
 use crate::formats::wire::clean;
 use std::io::Read;
@@ -123,7 +124,7 @@ impl Features {
             CPUS => self.cpus = Cursor(part).u32().unwrap_or(0),
             BUILD_ID => {
                 let mut records = Cursor(part);
-                while let Ok((head, body)) = records.record() {
+                while let Ok((head, body)) = Head::take(&mut records) {
                     self.add_build_id(head.misc, body);
                 }
             }

@@ -1,8 +1,9 @@
 //! Processes and what they had mapped, as records tell it.
 
 use super::KERNEL;
+use super::cursor::Cursor;
 use super::header::zero_ended;
-use super::record::{COMM_EXEC, Cursor, Head, KERNEL_MODE, MAP_HAS_BUILD_ID, MMAP2};
+use super::record::{COMM_EXEC, Head, KERNEL_MODE, MAP_HAS_BUILD_ID, MMAP2};
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link, kind_of};
 use crate::{Frame, FrameKind, ModuleId};

@@ -4,11 +4,12 @@
 //! what is older than the end of the round before cannot be preceded any more.
 
 use super::attributes::Attributes;
+use super::cursor::Cursor;
 use super::events::Events;
 use super::header::{self, Features};
 use super::machine::Machine;
 use super::packed::Packed;
-use super::record::{self, Cursor, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
+use super::record::{self, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
 use crate::formats::import::{Import, plain_ending};
 use crate::formats::{FormatError, Metered};
 use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX};
@@ -119,7 +120,7 @@ impl Reader {
                 self.end_records()?;
                 return Ok(false);
             }
-            let (head, body) = Cursor(&raw).record()?;
+            let (head, body) = Head::take(&mut Cursor(&raw))?;
             self.add_record(head, body, input)?;
         }
     }
@@ -179,7 +180,7 @@ impl Reader {
         let records = self.packed.take_records();
         let mut records = Cursor(&records);
         while !records.0.is_empty() {
-            let (head, body) = records.record()?;
+            let (head, body) = Head::take(&mut records)?;
             if head.kind < record::HEADER_ATTR {
                 self.wait(head, body)?;
             }

@@ -1,57 +1,29 @@
 //! Records: a head, and what it says.
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, has};
+use super::cursor::Cursor;
 use crate::formats::FormatError;
 
-/// Numbers one after the other.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
-
+/// What every record begins with: what it is, and how long (which only
+/// [`Head::take`] needs).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) kind: u32,
     pub(super) misc: u16,
 }
 
-impl<'a> Cursor<'a> {
-    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
-        let Some((taken, rest)) = self.0.split_at_checked(len) else {
-            return Err(FormatError::Damaged("a record ends too soon".into()));
-        };
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    pub(super) fn skip(&mut self, len: usize) -> Result<(), FormatError> {
-        self.take(len).map(|_| ())
-    }
-
-    pub(super) fn u16(&mut self) -> Result<u16, FormatError> {
-        let bytes = self.take(2)?;
-        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
-    }
-
-    pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
-        let bytes = self.take(4)?;
-        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    pub(super) fn u64(&mut self) -> Result<u64, FormatError> {
-        let (low, high) = (self.u32()?, self.u32()?);
-        Ok(u64::from(high) << 32 | u64::from(low))
-    }
-
-    /// A whole record: its head and what is in it.
-    pub(super) fn record(&mut self) -> Result<(Head, &'a [u8]), FormatError> {
+impl Head {
+    /// Takes a whole record: its head and what is in it.
+    pub(super) fn take<'a>(cursor: &mut Cursor<'a>) -> Result<(Self, &'a [u8]), FormatError> {
         let head = Head {
-            kind: self.u32()?,
-            misc: self.u16()?,
+            kind: cursor.u32()?,
+            misc: cursor.u16()?,
         };
-        let len = usize::from(self.u16()?);
+        let len = usize::from(cursor.u16()?);
         let body = len.checked_sub(8);
         let body =
             body.ok_or_else(|| FormatError::Damaged("a record is shorter than its head".into()))?;
-        Ok((head, self.take(body)?))
+        Ok((head, cursor.take(body)?))
     }
 }
 
@@ -95,22 +67,6 @@ pub(super) struct Sample {
 pub(super) const MARKS: u64 = -4095i64 as u64;
 pub(super) const KERNEL_MARK: u64 = -128i64 as u64;
 pub(super) const USER_MARK: u64 = -512i64 as u64;
-
-/// Bits of `sample_type`, in the order of what they stand for.
-pub(super) mod has {
-    pub(crate) const IP: u64 = 1;
-    pub(crate) const TID: u64 = 1 << 1;
-    pub(crate) const TIME: u64 = 1 << 2;
-    pub(crate) const ADDRESS: u64 = 1 << 3;
-    pub(crate) const READ: u64 = 1 << 4;
-    pub(crate) const CALLCHAIN: u64 = 1 << 5;
-    pub(crate) const ID: u64 = 1 << 6;
-    pub(crate) const CPU: u64 = 1 << 7;
-    pub(crate) const PERIOD: u64 = 1 << 8;
-    pub(crate) const STREAM_ID: u64 = 1 << 9;
-    pub(crate) const USER_STACK: u64 = 1 << 13;
-    pub(crate) const IDENTIFIER: u64 = 1 << 16;
-}
 
 impl Sample {
     pub(super) fn parse(body: &[u8], attributes: &Attributes) -> Result<Self, FormatError> {

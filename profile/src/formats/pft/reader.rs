@@ -7,7 +7,8 @@ use super::{MAGIC, VERSION};
 use super::{naming, section};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
-use crate::store::{Added, KnownStack, STAMP_NS, STAMPS_PER_SECOND};
+use crate::store::{Added, KnownStack};
+use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
     Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId, Store,
 };

@@ -2,7 +2,7 @@
 
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
-use crate::store::STACK_DEPTH_MAX;
+use crate::intern::STACK_DEPTH_MAX;
 use crate::{Frame, FrameKind, ModuleId, ProcessId};
 use std::sync::Arc;
 

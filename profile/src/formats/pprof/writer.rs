@@ -4,7 +4,7 @@ use super::proto::Message;
 use super::{ENDING_LABEL, field};
 use crate::formats::FormatError;
 use crate::query::{Place, Trace};
-use crate::store::Module;
+use crate::tables::Module;
 use crate::{Frame, FrameId, FunctionId, Info, ModuleId, NameState, Selection, View};
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,5 +1,6 @@
 use crate::query::Selection;
-use crate::store::{STAMPS_PER_SECOND, Sample, ThreadSlot};
+use crate::tables::{Sample, ThreadSlot};
+use crate::time::STAMPS_PER_SECOND;
 use std::cmp::Reverse;
 use std::sync::Arc;
 

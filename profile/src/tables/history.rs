@@ -9,12 +9,9 @@ use crate::Ending;
 use crate::growth;
 use crate::intern::StackId;
 use crate::rates::Weighing;
+use crate::time::{STAMPS_PER_SECOND, Stamps};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The unit of time inside: fine enough for a heat map, and no finer.
-pub(crate) const STAMP_NS: u64 = 10_000_000;
-pub(crate) const STAMPS_PER_SECOND: u64 = 100;
 
 /// What one stored sample costs, its share of stacks and frames apart.
 pub(crate) const BYTES_PER_SAMPLE: usize = 12;
@@ -22,7 +19,7 @@ pub(crate) const BYTES_PER_SAMPLE: usize = 12;
 /// A sample as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// In units of [`STAMP_NS`].
+    /// When, as a stamp: see [`crate::time`].
     pub(crate) stamp: u64,
     pub(crate) cpu: u16,
     pub(crate) thread: ThreadSlot,
@@ -31,20 +28,6 @@ pub(crate) struct Sample {
     pub(crate) in_kernel: bool,
     /// How many samples it stands for.
     pub(crate) weight: u64,
-}
-
-/// A stretch of time in stamps, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamps {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
-impl Stamps {
-    #[inline]
-    pub(crate) fn contains(&self, stamp: u64) -> bool {
-        (self.first..=self.last).contains(&stamp)
-    }
 }
 
 /// Cheap to clone: a bucket is copied only if it grows after that.
@@ -203,7 +186,7 @@ impl Bucket {
         let weighing = weighing.in_second(self.second);
         self.iter().enumerate().map(move |(at, mut sample)| {
             if let Some(weighing) = &weighing {
-                weighing.weigh(at, &mut sample);
+                sample.weight = weighing.weigh(at, sample.stamp, sample.weight);
             }
             sample
         })

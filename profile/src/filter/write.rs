@@ -1,0 +1,132 @@
+//! A filter as text: what is written here, [`super::parse`] reads as the same.
+
+use super::parse::clauses;
+use super::text::How;
+use super::{Action, Clause, Filter, FrameTest, Ranges, SampleTest, Text};
+use std::fmt;
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, clause) in self.clauses.iter().enumerate() {
+            let space = if at > 0 { " " } else { "" };
+            write!(f, "{space}{clause}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Clause::FoldRecursion => write!(f, "fold:recursion"),
+            Clause::Sample { test, negated } => {
+                let not = if *negated { "!" } else { "" };
+                write!(f, "{not}{test}")
+            }
+            Clause::Stack { action, test } => {
+                let action = match action {
+                    Action::Focus if matches!(test, FrameTest::Name(text) if text.is_word()) => "",
+                    Action::Focus => "focus:",
+                    Action::Exclude => "!",
+                    Action::Hide => "hide:",
+                    Action::Only => "only:",
+                };
+                write!(f, "{action}{test}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for FrameTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameTest::Name(text) => text.write(f, "fn"),
+            FrameTest::Module(text) => text.write(f, "mod"),
+            FrameTest::File(text) => text.write(f, "file"),
+            FrameTest::Kernel => write!(f, "kind:kernel"),
+            FrameTest::User => write!(f, "kind:user"),
+            FrameTest::Jit => write!(f, "kind:jit"),
+            FrameTest::Inlined => write!(f, "kind:inlined"),
+        }
+    }
+}
+
+impl fmt::Display for SampleTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SampleTest::Pid(ranges) => write!(f, "pid:{ranges}"),
+            SampleTest::Tid(ranges) => write!(f, "tid:{ranges}"),
+            SampleTest::Cpu(ranges) => write!(f, "cpu:{ranges}"),
+            SampleTest::Comm(text) => text.write(f, "comm"),
+            SampleTest::Cgroup(text) => text.write(f, "cgroup"),
+            SampleTest::User(text) => text.write(f, "user"),
+        }
+    }
+}
+
+impl fmt::Display for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (first, last)) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            if first == last {
+                write!(f, "{comma}{first}")?;
+            } else {
+                write!(f, "{comma}{first}-{last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Text {
+    fn is_word(&self) -> bool {
+        matches!(self.how, How::Word { .. })
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
+        let source = Quoted(&self.source);
+        match &self.how {
+            How::Is => write!(f, "{key}:{source}"),
+            How::Regex(_) => write!(f, "{key}~{source}"),
+            // A word is quoted if it could be read as something else.
+            How::Word { .. } if is_plain_word(&self.source) => {
+                write!(f, "{}", self.source)
+            }
+            How::Word { .. } => write!(f, "\"{}\"", Quoted::escaped(&self.source)),
+        }
+    }
+}
+
+/// Whether a word, written bare, is read as the same word, also behind `hide:`:
+/// with a colon in front of it that would be a name in C++.
+fn is_plain_word(word: &str) -> bool {
+    if word.starts_with(':') {
+        return false;
+    }
+    let read = clauses(word);
+    let is_it = |text: &Text| *text == Text::word(word);
+    matches!(read.as_deref(), Ok([Clause::Stack { action: Action::Focus, test: FrameTest::Name(text) }]) if is_it(text))
+}
+
+/// In quotes if it needs them.
+struct Quoted<'a>(&'a str);
+
+impl Quoted<'_> {
+    fn escaped(text: &str) -> String {
+        text.replace('\\', "\\\\").replace('"', "\\\"")
+    }
+}
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Behind the colon of its key another one would make a name in C++ of it.
+        let is_plain = !self.0.is_empty()
+            && !self.0.starts_with(['"', ':'])
+            && !self.0.contains(char::is_whitespace);
+        if is_plain {
+            write!(f, "{}", self.0)
+        } else {
+            write!(f, "\"{}\"", Quoted::escaped(self.0))
+        }
+    }
+}

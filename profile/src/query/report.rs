@@ -1,0 +1,87 @@
+//! All rows of a selection at once, as a [`Report`].
+
+use super::selection::Selection;
+use super::threads::{self, People};
+use super::trend::Trends;
+use super::{Cancel, Query, functions};
+use crate::tables::Tag;
+use crate::{Completeness, Ending, Report, Store, TimeRange};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Store {
+    /// What burned the CPUs in the last `window` before `now_ns`.
+    pub fn report(&mut self, window: Duration, now_ns: u64) -> Report {
+        let generation = self.next_generation();
+        let query = Query {
+            window: TimeRange::last(window, now_ns),
+            ..Query::default()
+        };
+        let selected = self.view().select(&query, &Cancel::new());
+        let selection = selected.expect("nobody cancels it");
+        Report {
+            generation,
+            ..selection.report()
+        }
+    }
+}
+
+impl Selection {
+    /// All rows at once, for the screen and batch output.
+    pub fn report(&self) -> Report {
+        let trends = Trends::collect(self);
+        let functions = functions::rows(self, &trends);
+        let name = |function| functions.name(function);
+        let People { processes, threads } = threads::rows(self, name, &trends);
+        Report {
+            generation: 0,
+            window: self.window(),
+            samples: self.samples,
+            rate_hz: self.rate_hz(),
+            reweighed: self.reweighed(),
+            samples_kept: self.view.samples(),
+            kept_seconds: self.view.kept_seconds(),
+            completeness: self.completeness(),
+            functions: functions.rows,
+            owners: Arc::clone(self.view.tables.names.owners()),
+            processes,
+            threads,
+            cpus: self.cpus(),
+        }
+    }
+
+    /// What the selected stacks and their names lack.
+    pub fn completeness(&self) -> Completeness {
+        let names = &self.view.tables.names;
+        let by_tag = |tag: Tag| self.tags[tag.index()];
+        let mut unnamed: Vec<(&'static str, u64)> = names
+            .reasons()
+            .map(|(tag, reason)| (reason, by_tag(tag)))
+            .filter(|(_, frames)| *frames > 0)
+            .collect();
+        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), *reason));
+        let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
+        let mut endings: Vec<(Ending, u64)> = Ending::ALL
+            .into_iter()
+            .zip(self.endings)
+            .filter(|(_, samples)| *samples > 0)
+            .collect();
+        endings.sort_by_key(|(ending, samples)| (Reverse(*samples), *ending));
+        let sum = |counts: fn(Ending) -> bool| {
+            let counted = endings.iter().filter(|(ending, _)| counts(*ending));
+            counted.map(|(_, samples)| samples).sum()
+        };
+        let frames = self.tags.iter().sum();
+        let named = by_tag(Tag::NAMED);
+        Completeness {
+            user_stacks: sum(Ending::is_user_stack),
+            whole: sum(Ending::is_whole),
+            endings,
+            frames,
+            named,
+            pending: frames - named - unnamed_sum,
+            unnamed,
+        }
+    }
+}

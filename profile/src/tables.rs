@@ -1,0 +1,43 @@
+//! The *tables* of a profile: what a store fills and its views share.
+//!
+//! Each comes in two halves: a table that never changes while somebody else holds
+//! it, and what the store needs beside it to add to the table and to forget.
+//!
+//! - [`history`]: the kept samples, in one-second buckets
+//! - [`processes`]: processes and threads, as long as they matter
+//! - [`modules`]: what frames lie in
+//! - [`names`]: names of frames, and the functions that they make
+//! - [`sources`]: where frames lie in source text
+
+mod history;
+mod modules;
+mod names;
+mod processes;
+mod sources;
+
+pub(crate) use history::{History, Sample};
+pub(crate) use modules::{Module, ModuleTable, Modules};
+pub(crate) use names::{NameTable, Names, Tag};
+pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot};
+pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
+
+use crate::intern::StackTable;
+use crate::{Frame, Info};
+use std::sync::Arc;
+
+/// Everything that a store held at one moment. Cheap to clone, for a view that
+/// differs in one of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables {
+    pub(crate) history: History,
+    pub(crate) stacks: StackTable,
+    pub(crate) frames: Arc<Vec<Frame>>,
+    pub(crate) names: NameTable,
+    pub(crate) sources: SourceTable,
+    pub(crate) modules: ModuleTable,
+    pub(crate) processes: ProcessTable,
+    pub(crate) info: Arc<Info>,
+    pub(crate) begin_ns: Option<u64>,
+    pub(crate) end_ns: Option<u64>,
+    pub(crate) kept_seconds: f64,
+}

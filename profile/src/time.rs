@@ -1,0 +1,98 @@
+//! Time on the clock of the samples: stamps, and stretches between two moments.
+//!
+//! A *stamp* is a moment in hundredths of a second: fine enough for a heat map,
+//! and no finer.
+
+use std::time::Duration;
+
+/// Nanoseconds of one stamp.
+pub(crate) const STAMP_NS: u64 = 10_000_000;
+pub(crate) const STAMPS_PER_SECOND: u64 = 100;
+
+/// A stretch of time in stamps, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Stamps {
+    #[inline]
+    pub(crate) fn contains(&self, stamp: u64) -> bool {
+        (self.first..=self.last).contains(&stamp)
+    }
+}
+
+/// A stretch of time that is asked for; it may begin or end outside of what is
+/// kept. It is counted in steps of 10 ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    pub(crate) start_ns: Option<u64>,
+    pub(crate) end_ns: Option<u64>,
+}
+
+impl Default for TimeRange {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl TimeRange {
+    /// All that is kept.
+    pub const ALL: TimeRange = TimeRange {
+        start_ns: None,
+        end_ns: None,
+    };
+
+    /// The last `window` before `now_ns`.
+    pub fn last(window: Duration, now_ns: u64) -> Self {
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            start_ns: now_ns.checked_sub(window_ns),
+            end_ns: Some(now_ns),
+        }
+    }
+
+    /// After `start_ns`, up to `end_ns`: ranges that meet share no sample.
+    pub fn between(start_ns: u64, end_ns: u64) -> Self {
+        Self {
+            start_ns: Some(start_ns),
+            end_ns: Some(end_ns),
+        }
+    }
+
+    pub(crate) fn stamps(self) -> Stamps {
+        Stamps {
+            first: self.start_ns.map_or(0, |start| start / STAMP_NS + 1),
+            last: self.end_ns.map_or(u64::MAX, |end| end / STAMP_NS),
+        }
+    }
+}
+
+/// The part of a [`TimeRange`] that history covers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Window {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Window {
+    /// How long it is.
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_meet_share_no_stamp() {
+        let last = |now_ns| TimeRange::last(Duration::from_secs(1), now_ns).stamps();
+        let (earlier, later) = (last(2_005_000_000), last(3_005_000_000));
+        assert_eq!(earlier.last + 1, later.first);
+        assert_eq!(later.last - later.first, 99);
+        assert_eq!(last(5).first, 0, "from before time began");
+    }
+}
