@@ -5,7 +5,11 @@
 use libfuzzer_sys::fuzz_target;
 use probe_ebpf::rule::{Extended, Rule};
 use probe_ebpf::table::{Mapping, Words};
-use probe_ebpf::walk::{Registers, Walk, World, ending, frame, rule_for, status};
+use probe_ebpf::ending::ending;
+use probe_ebpf::registers::{Registers, SCRATCH_REGISTERS};
+use probe_ebpf::status;
+use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::world::World;
 
 const MAPPINGS: usize = 4;
 const FRAMES_MAX: u32 = 600;
@@ -116,7 +120,7 @@ fuzz_target!(|bytes: &[u8]| {
             sp: word(14),
             bp: word(15),
         },
-        scratch: [word(16); probe_ebpf::walk::SCRATCH_REGISTERS],
+        scratch: [word(16); SCRATCH_REGISTERS],
         length: MAPPINGS as u32,
         is_exact: 1,
         is_leaf: 1,

@@ -1,36 +1,24 @@
-//! The programs, and what every one of them needs.
+//! The programs. One file for each kind of event has its program:
+//!
+//! | event | file |
+//! |---|---|
+//! | the sampling clock ticks | `tick` |
+//!
+//! and the others hold what events share: who is a target (`filter`), registers and
+//! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
+//! copy of its stack (`raw`), the record (`record`), the lists of processes
+//! (`processes`, with programs of its own), and all maps (`maps`).
 
 mod filter;
-mod lifecycle;
 mod maps;
+mod processes;
 mod raw;
-mod sample;
+mod record;
+mod registers;
+mod stacks;
+mod tick;
 mod walk;
 mod world;
-
-use aya_ebpf::macros::{perf_event, raw_tracepoint};
-use aya_ebpf::programs::{PerfEventContext, RawTracePointContext};
-
-/// One tick of the sampling clock on one CPU.
-#[perf_event]
-pub fn sample(ctx: PerfEventContext) -> u32 {
-    sample::take(&ctx);
-    0
-}
-
-/// A task was created.
-#[raw_tracepoint(tracepoint = "sched_process_fork")]
-pub fn follow_fork(ctx: RawTracePointContext) -> i32 {
-    lifecycle::follow_fork(&ctx);
-    0
-}
-
-/// A task has become another program.
-#[raw_tracepoint(tracepoint = "sched_process_exec")]
-pub fn follow_exec(_ctx: RawTracePointContext) -> i32 {
-    lifecycle::follow_exec();
-    0
-}
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

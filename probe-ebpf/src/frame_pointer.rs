@@ -6,7 +6,9 @@
 //! plausible, and an implausible one ends the walk with its cause.
 
 use crate::limits::{FRAME_BYTES_MAX, LOWEST_ADDRESS, USER_SPACE_END};
-use crate::walk::{Registers, World, status};
+use crate::registers::Registers;
+use crate::status;
+use crate::world::World;
 
 /// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
 #[inline(always)]
@@ -36,7 +38,7 @@ pub fn step<W: World>(registers: &mut Registers, world: &mut W) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::tests::Stack;
+    use crate::world::tests::Stack;
 
     fn check(words: &[u64], registers: Registers, expected: u32) -> Registers {
         let mut after = registers;

@@ -10,13 +10,18 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod ending;
 pub mod frame_pointer;
 pub mod limits;
 pub mod record;
+pub mod registers;
 pub mod rule;
 pub mod settings;
+pub mod status;
 pub mod table;
 pub mod walk;
+pub mod world;
 
-pub use record::{Ending, RawStack, SampleHeader, UserFrame};
-pub use walk::Registers;
+pub use ending::Ending;
+pub use record::{RawStack, SampleHeader, UserFrame};
+pub use registers::Registers;

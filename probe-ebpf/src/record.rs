@@ -1,7 +1,7 @@
 //! The record of one sample in the ring buffer: a header, then kernel frames,
 //! then user frames, one word each, innermost first.
 
-use crate::walk::{Registers, SCRATCH_REGISTERS};
+use crate::registers::{Registers, SCRATCH_REGISTERS};
 
 /// Length of a thread's name in the kernel, with its final zero.
 pub const COMM_LEN: usize = 16;
@@ -20,13 +20,15 @@ pub struct SampleHeader {
     pub cpu: u32,
     pub kernel_frames: u16,
     pub user_frames: u16,
-    /// How the walk ended: a [`status`](crate::walk::status).
+    /// How the walk ended: a [`status`](crate::status).
     pub status: u8,
     /// A [`record_kind`].
     pub kind: u8,
     /// Frame pointers followed at the end of the walk.
     pub links: u16,
-    pub reserved: [u8; 4],
+    /// What happened: an [`event`].
+    pub event: u8,
+    pub reserved: [u8; 3],
     pub comm: [u8; COMM_LEN],
 }
 
@@ -44,9 +46,17 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, status) == 40);
     assert!(core::mem::offset_of!(SampleHeader, kind) == 41);
     assert!(core::mem::offset_of!(SampleHeader, links) == 42);
-    assert!(core::mem::offset_of!(SampleHeader, reserved) == 44);
+    assert!(core::mem::offset_of!(SampleHeader, event) == 44);
+    assert!(core::mem::offset_of!(SampleHeader, reserved) == 45);
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
 };
+
+/// The kinds of event that records are of. Each has a file among the programs; a
+/// reader that does not know one leaves its records alone.
+pub mod event {
+    /// The sampling clock found a task on a CPU.
+    pub const TICK: u8 = 0;
+}
 
 /// What a record is.
 pub mod record_kind {
@@ -123,44 +133,6 @@ impl UserFrame {
             self.address().wrapping_sub(1)
         }
     }
-}
-
-/// How the walk of a user stack ended, as the reader of a record tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
-    /// The chain of frames ended as it should: at the thread's first frame.
-    Root,
-    /// A kernel thread, or a task that has no user registers.
-    NoUserStack,
-    /// The interrupted code keeps no frame pointer.
-    NoFramePointer,
-    /// A frame pointer that points nowhere a frame can be.
-    BrokenChain,
-    /// The stack's memory could not be read.
-    ReadFault,
-    /// More frames than the limit.
-    TooDeep,
-    /// An address outside all executable mappings.
-    NoMapping,
-    /// A 32-bit task.
-    Compat32,
-    /// In the midst of exec: the old program's stack is gone, the new one has
-    /// none yet.
-    Exec,
-    /// The unwind information says there what is not supported.
-    Unsupported,
-    /// The unwind information leads downwards: it lies.
-    Stuck,
-    /// The frames above are on another stack, and where that is cannot be told.
-    StackSwitch,
-    /// What was mapped there had just been changed: the rules were those of another
-    /// file. Only the reader of the record can tell.
-    Remapped,
-    /// The task was ending: its memory was being taken down.
-    Exiting,
-    /// The stack is longer than the copy of it that was walked. Only the reader
-    /// of the record can tell.
-    CopyCut,
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use crate::cpus;
 use crate::error::Error;
-use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of};
+use crate::events::tick;
+use crate::perf_event::{PerfEvent, Tasks, period_of};
 use crate::sideband::record::Event;
 use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
@@ -127,28 +128,12 @@ impl Clocks {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
         let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
-        let clock = match is_sampled {
-            true => Some(self.open_clock(cpu).map_err(failed)?),
-            false => None,
+        let clock = if is_sampled {
+            Some(tick::attach(&self.program, cpu, self.rate_hz).map_err(failed)?)
+        } else {
+            None
         };
         self.cpus.insert(cpu, Cpu { clock, sideband });
         Ok(())
-    }
-
-    fn open_clock(&self, cpu: u32) -> io::Result<PerfEvent> {
-        let clock = PerfEvent::open(
-            Attributes {
-                kind: kind::SOFTWARE,
-                config: kind::SOFTWARE_CPU_CLOCK,
-                period: period_of(self.rate_hz),
-                flags: flags::DISABLED | flags::EXCLUDE_IDLE,
-                ..Attributes::default()
-            },
-            Tasks::All,
-            cpu,
-        )?;
-        clock.attach(self.program.as_fd())?;
-        clock.enable()?;
-        Ok(clock)
     }
 }

@@ -1,16 +1,21 @@
 //! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
 //! cannot panic.
 
+use crate::events::{Event, tick};
 use crate::stack::{StackBytes, StackCopy};
+use probe_ebpf::ending::ending;
 use probe_ebpf::limits::{KERNEL_FRAMES_MAX, PAGE_BYTES, RAW_PAGES, USER_FRAMES_MAX};
 use probe_ebpf::record::{COMM_LEN, record_kind};
-use probe_ebpf::walk::{SCRATCH_REGISTERS, ending};
+use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
 use std::mem::offset_of;
 
 /// A sample as the kernel side wrote it: addresses of a process, not of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawSample {
+    /// What happened, and how much of it.
+    pub event: Event,
+    pub weight: u64,
     pub time_ns: u64,
     pub cgroup_id: u64,
     pub stopped_at: u64,
@@ -44,104 +49,149 @@ pub enum DecodeError {
     Short(usize),
     #[error("a record is of kind {0}")]
     Kind(u8),
+    #[error("a record is of event {0}")]
+    Event(u8),
     #[error("a record says it has {kernel} kernel and {user} user frames")]
     Frames { kernel: u16, user: u16 },
 }
 
-/// Reads one record.
+/// Reads one record. One of an event or kind that this build does not know is an
+/// error, whatever else it says.
 pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
-    let short = DecodeError::Short(bytes.len());
-    let [kind] = Fields(bytes)
-        .at(offset_of!(SampleHeader, kind))
-        .ok_or(short)?;
-    match kind {
-        record_kind::WALKED => Ok(Record::Sample(decode_sample(bytes, false)?)),
-        record_kind::STACK_FOLLOWS => Ok(Record::Sample(decode_sample(bytes, true)?)),
-        record_kind::CHECKED => {
-            let sample = decode_sample(bytes, true)?;
-            Ok(Record::Sample(RawSample {
-                is_checked: true,
-                ..sample
-            }))
+    let header = Header::read(bytes).ok_or(DecodeError::Short(bytes.len()))?;
+    let event = Event::of_record(header.event).ok_or(DecodeError::Event(header.event))?;
+    let sample = |stack_follows, is_checked| {
+        let sample = header.sample(event, bytes)?;
+        Ok(Record::Sample(RawSample {
+            stack_follows,
+            is_checked,
+            ..sample
+        }))
+    };
+    match header.kind {
+        record_kind::WALKED => sample(false, false),
+        record_kind::STACK_FOLLOWS => sample(true, false),
+        record_kind::CHECKED => sample(true, true),
+        record_kind::STACK => {
+            let stack = decode_stack(&header, bytes);
+            Ok(Record::Stack(stack.ok_or(DecodeError::Short(bytes.len()))?))
         }
-        record_kind::STACK => Ok(Record::Stack(decode_stack(bytes).ok_or(short)?)),
         other => Err(DecodeError::Kind(other)),
     }
 }
 
-fn decode_stack(bytes: &[u8]) -> Option<StackCopy> {
-    let header = Fields(bytes);
+/// The fields of a [`SampleHeader`], read from their places.
+struct Header {
+    time_ns: u64,
+    cgroup_id: u64,
+    stopped_at: u64,
+    tgid: u32,
+    tid: u32,
+    cpu: u32,
+    kernel_frames: u16,
+    user_frames: u16,
+    status: u8,
+    kind: u8,
+    links: u16,
+    event: u8,
+    comm: [u8; COMM_LEN],
+}
+
+impl Header {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let field = Fields(bytes.get(..size_of::<SampleHeader>())?);
+        let [status, kind, event] = [
+            field.byte(offset_of!(SampleHeader, status))?,
+            field.byte(offset_of!(SampleHeader, kind))?,
+            field.byte(offset_of!(SampleHeader, event))?,
+        ];
+        Some(Self {
+            time_ns: field.u64(offset_of!(SampleHeader, time_ns))?,
+            cgroup_id: field.u64(offset_of!(SampleHeader, cgroup_id))?,
+            stopped_at: field.u64(offset_of!(SampleHeader, stopped_at))?,
+            tgid: field.u32(offset_of!(SampleHeader, tgid))?,
+            tid: field.u32(offset_of!(SampleHeader, tid))?,
+            cpu: field.u32(offset_of!(SampleHeader, cpu))?,
+            kernel_frames: field.u16(offset_of!(SampleHeader, kernel_frames))?,
+            user_frames: field.u16(offset_of!(SampleHeader, user_frames))?,
+            status,
+            kind,
+            links: field.u16(offset_of!(SampleHeader, links))?,
+            event,
+            comm: field.at(offset_of!(SampleHeader, comm))?,
+        })
+    }
+
+    /// The sample that begins with this header.
+    fn sample(&self, event: Event, bytes: &[u8]) -> Result<RawSample, DecodeError> {
+        let (kernel, user) = (self.kernel_frames, self.user_frames);
+        if usize::from(kernel) > KERNEL_FRAMES_MAX || usize::from(user) > USER_FRAMES_MAX {
+            return Err(DecodeError::Frames { kernel, user });
+        }
+        let kernel_start = size_of::<SampleHeader>();
+        let user_start = kernel_start + FRAME_BYTES * usize::from(kernel);
+        let user_end = user_start + FRAME_BYTES * usize::from(user);
+        let words = |range| {
+            let bytes: &[u8] = bytes.get(range).ok_or(DecodeError::Short(bytes.len()))?;
+            Ok(bytes.chunks_exact(FRAME_BYTES).map(word))
+        };
+        let ending = ending(self.status.into(), self.links.into(), user.into());
+        let mut user_frames: Vec<UserFrame> = words(user_start..user_end)?.map(UserFrame).collect();
+        if ending == Ending::Compat32 && user_frames.is_empty() {
+            // The walk did not begin: what ran is known all the same.
+            user_frames.push(UserFrame::exact(self.stopped_at));
+        }
+        let weight = match event {
+            Event::Tick => tick::WEIGHT,
+        };
+        Ok(RawSample {
+            event,
+            weight,
+            time_ns: self.time_ns,
+            cgroup_id: self.cgroup_id,
+            stopped_at: self.stopped_at,
+            tgid: self.tgid,
+            tid: self.tid,
+            cpu: self.cpu,
+            ending,
+            comm: self.comm,
+            kernel: words(kernel_start..user_start)?.collect(),
+            user: user_frames,
+            stack_follows: false,
+            is_checked: false,
+        })
+    }
+}
+
+/// A frame is one word.
+const FRAME_BYTES: usize = size_of::<UserFrame>();
+
+fn decode_stack(header: &Header, bytes: &[u8]) -> Option<StackCopy> {
     let raw = Fields(bytes.get(size_of::<SampleHeader>()..)?);
-    let word = |index: usize| Some(u64::from_le_bytes(raw.at(8 * index)?));
+    let registers = offset_of!(RawStack, registers);
+    let registers = Registers {
+        ip: raw.u64(registers + offset_of!(Registers, ip))?,
+        sp: raw.u64(registers + offset_of!(Registers, sp))?,
+        bp: raw.u64(registers + offset_of!(Registers, bp))?,
+    };
     let mut scratch = [0; SCRATCH_REGISTERS];
     for (index, register) in scratch.iter_mut().enumerate() {
-        *register = word(3 + index)?;
+        *register = raw.u64(offset_of!(RawStack, scratch) + index * size_of::<u64>())?;
     }
-    let length = usize::try_from(word(3 + SCRATCH_REGISTERS)?).ok()?;
-    let offset = word(4 + SCRATCH_REGISTERS)?;
-    let end = word(5 + SCRATCH_REGISTERS)?;
+    let length = usize::try_from(raw.u64(offset_of!(RawStack, stack_bytes))?).ok()?;
+    let offset = raw.u64(offset_of!(RawStack, offset))?;
     let stack = raw.0.get(size_of::<RawStack>()..)?;
-    let registers = Registers {
-        ip: word(0)?,
-        sp: word(1)?,
-        bp: word(2)?,
-    };
-    let reach = match end {
+    let reach = match raw.u64(offset_of!(RawStack, end))? {
         // Less than a page was left, or nothing.
         0 => (length > (RAW_PAGES - 1) * PAGE_BYTES).then_some(u64::MAX),
         end => Some(end.saturating_sub(registers.sp)),
     };
     Some(StackCopy {
-        time_ns: u64::from_le_bytes(header.at(0)?),
-        cpu: u32::from_le_bytes(header.at(32)?),
+        time_ns: header.time_ns,
+        cpu: header.cpu,
         registers,
         scratch,
         bytes: StackBytes::new(offset, stack.get(..length)?, reach),
-    })
-}
-
-fn decode_sample(bytes: &[u8], stack_follows: bool) -> Result<RawSample, DecodeError> {
-    let short = DecodeError::Short(bytes.len());
-    let field = Fields(bytes);
-    let kernel = u16::from_le_bytes(field.at(36).ok_or(short)?);
-    let user = u16::from_le_bytes(field.at(38).ok_or(short)?);
-    let [status] = field.at(offset_of!(SampleHeader, status)).ok_or(short)?;
-    let links = u16::from_le_bytes(field.at(offset_of!(SampleHeader, links)).ok_or(short)?);
-    let comm = field.at(48).ok_or(short)?;
-    if usize::from(kernel) > KERNEL_FRAMES_MAX || usize::from(user) > USER_FRAMES_MAX {
-        return Err(DecodeError::Frames { kernel, user });
-    }
-    let frames_start = size_of::<SampleHeader>();
-    let kernel_end = frames_start + 8 * usize::from(kernel);
-    let user_end = kernel_end + 8 * usize::from(user);
-    let words = |range| {
-        bytes
-            .get(range)
-            .map(|bytes: &[u8]| bytes.chunks_exact(8).map(word))
-    };
-    let stopped_at = u64::from_le_bytes(field.at(16).ok_or(short)?);
-    let ending = ending(u32::from(status), u32::from(links), u32::from(user));
-    let mut user_frames: Vec<UserFrame> = words(kernel_end..user_end)
-        .ok_or(short)?
-        .map(UserFrame)
-        .collect();
-    if ending == Ending::Compat32 && user_frames.is_empty() {
-        // The walk did not begin: what ran is known all the same.
-        user_frames.push(UserFrame::exact(stopped_at));
-    }
-    Ok(RawSample {
-        time_ns: u64::from_le_bytes(field.at(0).ok_or(short)?),
-        cgroup_id: u64::from_le_bytes(field.at(8).ok_or(short)?),
-        stopped_at,
-        tgid: u32::from_le_bytes(field.at(24).ok_or(short)?),
-        tid: u32::from_le_bytes(field.at(28).ok_or(short)?),
-        cpu: u32::from_le_bytes(field.at(32).ok_or(short)?),
-        ending,
-        comm,
-        kernel: words(frames_start..kernel_end).ok_or(short)?.collect(),
-        user: user_frames,
-        stack_follows,
-        is_checked: false,
     })
 }
 
@@ -154,6 +204,22 @@ pub fn comm_bytes(comm: &[u8; COMM_LEN]) -> &[u8] {
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
+    fn byte(&self, offset: usize) -> Option<u8> {
+        self.0.get(offset).copied()
+    }
+
+    fn u16(&self, offset: usize) -> Option<u16> {
+        self.at(offset).map(u16::from_le_bytes)
+    }
+
+    fn u32(&self, offset: usize) -> Option<u32> {
+        self.at(offset).map(u32::from_le_bytes)
+    }
+
+    fn u64(&self, offset: usize) -> Option<u64> {
+        self.at(offset).map(u64::from_le_bytes)
+    }
+
     fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.0.get(offset..offset + N)?.try_into().ok()
     }
@@ -169,7 +235,7 @@ fn word(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use probe_ebpf::walk::status;
+    use probe_ebpf::status;
     use proptest::prelude::*;
 
     /// A record as the kernel side lays it out, field by field.
@@ -216,6 +282,8 @@ mod tests {
         assert_eq!(
             sample,
             RawSample {
+                event: Event::Tick,
+                weight: 1,
                 time_ns: 11,
                 cgroup_id: 12,
                 stopped_at: 13,
@@ -297,6 +365,25 @@ mod tests {
                 user: 0
             })
         );
+    }
+
+    #[test]
+    fn a_record_of_an_event_that_is_not_known_is_not_taken_for_another() {
+        for kind in [
+            record_kind::WALKED,
+            record_kind::STACK_FOLLOWS,
+            record_kind::STACK,
+            record_kind::CHECKED,
+        ] {
+            let mut bytes = part(0, 0);
+            bytes[offset_of!(SampleHeader, kind)] = kind;
+            assert!(decode(&bytes).is_ok(), "kind {kind}");
+            bytes[offset_of!(SampleHeader, event)] = 77;
+            assert_eq!(decode(&bytes), Err(DecodeError::Event(77)));
+        }
+        let mut bytes = record(&[], &[], 0);
+        bytes[offset_of!(SampleHeader, kind)] = 99;
+        assert_eq!(decode(&bytes), Err(DecodeError::Kind(99)));
     }
 
     proptest! {

@@ -5,8 +5,9 @@
 //! mappings that the process had at that moment, so that they can be named
 //! after it is gone.
 //!
-//! The life of a sample in this crate: a clock of [`clocks`] ticks and runs the
-//! program of `probe-ebpf`, which [`loader`] has loaded; [`decode`] reads its
+//! The life of a sample in this crate: something happens to a thread, one of the
+//! [`events`], say a clock of [`clocks`] ticks, and runs the event's program of
+//! `probe-ebpf`, which [`loader`] has loaded; [`decode`] reads its
 //! record from the ring; [`process`] knows, from the [`sideband`], what was
 //! mapped where; [`timeline`] and [`resolve`] put both together. [`bpf`] and
 //! [`perf`] are the loops.
@@ -22,7 +23,9 @@ mod clocks;
 pub mod cpus;
 mod decode;
 mod error;
+mod events;
 pub mod features;
+mod ids;
 mod loader;
 mod mappings;
 pub mod memory;
@@ -52,11 +55,13 @@ pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
 pub use clocks::now_ns;
 pub use error::Error;
+pub use events::Event;
+pub use ids::{ModuleId, ProcessId};
 pub use owner::Owner;
 pub use perf::PerfSource;
 pub use sample::{
-    Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleId, ModuleKind, ProcessId, ProcessInfo,
-    Sample, TableStats, WalkCheck,
+    Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleKind, ProcessInfo, Sample, TableStats,
+    WalkCheck,
 };
 pub use source::{RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

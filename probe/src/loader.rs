@@ -2,6 +2,7 @@
 //! programs and maps by name.
 
 use crate::error::Error;
+use crate::events::tick;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
@@ -78,7 +79,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .map_max_entries("RAW_SCRATCH", cpus::possible());
     let mut object = loader.load(OBJECT).map_err(Error::Load)?;
     let sampler = load_sampler(&mut object)?;
-    let mut verified = vec![("sample", verified_instructions(&object, "sample"))];
+    let mut verified = vec![(tick::PROGRAM, verified_instructions(&object, "sample"))];
     let followers = match tgid_offset {
         Ok(_) => &["follow_exec", "follow_fork"][..],
         Err(error) => {
@@ -126,11 +127,11 @@ fn conditions(target: &Target) -> u32 {
 
 fn load_sampler(object: &mut Ebpf) -> Result<ProgramFd, Error> {
     let program: &mut PerfEvent = object
-        .program_mut("sample")
+        .program_mut(tick::PROGRAM)
         .and_then(|program| program.try_into().ok())
-        .ok_or(Error::Foreign("program `sample`"))?;
+        .ok_or(Error::Foreign("program `tick`"))?;
     let refused = |error| Error::Refused {
-        program: "sample",
+        program: tick::PROGRAM,
         reason: last_word(&error),
     };
     program.load().map_err(refused)?;

@@ -1,6 +1,6 @@
 //! Where in a process its executable mappings lie.
 
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 
 /// What a mapping is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 mod narrow_vdso;
 mod roots;
 
+use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::Backing;
-use crate::sample::{Module, ModuleId, ModuleKind, ProcessId};
+use crate::sample::{Module, ModuleKind};
 use crate::sideband::record::Identity;
 use narrow_vdso::NarrowVdsos;
 use roots::Roots;

@@ -3,10 +3,12 @@
 
 use crate::stack::StackCopy;
 use crate::tables::Reader;
+use probe_ebpf::ending::ending;
 use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{Mapping, NO_TABLE, Words};
-use probe_ebpf::walk::{Walk, World, ending, frame, rule_for, status};
-use probe_ebpf::{Ending, Registers, UserFrame};
+use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::world::World;
+use probe_ebpf::{Ending, Registers, UserFrame, status};
 
 /// How far below the stack pointer a register can have been popped: more than
 /// all that there are.

@@ -1,11 +1,12 @@
 //! The processes of the machine and their mappings, kept current from the side
 //! band, so that an address is looked up in the mappings as they were.
 
+use crate::ids::ProcessId;
 use crate::mappings::{Backing, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
 use crate::owner::Owner;
 use crate::proc_maps;
-use crate::sample::{ProcessId, ProcessInfo};
+use crate::sample::ProcessInfo;
 use crate::sideband::record::{Event, Identity, Map, What};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 //! process had when the sample was taken.
 
 use crate::decode::{RawSample, comm_bytes};
+use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
-use crate::sample::{Ending, Frame, ModuleId, ProcessId, Sample};
+use crate::sample::{Ending, Frame, Sample};
 use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::sanitize;
@@ -111,6 +112,8 @@ impl Resolver {
             }
         }
         Sample {
+            event: raw.event,
+            weight: raw.weight,
             time_ns: raw.time_ns,
             cpu: raw.cpu,
             process: id,

@@ -1,5 +1,7 @@
 //! What leaves the probe: samples, and the processes and modules they speak of.
 
+use crate::events::Event;
+use crate::ids::{ModuleId, ProcessId};
 use crate::owner::Owner;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -11,19 +13,6 @@ pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
 use probe_ebpf::{Registers, UserFrame};
 
-/// A file or region that holds code, numbered in the order of first sight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub u32);
-
-impl ModuleId {
-    /// The kernel, its modules and BPF programs: one address space.
-    pub const KERNEL: ModuleId = ModuleId(0);
-}
-
-/// One life of a process; a pid that is used again gets another number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessId(pub u32);
-
 /// One place on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -33,9 +22,13 @@ pub struct Frame {
     pub address: u64,
 }
 
-/// One tick of the clock that found a thread on a CPU.
+/// One event that happened to a thread, and the stack that it had then.
 #[derive(Debug, Clone)]
 pub struct Sample {
+    /// What happened.
+    pub event: Event,
+    /// How much of it, in the event's unit: 1 for each tick of the clock.
+    pub weight: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     pub cpu: u32,

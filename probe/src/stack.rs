@@ -1,7 +1,7 @@
 //! A copy of a thread's stack, whole or in pieces.
 
 use probe_ebpf::Registers;
-use probe_ebpf::walk::SCRATCH_REGISTERS;
+use probe_ebpf::registers::SCRATCH_REGISTERS;
 
 /// A copy of a thread's stack, or of a part of it, for the sample of the same time
 /// and CPU.

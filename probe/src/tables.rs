@@ -52,7 +52,7 @@ pub use no_table::NoTable;
 pub use reader::Reader;
 pub use stats::TableStats;
 
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use build::Builder;
 use dictionary::Dictionary;
 use file_table::FileTable;

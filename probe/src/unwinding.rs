@@ -10,11 +10,12 @@ mod starting;
 
 use crate::clocks::now_ns;
 use crate::decode::RawSample;
+use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
 use crate::memory;
 use crate::native;
 use crate::resolve::Located;
-use crate::sample::{KeptWalk, Module, ModuleId, ModuleKind, WalkCheck};
+use crate::sample::{KeptWalk, Module, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::tables::{Content, MappedRange, Tables};

@@ -9,11 +9,11 @@ use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
 use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::UserFrame;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
 use probe_ebpf::rule::{Rule, caller_rbp, kind};
 use probe_ebpf::table::{MappingList, NO_TABLE};
-use probe_ebpf::walk::{Walk, frame, rule_for, status};
+use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::{UserFrame, status};
 
 /// What the loop's body needs, on the program's stack: looking both up again
 /// for each frame costs a few percent.

@@ -7,7 +7,7 @@ use probe_ebpf::rule::{Extended, Rule, special};
 use probe_ebpf::table::{
     CHUNK_SHIFT, CHUNK_WORDS, EXTENDED_MAX, MAPPINGS_MAX, Mapping, RULES_MAX, Words,
 };
-use probe_ebpf::walk::World;
+use probe_ebpf::world::World;
 
 /// The current task's memory, and the tables in maps.
 pub struct Current;

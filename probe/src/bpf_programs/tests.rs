@@ -55,7 +55,7 @@ fn our_own_program_has_functions_and_lines() {
         let entry = program
             .find(extent.start)
             .expect("a function has its start");
-        if entry.function != b"sample" || entry.file.is_empty() {
+        if entry.function != b"tick" || entry.file.is_empty() {
             continue;
         }
         assert!(info.extents.len() > 1, "it has subprograms");
@@ -77,7 +77,7 @@ fn our_own_program_has_functions_and_lines() {
         );
         seen += usize::from(
             ours.iter()
-                .any(|place| place.file.ends_with(b"bpf/sample.rs")),
+                .any(|place| place.file.ends_with(b"bpf/tick.rs")),
         );
         for place in ours {
             let path = String::from_utf8_lossy(&place.file);
@@ -107,7 +107,7 @@ fn a_program_that_is_gone_has_no_place() {
     let number = program_info(&sampler, ProgramInfo::default()).unwrap().id;
     let start = BpfPrograms.extents(number).unwrap()[0].start;
     let bpf = CurrentBpf::new(Box::new(BpfPrograms));
-    assert_eq!(bpf.find(start).expect("it is loaded").function, b"sample");
+    assert_eq!(bpf.find(start).expect("it is loaded").function, b"tick");
     drop((loaded, sampler));
     // Programs leave a while after the last descriptor.
     for _ in 0..100 {

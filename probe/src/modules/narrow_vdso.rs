@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Seen;
+use crate::ids::ModuleId;
 use crate::proc_maps;
-use crate::sample::ModuleId;
 
 /// Two pages on all kernels so far; with room.
 const IMAGE_BYTES_MAX: u64 = 64 << 10;

@@ -4,6 +4,7 @@
 use super::registers;
 use crate::bytes::{u32_at, u64_at};
 use crate::decode::RawSample;
+use crate::events::{Event, tick};
 use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::limits::KERNEL_FRAMES_MAX;
 use probe_ebpf::record::COMM_LEN;
@@ -52,6 +53,8 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
     let cpu = cursor.word()? as u32;
     let kernel = kernel_frames(&mut cursor)?;
     let mut raw = RawSample {
+        event: Event::Tick,
+        weight: tick::WEIGHT,
         time_ns,
         cgroup_id: 0,
         stopped_at: 0,

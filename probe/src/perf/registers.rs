@@ -2,7 +2,7 @@
 
 use crate::bytes::u64_at;
 use probe_ebpf::Registers;
-use probe_ebpf::walk::SCRATCH_REGISTERS;
+use probe_ebpf::registers::SCRATCH_REGISTERS;
 
 /// Numbers of `enum perf_event_x86_regs`.
 #[cfg(target_arch = "x86_64")]

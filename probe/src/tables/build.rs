@@ -7,7 +7,7 @@ mod read;
 use super::cache::Cache;
 use super::file_table::FileTable;
 use super::no_table::NoTable;
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use queue::{Job, Queue};
 use std::io;
 use std::os::fd::OwnedFd;

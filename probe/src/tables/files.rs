@@ -5,7 +5,7 @@ use super::file_table::{Loaded, TableHandle};
 use super::layout::{self, MappedRange};
 use super::no_table::NoTable;
 use super::pool::Run;
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use probe_ebpf::table::Mapping;
 use std::cell::Cell;
 use std::collections::HashMap;

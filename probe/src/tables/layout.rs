@@ -2,7 +2,7 @@
 //! user space knows them; and what the walk is told of it.
 
 use super::file_table::TableHandle;
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use probe_ebpf::table::{Mapping, PROCESS_MAPPINGS_MAX};
 use std::sync::Arc;
 use symbolize::{FileOffset, Segments};

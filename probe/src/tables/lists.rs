@@ -15,7 +15,7 @@ mod room;
 use super::layout::{Layout, MappedRange, is_addition};
 use super::maps::Processes;
 use super::shared::Shared;
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use members::Members;
 use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, PROCESSES_MAX};
 use room::Room;

@@ -61,6 +61,8 @@ mod tests {
     fn sample(frames: &[u64], ending: Ending) -> RawSample {
         let user = frames.iter().map(|ip| UserFrame::return_address(*ip));
         RawSample {
+            event: crate::events::Event::Tick,
+            weight: 1,
             time_ns: 0,
             cgroup_id: 0,
             stopped_at: 0,

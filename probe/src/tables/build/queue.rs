@@ -1,7 +1,7 @@
 //! The files whose tables are wanted, hottest first, and those that are being built.
 
 use super::{Content, Duty};
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 

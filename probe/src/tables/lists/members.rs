@@ -1,7 +1,7 @@
 //! Which process has which layout, which processes a layout has, and which
 //! files are in any of them.
 
-use crate::sample::ModuleId;
+use crate::ids::ModuleId;
 use crate::tables::layout::Layout;
 use std::collections::{HashMap, HashSet};
 

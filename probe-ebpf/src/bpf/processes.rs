@@ -4,13 +4,28 @@
 
 use super::maps::{FILTER, PROCESSES, TARGET_PIDS, TASK_TGID_OFFSET, count};
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
+use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 use core::ffi::c_void;
 use probe_ebpf::settings::{counter, filter, verdict};
 
+/// A task was created.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub fn follow_fork(ctx: RawTracePointContext) -> i32 {
+    give_child_its_parents(&ctx);
+    0
+}
+
+/// A task has become another program.
+#[raw_tracepoint(tracepoint = "sched_process_exec")]
+pub fn follow_exec(_ctx: RawTracePointContext) -> i32 {
+    forget_the_program();
+    0
+}
+
 /// `sched_process_fork(parent, child)`: runs in the parent.
 #[inline(always)]
-pub fn follow_fork(ctx: &RawTracePointContext) {
+fn give_child_its_parents(ctx: &RawTracePointContext) {
     let parent = (bpf_get_current_pid_tgid() >> 32) as u32;
     let child: u64 = ctx.arg(1);
     let Some(child) = tgid_of(child) else {
@@ -38,7 +53,7 @@ pub fn follow_fork(ctx: &RawTracePointContext) {
 
 /// The current task has another program now.
 #[inline(always)]
-pub fn follow_exec() {
+fn forget_the_program() {
     let tgid = (bpf_get_current_pid_tgid() >> 32) as u32;
     // Most are not in there.
     let _ = PROCESSES.remove(&tgid);

@@ -1,0 +1,85 @@
+//! The record under construction: its header, and its way to the ring buffer.
+
+use super::maps::{SAMPLES, Scratch, WAKE_BYTES, count};
+use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
+use aya_ebpf::helpers::{bpf_get_current_comm, generated as helpers};
+use core::ffi::c_void;
+use probe_ebpf::limits::FRAMES_MAX;
+use probe_ebpf::record::{COMM_LEN, record_kind};
+use probe_ebpf::settings::counter;
+use probe_ebpf::{SampleHeader, status};
+
+const HEADER_BYTES: u64 = size_of::<SampleHeader>() as u64;
+const FRAMES_BYTES_MAX: u64 = FRAMES_MAX as u64 * 8;
+
+/// Fills in what is known of every event: which it is, when, where, and whose. `id`
+/// is what `bpf_get_current_pid_tgid` gave.
+#[inline(always)]
+pub fn begin(scratch: *mut Scratch, event: u8, time_ns: u64, id: u64) {
+    let comm = bpf_get_current_comm().unwrap_or([0; COMM_LEN]);
+    // SAFETY: helpers without pointers.
+    let (cgroup_id, cpu) = unsafe {
+        (
+            helpers::bpf_get_current_cgroup_id(),
+            helpers::bpf_get_smp_processor_id(),
+        )
+    };
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    state.position = 0;
+    state.walk.status = status::NO_STACK;
+    state.walk.links = 0;
+    state.walk.registers.ip = 0;
+    let header = &mut state.header;
+    header.time_ns = time_ns;
+    header.cgroup_id = cgroup_id;
+    header.tgid = (id >> 32) as u32;
+    header.tid = id as u32;
+    header.cpu = cpu;
+    header.kernel_frames = 0;
+    header.kind = record_kind::WALKED;
+    header.event = event;
+    header.reserved = [0; 3];
+    header.comm = comm;
+}
+
+/// Copies the record, as long as it is, to the ring buffer. The reader is only
+/// woken up when much is waiting; otherwise it comes by itself.
+#[inline(never)]
+pub fn submit(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let state = unsafe { &mut *scratch };
+    let kernel_frames = state.header.kernel_frames;
+    state.header.user_frames = (state.position as u16).wrapping_sub(kernel_frames);
+    state.header.stopped_at = state.walk.registers.ip;
+    state.header.status = state.walk.status as u8;
+    state.header.links = state.walk.links as u16;
+    let ring = &raw const SAMPLES as *mut c_void;
+    // SAFETY: the pointers are a map and a value of a map; the length is bounded
+    // by the value's.
+    let written = unsafe {
+        let bytes = HEADER_BYTES + (*scratch).position as u64 * 8;
+        let bytes = if bytes > HEADER_BYTES + FRAMES_BYTES_MAX {
+            HEADER_BYTES + FRAMES_BYTES_MAX
+        } else {
+            bytes
+        };
+        let waiting = helpers::bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA as u64);
+        let wake = if waiting > WAKE_BYTES.load() {
+            BPF_RB_FORCE_WAKEUP
+        } else {
+            BPF_RB_NO_WAKEUP
+        };
+        let record = &raw mut (*scratch).header as *mut c_void;
+        helpers::bpf_ringbuf_output(ring, record, bytes, wake as u64)
+    };
+    count(
+        if written == 0 {
+            counter::TAKEN
+        } else {
+            counter::LOST
+        },
+        1,
+    );
+    0
+}

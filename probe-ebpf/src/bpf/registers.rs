@@ -1,0 +1,115 @@
+//! The user registers of the current task, from which its stack is walked.
+
+use super::maps::{Scratch, TASK_FLAGS_OFFSET};
+use aya_ebpf::bindings::pt_regs;
+use aya_ebpf::helpers::generated as helpers;
+use core::ffi::c_void;
+use probe_ebpf::status;
+
+/// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
+const USER32_CS: u64 = 0x23;
+
+/// The registers that an interrupt of user code has saved.
+#[inline(always)]
+pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let walk = unsafe { &mut (*scratch).walk };
+    // SAFETY: the context's registers, read one by one.
+    unsafe {
+        walk.status = status_for((*interrupted).cs);
+        walk.registers.ip = (*interrupted).rip;
+        walk.registers.sp = (*interrupted).rsp;
+        walk.registers.bp = (*interrupted).rbp;
+        // In the order of `rule::base`, from r10 on.
+        walk.scratch[0] = (*interrupted).r10;
+        walk.scratch[1] = (*interrupted).rax;
+        walk.scratch[2] = (*interrupted).rcx;
+        walk.scratch[3] = (*interrupted).rsi;
+        walk.scratch[4] = (*interrupted).rdi;
+        walk.scratch[5] = (*interrupted).r8;
+        walk.scratch[6] = (*interrupted).r9;
+        walk.scratch[7] = (*interrupted).r11;
+        walk.scratch[8] = (*interrupted).r13;
+        walk.scratch[9] = (*interrupted).rdx;
+        walk.scratch[10] = (*interrupted).r12;
+        walk.scratch[11] = (*interrupted).r14;
+        walk.scratch[12] = (*interrupted).r15;
+        walk.scratch[13] = (*interrupted).rbx;
+    }
+}
+
+/// The registers with which the current task entered the kernel. A kernel
+/// thread never did.
+#[inline(never)]
+pub fn at_entry(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let walk = unsafe { &mut (*scratch).walk };
+    let mut cs = 0;
+    // SAFETY: helpers made for this; every read is checked by the kernel, and
+    // the offsets in pt_regs are part of the x86-64 ABI.
+    unsafe {
+        let task = helpers::bpf_get_current_task_btf();
+        let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
+        read_kernel(&mut cs, &raw const (*entry).cs);
+        walk.status = status_for(cs);
+        if is_exiting(task as *const u8) {
+            walk.status = status::EXITING;
+        }
+        read_kernel(&mut walk.registers.ip, &raw const (*entry).rip);
+        read_kernel(&mut walk.registers.sp, &raw const (*entry).rsp);
+        read_kernel(&mut walk.registers.bp, &raw const (*entry).rbp);
+        // A page fault can hit where a cfa is counted from r10; a system call
+        // cannot.
+        read_kernel(&mut walk.scratch[0], &raw const (*entry).r10);
+        read_kernel(&mut walk.scratch[1], &raw const (*entry).rax);
+        read_kernel(&mut walk.scratch[2], &raw const (*entry).rcx);
+        read_kernel(&mut walk.scratch[3], &raw const (*entry).rsi);
+        read_kernel(&mut walk.scratch[4], &raw const (*entry).rdi);
+        read_kernel(&mut walk.scratch[5], &raw const (*entry).r8);
+        read_kernel(&mut walk.scratch[6], &raw const (*entry).r9);
+        read_kernel(&mut walk.scratch[7], &raw const (*entry).r11);
+        read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
+        read_kernel(&mut walk.scratch[9], &raw const (*entry).rdx);
+        read_kernel(&mut walk.scratch[10], &raw const (*entry).r12);
+        read_kernel(&mut walk.scratch[11], &raw const (*entry).r14);
+        read_kernel(&mut walk.scratch[12], &raw const (*entry).r15);
+        read_kernel(&mut walk.scratch[13], &raw const (*entry).rbx);
+    }
+    0
+}
+
+/// Whether the task has begun to end: then its stack may be gone already.
+#[inline(always)]
+fn is_exiting(task: *const u8) -> bool {
+    /// `PF_EXITING` of include/linux/sched.h, the same since Linux 2.6.
+    const EXITING: u64 = 4;
+    let offset = TASK_FLAGS_OFFSET.load();
+    if offset == 0 {
+        return false;
+    }
+    let mut flags = 0u64;
+    // SAFETY: the offset is inside this kernel's task_struct.
+    let address = unsafe { task.add(offset as usize) };
+    read_kernel(&mut flags, address as *const u64);
+    flags & EXITING != 0
+}
+
+/// Whether there is a stack to walk: by the code segment.
+#[inline(always)]
+fn status_for(cs: u64) -> u32 {
+    if cs & 3 != 3 {
+        status::NO_STACK
+    } else if cs == USER32_CS {
+        status::COMPAT_32
+    } else {
+        status::CALLER
+    }
+}
+
+#[inline(always)]
+fn read_kernel(into: &mut u64, from: *const u64) {
+    // SAFETY: the helper checks the address and leaves zero on a fault.
+    unsafe {
+        helpers::bpf_probe_read_kernel(into as *mut u64 as *mut c_void, 8, from as *const c_void)
+    };
+}

@@ -1,0 +1,62 @@
+//! The event *tick*: the sampling clock of a CPU finds a task running.
+
+use super::filter::is_target;
+use super::maps::{SCRATCH, count};
+use super::{raw, record, registers, stacks};
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
+use aya_ebpf::macros::perf_event;
+use aya_ebpf::programs::PerfEventContext;
+use probe_ebpf::record::{event, record_kind};
+use probe_ebpf::settings::counter;
+
+/// One tick of the sampling clock on one CPU.
+#[perf_event]
+pub fn tick(ctx: PerfEventContext) -> u32 {
+    take(&ctx);
+    0
+}
+
+// The steps leave what they find in the map and not in registers: to the verifier
+// a value from memory is any value, so that it goes through what comes after once,
+// and not once for each way to get there.
+#[inline(always)]
+fn take(ctx: &PerfEventContext) {
+    let start_ns = now_ns();
+    let id = bpf_get_current_pid_tgid();
+    let (tgid, tid) = ((id >> 32) as u32, id as u32);
+    if id == 0 {
+        count(counter::IDLE, 1);
+        return;
+    }
+    if !is_target(tgid, tid) {
+        count(counter::FILTERED, 1);
+        return;
+    }
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+        return;
+    };
+    record::begin(scratch, event::TICK, start_ns, id);
+    // SAFETY: a perf event program's context holds the interrupted registers.
+    let interrupted = unsafe { &raw const (*ctx.ctx).regs };
+    // SAFETY: as above; a plain load that the verifier knows.
+    if unsafe { (*interrupted).cs & 3 == 3 } {
+        registers::interrupted(interrupted, scratch);
+    } else {
+        stacks::kernel(ctx.as_ptr(), scratch);
+        registers::at_entry(scratch);
+    }
+    stacks::user(scratch);
+    record::submit(scratch);
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    if unsafe { (*scratch).header.kind } != record_kind::WALKED {
+        raw::ship();
+    }
+    count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
+}
+
+#[inline(always)]
+fn now_ns() -> u64 {
+    // SAFETY: a helper without arguments.
+    unsafe { helpers::bpf_ktime_get_ns() }
+}

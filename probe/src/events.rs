@@ -1,0 +1,26 @@
+//! The *events* that a sample can be of. Each has a file here, which knows how it is
+//! attached and what its record says, and a program in a file of the same name in
+//! `probe-ebpf/src/bpf/`. Everything else (target filter, walk, ring, timeline,
+//! mappings) is shared by all.
+
+pub mod tick;
+
+use probe_ebpf::record::event;
+
+/// What happened to a thread when a sample was taken of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Event {
+    /// The sampling clock found it on a CPU.
+    Tick,
+}
+
+impl Event {
+    /// The event of this number in the header of a record; `None` for one that this
+    /// build does not know.
+    pub fn of_record(number: u8) -> Option<Event> {
+        match number {
+            event::TICK => Some(Event::Tick),
+            _ => None,
+        }
+    }
+}
