@@ -26,9 +26,11 @@
 //! | `files` | the names of its source files |
 //! | `paint` | intervals over intervals: who has an address |
 //! | `flatten` | scopes and rows as ranges |
+//! | `code` | what a unit says of its code, all of this together |
 //! | `split` | units whose entries are in another file |
 //! | `parallel` | the same work by several threads |
 
+mod code;
 mod elsewhere;
 mod entries;
 mod files;

@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `tables` | where the symbol tables are, with or without section headers |
+//! | `tables` | the symbol tables, with or without section headers |
+//! | `place` | where in the file one is |
 //! | `dynamic` | the same from the dynamic segment |
 //! | `candidates` | which symbols are functions at all |
 //! | `alias` | which of several names for one function is shown |
@@ -16,6 +17,7 @@ mod candidates;
 mod code;
 mod dynamic;
 mod flatten;
+mod place;
 mod plt;
 mod strings;
 mod tables;

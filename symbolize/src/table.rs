@@ -17,6 +17,7 @@
 //! |---|---|
 //! | `format` | the layout, and the index |
 //! | `leaf` | what is known of a stretch of addresses, in one block |
+//! | `place` | which function, and where in source text |
 //! | `unit` | what one unit says of its code: leaves, before they are those of a table |
 //! | `write` | units, symbols and segments as such bytes |
 //! | `pool` | texts and files of all units, while these are read |
@@ -28,6 +29,7 @@ mod blocks;
 mod format;
 mod intern;
 pub(crate) mod leaf;
+pub(crate) mod place;
 pub mod pool;
 mod symbols;
 pub mod unit;

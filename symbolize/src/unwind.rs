@@ -9,6 +9,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `rule` | what to do at an address, in neutral terms |
+//! | `row` | an address, and the number of the rule from there on |
 //! | `table` | the rules of a file, by address |
 //! | `eh_frame` | where the information is that every program carries |
 //! | `debug_frame` | the same from the debug information |
@@ -31,6 +32,7 @@ pub mod extents;
 mod flatten;
 mod go;
 mod program;
+mod row;
 pub mod rule;
 mod rules;
 mod section;
@@ -38,6 +40,11 @@ mod start_code;
 pub mod table;
 mod x86_64;
 
+pub use collect::Statistics;
 pub use extents::Extents;
+pub use row::{Row, RuleId};
 pub use rule::{Cfa, Goroutine, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
-pub use table::{Row, RuleId, Statistics, UnwindTable};
+pub use table::UnwindTable;
+
+/// A section of call frame information, as gimli reads it.
+type Bytes<'d> = gimli::EndianSlice<'d, gimli::LittleEndian>;

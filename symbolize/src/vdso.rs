@@ -4,6 +4,9 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+use crate::object::Object;
+use crate::source::Source;
+use crate::unwind::UnwindTable;
 use crate::{ElfSymbols, FileOffset, OpenError, Reason, Symbol};
 
 /// It has two pages of code; with room for other architectures.
@@ -50,6 +53,15 @@ impl Vdso {
 
     pub fn symbols(&self) -> &ElfSymbols {
         &self.0
+    }
+}
+
+impl UnwindTable {
+    /// The table of this kernel's vDSO; its addresses are offsets from the
+    /// start of `[vdso]`.
+    pub fn of_vdso() -> Result<UnwindTable, OpenError> {
+        let image = Source::Memory(Vdso::image()?);
+        UnwindTable::read(&Object::from_source(image)?)
     }
 }
 

@@ -10,6 +10,7 @@
 //! Times are CPU times of the one thread that works: whoever else keeps the machine
 //! busy makes all of them wait, and none of them slower than the others.
 
+mod answer;
 mod peers;
 mod tool;
 
@@ -18,8 +19,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use answer::{Answer, Module};
 use rustix::time::{ClockId, clock_gettime};
-use tool::{Answer, Module, open, table_path};
+use tool::{open, table_path};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -8,7 +8,7 @@ use symbolic_common::ByteView;
 use symbolic_debuginfo::Object;
 use symbolic_symcache::SymCacheConverter;
 
-use crate::tool::{Answer, Module};
+use crate::answer::{Answer, Module};
 
 pub struct Blazesym {
     symbolizer: Symbolizer,

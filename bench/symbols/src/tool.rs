@@ -1,8 +1,6 @@
-//! What is asked of each tool: open a file, answer an address with the whole
-//! chain of inlined functions, their names, files and lines.
+//! The tools by name, and what each does: make a file ready, open it.
 
 use std::io::Write as _;
-use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
 use symbolize::debug_file::DebugFiles;
@@ -10,36 +8,8 @@ use symbolize::object::Object;
 use symbolize::table::Table;
 use symbolize::{FileSource, LinkAddr, RemoteFiles, Resolver};
 
+use crate::answer::{Answer, Module};
 use crate::peers;
-
-/// What an answer holds, so that nobody is fast by leaving things out.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Answer {
-    pub frames: usize,
-    pub with_lines: usize,
-    /// Of all texts.
-    pub bytes: usize,
-}
-
-impl Answer {
-    pub fn add(&mut self, function: usize, path: usize, line: u32) {
-        self.frames += 1;
-        self.with_lines += usize::from(line > 0);
-        self.bytes += function + path;
-    }
-}
-
-impl AddAssign for Answer {
-    fn add_assign(&mut self, other: Answer) {
-        self.frames += other.frames;
-        self.with_lines += other.with_lines;
-        self.bytes += other.bytes;
-    }
-}
-
-pub trait Module {
-    fn answer(&self, addr: u64) -> Answer;
-}
 
 /// A file, or what was made of it before.
 pub fn open(tool: &str, file: &Path, table: Option<&Path>) -> Box<dyn Module> {

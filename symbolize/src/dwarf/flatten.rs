@@ -13,8 +13,9 @@ use super::unit::Window;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
 use crate::table::leaf::{NO_PLACE, Numbers};
+use crate::table::place::Place;
 use crate::table::pool::Pool;
-use crate::table::unit::{Place, UnitBuilder, UnitRanges, UnitScratch};
+use crate::table::unit::{UnitBuilder, UnitRanges, UnitScratch};
 
 const NONE: u32 = u32::MAX;
 

@@ -1,21 +1,15 @@
 //! The units of a file.
 
 use std::borrow::Cow;
-use std::sync::Mutex;
 
 use gimli::{Dwarf, Unit};
 
-use super::files::Files;
-use super::flatten::{self, ReadUnit, Scratch};
 use super::names::{EntryPlace, Name, Names};
 use super::ranges::{Lists, Stretch};
 use super::sections::{Sections, Slice, UnitBytes};
-use super::split::{Split, SplitUnit};
 use super::strings::Strings;
 use super::unit::{self, Window};
-use super::{elsewhere, rows, scopes};
 use crate::object::SectionBytes;
-use crate::table::pool::Pool;
 
 /// The largest known programs have 100,000.
 const UNITS_MAX: usize = 1 << 20;
@@ -187,65 +181,19 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// The section of the ranges of the file's own units, or of their skeletons'.
+    pub fn ranges(&self) -> Option<&'d SectionBytes> {
+        self.main.ranges
+    }
+
+    /// Whether addresses of the file's own units may carry the bit of Thumb code.
+    pub fn may_be_thumb(&self) -> bool {
+        self.main.bytes.is_some_and(|bytes| bytes.may_be_thumb)
+    }
+
     /// Where the strings of the file's own units are.
     pub fn strings(&self) -> Strings<'d> {
         self.main.strings()
-    }
-
-    /// What a unit says of its code, with texts of the pool.
-    pub fn read_unit(
-        &self,
-        index: usize,
-        split: &Split,
-        columns: bool,
-        pool: &Mutex<Pool>,
-        scratch: &mut Scratch,
-    ) -> Option<ReadUnit> {
-        let mut window = std::mem::take(&mut scratch.window);
-        let read = self.open(index, &mut window).and_then(|unit| {
-            let skeleton = Relocated::of(&unit);
-            let dwarf = self.dwarf();
-            let rows = rows::read(&unit, columns, std::mem::take(&mut scratch.rows));
-            let strings = self.strings();
-            let mut files = Files::new(dwarf, &unit, strings);
-            let found = { unit.dwo_id }.and_then(|id| split.find(dwarf, &unit, strings, id));
-            let read = match found {
-                Some(found) => found.with(dwarf, |entries| {
-                    let SplitUnit { reader, mut unit } = SplitUnit::new(entries, self.main.ranges)?;
-                    skeleton.apply(&mut unit);
-                    let room = (pool, &mut *scratch);
-                    let mut read = reader.flat(&unit, &rows, &mut files, columns, room);
-                    elsewhere::resolve(&reader, std::slice::from_mut(&mut read), pool, 1);
-                    Some(read)
-                }),
-                None => Some(self.flat(&unit, &rows, &mut files, columns, (pool, &mut *scratch))),
-            };
-            scratch.rows = rows;
-            read
-        });
-        scratch.window = window;
-        read
-    }
-
-    /// The entries of a unit, with its rows.
-    fn flat<'f>(
-        &self,
-        unit: &Unit<Slice<'_>>,
-        rows: &[rows::Row],
-        files: &mut Files<'_, '_, 'f>,
-        columns: bool,
-        (pool, scratch): (&Mutex<Pool>, &mut Scratch),
-    ) -> ReadUnit {
-        let room = std::mem::take(&mut scratch.scopes);
-        let lists = self.lists(&mut scratch.ranges);
-        let mut scopes = scopes::read(self.dwarf(), unit, lists, columns, room);
-        if self.main.bytes.is_some_and(|bytes| bytes.may_be_thumb) {
-            scopes.clear_thumb_bits();
-        }
-        let names = Names::new(self.dwarf(), unit, self.strings(), false);
-        let read = flatten::flatten(&names, &mut scopes, rows, files, pool, scratch);
-        scratch.scopes = scopes;
-        read
     }
 
     /// The unit that an entry is in: a number of ours, in the order of the entries.
@@ -274,30 +222,5 @@ impl<'d> Reader<'d> {
         let is_supplementary = !std::ptr::eq(units, &self.main);
         let names = Names::new(&units.dwarf, &unit, units.strings(), is_supplementary);
         Some(places.iter().map(|p| names.function_name(*p)).collect())
-    }
-}
-
-/// What a split unit takes over from its skeleton.
-struct Relocated {
-    low_pc: u64,
-    addr_base: gimli::DebugAddrBase,
-    rnglists_base: gimli::DebugRngListsBase,
-}
-
-impl Relocated {
-    fn of(skeleton: &Unit<Slice<'_>>) -> Relocated {
-        Relocated {
-            low_pc: skeleton.low_pc,
-            addr_base: skeleton.addr_base,
-            rnglists_base: skeleton.rnglists_base,
-        }
-    }
-
-    fn apply(&self, unit: &mut Unit<Slice<'_>>) {
-        unit.low_pc = self.low_pc;
-        unit.addr_base = self.addr_base;
-        if unit.header.version() < 5 {
-            unit.rnglists_base = self.rnglists_base;
-        }
     }
 }

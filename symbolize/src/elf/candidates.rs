@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 
 use object::elf;
 
+use super::place::{SYMBOL_BYTES, TablePlace};
 use super::strings::{Name, Names, Table};
-use super::tables::{self, Loaded, SYMBOL_BYTES, TablePlace};
+use super::tables::{self, Loaded};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};

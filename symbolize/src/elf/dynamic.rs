@@ -3,7 +3,7 @@
 
 use object::elf;
 
-use super::tables::{Place, SYMBOLS_MAX, TablePlace, place_at, within_file};
+use super::place::{Place, SYMBOLS_MAX, TablePlace, place_at, within_file};
 use crate::bytes::{u32_at, u32_in, u64_at};
 use crate::object::{DYNAMIC, Object, SYMBOL};
 

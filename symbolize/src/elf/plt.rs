@@ -14,8 +14,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::candidates::{Binding, Candidate};
+use super::place::SYMBOL_BYTES;
 use super::strings::{Name, Names, Table};
-use super::tables::{Loaded, SYMBOL_BYTES};
+use super::tables::Loaded;
 use crate::bytes::{u32_at, u32_in};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};

@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::tables::{Place, Tables};
+use super::place::Place;
+use super::tables::Tables;
 use crate::OpenError;
 use crate::object::Object;
 

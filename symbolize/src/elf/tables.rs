@@ -1,41 +1,11 @@
-//! Where a file's symbol tables are.
+//! The symbol tables of a file: where they are, and their symbols.
 
 use object::elf;
 
 use super::dynamic;
-use crate::object::{Object, SYMBOL, Section};
-use crate::{LinkAddr, OpenError};
-
-/// Of a symbol, widened.
-pub const SYMBOL_BYTES: usize = SYMBOL.wide;
-
-/// The largest browsers have 2 million. 256 MiB.
-pub const SYMBOLS_MAX: u64 = (256 << 20) / SYMBOL_BYTES as u64;
-
-/// A part of the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
-    pub offset: u64,
-    pub size: u64,
-}
-
-impl From<&Section> for Place {
-    fn from(section: &Section) -> Place {
-        Place {
-            offset: section.offset,
-            size: section.size,
-        }
-    }
-}
-
-/// A symbol table and the string table that belongs to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TablePlace {
-    pub symbols: Place,
-    pub strings: Place,
-    /// `.gnu.version`: for each symbol which version it is.
-    pub versions: Option<Place>,
-}
+use super::place::{Place, SYMBOLS_MAX, TablePlace, within_file};
+use crate::OpenError;
+use crate::object::{Object, SYMBOL};
 
 /// The symbol tables of a file.
 #[derive(Debug, Default)]
@@ -69,14 +39,6 @@ pub fn find(object: &Object) -> Tables {
         full: by_section(elf::SHT_SYMTAB).filter(|table| table.symbols.size != 0),
         dynamic: dynamic.or_else(|| dynamic::symbols(object)),
     }
-}
-
-/// A string table can be read in part, so its size need not be believed.
-pub fn within_file(object: &Object, place: Place) -> Place {
-    let rest = object.source().len().saturating_sub(place.offset);
-    // Names have 32-bit offsets.
-    let size = place.size.min(rest).min(u64::from(u32::MAX));
-    Place { size, ..place }
 }
 
 /// Symbols that are read at once.
@@ -131,12 +93,6 @@ pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
         dynamic: object.class().widen(&SYMBOL, dynamic).into_owned(),
         versions: read(versions, "symbol versions").unwrap_or_default(),
     })
-}
-
-/// The place of `size` bytes at a link address.
-pub fn place_at(object: &Object, addr: u64, size: u64) -> Option<Place> {
-    let offset = object.segments().to_file(LinkAddr(addr))?.0;
-    Some(Place { offset, size })
 }
 
 /// What a table of symbols may have in this file.

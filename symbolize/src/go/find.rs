@@ -7,6 +7,7 @@
 use memchr::memmem::Finder;
 
 use super::header::{HEADER_BYTES, Header};
+use super::table::{Place, is_plausible};
 use crate::object::Object;
 
 /// Files of Go have the table within their first read-only data; all that is
@@ -14,15 +15,6 @@ use crate::object::Object;
 const SCAN_BYTES_MAX: u64 = 1 << 30;
 
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Where a part of the file is, and at which address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    pub offset: u64,
-    pub addr: u64,
-    /// As far as the table can reach.
-    pub len: u64,
-}
 
 /// The table, if it is there and is one.
 pub fn table(object: &Object) -> Option<(Place, Header)> {
@@ -75,7 +67,7 @@ fn by_scan(object: &Object) -> Option<(Place, Header)> {
                 .addr
                 .is_multiple_of(8)
                 .then(|| header(object, place))??;
-            super::table::is_plausible(object, place, &header).then_some((place, header))
+            is_plausible(object, place, &header).then_some((place, header))
         });
         if found.is_some() {
             return found;

@@ -1,6 +1,7 @@
 //! What the table says of one function.
 
 use super::header::Layout;
+use super::pc_values::value_at;
 use super::table::Table;
 
 /// More than this of either kind no function has: there are about ten.
@@ -24,9 +25,22 @@ pub struct Function {
     pub inline_tree: Option<u64>,
 }
 
+impl Table {
+    /// The function that has an address, and where it ends.
+    pub fn function(&self, addr: u64) -> Option<Function> {
+        let within = u32::try_from(addr.checked_sub(self.text)?).ok()?;
+        let behind = self.list.partition_point(|(start, _)| *start <= within);
+        let (start, told) = *self.list.get(behind.checked_sub(1)?)?;
+        // None for what lies behind the last function.
+        let (end, _) = *self.list.get(behind)?;
+        let start = self.text + u64::from(start);
+        Function::read(self, start, self.text + u64::from(end), told.into())
+    }
+}
+
 impl Function {
     /// Reads what is told at `offset` of the function that starts at `start`.
-    pub fn read(table: &Table, start: u64, end: u64, offset: u64) -> Option<Function> {
+    fn read(table: &Table, start: u64, end: u64, offset: u64) -> Option<Function> {
         let layout = table.header.layout;
         let offset = table.header.function_base().checked_add(offset)?;
         let entry = match layout {
@@ -75,14 +89,14 @@ impl Function {
     /// Whether an address is in the function's code, not in what fills the room
     /// up to the next one.
     pub fn has_code(&self, table: &Table, addr: u64) -> bool {
-        self.files == 0 || table.value(self.files, self, addr).is_some()
+        self.files == 0 || self.value(table, self.files, addr).is_some()
     }
 
     /// File and line of an address.
     pub fn position(&self, table: &Table, addr: u64) -> (Vec<u8>, u32) {
-        let file = table.value(self.files, self, addr);
+        let file = self.value(table, self.files, addr);
         let file = file.and_then(|number| self.file(table, number));
-        let line = table.value(self.lines, self, addr);
+        let line = self.value(table, self.lines, addr);
         let line = line.and_then(|line| u32::try_from(line).ok());
         (file.unwrap_or_default(), line.unwrap_or_default())
     }
@@ -91,9 +105,15 @@ impl Function {
         table.file(self.unit, number)
     }
 
+    /// A number of the function at an address, by its table's offset.
+    fn value(&self, table: &Table, offset: u32, addr: u64) -> Option<i32> {
+        let offset = table.header.pc_values.checked_add(offset.into())?;
+        value_at(table, offset, self.start, addr)
+    }
+
     /// The entry of the inline tree that has an address, if one has.
     pub fn inlined_at(&self, table: &Table, addr: u64) -> Option<u32> {
-        let index = table.value(self.inline_index?, self, addr)?;
+        let index = self.value(table, self.inline_index?, addr)?;
         u32::try_from(index).ok()
     }
 }

@@ -1,9 +1,9 @@
 //! The runtime's own record of where things are (`runtime.firstmoduledata`),
 //! found by its first word, which points at the table.
 
-use super::find::Place;
 use super::header::{Header, Layout};
 use super::pointers::Pointers;
+use super::table::Place;
 
 /// The record has grown with nearly each release; what is wanted of it is in
 /// its first half.

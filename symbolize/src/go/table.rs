@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use super::find::Place;
-use super::function::Function;
 use super::header::{Header, Layout};
-use super::pc_values::value_at;
 use crate::object::Object;
 
 /// 64 MiB of list. The largest program known has half a million functions.
@@ -18,6 +15,16 @@ const NAME_BYTES_MAX: usize = 4 << 10;
 /// How many functions are looked at to tell a table from what looks like one.
 const TRIED: u64 = 64;
 
+/// Where a part of the file is, and at which address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub offset: u64,
+    pub addr: u64,
+    /// As far as the table can reach.
+    pub len: u64,
+}
+
+/// The table of one file.
 #[derive(Debug)]
 pub struct Table {
     object: Arc<Object>,
@@ -27,7 +34,7 @@ pub struct Table {
     pub text: u64,
     /// Of each function where it starts and where it is told of; behind them
     /// where the last one ends.
-    list: Vec<(u32, u32)>,
+    pub(super) list: Vec<(u32, u32)>,
 }
 
 impl Table {
@@ -62,17 +69,6 @@ impl Table {
         })
     }
 
-    /// The function that has an address, and where it ends.
-    pub fn function(&self, addr: u64) -> Option<Function> {
-        let within = u32::try_from(addr.checked_sub(self.text)?).ok()?;
-        let behind = self.list.partition_point(|(start, _)| *start <= within);
-        let (start, told) = *self.list.get(behind.checked_sub(1)?)?;
-        // None for what lies behind the last function.
-        let (end, _) = *self.list.get(behind)?;
-        let start = self.text + u64::from(start);
-        Function::read(self, start, self.text + u64::from(end), told.into())
-    }
-
     /// Where each function starts.
     pub fn starts(&self) -> impl Iterator<Item = u64> {
         let functions = self.list.len() - 1;
@@ -84,12 +80,6 @@ impl Table {
     pub fn name(&self, offset: u32) -> Option<Vec<u8>> {
         let name = self.string(self.header.names.checked_add(offset.into())?)?;
         (!name.is_empty()).then_some(name)
-    }
-
-    /// A number of the function at an address, by its table's offset.
-    pub fn value(&self, offset: u32, function: &Function, addr: u64) -> Option<i32> {
-        let offset = self.header.pc_values.checked_add(offset.into())?;
-        value_at(self, offset, function.start, addr)
     }
 
     /// The path of a file, by its number in the function's compilation unit.

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use super::CHAIN_MAX;
 use super::blocks::BLOCK_BYTES;
 use super::format::last_at_or_before;
-use super::unit::Place;
+use super::place::Place;
 use crate::bytes::{u16_at, u32_at};
 use crate::hash::FastState;
 

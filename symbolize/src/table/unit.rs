@@ -7,17 +7,6 @@ use super::format::NONE;
 use super::leaf::{Filling, Leaf, NO_PLACE};
 use super::pool::{Pool, Text};
 
-/// Function, and place in source text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// A text, or `NONE`.
-    pub function: u32,
-    /// A file, or `NONE`.
-    pub file: u32,
-    pub line: u32,
-    pub column: u32,
-}
-
 /// Behind a gap as wide as this there is another leaf: other units have code there.
 const GAP_MIN: u32 = 256;
 

@@ -1,13 +1,25 @@
 //! Rules as they are found: the rows of each function together, functions in
 //! the order of the file.
 
+use super::row::Row;
 use super::rule::UnwindRule;
 use super::rules::Rules;
-use super::table::{Row, Statistics};
 use crate::OpenError;
 
 /// 128 MiB. The largest files known to us have 2 million.
 const ROWS_MAX: usize = 16 << 20;
+
+/// What was met in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// FDEs that contributed rows.
+    pub functions: u64,
+    /// FDEs of code that the linker removed, or beyond 4 GiB.
+    pub discarded: u64,
+    /// Entries that could not be read, or not to their end. The addresses of
+    /// such a function are a hole.
+    pub damaged: u64,
+}
 
 /// The rows of one function: `rows[first..behind]` of its collection.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,8 +3,9 @@
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
+use super::Bytes;
 use super::collect::Collector;
-use super::section::{self, AtZero, Bytes, SECTION_BYTES_MAX};
+use super::section::{self, AtZero, SECTION_BYTES_MAX};
 use crate::OpenError;
 use crate::object::{Object, ProgramHeader};
 

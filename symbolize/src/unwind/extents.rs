@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use gimli::{EhFrame, UnwindSection};
 
-use super::eh_frame;
-use super::section::{AtZero, Bytes, Extent};
+use super::section::{AtZero, Extent};
+use super::{Bytes, eh_frame};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
@@ -31,9 +31,10 @@ impl Extents {
         let mut found = Vec::new();
         eh_frame::sections(object, |section| {
             collect(&section, &mut found);
-            match found.len() > EXTENTS_MAX {
-                true => Err(OpenError::Refused("too many unwind entries")),
-                false => Ok(()),
+            if found.len() > EXTENTS_MAX {
+                Err(OpenError::Refused("too many unwind entries"))
+            } else {
+                Ok(())
             }
         })?;
         found.sort_unstable_by_key(|extended| (extended.start, extended.len));

@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 
 use super::collect::{Collection, Span};
+use super::row::{Row, RuleId};
 use super::rule::UnwindRule;
-use super::table::{Row, RuleId};
 
 /// Gaps below this are what linkers pad functions with. No code of its own is
 /// so short and yet ever on a stack.

@@ -8,7 +8,7 @@
 use gimli::UnwindExpression;
 use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, RegisterRule};
 
-use super::section::Bytes;
+use super::Bytes;
 
 /// Compilers nest two deep.
 const REMEMBERED_MAX: usize = 64;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::row::RuleId;
 use super::rule::{Unsupported, UnwindRule};
-use super::table::RuleId;
 
 /// Functions near one another are alike. Hashing the rule of every row took a
 /// third of the time to read LLVM's table.

@@ -7,16 +7,15 @@
 
 use std::collections::HashMap;
 
-use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Error, LittleEndian};
+use gimli::{BaseAddresses, CommonInformationEntry, Error};
 use gimli::{UnwindOffset, UnwindSection};
 
+use super::Bytes;
 use super::collect::Collector;
 use super::program::{Common, Machine};
 use super::x86_64;
 use crate::OpenError;
 use crate::bytes::u32_in;
-
-pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 
 /// Twenty times what LLVM has.
 pub const SECTION_BYTES_MAX: u64 = 128 << 20;

@@ -2,45 +2,16 @@
 
 use object::elf;
 
-use super::collect::Collector;
+use super::collect::{Collector, Statistics};
+use super::row::{Row, RuleId};
 use super::rule::{Register, UnwindRule};
 use super::{debug_frame, eh_frame, flatten, go, start_code};
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
-use crate::source::Source;
-use crate::{FileSource, LinkAddr, OpenError, RemoteFiles, Vdso};
+use crate::{FileSource, LinkAddr, OpenError, RemoteFiles};
 
 /// Rows have 32 bits for an address.
 const ADDRESS_END: u64 = 1 << 32;
-
-/// From `start` to the next row's, `rule` applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// A link address.
-    pub start: u32,
-    pub rule: RuleId,
-}
-
-/// A place in [`UnwindTable::rules`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RuleId(pub u16);
-
-impl RuleId {
-    /// [`UnwindRule::Hole`] in every table.
-    pub const HOLE: RuleId = RuleId(0);
-}
-
-/// What was met in the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// FDEs that contributed rows.
-    pub functions: u64,
-    /// FDEs of code that the linker removed, or beyond 4 GiB.
-    pub discarded: u64,
-    /// Entries that could not be read, or not to their end. The addresses of
-    /// such a function are a hole.
-    pub damaged: u64,
-}
 
 /// The unwind rules of one file. Neighbouring rows differ; the last is a hole.
 #[derive(Debug, Default)]
@@ -126,13 +97,6 @@ impl UnwindTable {
             rules,
             statistics: collector.statistics,
         })
-    }
-
-    /// The table of this kernel's vDSO; its addresses are offsets from the
-    /// start of `[vdso]`.
-    pub fn of_vdso() -> Result<UnwindTable, OpenError> {
-        let image = Source::Memory(Vdso::image()?);
-        UnwindTable::read(&Object::from_source(image)?)
     }
 
     /// By address.

@@ -255,8 +255,9 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
 mod tests {
     use super::*;
     use crate::LinkAddr;
+    use crate::table::place::Place;
     use crate::table::pool::{KnownTexts, Pool};
-    use crate::table::unit::{Place, UnitBuilder, UnitScratch};
+    use crate::table::unit::{UnitBuilder, UnitScratch};
     use crate::table::{Extras, Table, write};
     use proptest::prelude::*;
 

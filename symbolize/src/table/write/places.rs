@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::hash::FastState;
 use crate::table::format::NONE;
 use crate::table::intern::Texts;
+use crate::table::place::Place;
 use crate::table::pool::KnownTexts;
-use crate::table::unit::Place;
 
 /// What the places of all units refer to. Numbers are given in the order in which ranges
 /// ask for them, so that what one function needs lies together.
