@@ -58,7 +58,9 @@ pub struct Fetching {
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
     is_idle: Arc<AtomicBool>,
-    asked: HashSet<Arc<[u8]>>,
+    /// For which modules a build was asked for: files that say to be of one build need
+    /// not be the same.
+    asked: HashMap<Arc<[u8]>, HashSet<ModuleId>>,
     samples: u64,
     by_module: HashMap<ModuleId, u64>,
 }
@@ -81,6 +83,7 @@ impl Fetching {
             state: state.clone(),
             stop: stop.clone(),
             is_idle: is_idle.clone(),
+            came: HashSet::new(),
         };
         let thread = thread::Builder::new().name("debuginfod".into());
         let started = thread.spawn(move || worker.run(&queue, &results));
@@ -90,7 +93,7 @@ impl Fetching {
             state,
             stop,
             is_idle,
-            asked: HashSet::new(),
+            asked: HashMap::new(),
             samples: 0,
             by_module: HashMap::new(),
         })
@@ -103,7 +106,7 @@ impl Fetching {
     }
 
     /// Asks for the debug file of the hottest module that nobody asked for.
-    /// `describe` knows files; of the same build one is enough.
+    /// `describe` knows files; a build comes once.
     pub fn ask<'m>(
         &mut self,
         describe: impl Fn(ModuleId) -> Option<(&'m Arc<NamedModule>, &'m Arc<[u8]>, &'m str)>,
@@ -111,7 +114,7 @@ impl Fetching {
         let Some(requests) = &self.requests else {
             return;
         };
-        if !self.is_idle.load(Ordering::Relaxed) || self.asked.len() >= FILES_MAX {
+        if !self.is_idle.load(Ordering::Relaxed) {
             return;
         }
         let least = SAMPLES_MIN.max(self.samples / ONE_OF);
@@ -122,7 +125,11 @@ impl Fetching {
             let Some((module, build_id, name)) = describe(id) else {
                 continue;
             };
-            if build_id.is_empty() || !self.asked.insert(build_id.clone()) {
+            let is_too_much = self.asked.len() >= FILES_MAX && !self.asked.contains_key(build_id);
+            if build_id.is_empty() || is_too_much {
+                continue;
+            }
+            if !self.asked.entry(build_id.clone()).or_default().insert(id) {
                 continue;
             }
             self.is_idle.store(false, Ordering::Relaxed);
@@ -183,10 +190,12 @@ struct Worker {
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
     is_idle: Arc<AtomicBool>,
+    /// Builds whose debug files were fetched.
+    came: HashSet<Arc<[u8]>>,
 }
 
 impl Worker {
-    fn run(self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
+    fn run(mut self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
         while let Ok(wanted) = queue.recv() {
             if self.is_over() {
                 continue;
@@ -199,12 +208,14 @@ impl Worker {
     }
 
     /// Whether it is there now and was not before.
-    fn fetch(&self, wanted: &Wanted) -> bool {
+    fn fetch(&mut self, wanted: &Wanted) -> bool {
         let with_source = |f: &dyn Fn(symbolize::FileSource<'_>) -> bool| {
             wanted.module.with_source(f).unwrap_or(false)
         };
+        let reread = || with_source(&|source| self.symbolizer.reread(&source).is_ok());
         if !with_source(&|source| self.symbolizer.lacks_debug_file(source)) {
-            return false;
+            // It may have come for another file, after this one was read.
+            return self.came.contains(&wanted.build_id) && reread();
         }
         self.state().current = Some(wanted.name.clone());
         let fetched = client::fetch(&wanted.build_id, LIMITS, &self.stop);
@@ -214,7 +225,8 @@ impl Worker {
             Ok(()) => {
                 state.came += 1;
                 drop(state);
-                with_source(&|source| self.symbolizer.reread(&source).is_ok())
+                self.came.insert(wanted.build_id.clone());
+                reread()
             }
             Err(why) => {
                 state.is_over = matches!(why, FetchError::NoClient | FetchError::Failed { .. });

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use symbolize::kernel::KernelFrame;
 use symbolize::{
-    ElfSymbols, FileOffset, FileSource, GoFrame, GoSymbols, Origin, Reason, Symbolizer, Vdso,
-    demangle, sanitize,
+    ElfSymbols, FileIdentity, FileOffset, FileSource, GoFrame, GoSymbols, Origin, Reason,
+    Symbolizer, Vdso, demangle, sanitize,
 };
 
 /// Two, so that one file on a slow disk does not hold up all others.
@@ -114,6 +114,7 @@ enum Place {
         build_id: Option<Vec<u8>>,
         device: (u32, u32),
         inode: u64,
+        identity: Option<FileIdentity>,
         /// Taken by the first who reads it.
         file: Mutex<Option<Arc<OwnedFd>>>,
         /// Of a process in a container: its debug files may lie there.
@@ -143,12 +144,14 @@ impl NamedModule {
                 build_id,
                 device,
                 inode,
+                identity,
                 file,
                 root,
                 unreadable,
             } => Place::File {
                 device: *device,
                 inode: *inode,
+                identity: identity.clone(),
                 path: path.clone(),
                 build_id: build_id.clone(),
                 file: Mutex::new(file.clone()),
@@ -193,6 +196,7 @@ impl NamedModule {
             build_id,
             device,
             inode,
+            identity,
             file,
             root,
             ..
@@ -206,6 +210,7 @@ impl NamedModule {
             build_id: build_id.as_deref(),
             device: *device,
             inode: *inode,
+            identity: identity.as_ref(),
             file: file.as_deref(),
             root: root.as_deref(),
             ..FileSource::new(path)

@@ -1,5 +1,6 @@
 //! Which file, or what else, a mapping is of: modules, each numbered once.
 
+mod files;
 mod narrow_vdso;
 mod roots;
 
@@ -7,21 +8,22 @@ use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::Backing;
 use crate::sample::{Module, ModuleKind};
 use crate::sideband::record::Identity;
+use files::{Files, InodeKey};
 use narrow_vdso::NarrowVdsos;
 use roots::Roots;
+use rustix::fs::{major, minor};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
-use symbolize::{FileSource, JitNames, RemoteFiles, opener};
+use symbolize::{FileIdentity, FileSource, JitNames, RemoteFiles, opener};
 
 /// All modules of a run.
 #[derive(Debug)]
 pub struct Modules {
-    by_build_id: HashMap<Vec<u8>, ModuleId>,
-    by_inode: HashMap<InodeKey, ModuleId>,
+    files: Files,
     anonymous: HashMap<ProcessId, ModuleId>,
     unmapped: HashMap<ProcessId, ModuleId>,
     vdso: Option<ModuleId>,
@@ -31,14 +33,6 @@ pub struct Modules {
     next: u32,
     /// Not told yet.
     fresh: Vec<Module>,
-}
-
-/// A file as a mapping names it. The path is part of it because an inode
-/// number is used again after an upgrade, and /proc tells no generation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct InodeKey {
-    identity: Identity,
-    path: Vec<u8>,
 }
 
 /// A mapping as the kernel tells of it.
@@ -58,8 +52,7 @@ impl Modules {
             kind: ModuleKind::Kernel,
         };
         Self {
-            by_build_id: HashMap::new(),
-            by_inode: HashMap::new(),
+            files: Files::default(),
             anonymous: HashMap::new(),
             unmapped: HashMap::new(),
             vdso: None,
@@ -74,6 +67,11 @@ impl Modules {
     /// The modules that are new since the last call.
     pub fn take_fresh(&mut self) -> Vec<Module> {
         std::mem::take(&mut self.fresh)
+    }
+
+    /// What follows is of a moment when files may have changed since the last ones.
+    pub fn begin_turn(&mut self) {
+        self.files.begin_turn();
     }
 
     /// What a mapping is of.
@@ -144,21 +142,16 @@ impl Modules {
     }
 
     fn file(&mut self, seen: &Seen<'_>) -> ModuleId {
-        let key = InodeKey {
-            identity: *seen.identity,
-            path: seen.path.to_vec(),
-        };
-        if let Some(id) = self.by_inode.get(&key) {
-            return *id;
+        let key = InodeKey::of(seen);
+        match self.files.find(&key, seen) {
+            Some(known) => known,
+            None => self.add_file(key, seen),
         }
-        let id = self.add_file(seen);
-        self.by_inode.insert(key, id);
-        id
     }
 
     /// Opens the file now, while the process that maps it is most likely alive,
     /// so that it can be named when the process is gone.
-    fn add_file(&mut self, seen: &Seen<'_>) -> ModuleId {
+    fn add_file(&mut self, key: InodeKey, seen: &Seen<'_>) -> ModuleId {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
         let Identity { device, inode, .. } = *seen.identity;
         let source = FileSource {
@@ -174,31 +167,27 @@ impl Modules {
         };
         let object = file.as_ref().and_then(|file| Object::read(file).ok());
         let build_id = object.and_then(|object| object.build_id());
-        // The same file may be known by another path or inode.
-        if let Some(known) = build_id.as_ref().and_then(|id| self.by_build_id.get(id)) {
-            return *known;
-        }
-        let status = file.as_ref().and_then(|file| rustix::fs::fstat(file).ok());
-        let (device, inode) = status.map_or((device, inode), |status| {
-            let (major, minor) = (
-                rustix::fs::major(status.st_dev),
-                rustix::fs::minor(status.st_dev),
-            );
-            ((major, minor), status.st_ino)
+        let identity = { file.as_ref() }.and_then(|file| FileIdentity::of(file).ok());
+        let known = { identity.as_ref() }.and_then(|i| self.files.join(i, build_id.as_deref()));
+        let id = known.unwrap_or_else(|| {
+            let number = identity.as_ref().map(|identity| &identity.revision);
+            let (device, inode) = number.map_or((device, inode), |number| {
+                let (major, minor) = (major(number.device()), minor(number.device()));
+                ((major, minor), number.inode())
+            });
+            let root = self.roots.of(seen.pid);
+            self.add(ModuleKind::File {
+                path,
+                build_id: build_id.clone(),
+                device,
+                inode,
+                identity: identity.clone(),
+                file: file.map(|file| Arc::new(OwnedFd::from(file))),
+                root,
+                unreadable,
+            })
         });
-        let root = self.roots.of(seen.pid);
-        let id = self.add(ModuleKind::File {
-            path,
-            build_id: build_id.clone(),
-            device,
-            inode,
-            file: file.map(|file| Arc::new(OwnedFd::from(file))),
-            root,
-            unreadable,
-        });
-        if let Some(build_id) = build_id {
-            self.by_build_id.insert(build_id, id);
-        }
+        self.files.insert(key, identity, build_id.as_deref(), id);
         id
     }
 
@@ -267,6 +256,89 @@ mod tests {
         };
         assert_ne!(first, modules.backing(&seen(b"/nowhere/a", &replaced)));
         assert_eq!(modules.take_fresh().len(), 1);
+    }
+
+    /// Which modules files are put into, each as if its process were gone: they are
+    /// opened by their paths.
+    fn module_of(modules: &mut Modules, path: &std::path::Path) -> ModuleId {
+        use std::os::unix::ffi::OsStrExt as _;
+        use std::os::unix::fs::MetadataExt as _;
+        let file = std::fs::metadata(path).unwrap();
+        let identity = Identity {
+            device: (major(file.dev()), minor(file.dev())),
+            inode: file.ino(),
+            generation: 0,
+        };
+        let seen = seen(path.as_os_str().as_bytes(), &identity);
+        match modules.backing(&seen) {
+            Backing::Module(module) => module,
+            Backing::Anonymous => unreachable!("it is a file"),
+        }
+    }
+
+    /// Copies of a program with a build-id, if there is one.
+    fn copies<const N: usize>(names: [&str; N]) -> Option<(tempfile::TempDir, [PathBuf; N])> {
+        let program = std::fs::canonicalize("/bin/sh").unwrap();
+        let object = Object::read(&std::fs::File::open(&program).unwrap()).unwrap();
+        object.build_id()?;
+        let directory = tempfile::tempdir().unwrap();
+        let copies = names.map(|name| directory.path().join(name));
+        for copy in &copies {
+            std::fs::copy(&program, copy).unwrap();
+        }
+        Some((directory, copies))
+    }
+
+    #[test]
+    fn a_build_id_joins_the_files_of_one_user() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        let Some((_directory, [ours, same, shared, theirs])) =
+            copies(["ours", "same", "shared", "theirs"])
+        else {
+            return;
+        };
+        let for_all = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&shared, for_all).unwrap();
+        let is_given = chown(&theirs, Some(60_001), None).is_ok();
+        for is_first in [true, false] {
+            let mut modules = Modules::new();
+            let mut others = Vec::new();
+            if is_first {
+                others.push(module_of(&mut modules, &shared));
+                others.push(module_of(&mut modules, &theirs));
+            }
+            let first = module_of(&mut modules, &ours);
+            assert_eq!(module_of(&mut modules, &same), first);
+            if !is_first {
+                others.push(module_of(&mut modules, &shared));
+                others.push(module_of(&mut modules, &theirs));
+            }
+            assert_ne!(others[0], first, "anybody can have written it");
+            if is_given {
+                assert_ne!(others[1], first, "somebody else wrote it");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_itself_by_any_path_until_it_is_written_to() {
+        use std::io::Write as _;
+        let Some((directory, [file])) = copies(["file"]) else {
+            return;
+        };
+        let link = directory.path().join("link");
+        std::fs::hard_link(&file, &link).unwrap();
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(&file, everybody).unwrap();
+        let mut modules = Modules::new();
+        let first = module_of(&mut modules, &file);
+        assert_eq!(module_of(&mut modules, &link), first);
+        let mut written = std::fs::File::options().append(true).open(&file).unwrap();
+        written.write_all(b"more").unwrap();
+        // By a path that was not looked at yet.
+        let third = directory.path().join("third");
+        std::fs::hard_link(&file, &third).unwrap();
+        assert_ne!(module_of(&mut modules, &third), first);
     }
 
     #[test]

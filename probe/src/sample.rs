@@ -59,6 +59,8 @@ pub enum ModuleKind {
         /// did. They tell it again where there is no build-id.
         device: (u32, u32),
         inode: u64,
+        /// What the file was when it was opened.
+        identity: Option<symbolize::FileIdentity>,
         /// Opened while the process was alive.
         file: Option<Arc<OwnedFd>>,
         /// The root directory of the process that mapped it first, if it is

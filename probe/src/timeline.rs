@@ -95,6 +95,7 @@ impl Timeline {
     /// then all CPUs must have been read.
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
+        self.processes.modules.begin_turn();
         let (events, samples) = self.take_settled(settled_ns);
         let mut events = events.into_iter().peekable();
         for raw in samples {

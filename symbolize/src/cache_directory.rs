@@ -2,8 +2,10 @@
 //! what was found out about files is kept for later runs.
 
 mod bounded;
+mod proof;
 
 pub use bounded::BoundedDirectory;
+pub use proof::Proof;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use std::fs::File;

@@ -9,7 +9,9 @@
 //! | name in a skeleton unit | `.dwo` where it was built or beside the file, `.dwp` beside it | it has the unit's number |
 //!
 //! Each place is looked up below the target's root and below ours, never
-//! outside of them; that cache is ours.
+//! outside of them; that cache is ours. Wherever it lies, a file is believed only if
+//! root or we wrote it, or somebody who could write to the file that it speaks of
+//! ([`Writers::are_trusted_by`]): a build-id or checksum is easily put into another.
 
 mod link;
 
@@ -25,7 +27,7 @@ use rustix::fs::OFlags;
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
 use crate::source::Source;
-use crate::{OpenError, debuginfod, inflate};
+use crate::{OpenError, Writers, debuginfod, inflate};
 
 /// Where distributions put such files.
 const DIRECTORY: &str = "/usr/lib/debug";
@@ -50,6 +52,8 @@ pub struct DebugFiles {
     remote: RemoteFiles,
     /// Where debuginfod's client keeps what it has fetched.
     fetched: Option<PathBuf>,
+    /// Who can write to the file that others are named in; `None` to believe all.
+    writers: Option<Writers>,
 }
 
 impl DebugFiles {
@@ -64,6 +68,7 @@ impl DebugFiles {
             path: source.path.to_owned(),
             remote,
             fetched: debuginfod::default_cache(),
+            writers: None,
         }
     }
 
@@ -76,19 +81,29 @@ impl DebugFiles {
             path_inside: None,
             remote,
             fetched: debuginfod::default_cache(),
+            writers: None,
         }
+    }
+
+    /// From here on what `object` names is looked for.
+    #[must_use]
+    pub fn named_in(self, object: &Object) -> DebugFiles {
+        let writers = object.source().writers();
+        DebugFiles { writers, ..self }
     }
 
     /// The separate file with the debug information of `object`.
     pub fn separate(&self, object: &Object) -> Option<Object> {
+        let writers = object.source().writers();
         let id = object.build_id();
-        let by_id = id.as_deref().and_then(|id| self.by_build_id(id));
-        by_id.or_else(|| self.by_link(object, id.as_deref()))
+        let by_id = { id.as_deref() }.and_then(|id| self.by_build_id(id, writers));
+        by_id.or_else(|| self.by_link(object, id.as_deref(), writers))
     }
 
     /// What several debug files have in common (dwz).
     pub fn supplementary(&self, object: &Object) -> Option<Object> {
         let link = link::alternative(object)?;
+        let writers = object.source().writers();
         let belongs = |object: &Object| object.build_id().as_deref() == Some(&link.build_id);
         let named = Path::new(OsStr::from_bytes(&link.path));
         // A relative path starts where the debug file is: that is beside the
@@ -101,22 +116,23 @@ impl DebugFiles {
         });
         beside
             .chain([debug.join(named)])
-            .find_map(|place| self.open(&place).filter(belongs))
-            .or_else(|| self.by_build_id(&link.build_id))
+            .find_map(|place| self.open(&place, writers).filter(belongs))
+            .or_else(|| self.by_build_id(&link.build_id, writers))
     }
 
     /// A file that another one names, at one of the paths, as what `take` makes of it:
     /// the first that it does not refuse.
     pub fn named<T>(&self, paths: &[&Path], take: impl Fn(Object) -> Option<T>) -> Option<T> {
-        let files = paths.iter().flat_map(|path| self.open_files(path));
+        let files = { paths.iter() }.flat_map(|path| self.open_files(path, self.writers));
         let mut objects = files.filter_map(|file| Object::read(&file).ok());
         objects.find_map(take)
     }
 
     /// A file that lies where this one does: in the same root, and in no other.
     pub fn beside(&self, path: &Path) -> Option<Object> {
-        let file = opener::open_beneath(self.roots.first()?, path, self.remote);
-        Object::read(&file.ok()?).ok()
+        let file = opener::open_beneath(self.roots.first()?, path, self.remote).ok()?;
+        let file = Some(file).filter(|file| is_believed(file, self.writers))?;
+        Object::read(&file).ok()
     }
 
     /// The file's own path, below its root.
@@ -124,22 +140,31 @@ impl DebugFiles {
         self.path_inside.as_ref().unwrap_or(&self.path)
     }
 
-    fn by_build_id(&self, id: &[u8]) -> Option<Object> {
+    fn by_build_id(&self, id: &[u8], writers: Option<Writers>) -> Option<Object> {
         let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = format!("{DIRECTORY}/.build-id/{first:02x}/{rest}.debug");
         let belongs = |object: &Object| object.build_id().as_deref() == Some(id);
-        self.open(Path::new(&path)).filter(belongs).or_else(|| {
+        let installed = self.open(Path::new(&path), writers).filter(belongs);
+        installed.or_else(|| {
             let cached = debuginfod::debug_file(self.fetched.as_deref()?, id);
             // A pipe in its place must not hold us up.
             let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
             let mut options = File::options();
             let file = options.read(true).custom_flags(nonblocking).open(cached);
-            Object::read(&file.ok()?).ok().filter(belongs)
+            let file = file.ok()?;
+            let its = Writers::by_mode(&file.metadata().ok()?);
+            let is_ours = its.are_root_or_us() || is_believed(&file, writers);
+            Object::read(&file).ok().filter(|_| is_ours).filter(belongs)
         })
     }
 
-    fn by_link(&self, object: &Object, id: Option<&[u8]>) -> Option<Object> {
+    fn by_link(
+        &self,
+        object: &Object,
+        id: Option<&[u8]>,
+        writers: Option<Writers>,
+    ) -> Option<Object> {
         let link = link::debug(object)?;
         let name = Path::new(OsStr::from_bytes(&link.name));
         let mut places = self.directories().flat_map(|beside| {
@@ -151,7 +176,7 @@ impl DebugFiles {
             ]
         });
         places.find_map(|place| {
-            let file = self.open_file(&place)?;
+            let file = self.open_file(&place, writers)?;
             let found = Object::read(&file).ok()?;
             // A link to itself ends here: it has what the file has.
             let same_id = id.is_some() && found.build_id().as_deref() == id;
@@ -167,17 +192,17 @@ impl DebugFiles {
         paths.map(|path| path.parent().unwrap_or(Path::new("/")))
     }
 
-    fn open(&self, path: &Path) -> Option<Object> {
-        Object::read(&self.open_file(path)?).ok()
+    fn open(&self, path: &Path, writers: Option<Writers>) -> Option<Object> {
+        Object::read(&self.open_file(path, writers)?).ok()
     }
 
-    fn open_file(&self, path: &Path) -> Option<File> {
-        self.open_files(path).next()
+    fn open_file(&self, path: &Path, writers: Option<Writers>) -> Option<File> {
+        self.open_files(path, writers).next()
     }
 
     /// The file at a path below each root, where there is one. A path that leads from our
     /// root into the target's is taken from there: its links must not lead out again.
-    fn open_files(&self, path: &Path) -> impl Iterator<Item = File> {
+    fn open_files(&self, path: &Path, writers: Option<Writers>) -> impl Iterator<Item = File> {
         let own = self.seen_at.as_ref().and_then(|root| inside(root, path));
         let roots = match own {
             Some(_) => &self.roots[..1],
@@ -186,8 +211,14 @@ impl DebugFiles {
         let open = |root: &OwnedFd, path: &Path| opener::open_beneath(root, path, self.remote).ok();
         let literal = roots.iter().filter_map(move |root| open(root, path));
         let own = own.and_then(|own| open(self.roots.first()?, &own));
-        own.into_iter().chain(literal)
+        let files = own.into_iter().chain(literal);
+        files.filter(move |file| is_believed(file, writers))
     }
+}
+
+/// Whether what a file says of another one is believed, by who can write to that.
+fn is_believed(file: &File, of: Option<Writers>) -> bool {
+    of.is_none_or(|of| Writers::of(file).is_ok_and(|its| its.are_trusted_by(&of)))
 }
 
 /// Where a root directory is for us, if it is not ours and can be seen: /proc tells

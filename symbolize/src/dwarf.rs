@@ -100,7 +100,7 @@ impl DebugInfo {
         Ok(Some(DebugInfo {
             sections,
             supplementary,
-            split: Split::new(files, bytes_max),
+            split: Split::new(files.named_in(object), bytes_max),
             units,
             index: OnceLock::new(),
             whole_index: OnceLock::new(),

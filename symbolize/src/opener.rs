@@ -8,6 +8,7 @@
 //! what was opened is compared with what was mapped.
 
 mod candidates;
+mod identity;
 mod local;
 mod verify;
 
@@ -19,6 +20,7 @@ use crate::Reason;
 use candidates::Candidate;
 
 pub use candidates::{our_root, roots};
+pub use identity::FileIdentity;
 pub use local::{open_beneath, open_file_beneath};
 
 /// What is known of a mapped file.
@@ -38,6 +40,8 @@ pub struct FileSource<'a> {
     pub inode: u64,
     /// The file itself, if it was opened when it was mapped.
     pub file: Option<&'a OwnedFd>,
+    /// What the file was then. A build-id alone is a stranger's word.
+    pub identity: Option<&'a FileIdentity>,
     /// The root directory of a process that maps it, if it was opened while
     /// that lived. It is taken before that of `pid`.
     pub root: Option<&'a OwnedFd>,
@@ -54,6 +58,7 @@ impl<'a> FileSource<'a> {
             device: (0, 0),
             inode: 0,
             file: None,
+            identity: None,
             root: None,
         }
     }
@@ -78,7 +83,8 @@ pub enum RemoteFiles {
 ///
 /// The file counts only if it is the mapped one: by build-id where one is
 /// known, else by device and inode. Where neither is known, all but the last
-/// place are believed.
+/// place are believed. If it is known what the mapped file was, a build-id is only
+/// believed of that file, and of those that the same user alone can write to.
 pub fn open(source: &FileSource<'_>, remote: RemoteFiles) -> Result<File, Reason> {
     let mut worst = Reason::FileGone;
     for candidate in candidates::of(source) {

@@ -3,8 +3,11 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Statx, StatxTimestamp, makedev};
 
 /// Within the steps of a file system's clock a file can change twice and have
 /// the same time.
@@ -24,17 +27,54 @@ pub struct Revision {
 impl Revision {
     /// `None` for a file that changed a moment ago, and may again.
     pub fn of(file: &File) -> Option<Revision> {
-        let metadata = file.metadata().ok()?;
-        let seconds = u64::try_from(metadata.ctime()).ok()?;
+        let revision = Revision::now(file).ok()?;
+        let seconds = u64::try_from(revision.changed.0).ok()?;
         let changed = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
         let age = SystemTime::now().duration_since(changed).ok()?;
-        (age > STEADY_AFTER).then(|| Revision {
+        (age > STEADY_AFTER).then_some(revision)
+    }
+
+    /// Of a file as it is now, even if it may change again without a trace.
+    pub fn now(file: &File) -> io::Result<Revision> {
+        let metadata = file.metadata()?;
+        Ok(Revision {
             device: metadata.dev(),
             inode: metadata.ino(),
             len: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         })
+    }
+
+    /// Of a file that was asked about in another way.
+    pub fn of_status(status: &Statx) -> Revision {
+        let time = |time: StatxTimestamp| (time.tv_sec, i64::from(time.tv_nsec));
+        Revision {
+            device: makedev(status.stx_dev_major, status.stx_dev_minor),
+            inode: status.stx_ino,
+            len: status.stx_size,
+            modified: time(status.stx_mtime),
+            changed: time(status.stx_ctime),
+        }
+    }
+
+    /// As `st_dev` tells it.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Whether it is the same file, and nobody wrote to it in between. Its time of
+    /// change tells more often of another name, or of none that is left.
+    pub fn is_as_written(&self, before: &Revision) -> bool {
+        let written = |revision: &Revision| {
+            let Revision { device, inode, .. } = *revision;
+            (device, inode, revision.len, revision.modified)
+        };
+        written(self) == written(before)
     }
 }
 
@@ -57,6 +97,29 @@ mod tests {
     fn what_changed_a_moment_ago_has_none() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(Revision::of(file.as_file()), None);
+    }
+
+    #[test]
+    fn both_ways_to_ask_tell_the_same() {
+        use rustix::fs::{AtFlags, StatxFlags, statx};
+        let file = File::open("/proc/self/exe").unwrap();
+        let status = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).unwrap();
+        assert_eq!(Revision::of_status(&status), Revision::now(&file).unwrap());
+    }
+
+    #[test]
+    fn another_name_is_no_other_content() {
+        use std::io::Write as _;
+        let directory = tempfile::tempdir().unwrap();
+        let (one, two) = (directory.path().join("1"), directory.path().join("2"));
+        let mut file = File::create(&one).unwrap();
+        let past = SystemTime::now() - Duration::from_secs(60);
+        file.set_modified(past).unwrap();
+        let before = Revision::now(&file).unwrap();
+        std::fs::rename(&one, &two).unwrap();
+        assert!(Revision::now(&file).unwrap().is_as_written(&before));
+        file.write_all(b"more").unwrap();
+        assert!(!Revision::now(&file).unwrap().is_as_written(&before));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::io::{Errno, pread};
 
 use crate::OpenError;
 use crate::revision::Revision;
+use crate::writers::Writers;
 
 /// The largest file that is looked at. The largest executables with debug
 /// information known to us are below 8 GiB.
@@ -56,6 +57,14 @@ impl Source {
     pub fn revision(&self) -> Option<Revision> {
         match self {
             Source::File { file, .. } => Revision::of(file),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// Who can change it; `None` for what is in memory, and so nobody's.
+    pub fn writers(&self) -> Option<Writers> {
+        match self {
+            Source::File { file, .. } => Some(Writers::of(file).unwrap_or(Writers::UNKNOWN)),
             Source::Memory(_) => None,
         }
     }

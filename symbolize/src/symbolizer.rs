@@ -3,17 +3,15 @@
 
 mod cache;
 
-use std::fs::File;
 use std::sync::Arc;
-
-use rustix::fs::fstat;
 
 use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
 use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
 use crate::opener::{self, FileSource, RemoteFiles};
-use crate::{BuildId, ElfSymbols, FileId, Lines, Reason, TableCache};
+use crate::revision::Revision;
+use crate::{ElfSymbols, Lines, Reason, TableCache};
 
 use cache::Cache;
 
@@ -21,25 +19,13 @@ use cache::Cache;
 /// made. Browsers have more: their lines can be resolved ahead of time.
 const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
-/// What identifies a file to the cache.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    BuildId(BuildId),
-    /// Without a build-id: this version of this file.
-    File {
-        device: u64,
-        inode: u64,
-        size: i64,
-        modified: (i64, i64),
-    },
-}
-
 /// Opens files and keeps their symbols.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     remote: RemoteFiles,
-    files: Cache<Key, Result<Arc<ElfSymbols>, Reason>>,
-    lines: Cache<FileId, Result<Option<Arc<Lines>>, Reason>>,
+    /// By the file itself, as it was: anybody can give another one the same build-id.
+    files: Cache<Revision, Result<Arc<ElfSymbols>, Reason>>,
+    lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
     tables: Option<TableCache>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
@@ -78,35 +64,43 @@ impl Symbolizer {
         Symbolizer { kernel, ..self }
     }
 
-    /// The symbols of a file, from the cache or read now.
+    /// The symbols of a file, from the cache or read now. A file of which it is told
+    /// what it was when it was mapped is not looked for if they are in the cache.
     ///
     /// Of what failed only that is remembered which will fail again: a
     /// damaged file, but not one that this process could not open.
     pub fn open(&self, source: FileSource<'_>) -> Result<Arc<ElfSymbols>, Reason> {
-        let by_id = source.build_id.map(BuildId::new).map(Key::BuildId);
-        if let Some(known) = by_id.as_ref().and_then(|key| self.files.get(key)) {
-            return known;
+        self.find(&source).map(|(_, symbols)| symbols)
+    }
+
+    fn find(&self, source: &FileSource<'_>) -> Result<(Revision, Arc<ElfSymbols>), Reason> {
+        let mapped = source.identity.map(|identity| &identity.revision);
+        if let Some((key, known)) = mapped.and_then(|key| Some((key, self.files.get(key)?))) {
+            return known.map(|symbols| (key.clone(), symbols));
         }
-        let file = opener::open(&source, self.remote)?;
-        let key = by_id.map_or_else(|| key_of(&file), Ok)?;
-        let slot = self.files.slot(key);
+        let file = opener::open(source, self.remote)?;
+        let key = match mapped {
+            Some(key) => key.clone(),
+            None => Revision::now(&file).map_err(|error| io_reason(&error))?,
+        };
+        let slot = self.files.slot(key.clone());
         let symbols = slot.get_or_init(|| {
-            let files = DebugFiles::of(&source, self.remote);
+            let files = DebugFiles::of(source, self.remote);
             let symbols =
                 Object::read(&file).and_then(|object| ElfSymbols::with_debug_files(object, &files));
             symbols.map(Arc::new).map_err(|error| error.reason())
         });
         self.files
             .trim(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
-        symbols.clone()
+        symbols.clone().map(|symbols| (key, symbols))
     }
 
     /// The lines of a file; `None` if it has no debug information. It is found
     /// anew for each file, and read when it is asked for.
     pub fn lines(&self, source: FileSource<'_>) -> Result<Option<Arc<Lines>>, Reason> {
-        let symbols = self.open(source)?;
-        self.forget_damaged(symbols.id());
-        let slot = self.lines.slot(symbols.id().clone());
+        let (key, symbols) = self.find(&source)?;
+        self.forget_damaged(&key);
+        let slot = self.lines.slot(key);
         let lines = slot.get_or_init(|| {
             let files = DebugFiles::of(&source, self.remote);
             let tables = self.tables.as_ref();
@@ -133,37 +127,33 @@ impl Symbolizer {
         !main.has_debug_info() && files.separate(main).is_none()
     }
 
-    /// Reads a file again of which the build-id is known: its debug file has
-    /// come. The file itself may be out of reach by now.
+    /// Reads a file again: its debug file has come. The file itself may be out of
+    /// reach by now.
     pub fn reread(&self, source: &FileSource<'_>) -> Result<(), Reason> {
-        let symbols = self.open(*source)?;
-        let Some(id) = source.build_id.map(BuildId::new) else {
-            return Ok(());
-        };
+        let (key, symbols) = self.find(source)?;
         let files = DebugFiles::of(source, self.remote);
         let read = symbols
             .object()
             .again()
             .and_then(|object| ElfSymbols::with_debug_files(object, &files));
         let read = read.map_err(|error| error.reason())?;
-        let key = Key::BuildId(id);
         self.files.forget(&key);
+        self.lines.forget(&key);
         // Somebody else may have been faster: then it was read just now.
         _ = self.files.slot(key).set(Ok(Arc::new(read)));
-        self.lines.forget(symbols.id());
         Ok(())
     }
 
     /// A damaged table answers nothing: the file's lines are found anew.
-    fn forget_damaged(&self, id: &FileId) {
-        let Some(Ok(Some(lines))) = self.lines.get(id) else {
+    fn forget_damaged(&self, key: &Revision) {
+        let Some(Ok(Some(lines))) = self.lines.get(key) else {
             return;
         };
         if lines.is_damaged() {
             if let Some((tables, key)) = self.tables.as_ref().zip(lines.key()) {
                 tables.reject(key);
             }
-            self.lines.forget(id);
+            self.lines.forget(key);
         }
     }
 
@@ -185,16 +175,6 @@ impl Symbolizer {
             .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
         files + self.kernel.heap_bytes()
     }
-}
-
-fn key_of(file: &File) -> Result<Key, Reason> {
-    let stat = fstat(file).map_err(|error| io_reason(&error.into()))?;
-    Ok(Key::File {
-        device: stat.st_dev,
-        inode: stat.st_ino,
-        size: stat.st_size,
-        modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
-    })
 }
 
 const _: () = {

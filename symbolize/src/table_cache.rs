@@ -8,7 +8,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::cache_directory::{BoundedDirectory, Directory};
+use crate::cache_directory::{BoundedDirectory, Directory, Proof};
 use crate::object::Object;
 use crate::table::Table;
 use crate::{FileId, OpenError};
@@ -21,7 +21,7 @@ pub const BYTES_MAX: u64 = 2 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Below the base directory; another format gets another last part.
-const PARTS: [&str; 3] = ["proftop", "symbols", "v4"];
+const PARTS: [&str; 3] = ["proftop", "symbols", "v5"];
 
 /// A directory of tables.
 #[derive(Debug)]
@@ -38,23 +38,22 @@ pub struct TableKey {
 
 impl TableKey {
     /// Of a program, and the file that its debug information is from. `None`
-    /// for programs that are told apart by a part of their content only.
-    ///
-    /// The lengths are there because anybody can give a file any build-id.
+    /// for programs that are told apart by a part of their content only, and for those
+    /// that must not be kept: see [`Proof`].
     pub fn new(main: &Object, debug: &Object) -> Option<TableKey> {
         let (program, source) = (main.source().len(), debug.source().len());
+        let proof = Proof::of(&[main, debug])?;
         let id = main.file_id().ok()?;
-        let name = match &id {
-            FileId::Gnu(id) if id.as_bytes().len() >= 8 => {
+        let text = format!("{id} {program} {source} {proof}");
+        let hash = crc32fast::hash(text.as_bytes());
+        let name = match (&id, &proof) {
+            (FileId::Gnu(id), Proof::Writers) if id.as_bytes().len() >= 8 => {
                 format!("{id}-{program:x}-{source:x}")
             }
-            FileId::Go(id) => {
-                let hash = crc32fast::hash(id.as_bytes());
-                format!("go-{hash:08x}-{program:x}-{source:x}")
-            }
-            FileId::Gnu(_) | FileId::Content { .. } => return None,
+            (FileId::Go(_), Proof::Writers) => format!("go-{hash:08x}-{program:x}-{source:x}"),
+            (_, Proof::Revisions(_)) => format!("file-{hash:08x}-{program:x}-{source:x}"),
+            (FileId::Gnu(_) | FileId::Content { .. }, Proof::Writers) => return None,
         };
-        let text = format!("{id} {program} {source}");
         Some(TableKey { name, text })
     }
 

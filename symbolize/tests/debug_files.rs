@@ -126,6 +126,35 @@ fn by_build_id() {
     assert_eq!(installed.name(), Err(Reason::Stripped));
 }
 
+/// Anybody can write a file with that build-id, and lay it where it is looked for.
+#[test]
+fn what_another_user_wrote_is_not_believed() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    if !rustix::process::geteuid().is_root() {
+        return skipped("only root can give a file to another user");
+    }
+    let Some(mut installed) = Installed::new(&["-Wl,--build-id=0x1234567890abcdef"]) else {
+        return;
+    };
+    installed.move_debug_to("usr/lib/debug/.build-id/12/34567890abcdef.debug");
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let (anna, ben) = (Some(60_001), Some(60_002));
+    for (program_of, debug_of, debug_mode, is_believed) in [
+        (None, anna, 0o644, false),
+        (None, None, 0o666, false),
+        (anna, ben, 0o644, false),
+        (anna, anna, 0o644, true),
+        (anna, None, 0o644, true),
+        (None, None, 0o644, true),
+    ] {
+        chown(&installed.program, program_of.or(Some(0)), None).unwrap();
+        chown(&installed.debug, debug_of.or(Some(0)), None).unwrap();
+        mode(&installed.debug, debug_mode).unwrap();
+        let case = format!("{program_of:?} {debug_of:?} {debug_mode:o}");
+        assert_eq!(installed.name().is_ok(), is_believed, "{case}");
+    }
+}
+
 /// As Fedora's packages have it.
 #[test]
 fn inside_and_compressed() {

@@ -32,7 +32,7 @@ impl Run {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let place = self.directory.path().join("proftop/symbols/v4");
+        let place = self.directory.path().join("proftop/symbols/v5");
         let entries = fs::read_dir(place).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     }

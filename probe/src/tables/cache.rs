@@ -1,4 +1,5 @@
-//! The *cache*: tables of earlier runs on disk, by build-id, or by file.
+//! The *cache*: tables of earlier runs on disk, by build-id where nobody else can have
+//! forged it, or by file.
 //!
 //! It may be lost, damaged, full or shared at any moment: then tables are built
 //! again. Only its owner may look into it or write to it, because what is in it
@@ -12,14 +13,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use symbolize::FileId;
-use symbolize::cache_directory::{self, BoundedDirectory, Directory};
+use symbolize::cache_directory::{self, BoundedDirectory, Directory, Proof};
 use symbolize::object::Object;
 
 /// The default for all files together: some 20 times what a desktop runs.
 pub const BYTES_MAX: u64 = 256 << 20;
 
 /// Below the base directory; another format gets another last part.
-pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v2"];
+pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v3"];
 
 /// A directory of tables.
 #[derive(Debug)]
@@ -38,11 +39,17 @@ pub struct CacheKey {
 
 impl CacheKey {
     /// By build-id. What has none, as all that rustc links, by the file and the
-    /// time of its change; `None` while it changes.
+    /// time of its change; `None` while it changes, and for what must not be kept: see
+    /// [`Proof`].
     pub fn of(object: &Object) -> Option<Self> {
         let (id, file_bytes) = (object.file_id().ok()?, object.source().len());
-        Self::by_id(&id, file_bytes).or_else(|| {
-            let text = format!("{id} {}", object.source().revision()?);
+        let by_id = |proof: &Proof| match proof {
+            Proof::Writers => Self::by_id(&id, file_bytes),
+            Proof::Revisions(_) => None,
+        };
+        let proof = Proof::of(&[object])?;
+        by_id(&proof).or_else(|| {
+            let text = format!("{id} {}", Proof::by_revisions(&[object])?);
             let name = format!("file-{:016x}", checksum::of(text.as_bytes()));
             Some(Self { name, text })
         })
@@ -50,7 +57,7 @@ impl CacheKey {
 
     /// `None` for files that are told apart by a part of their content only.
     ///
-    /// The length is there because anybody can give a file any build-id.
+    /// The length is there for those who give all their builds one id.
     pub fn by_id(id: &FileId, file_bytes: u64) -> Option<Self> {
         let text = format!("{id} {file_bytes}");
         let name = match id {

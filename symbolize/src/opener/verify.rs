@@ -4,8 +4,8 @@ use std::fs::File;
 
 use rustix::fs::{fstat, fstatfs, major, minor};
 
-use super::FileSource;
 use super::candidates::Candidate;
+use super::{FileIdentity, FileSource};
 use crate::error::io_reason;
 use crate::object::Object;
 use crate::{BuildId, Reason};
@@ -21,12 +21,27 @@ const OWN_DEVICE_NUMBERS: [i64; 3] = [
 const OVERLAYFS: i64 = 0x794c_7630;
 
 pub fn same_file(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<(), Reason> {
+    let is_known = candidate == Candidate::Given;
     let same = match (source.build_id, source.inode) {
-        (Some(wanted), _) => has_build_id(file, wanted),
+        (Some(wanted), _) => has_build_id(file, wanted) && is_trusted(file, source, candidate)?,
         (None, 0) => candidate != Candidate::Host,
-        (None, _) => candidate == Candidate::Given || has_inode(file, source, candidate)?,
+        (None, _) => is_known || has_inode(file, source, candidate)?,
     };
     same.then_some(()).ok_or(Reason::ChangedOnDisk)
+}
+
+/// Whether a file may be the one that was mapped by its build-id, and not only say so.
+fn is_trusted(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<bool, Reason> {
+    let Some(mapped) = source.identity else {
+        // Nobody has seen the file that is meant: of a recording that is all there is.
+        return Ok(true);
+    };
+    if candidate == Candidate::Given {
+        return Ok(true);
+    }
+    let found = FileIdentity::of(file).map_err(|error| io_reason(&error))?;
+    Ok(mapped.trusts_build_id_of(&found)
+        || source.inode != 0 && has_inode(file, source, candidate)?)
 }
 
 fn has_build_id(file: &File, wanted: &[u8]) -> bool {

@@ -1,0 +1,103 @@
+//! What proves that a file is the one of which something was kept. A build-id does
+//! not: anybody can give a file any.
+
+use crate::object::Object;
+use rustix::process::geteuid;
+use std::fmt;
+
+/// Why a kept thing may be believed of files, by who can write to them.
+///
+/// | only root or we can | others can as well | kept |
+/// |---|---|---|
+/// | all of them | | by their build-ids, wherever they lie |
+/// | | one of them, and we are not root | by the very files, as they were |
+/// | | one of them, and we are root | not at all |
+///
+/// What root keeps comes from files that only root can write to: nobody else decides
+/// what is in it, or what has no room in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// Nobody else can have made them.
+    Writers,
+    /// They are the same files, and have not changed: in words.
+    Revisions(String),
+}
+
+impl Proof {
+    /// For what is made of these files; `None` if it must not be kept.
+    pub fn of(files: &[&Object]) -> Option<Proof> {
+        // What is in memory is of this kernel.
+        let ours = |file: &&Object| file.source().writers().is_none_or(|w| w.are_root_or_us());
+        if files.iter().all(ours) {
+            return Some(Proof::Writers);
+        }
+        if geteuid().is_root() {
+            return None;
+        }
+        Proof::by_revisions(files)
+    }
+
+    /// For files without a build-id. `None` while one of them changes.
+    pub fn by_revisions(files: &[&Object]) -> Option<Proof> {
+        let revisions: Option<Vec<_>> = files.iter().map(|f| f.source().revision()).collect();
+        let words: Vec<String> = revisions?.iter().map(ToString::to_string).collect();
+        Some(Proof::Revisions(words.join("; ")))
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Proof::Writers => f.write_str("ours"),
+            Proof::Revisions(words) => f.write_str(words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    fn object(file: &File) -> Object {
+        Object::from_source(Source::file(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_others_can_write_to_is_not_kept_by_its_build_id() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(std::env::current_exe().unwrap(), file.path()).unwrap();
+        let mode = |mode| {
+            std::fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+            Proof::of(&[&object(file.as_file())])
+        };
+        assert_eq!(mode(0o755), Some(Proof::Writers));
+        for others_can in [0o775, 0o757] {
+            assert_ne!(mode(others_can), Some(Proof::Writers));
+            if geteuid().is_root() {
+                assert_eq!(mode(others_can), None);
+            }
+        }
+    }
+
+    #[test]
+    fn root_keeps_nothing_of_the_files_of_others() {
+        if !geteuid().is_root() {
+            use std::io::Write as _;
+            _ = writeln!(std::io::stderr(), "skipped: only root can give a file away");
+            return;
+        }
+        let own = std::env::current_exe().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(&own, file.path()).unwrap();
+        let ours = object(file.as_file());
+        assert_eq!(Proof::of(&[&ours]), Some(Proof::Writers));
+        chown(file.path(), Some(65534), None).unwrap();
+        let theirs = object(file.as_file());
+        assert_eq!(Proof::of(&[&theirs]), None);
+        let own = object(&File::open(own).unwrap());
+        assert_eq!(Proof::of(&[&own, &theirs]), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! Which file it was that a process mapped.
+
+use std::fs::File;
+use std::io;
+
+use crate::Writers;
+use crate::revision::Revision;
+
+/// A file as it was when it was seen mapped, and who could change it then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub revision: Revision,
+    pub writers: Writers,
+}
+
+impl FileIdentity {
+    pub fn of(file: &File) -> io::Result<FileIdentity> {
+        Ok(FileIdentity {
+            revision: Revision::now(file)?,
+            writers: Writers::of(file)?,
+        })
+    }
+
+    /// Whether a file with the same build-id has the same content. Anybody can give a
+    /// file any build-id: it is only believed of the files of one user, whom nobody
+    /// else can write for.
+    pub fn trusts_build_id_of(&self, other: &FileIdentity) -> bool {
+        self.writers.only().is_some() && self.writers.only() == other.writers.only()
+    }
+}
