@@ -4,19 +4,22 @@
 
 use crate::action::{Action, Keymap};
 use crate::app::history::History;
-use crate::app::mode::{Detail, Mode, Notice};
-use crate::app::parts::{Beside, Parts};
+use crate::app::mode::{Detail, Mode};
+use crate::app::parts::Parts;
 use crate::app::state::{State, shows_cut};
 use crate::cli;
+use crate::context::Context;
 use crate::dialogs::write::{Content, Options, Repeat, Room, Shape, WriteJob};
 use crate::geometry::{Geometry, Size};
 use crate::knobs::{Knobs, Window};
-use crate::lists::find::Find;
+use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
-use crate::lists::table::Table;
+use crate::lists::table::Sort;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
-use crate::views::Views;
 use crate::views::question::{Answer, Question};
+use crate::views::seconds::Seconds;
+use crate::views::{PaneId, View, Views};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use engine::snapshot::{Snapshot, Span};
 use profile::FunctionId;
@@ -24,6 +27,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Actions of one view.
+mod act;
 /// What views ask for, and when the answers are shown.
 mod answers;
 /// What stands beside the open view.
@@ -54,8 +59,6 @@ pub mod report;
 mod sampling;
 pub mod state;
 pub mod tabs;
-/// A stretch of time as the window.
-mod time;
 /// Keys of the call tree and the flame graph.
 mod tree;
 /// What goes to a file.
@@ -178,6 +181,8 @@ pub struct App {
     /// The function that was selected on purpose in the view before.
     linked: Option<FunctionId>,
     pub views: Views,
+    /// The last seconds, below the functions.
+    pub seconds: Seconds,
     pub mode: Mode,
     pub detail: Detail,
     pub state: Option<State>,
@@ -254,6 +259,7 @@ impl App {
             history: History::default(),
             linked: None,
             views: Views::default(),
+            seconds: Seconds::default(),
             mode: Mode::default(),
             detail: Detail::default(),
             state: None,
@@ -292,7 +298,7 @@ impl App {
             Event::Head(head) => {
                 self.calm.key_at = Some(now);
                 self.pane_focus = head.in_pane.then_some(self.view);
-                self.sort_by(head.column);
+                self.sort(Sort::By(head.column));
                 Vec::new()
             }
             Event::Crumb(crumb) => {
@@ -367,42 +373,43 @@ impl App {
         Geometry::new(self.size, self.state.is_some())
     }
 
-    /// The find of the current view, what it found (rows and their samples,
-    /// where those can be added up), and the rows there are.
-    pub fn find(&self) -> Option<(&Find, (usize, u64), usize)> {
-        if self.difference_here().is_some() {
-            return None;
-        }
-        fn of<I: crate::lists::table::Item>(
-            table: &Table<I>,
-        ) -> Option<(&Find, (usize, u64), usize)> {
-            Some((table.find()?, table.found(), table.len()))
-        }
-        let pane = self.in_pane();
-        match self.focus() {
-            ViewId::Functions => of(&self.views.functions),
-            ViewId::Tree => {
-                let tree = self.views.tree_in(pane);
-                Some((tree.find()?, (tree.found(), 0), tree.side().rows().len()))
-            }
-            ViewId::Flame => {
-                let flame = self.views.flame_in(pane);
-                Some((flame.find()?, flame.found(), flame.bar_count()))
-            }
-            ViewId::Page => {
-                let page = self.views.page_in(pane);
-                let (found, rows) = page.found();
-                Some((page.find()?, (found, 0), rows))
-            }
-            ViewId::Code => {
-                let code = self.views.code_in(pane);
-                let (found, rows) = code.found();
-                Some((code.find()?, (found, 0), rows))
-            }
-            ViewId::Processes => of(&self.views.processes),
-            ViewId::Threads => of(self.views.threads_in(pane)),
-            ViewId::Time | ViewId::Health => None,
-        }
+    /// What is looked for in the view that the keys go to, and what was found.
+    pub fn find(&self) -> Option<Found<'_>> {
+        let pane = self.pane_here();
+        self.views.get(pane).found(&self.context_of(pane))
+    }
+
+    /// The pane that the keys go to.
+    pub fn pane_here(&self) -> PaneId {
+        self.in_pane().unwrap_or(PaneId::of(self.view))
+    }
+
+    /// Does something with the view of a pane.
+    fn with<R>(&mut self, pane: PaneId, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
+        let (focus, has_keys) = (self.focus(), self.pane_here() == pane);
+        let cx = Context {
+            shown: &self.shown,
+            knobs: &self.knobs,
+            keymap: &self.keymap,
+            open: self.view,
+            focus,
+            is_beside: pane != PaneId::of(self.view),
+            has_keys,
+            own_pid: self.own_pid,
+        };
+        act(self.views.get_mut(pane), &cx)
+    }
+
+    /// Does something with the view that the keys go to.
+    fn with_focused<R>(&mut self, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
+        self.with(self.pane_here(), act)
+    }
+
+    /// The panes that are on the screen: the open view's, and what stands beside it.
+    fn panes(&self) -> impl Iterator<Item = PaneId> + use<> {
+        [Some(PaneId::of(self.view)), self.pane()]
+            .into_iter()
+            .flatten()
     }
 
     fn receive(&mut self, snapshot: Arc<Snapshot>) {
@@ -440,27 +447,11 @@ impl App {
     /// Brings the current view up to the shown snapshot. The others follow
     /// when they are opened.
     fn refresh(&mut self, sort: bool) {
-        let pane = self.pane();
-        let report = &self.shown.report;
-        match self.view {
-            ViewId::Functions => {
-                self.views.functions.update(report, sort);
-                if let Some(diff) = &self.shown.difference {
-                    self.views.difference.update(diff);
-                }
-            }
-            // They come by themselves.
-            ViewId::Tree | ViewId::Flame | ViewId::Page | ViewId::Time | ViewId::Code => return,
-            ViewId::Processes => {
-                self.views.processes.update(report, sort);
-                if pane == Some(Beside::Threads) {
-                    self.views.own_threads.update(report, sort);
-                }
-            }
-            ViewId::Threads => self.views.threads.update(report, sort),
-            ViewId::Health => self.views.health.update(&self.shown),
+        let mut is_of_report = false;
+        for pane in self.panes() {
+            is_of_report |= self.with(pane, |view, cx| view.update(cx, sort));
         }
-        if sort && !report.functions.is_empty() {
+        if is_of_report && sort && !self.shown.report.functions.is_empty() {
             self.calm.sorted(self.now);
         }
     }
@@ -470,24 +461,9 @@ impl App {
     fn settle(&mut self) {
         self.state = State::of(self);
         let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
-        let (width, height) = (parts.view.width, usize::from(parts.view.height));
-        match self.view {
-            ViewId::Functions => {
-                self.views.functions.resize(height);
-                self.views.difference.resize(height);
-            }
-            ViewId::Tree => self.views.tree.resize(height),
-            ViewId::Page => self.views.page.resize(width, height),
-            ViewId::Code => self.views.code.resize(width, height),
-            ViewId::Time => {
-                let rate_hz = self.shown.rate_hz;
-                self.views.time.resize(width, height, rate_hz);
-            }
-            ViewId::Flame => self.views.flame.resize(width, height),
-            ViewId::Processes => self.views.processes.resize(height),
-            ViewId::Threads => self.views.threads.resize(height),
-            ViewId::Health => self.views.health.resize(height),
-        }
+        self.with(PaneId::of(self.view), |view, cx| {
+            view.resize(cx, &parts.view)
+        });
         self.settle_pane(&parts);
     }
 
@@ -507,39 +483,11 @@ impl App {
     }
 
     fn go(&mut self, motion: Motion) {
-        if self.difference_here().is_some() {
-            return self.views.difference.go(motion);
-        }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.go(motion, report),
-            ViewId::Tree => self.views.tree_in_mut(pane).go(motion),
-            ViewId::Flame => self.views.flame_in_mut(pane).go(motion),
-            ViewId::Page => self.views.page_in_mut(pane).go(motion),
-            ViewId::Code => self.views.code_in_mut(pane).go(motion),
-            ViewId::Time => self.views.time.go(motion),
-            ViewId::Processes => self.views.processes.go(motion, report),
-            ViewId::Threads => self.views.threads_in_mut(pane).go(motion, report),
-            ViewId::Health => self.views.health.go(motion),
-        }
+        self.with_focused(|view, cx| view.go(cx, motion));
     }
 
     fn select_at(&mut self, column: u16, line: usize) {
-        if self.difference_here().is_some() {
-            return self.views.difference.select_line(line);
-        }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.select_line(line, report),
-            ViewId::Tree => self.views.tree_in_mut(pane).select_line(line),
-            ViewId::Flame => self.views.flame_in_mut(pane).select_cell(column, line),
-            ViewId::Page => self.views.page_in_mut(pane).select_line(line),
-            ViewId::Code => self.views.code_in_mut(pane).select_line(line),
-            ViewId::Time => self.views.time.select_cell(column, line),
-            ViewId::Processes => self.views.processes.select_line(line, report),
-            ViewId::Threads => self.views.threads_in_mut(pane).select_line(line, report),
-            ViewId::Health => self.views.health.select_line(line),
-        }
+        self.with_focused(|view, cx| view.select_at(cx, column, line));
     }
 
     pub fn freeze_after(&mut self, after: Option<Duration>) {
@@ -581,34 +529,11 @@ impl App {
     }
 
     fn set_find(&mut self, find: Option<Find>) {
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.set_find(find, report),
-            ViewId::Tree => self.views.tree_in_mut(pane).set_find(find),
-            ViewId::Flame => self.views.flame_in_mut(pane).set_find(find),
-            ViewId::Page => self.views.page_in_mut(pane).set_find(find),
-            ViewId::Code => self.views.code_in_mut(pane).set_find(find),
-            ViewId::Processes => self.views.processes.set_find(find, report),
-            ViewId::Threads => self.views.threads_in_mut(pane).set_find(find, report),
-            ViewId::Time | ViewId::Health => {}
-        }
+        self.with_focused(|view, cx| view.set_find(cx, find));
     }
 
     fn select_found(&mut self, down: bool, including: bool) {
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        let position = match self.focus() {
-            ViewId::Functions => self.views.functions.select_found(down, including, report),
-            ViewId::Tree => self.views.tree_in_mut(pane).select_found(down, including),
-            ViewId::Flame => self.views.flame_in_mut(pane).select_found(down, including),
-            ViewId::Page => self.views.page_in_mut(pane).select_found(down, including),
-            ViewId::Code => self.views.code_in_mut(pane).select_found(down, including),
-            ViewId::Processes => self.views.processes.select_found(down, including, report),
-            ViewId::Threads => self
-                .views
-                .threads_in_mut(pane)
-                .select_found(down, including, report),
-            ViewId::Time | ViewId::Health => None,
-        };
+        let position = self.with_focused(|view, cx| view.select_found(cx, down, including));
         if position.is_none()
             && let Some(name) = self.look_below()
         {
@@ -617,10 +542,10 @@ impl App {
         }
         let notice = match self.find() {
             None => Notice::NoFind,
-            Some((find, (rows, samples), _)) => Notice::Found {
-                pattern: find.text.clone(),
-                rows,
-                samples,
+            Some(found) => Notice::Found {
+                pattern: found.find.text.clone(),
+                rows: found.rows,
+                samples: found.samples,
                 position,
             },
         };
@@ -628,92 +553,20 @@ impl App {
     }
 
     pub(crate) fn selected_name(&self) -> Option<String> {
-        if let Some(diff) = self.difference_here() {
-            return Some(self.views.difference.selected(diff)?.name.to_string());
-        }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => name(self.views.functions.selected(report)),
-            ViewId::Tree => {
-                let tree = self.views.tree_in(pane);
-                Some(tree.name(tree.selected()?)?.to_string())
-            }
-            ViewId::Flame => Some(self.views.flame_in(pane).selected()?.name.to_string()),
-            ViewId::Page => Some(
-                self.views
-                    .page_in(pane)
-                    .selected_function()?
-                    .name
-                    .to_string(),
-            ),
-            ViewId::Code => self.views.code_in(pane).text_here(),
-            ViewId::Processes => name(self.views.processes.selected(report)),
-            ViewId::Threads => name(self.views.threads_in(pane).selected(report)),
-            ViewId::Time | ViewId::Health => None,
-        }
+        let pane = self.pane_here();
+        self.views.get(pane).selected_name(&self.context_of(pane))
     }
 
-    fn shift_column(&mut self, by: isize) {
-        if self.difference_here().is_some() {
-            return;
-        }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.shift_column(by, report),
-            ViewId::Processes => self.views.processes.shift_column(by, report),
-            ViewId::Threads => self.views.threads_in_mut(pane).shift_column(by, report),
-            ViewId::Tree
-            | ViewId::Flame
-            | ViewId::Page
-            | ViewId::Time
-            | ViewId::Code
-            | ViewId::Health => {}
-        }
-    }
-
-    fn sort_by(&mut self, column: usize) {
-        if self.difference_here().is_some() {
-            return;
-        }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.sort_by(column, report),
-            ViewId::Processes => self.views.processes.sort_by(column, report),
-            ViewId::Threads => self.views.threads_in_mut(pane).sort_by(column, report),
-            ViewId::Tree
-            | ViewId::Flame
-            | ViewId::Page
-            | ViewId::Time
-            | ViewId::Code
-            | ViewId::Health => {}
-        }
+    /// Orders the rows in another way.
+    fn sort(&mut self, order: Sort) {
+        self.with_focused(|view, cx| view.sort(cx, order));
     }
 
     fn invert(&mut self) {
-        if self.difference_here().is_some() {
-            return;
+        let pane = self.pane_here();
+        if pane == PaneId::of(self.view) && self.views.get(pane).is_a_step(Action::Invert) {
+            self.remember();
         }
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Functions => self.views.functions.invert(report),
-            ViewId::Tree => self.views.tree.invert(),
-            ViewId::Flame => {
-                // It leaves what was zoomed into.
-                if pane.is_none() {
-                    self.remember();
-                }
-                self.views.flame_in_mut(pane).invert();
-            }
-            ViewId::Page | ViewId::Code => {}
-            ViewId::Processes => self.views.processes.invert(report),
-            ViewId::Threads => self.views.threads_in_mut(pane).invert(report),
-            ViewId::Time | ViewId::Health => {}
-        }
+        self.with(pane.leader(), |view, cx| view.sort(cx, Sort::Invert));
     }
-}
-
-fn name<I: crate::lists::table::Item>(
-    line: Option<crate::lists::table::Line<'_, I>>,
-) -> Option<String> {
-    line.map(|line| line.row.name().to_owned())
 }

@@ -190,8 +190,8 @@ impl Kept {
                 ViewId::Page | ViewId::Code => ViewId::Functions,
                 view => view,
             },
-            sort: functions.column(),
-            inverted: functions.is_inverted(),
+            sort: functions.table.column(),
+            inverted: functions.table.is_inverted(),
             unit: app.knobs.unit,
             tree: app.views.tree.direction(),
             is_pane_off: !app.has_pane,
@@ -211,6 +211,7 @@ impl Kept {
         let report = &app.shown.report;
         app.views
             .functions
+            .table
             .set_order(self.sort, self.inverted, report);
     }
 }

@@ -26,9 +26,10 @@ mod write;
 mod tests;
 
 use crate::app::App;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
 use crate::code::FileLibrary;
 use crate::geometry::Size;
+use crate::notice::Notice;
 use crate::run::{Control, Ended, Exit, Milestones, ScreenOptions};
 use crate::view_id::ViewId;
 use dialog::Dialog;

@@ -4,11 +4,12 @@
 //! last state is drawn.
 
 use crate::action::Keymap;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
 use crate::app::{App, DrawCost, Effect, Event};
 use crate::code::{FileLibrary, SourceMap};
 use crate::geometry::Size;
 use crate::kept::Kept;
+use crate::notice::Notice;
 use crate::terminal::ground::{GroundReply, Heard};
 use crate::terminal::{Painter, TerminalGuard, Writer, ground};
 use crate::views::question::{Answer, Question};

@@ -14,17 +14,11 @@
 
 /// The line on the selected row.
 pub mod detail;
-/// A number as a sentence.
-pub mod explain;
 mod footer;
 pub mod header;
 mod help;
-/// Keys that sentences name.
-pub mod keys;
 /// To places in files.
 pub mod links;
-/// Which files' symbols are being read.
-pub mod loading;
 mod output;
 /// Everything by its name.
 mod palette;
@@ -44,14 +38,11 @@ mod rules;
 mod tests;
 
 use crate::app::mode::Mode;
-use crate::app::parts::{Beside, Strip};
+use crate::app::parts::Strip;
 use crate::app::{App, Crumb, Head};
 use crate::geometry::{Geometry, Part};
 use crate::view_id::ViewId;
-use crate::views::functions::difference;
-use crate::views::{
-    code, cpus, flame, functions, health, page, processes, seconds, threads, time, tree,
-};
+use crate::views::{Canvas, PaneId, cpus, flame, seconds};
 use crate::widgets::ascii;
 use crate::widgets::theme::Theme;
 use crate::words::text;
@@ -82,32 +73,17 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
 
 /// Which of the columns to sort by has its head there.
 pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
-    if app.difference().is_some() || !matches!(app.mode, Mode::Browse) {
+    if !matches!(app.mode, Mode::Browse) {
         return None;
     }
     let parts = app.parts()?;
     let is_in = |part: &Part| part.heads == y && (part.x..part.x + part.width).contains(&x);
     let of_pane = parts.pane.filter(|(_, part)| is_in(part));
-    let column = match of_pane {
-        Some((Beside::Threads, part)) => {
-            threads::draw::head_at(app, part.width, false, theme, x - part.x)
-        }
-        Some(_) => None,
-        None if !is_in(&parts.view) => None,
-        None => match app.view {
-            ViewId::Functions => functions::draw::head_at(parts.view.width, theme, x),
-            ViewId::Processes => processes::draw::head_at(app, parts.view.width, theme, x),
-            ViewId::Threads => threads::draw::head_at(app, parts.view.width, true, theme, x),
-            ViewId::Tree
-            | ViewId::Flame
-            | ViewId::Page
-            | ViewId::Time
-            | ViewId::Code
-            | ViewId::Health => None,
-        },
-    }?;
+    let of_view = is_in(&parts.view).then_some((PaneId::of(app.view), parts.view));
+    let (pane, part) = of_pane.or(of_view)?;
+    let view = app.views.drawn(pane);
     Some(Head {
-        column,
+        column: view.head_at(&app.context_of(pane), part.width, theme, x - part.x)?,
         in_pane: of_pane.is_some(),
     })
 }
@@ -124,7 +100,8 @@ pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
     let part = app.parts()?.view;
     let is_line = y == part.body() && app.views.flame.has_path();
     let is_open = app.view == ViewId::Flame && matches!(app.mode, Mode::Browse);
-    (is_line && is_open).then(|| flame::draw::ancestor_at(app, part.width, x))?
+    (is_line && is_open)
+        .then(|| flame::draw::ancestor_at(&app.views.flame, &app.context(), part.width, x))?
 }
 
 /// The screen as lines of text.
@@ -206,11 +183,16 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
     // What has the keys comes last: the hardware cursor stays where it is put.
     let is_in_pane = app.in_pane().is_some();
+    let open = PaneId::of(app.view);
     if is_in_pane {
-        draw_view(app, parts.view, &theme.with_keys(false), frame);
+        draw_pane(app, open, parts.view, theme, frame);
     }
     if let Some((beside, part)) = parts.pane {
-        draw_pane(app, beside, part, &theme.with_keys(is_in_pane), frame);
+        draw_pane(app, beside, part, theme, frame);
+        // Below the map of time its own line keeps them apart.
+        if part.heads == parts.view.heads {
+            draw_rule(part, theme, frame);
+        }
     }
     if let Some((strip, part)) = parts.strip {
         let (rule, line) = areas(part);
@@ -218,12 +200,14 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         let buffer = frame.buffer_mut();
         buffer.set_stringn(rule.x, rule.y, "─".repeat(width), width, theme.dim());
         match strip {
-            Strip::Cpus => cpus::render(app, theme, frame, line),
-            Strip::Seconds => seconds::draw::render(app, theme, frame, line),
+            Strip::Cpus => cpus::render(&app.context(), theme, frame, line),
+            Strip::Seconds => {
+                seconds::draw::render(&app.seconds, &app.context(), theme, frame, line);
+            }
         }
     }
     if !is_in_pane {
-        draw_view(app, parts.view, theme, frame);
+        draw_pane(app, open, parts.view, theme, frame);
     }
 }
 
@@ -235,44 +219,23 @@ fn areas(part: Part) -> (Rect, Rect) {
     )
 }
 
-fn draw_view(app: &App, part: Part, theme: &Theme, frame: &mut Frame) {
+fn draw_pane(app: &App, pane: PaneId, part: Part, theme: &Theme, frame: &mut Frame) {
     let (heads, body) = areas(part);
-    if let Some(diff) = app.difference() {
-        return difference::draw::render(app, diff, theme, frame, heads, body);
-    }
-    match app.view {
-        ViewId::Functions => functions::draw::render(app, theme, frame, heads, body),
-        ViewId::Tree => tree::draw::render(app, &app.views.tree, theme, frame, heads, body),
-        ViewId::Flame => flame::draw::render(app, &app.views.flame, theme, frame, heads, body),
-        ViewId::Page => page::draw::render(app, theme, frame, heads, body),
-        ViewId::Code => code::draw::render(app, &app.views.code, theme, frame, heads, body),
-        ViewId::Time => time::draw::render(app, theme, frame, heads, body),
-        ViewId::Processes => processes::draw::render(app, theme, frame, heads, body),
-        ViewId::Threads => threads::draw::render(app, theme, frame, heads, body),
-        ViewId::Health => health::draw::render(app, theme, frame, heads, body),
-    }
+    let cx = app.context_of(pane);
+    let canvas = Canvas {
+        theme: &theme.with_keys(cx.has_keys),
+        frame,
+        heads,
+        body,
+    };
+    app.views.drawn(pane).draw(&cx, canvas);
 }
 
-/// What stands beside the view, right of a line.
-fn draw_pane(app: &App, beside: Beside, part: Part, theme: &Theme, frame: &mut Frame) {
-    let (heads, body) = areas(part);
-    match beside {
-        Beside::Page => page::draw::render_beside(app, theme, frame, heads, body),
-        Beside::Threads => threads::draw::render_beside(app, theme, frame, heads, body),
-        Beside::Assembly => {
-            code::draw::render(app, &app.views.other_code, theme, frame, heads, body)
-        }
-        Beside::Stretch => {
-            return flame::draw::render(app, &app.views.stretch_flame, theme, frame, heads, body);
-        }
-        Beside::Difference => {
-            flame::draw::render(app, &app.views.difference_flame, theme, frame, heads, body);
-        }
-        Beside::Tree => tree::draw::render(app, &app.views.other_tree, theme, frame, heads, body),
-    }
-    for y in heads.y..body.bottom() {
+/// The line between a view and what stands right of it.
+fn draw_rule(part: Part, theme: &Theme, frame: &mut Frame) {
+    for y in part.heads..part.body() + part.height {
         let buffer = frame.buffer_mut();
-        buffer.set_string(heads.x - 1, y, "│", theme.dim());
+        buffer.set_string(part.x - 1, y, "│", theme.dim());
     }
 }
 

@@ -1,8 +1,13 @@
 //! The *views*: a room for each, with its state, what it asks of the profile, its
 //! words and its drawing.
+//!
+//! To add one: a folder here that implements [`View`] and [`Draw`], a line in the
+//! list below, its names in `view_id.rs`, and its rows in the keymap.
 
 pub mod code;
 pub mod cpus;
+/// What the app needs of a view.
+mod draw;
 pub mod flame;
 pub mod functions;
 pub mod health;
@@ -13,35 +18,114 @@ pub mod seconds;
 pub mod threads;
 pub mod time;
 pub mod tree;
+mod view;
 
-use crate::lists::table;
-use profile::{FunctionRow, ProcessRow, ThreadRow};
+pub use draw::{Canvas, Draw};
+pub use view::{Done, FunctionHere, View};
 
-/// The state of every view. Switching views forgets nothing.
-#[derive(Debug, Default)]
-pub struct Views {
-    pub functions: table::Table<FunctionRow>,
-    pub difference: functions::difference::Difference,
-    /// Beside the functions.
-    pub beside: page::Page,
-    pub tree: tree::Tree,
-    /// The other way round, beside it.
-    pub other_tree: tree::Tree,
-    pub flame: flame::Flame,
-    /// Of a stretch of time, below its map.
-    pub stretch_flame: flame::Flame,
-    /// Beside what differs.
-    pub difference_flame: flame::Flame,
-    pub page: page::Page,
-    /// Below the functions.
-    pub seconds: seconds::Seconds,
-    pub time: time::Time,
-    pub code: code::Code,
-    /// Its instructions, beside the source text.
-    pub other_code: code::Code,
-    pub processes: table::Table<ProcessRow>,
-    /// Those of the selected process, beside the processes.
-    pub own_threads: table::Table<ThreadRow>,
-    pub threads: table::Table<ThreadRow>,
-    pub health: health::Health,
+use crate::lists::table::Table;
+use crate::view_id::ViewId;
+use profile::{ProcessRow, ThreadRow};
+
+/// Makes [`PaneId`] and [`Views`] from one list.
+macro_rules! panes {
+    ($($(#[$doc:meta])* $pane:ident: $field:ident, $state:ty, $view:ident;)*) => {
+        /// Where a view is shown: with a tab of its own, or beside another view.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum PaneId {
+            $($(#[$doc])* $pane,)*
+        }
+
+        impl PaneId {
+            pub const ALL: &[PaneId] = &[$(PaneId::$pane),*];
+
+            /// The view that it shows: its keys work there.
+            pub fn view(self) -> ViewId {
+                match self {
+                    $(PaneId::$pane => ViewId::$view,)*
+                }
+            }
+        }
+
+        /// The state of every pane. Switching views forgets nothing.
+        #[derive(Debug, Default)]
+        pub struct Views {
+            $($(#[$doc])* pub $field: $state,)*
+        }
+
+        impl Views {
+            pub fn get(&self, pane: PaneId) -> &dyn View {
+                match pane {
+                    $(PaneId::$pane => &self.$field,)*
+                }
+            }
+
+            pub fn get_mut(&mut self, pane: PaneId) -> &mut dyn View {
+                match pane {
+                    $(PaneId::$pane => &mut self.$field,)*
+                }
+            }
+
+            pub fn drawn(&self, pane: PaneId) -> &dyn Draw {
+                match pane {
+                    $(PaneId::$pane => &self.$field,)*
+                }
+            }
+        }
+    };
+}
+
+// The first pane of a view is the one with the tab.
+panes! {
+    Functions: functions, functions::Functions, Functions;
+    Tree: tree, tree::Tree, Tree;
+    /// Beside the call tree: the other way round.
+    OtherTree: other_tree, tree::Tree, Tree;
+    Flame: flame, flame::Flame, Flame;
+    /// Below the map of time: the flame graph of what is marked there.
+    StretchFlame: stretch_flame, flame::Flame, Flame;
+    /// Beside what differs, function by function: the flame graph of it.
+    DifferenceFlame: difference_flame, flame::Flame, Flame;
+    Page: page, page::Page, Page;
+    /// Beside the functions: the page of the selected one.
+    PageBeside: page_beside, page::Page, Page;
+    Processes: processes, Table<ProcessRow>, Processes;
+    Threads: threads, Table<ThreadRow>, Threads;
+    /// Beside the processes: the threads of the selected one.
+    OwnThreads: own_threads, Table<ThreadRow>, Threads;
+    Time: time, time::Time, Time;
+    Code: code, code::Code, Code;
+    /// Beside the source text of a function: its instructions.
+    Assembly: assembly, code::Code, Code;
+    Health: health, health::Health, Health;
+}
+
+impl PaneId {
+    /// The pane in which a view is shown when its tab is opened.
+    pub fn of(view: ViewId) -> PaneId {
+        let first = Self::ALL.iter().find(|pane| pane.view() == view);
+        *first.expect("every view is in the list of panes")
+    }
+
+    /// The pane that takes orders for the whole view: of two that show the same, the
+    /// one with the tab.
+    pub fn leader(self) -> PaneId {
+        match self {
+            PaneId::OtherTree => PaneId::Tree,
+            PaneId::Assembly => PaneId::Code,
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_view_has_a_pane_with_its_tab() {
+        for view in ViewId::ALL.into_iter().chain([ViewId::Page]) {
+            assert_eq!(PaneId::of(view).view(), view);
+        }
+    }
 }

@@ -4,6 +4,8 @@
 pub mod ascii;
 /// The frame that dialogs have.
 pub mod dialog;
+/// Which files' symbols are being read.
+pub mod loading;
 /// What is below the last row, summed up.
 pub mod rest;
 /// Columns and rows.

@@ -3,10 +3,12 @@
 //! that it is, once the focus is there.
 
 use super::App;
-use crate::app::mode::{Detail, Notice};
-use crate::app::parts::{Beside, Parts, Strip};
+use crate::app::mode::Detail;
+use crate::app::parts::{Parts, Strip};
 use crate::geometry::Part;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
+use crate::views::PaneId;
 use crate::views::page::Place;
 use crate::views::tree::Stretch;
 use profile::FunctionId;
@@ -27,18 +29,18 @@ impl App {
     }
 
     /// Nothing where no store could fill it.
-    fn beside(&self) -> Option<Beside> {
+    fn beside(&self) -> Option<PaneId> {
         match self.view {
             _ if self.shown.view.is_none() && self.view != ViewId::Processes => None,
-            ViewId::Functions if self.difference().is_some() => Some(Beside::Difference),
-            ViewId::Functions => Some(Beside::Page),
+            ViewId::Functions if self.difference().is_some() => Some(PaneId::DifferenceFlame),
+            ViewId::Functions => Some(PaneId::PageBeside),
             ViewId::Processes => {
                 let is_known = ViewId::Threads.lacking(&self.shown).is_none();
-                is_known.then_some(Beside::Threads)
+                is_known.then_some(PaneId::OwnThreads)
             }
-            ViewId::Code if self.views.code.can_split() => Some(Beside::Assembly),
-            ViewId::Time => Some(Beside::Stretch),
-            ViewId::Tree => Some(Beside::Tree),
+            ViewId::Code if self.views.code.can_split() => Some(PaneId::Assembly),
+            ViewId::Time => Some(PaneId::StretchFlame),
+            ViewId::Tree => Some(PaneId::OtherTree),
             _ => None,
         }
     }
@@ -61,20 +63,20 @@ impl App {
     }
 
     /// What stands beside the view.
-    pub fn pane(&self) -> Option<Beside> {
+    pub fn pane(&self) -> Option<PaneId> {
         let (beside, _) = self.parts()?.pane?;
         Some(beside)
     }
 
     /// The same, while the keys go there.
-    pub fn in_pane(&self) -> Option<Beside> {
+    pub fn in_pane(&self) -> Option<PaneId> {
         let is_there = self.pane_focus == Some(self.view);
         is_there.then(|| self.pane()).flatten()
     }
 
     /// The view that the keys go to.
     pub fn focus(&self) -> ViewId {
-        self.in_pane().map_or(self.view, Beside::view)
+        self.in_pane().map_or(self.view, PaneId::view)
     }
 
     pub(super) fn toggle_pane(&mut self) {
@@ -98,57 +100,47 @@ impl App {
     /// The pane follows the selection.
     pub(super) fn settle_pane(&mut self, parts: &Parts) {
         if !matches!(parts.strip, Some((Strip::Seconds, _))) {
-            self.views.seconds.release();
+            self.seconds.release();
         }
         let pane = parts.pane.map(|(beside, _)| beside);
-        if pane != Some(Beside::Page) {
-            self.views.beside.release();
+        let tab = |pane: &PaneId| *pane == PaneId::of(pane.view());
+        for other in PaneId::ALL.iter().filter(|pane| !tab(pane)) {
+            if pane != Some(*other) {
+                self.views.get_mut(*other).release();
+            }
         }
-        if pane != Some(Beside::Tree) {
-            self.views.other_tree.release();
-        }
-        if pane != Some(Beside::Stretch) {
-            self.views.stretch_flame.release();
-        }
-        if pane != Some(Beside::Difference) {
-            self.views.difference_flame.release();
-        }
-        self.views.code.set_split(pane == Some(Beside::Assembly));
-        if pane != Some(Beside::Assembly) {
-            self.views.other_code.release();
-        }
-        if pane != Some(Beside::Threads) {
-            self.views.own_threads.release();
-        }
+        self.views.code.set_split(pane == Some(PaneId::Assembly));
         let Some((beside, part)) = parts.pane else {
             return;
         };
         match beside {
-            Beside::Page => self.settle_page(part),
-            Beside::Threads => self.settle_threads(part),
-            Beside::Tree => self.settle_tree(part),
-            Beside::Stretch => self.settle_stretch(part),
-            Beside::Difference => self.settle_difference(part),
-            Beside::Assembly => self.settle_assembly(part),
+            PaneId::PageBeside => self.settle_page(part),
+            PaneId::OwnThreads => self.settle_threads(part),
+            PaneId::OtherTree => self.settle_tree(part),
+            PaneId::StretchFlame => self.settle_stretch(part),
+            PaneId::DifferenceFlame => self.settle_difference(part),
+            PaneId::Assembly => self.settle_assembly(part),
+            _ => {}
         }
     }
 
     /// Whichever side has the keys leads.
     fn settle_assembly(&mut self, part: Part) {
         let is_led_from_here = self.in_pane().is_some();
-        let (source, assembly) = (&mut self.views.code, &mut self.views.other_code);
+        let (source, assembly) = (&mut self.views.code, &mut self.views.assembly);
         assembly.resize(part.width, part.height.into());
         assembly.mirror(source);
         match is_led_from_here {
             true => source.follow_row(assembly),
             false => assembly.follow_row(source),
         }
+        assembly.set_line_beside(source.line_here());
     }
 
     /// What gets selected in the table is selected where it is widest.
     fn settle_difference(&mut self, part: Part) {
         let row = self.shown.difference.as_deref();
-        let row = row.and_then(|diff| self.views.difference.selected(diff));
+        let row = row.and_then(|diff| self.views.functions.difference.selected(diff));
         let function = row.and_then(|row| row.id);
         let flame = &mut self.views.difference_flame;
         flame.resize(part.width, part.height.into());
@@ -178,9 +170,9 @@ impl App {
     }
 
     fn settle_page(&mut self, part: Part) {
-        let line = self.views.functions.selected(&self.shown.report);
+        let line = self.views.functions.table.selected(&self.shown.report);
         let function = line.map(|line| line.row.id);
-        let beside = &mut self.views.beside;
+        let beside = &mut self.views.page_beside;
         if let Some(function) = function.filter(|function| beside.function() != Some(*function)) {
             beside.open(Place::new(function));
         }

@@ -1,8 +1,10 @@
 //! The way from the whole to what is looked at, as *crumbs*; each leads back there.
 
 use super::App;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
+use crate::views::PaneId;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +28,8 @@ impl App {
         }
         let narrowed = (1..).map(Crumb::Narrowed).zip(&self.knobs.scope);
         crumbs.extend(narrowed.map(|(crumb, part)| (crumb, Arc::clone(&part.words))));
-        let function = match self.view {
-            ViewId::Code => self.views.code.answer().map(|answer| &answer.function.name),
-            ViewId::Page => self.views.page.answer().map(|answer| &answer.function.name),
-            _ => None,
-        };
-        crumbs.extend(function.map(|name| (Crumb::Function, Arc::clone(name))));
+        let function = self.views.get(PaneId::of(self.view)).about();
+        crumbs.extend(function.map(|name| (Crumb::Function, name)));
         crumbs
     }
 

@@ -2,13 +2,10 @@
 //! something can go back, and forth again, and finds it as it was left.
 
 use crate::knobs::Knobs;
-use crate::lists::table::Place as TablePlace;
 use crate::view_id::ViewId;
-use crate::views::code::Place as CodePlace;
-use crate::views::flame::Place as FlamePlace;
-use crate::views::page::Place as PagePlace;
-use crate::views::tree::Place as TreePlace;
-use profile::{FunctionRow, ProcessRow, ThreadRow};
+use crate::views::PaneId;
+use std::any::Any;
+use std::sync::Arc;
 
 /// Beyond that many steps the first are forgotten.
 const STEPS_MAX: usize = 100;
@@ -18,13 +15,15 @@ const STEPS_MAX: usize = 100;
 pub struct Place {
     pub view: ViewId,
     pub knobs: Knobs,
-    pub functions: TablePlace<FunctionRow>,
-    pub page: Option<PagePlace>,
-    pub code: Option<CodePlace>,
-    pub tree: TreePlace,
-    pub flame: FlamePlace,
-    pub processes: TablePlace<ProcessRow>,
-    pub threads: TablePlace<ThreadRow>,
+    /// What each view with a tab needs.
+    pub panes: Vec<(PaneId, Arc<dyn Any + Send + Sync>)>,
+}
+
+impl Place {
+    pub fn of(&self, pane: PaneId) -> Option<&dyn Any> {
+        let (_, place) = self.panes.iter().find(|(other, _)| *other == pane)?;
+        Some(&**place)
+    }
 }
 
 #[derive(Debug, Default)]

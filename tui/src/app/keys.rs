@@ -2,12 +2,14 @@
 //! the output scroll, everything else is an action.
 
 use super::{Action, App, Effect};
-use crate::app::mode::{Detail, FilterPrompt, Mode, Notice};
+use crate::app::mode::{Detail, FilterPrompt, Mode};
 use crate::dialogs::help;
 use crate::dialogs::line_edit::LineEdit;
 use crate::lists::find::{Find, Prompt};
 use crate::lists::motion::Motion;
-use crate::view_id::ViewId;
+use crate::lists::table::Sort;
+use crate::notice::Notice;
+use crate::views::PaneId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
 
@@ -58,30 +60,16 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Find => open_find(app),
         Action::FindNext => app.select_found(true, false),
         Action::FindPrevious => app.select_found(false, false),
-        Action::SortRight => app.shift_column(1),
-        Action::SortLeft => app.shift_column(-1),
+        Action::SortRight => app.sort(Sort::Shift(1)),
+        Action::SortLeft => app.sort(Sort::Shift(-1)),
         Action::Invert => app.invert(),
         Action::Freeze => app.freeze_or_go_on(),
         Action::Explain => app.detail = Detail::Explain,
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
-        Action::Layout => app.views.code.next_layout(),
-        Action::Group => app.group(),
         Action::Pane => app.toggle_pane(),
         Action::OtherPane => app.move_focus(),
-        Action::Syntax => app.next_syntax(),
-        Action::HotNext => app.go_hot(true),
-        Action::HotPrevious => app.go_hot(false),
-        Action::Follow => app.follow(),
         Action::Callers => app.open_callers(),
-        Action::Fold(action) => app.fold(action),
-        Action::HotPath => app.open_hot_path(),
-        Action::Left => app.go_sideways(false),
-        Action::Right => app.go_sideways(true),
-        Action::MarkTime => app.views.time.set_mark(),
-        Action::UseTime => app.use_time(),
-        Action::Zoom => app.zoom_in(),
-        Action::SameName => app.select_same_name(),
         Action::Back => go_back(app),
         Action::Forward => app.go_forward(),
         Action::Narrow => app.narrow(),
@@ -113,14 +101,12 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Suspend => vec![Effect::Suspend],
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(app, App::selected_name),
-        Action::Edit => app.edit(),
-        Action::CopyStack => copy(app, |app| app.views.page_in(app.in_pane()).stack()),
         Action::Mouse => {
             app.mouse = !app.mouse;
             app.detail = Detail::Notice(Notice::Mouse(app.mouse));
             vec![Effect::CaptureMouse(app.mouse)]
         }
-        _ => Vec::new(),
+        _ => app.act_in_view(action),
     }
 }
 
@@ -129,27 +115,22 @@ fn go_back(app: &mut App) {
     if app.find().is_some() {
         return app.set_find(None);
     }
-    let pane = app.in_pane();
-    let is_closed = match app.focus() {
-        ViewId::Flame => {
-            let is_last = pane.is_some() || app.has_zoomed_since();
-            is_last && app.views.flame_in_mut(pane).zoom_out()
-        }
-        ViewId::Time => app.views.time.end_mark(),
-        _ => false,
-    };
-    if is_closed {
+    let here = app.pane_here();
+    let before = app.history.last().and_then(|place| place.of(here));
+    if app.views.get_mut(here).close_innermost(before) {
         return;
     }
-    let threads = app.views.threads_in_mut(pane);
-    if threads.marked() > 0 {
-        return threads.unmark();
+    if app.views.get(here).marked() > 0 {
+        return app.views.get_mut(here).unmark();
     }
-    if pane.is_some() {
+    if app.in_pane().is_some() {
         return app.move_focus();
     }
-    if app.views.processes.marked() > 0 {
-        return app.views.processes.unmark();
+    let marked = PaneId::ALL
+        .iter()
+        .find(|pane| app.views.get(**pane).marked() > 0);
+    if let Some(pane) = marked {
+        return app.views.get_mut(*pane).unmark();
     }
     app.go_back();
 }
@@ -178,7 +159,7 @@ fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
 }
 
 fn open_find(app: &mut App) {
-    let before = app.find().map(|(find, ..)| find.clone());
+    let before = app.find().map(|found| found.find.clone());
     app.mode = Mode::Find(Prompt {
         before,
         ..Prompt::default()

@@ -3,15 +3,18 @@
 use super::{App, Effect};
 use crate::action::FilterAction;
 use crate::app::history::Place;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
 use crate::app::report::{ReportAnswer, ReportKey, ReportQuestion};
-use crate::knobs::{Knobs, Narrowing, Part, Unit, Window};
+use crate::context::Context;
+use crate::knobs::{Knobs, Narrowing, Window};
+use crate::notice::Notice;
 use crate::view_id::ViewId;
+use crate::views::PaneId;
 use crate::views::question::Question;
 use engine::snapshot::{Baseline, TargetState};
+use profile::Filter;
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
-use profile::{Filter, Role};
 use std::sync::Arc;
 
 /// What was asked of the profile because the engine does not report it.
@@ -57,16 +60,14 @@ impl App {
     }
 
     pub(super) fn place(&self) -> Place {
+        let tabs = PaneId::ALL
+            .iter()
+            .filter(|pane| **pane == PaneId::of(pane.view()));
+        let place = |pane: &PaneId| Some((*pane, self.views.get(*pane).place()?));
         Place {
             view: self.view,
             knobs: self.knobs.clone(),
-            functions: self.views.functions.place(),
-            page: self.views.page.place(),
-            code: self.views.code.place(),
-            tree: self.views.tree.place(),
-            flame: self.views.flame.place(),
-            processes: self.views.processes.place(),
-            threads: self.views.threads.place(),
+            panes: tabs.filter_map(place).collect(),
         }
     }
 
@@ -75,13 +76,6 @@ impl App {
             Some(place) => self.go_to(place),
             None => self.detail = Detail::Notice(Notice::NoBack),
         }
-    }
-
-    /// Whether the flame graph was zoomed into after the last step that there is to
-    /// go back: what was done last is undone first.
-    pub(super) fn has_zoomed_since(&self) -> bool {
-        let before = self.history.last().map_or(0, |place| place.flame.zooms());
-        self.views.flame.has_zoomed_since(before)
     }
 
     pub(super) fn go_forward(&mut self) {
@@ -93,16 +87,8 @@ impl App {
 
     fn go_to(&mut self, place: Place) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
-        self.views.functions.return_to(place.functions);
-        self.views.processes.return_to(place.processes);
-        self.views.threads.return_to(place.threads);
-        self.views.tree.return_to(place.tree);
-        self.views.flame.return_to(place.flame);
-        if let Some(page) = place.page {
-            self.views.page.open(page);
-        }
-        if let Some(code) = place.code {
-            self.views.code.return_to(code);
+        for (pane, place) in &place.panes {
+            self.views.get_mut(*pane).return_to(&**place);
         }
         // Nothing is carried along: it was left like that.
         if place.view != self.view {
@@ -204,41 +190,20 @@ impl App {
         self.remember();
         let before = self.knobs.clone();
         self.knobs.scope.push(narrowing);
-        self.views.processes.unmark();
-        self.views.threads.unmark();
-        self.views.own_threads.unmark();
+        for pane in PaneId::ALL {
+            self.views.get_mut(*pane).unmark();
+        }
         self.open(ViewId::Functions);
         self.after_turning(&before);
     }
 
     fn narrowing(&self) -> Option<Narrowing> {
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Processes => {
-                let (keys, words) = self.views.processes.chosen(report, "processes")?;
-                Some(Narrowing {
-                    part: Part::Processes(keys),
-                    words,
-                })
-            }
-            ViewId::Threads => {
-                let (keys, words) = self.views.threads_in(pane).chosen(report, "threads")?;
-                Some(Narrowing {
-                    part: Part::Threads(keys),
-                    words,
-                })
-            }
-            _ => None,
-        }
+        let pane = self.pane_here();
+        self.views.get(pane).narrowing(&self.context_of(pane))
     }
 
     pub(super) fn toggle_mark(&mut self) {
-        let (pane, report) = (self.in_pane(), &self.shown.report);
-        match self.focus() {
-            ViewId::Processes => self.views.processes.toggle_mark(report),
-            ViewId::Threads => self.views.threads_in_mut(pane).toggle_mark(report),
-            _ => {}
-        }
+        self.with_focused(|view, cx| view.toggle_mark(cx));
     }
 
     /// The window begins now.
@@ -268,8 +233,7 @@ impl App {
 
     /// What differs from the baseline, where it is shown instead of the view.
     pub fn difference(&self) -> Option<&Diff> {
-        let is_shown = self.view == ViewId::Functions && self.knobs.shows_difference;
-        self.shown.difference.as_deref().filter(|_| is_shown)
+        Context::difference_in(&self.shown, &self.knobs, self.view)
     }
 
     /// The same, while the keys go there.
@@ -299,20 +263,23 @@ impl App {
         self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
     }
 
-    /// What the open view counts in.
-    pub fn unit(&self) -> Unit {
-        let usual = Unit::usual(self.view);
-        let asked = self.knobs.unit.unwrap_or(usual);
-        match asked.needs_time() && self.shown.report.samples > 0 && !self.has_time() {
-            true => usual,
-            false => asked,
-        }
+    /// What views are drawn, asked and described in.
+    pub fn context(&self) -> Context<'_> {
+        self.context_of(PaneId::of(self.view))
     }
 
-    /// Whether samples can be turned into time.
-    pub(crate) fn has_time(&self) -> bool {
-        let report = &self.shown.report;
-        report.rate_hz > 0 && report.window.seconds() > 0.0
+    /// The same for one pane.
+    pub fn context_of(&self, pane: PaneId) -> Context<'_> {
+        Context {
+            shown: &self.shown,
+            knobs: &self.knobs,
+            keymap: &self.keymap,
+            open: self.view,
+            focus: self.focus(),
+            is_beside: pane != PaneId::of(self.view),
+            has_keys: pane == self.pane_here(),
+            own_pid: self.own_pid,
+        }
     }
 
     /// The next of the things that the file counts.
@@ -355,7 +322,10 @@ impl App {
     }
 
     pub(super) fn next_unit(&mut self) {
-        let next = self.unit().next(self.has_time());
+        let next = {
+            let cx = self.context();
+            cx.unit().next(cx.has_time())
+        };
         self.turn(|knobs| knobs.unit = Some(next));
     }
 
@@ -398,41 +368,14 @@ impl App {
         Some(Clause::function(action, &name))
     }
 
-    /// Its name and module, if it is one.
+    /// Name and module of the selected function, if it is one.
     fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
-        if let Some(diff) = self.difference_here() {
-            let row = self.views.difference.selected(diff)?;
-            return Some((Arc::clone(&row.name), Arc::clone(&row.module)));
-        }
-        match self.focus() {
-            ViewId::Functions => {
-                let line = self.views.functions.selected(&self.shown.report)?;
-                Some((Arc::clone(&line.row.name), Arc::clone(&line.row.module)))
-            }
-            ViewId::Tree => {
-                let tree = self.views.tree_in(self.in_pane());
-                let function = tree.function(tree.selected()?)?;
-                (function.role == Role::Function)
-                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
-            }
-            ViewId::Flame => {
-                let flame = self.views.flame_in(self.in_pane());
-                let function = flame.selected()?.function.as_ref()?;
-                (function.role == Role::Function)
-                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
-            }
-            ViewId::Page => {
-                let function = self.views.page_in(self.in_pane()).selected_function()?;
-                (function.role == Role::Function)
-                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
-            }
-            ViewId::Code => {
-                let function = &self.views.code.answer()?.function;
-                (function.role == Role::Function)
-                    .then(|| (Arc::clone(&function.name), Arc::clone(&function.module)))
-            }
-            ViewId::Time | ViewId::Processes | ViewId::Threads | ViewId::Health => None,
-        }
+        let pane = self.pane_here();
+        let function = self
+            .views
+            .get(pane)
+            .selected_function(&self.context_of(pane))?;
+        function.named
     }
 
     fn toggle_clause(&mut self, clause: Clause) {

@@ -1,12 +1,13 @@
 //! What is said in the palette with a word behind it.
 
 use super::{App, DrawCost, Effect};
-use crate::app::mode::{Detail, Mode, Notice};
+use crate::app::mode::{Detail, Mode};
 use crate::cli::values;
 use crate::dialogs::palette::{OrderKind, said};
 use crate::dialogs::write::{FileKind, Manner};
 use crate::knobs::{Narrowing, Part, Unit, Window};
 use crate::lists::table::Item as _;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
 use engine::snapshot::Span;
 use profile::FunctionRow;
@@ -98,7 +99,7 @@ impl App {
         self.open(ViewId::Functions);
         self.after_turning(&before);
         let report = &self.shown.report;
-        self.views.functions.select_key(id, report);
+        self.views.functions.table.select_key(id, report);
         Ok(None)
     }
 
@@ -107,7 +108,7 @@ impl App {
             "usual" => None,
             _ => Some(values::word::<Unit>(words)?),
         };
-        if unit.is_some_and(Unit::needs_time) && !self.has_time() {
+        if unit.is_some_and(Unit::needs_time) && !self.context().has_time() {
             return Err("without a rate and a time there are only percent and samples".into());
         }
         self.turn(|knobs| knobs.unit = unit);
@@ -126,7 +127,10 @@ impl App {
             self.open(ViewId::Functions);
         }
         let report = Arc::clone(&self.shown.report);
-        self.views.functions.set_order(*column, false, &report);
+        self.views
+            .functions
+            .table
+            .set_order(*column, false, &report);
         Ok(None)
     }
 

@@ -1,8 +1,9 @@
 //! How samples are taken, and the rate while they are.
 
 use super::{App, Effect};
-use crate::app::mode::{Detail, Mode, Notice};
+use crate::app::mode::{Detail, Mode};
 use crate::dialogs::sampling::{Reply, SamplingDialog, check_rate};
+use crate::notice::Notice;
 use crossterm::event::KeyEvent;
 use engine::snapshot::{Sampler, TargetState};
 use std::sync::Arc;

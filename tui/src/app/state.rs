@@ -109,10 +109,10 @@ fn of_freeze(app: &App) -> Option<State> {
 }
 
 fn no_match(app: &App) -> Option<State> {
-    let (find, (found, _), rows) = app.find()?;
-    (found == 0 && rows > 0).then(|| State::NoMatch {
-        pattern: find.text.clone(),
-        rows,
+    let found = app.find()?;
+    (found.rows == 0 && found.of > 0).then(|| State::NoMatch {
+        pattern: found.find.text.clone(),
+        rows: found.of,
     })
 }
 

@@ -1,14 +1,14 @@
 //! Writing what is on the screen to a file, once or again and again.
 
 use super::{App, Effect};
-use crate::app::mode::{Detail, Mode, Notice};
+use crate::app::mode::{Detail, Mode};
 use crate::dialogs::write::{
     Content, FileKind, Manner, Problem, Repeat, Reply, Shape, WriteDialog, WriteJob,
 };
+use crate::notice::Notice;
 use crossterm::event::KeyEvent;
 use engine::snapshot::{Snapshot, TargetState};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// What became of a [`WriteJob`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +30,8 @@ impl App {
             return;
         }
         let manner = self.last_options.manner;
-        let dialog = WriteDialog::new(&self.shown, &self.scope_words(), manner);
+        let dialog = WriteDialog::new(&self.shown, &self.context().scope_words(), manner);
         self.mode = Mode::Write(dialog);
-    }
-
-    /// The innermost part that is looked at.
-    pub fn scope_words(&self) -> Arc<str> {
-        match (self.knobs.scope.last(), &*self.shown.scope) {
-            (Some(narrowed), _) => Arc::clone(&narrowed.words),
-            (None, "") => "system".into(),
-            (None, _) => Arc::clone(&self.shown.scope),
-        }
     }
 
     /// Nothing if the key means nothing to the dialog.
@@ -151,7 +142,7 @@ impl App {
             Written::Done { path, bytes } => Notice::Written { path, bytes },
             Written::Failed(why) => Notice::NotWritten { why, stopped: None },
             Written::Exists(job) if matches!(self.mode, Mode::Browse) => {
-                let (scope, options) = (self.scope_words(), self.last_options);
+                let (scope, options) = (self.context().scope_words(), self.last_options);
                 let mut dialog = WriteDialog::new(&self.shown, &scope, options.manner);
                 dialog.ask_again(&job, options);
                 dialog.problem = Some(Problem::Exists);

@@ -91,6 +91,17 @@ fn has_capital(text: &str) -> bool {
     })
 }
 
+/// What is looked for in a list, and what was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    pub find: &'a Find,
+    pub rows: usize,
+    /// Of the rows, where they can be added up; else 0.
+    pub samples: u64,
+    /// The rows that were searched.
+    pub of: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

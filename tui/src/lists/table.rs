@@ -4,7 +4,7 @@
 
 use super::cursor::{Cursor, visible};
 use super::find;
-use super::find::Find;
+use super::find::{Find, Found};
 use super::motion::Motion;
 use profile::{ProcessId, Report};
 use std::cmp::Ordering;
@@ -76,6 +76,16 @@ enum Slot {
     Gone,
 }
 
+/// How the order of rows changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// By a column that lies so many columns further.
+    Shift(isize),
+    /// By the column of that number.
+    By(usize),
+    Invert,
+}
+
 #[derive(Debug)]
 pub struct Table<I: Item> {
     /// In the order of the screen; `slots` runs beside it.
@@ -127,10 +137,6 @@ impl<I: Item> Table<I> {
         self.column
     }
 
-    pub fn find(&self) -> Option<&Find> {
-        self.find.as_ref()
-    }
-
     /// Whether the sort column rises from top to bottom.
     pub fn is_rising(&self) -> bool {
         I::is_word(self.column) != self.inverted
@@ -175,6 +181,11 @@ impl<I: Item> Table<I> {
     /// Nobody looks at it: the rows go, what is selected stays.
     pub fn release(&mut self) {
         (self.keys, self.slots) = (Vec::new(), Vec::new());
+    }
+
+    /// Whether it shows the rows of one process only.
+    pub fn is_of_one_process(&self) -> bool {
+        self.only.is_some()
     }
 
     /// The selected line of the screen, counted from the first row.
@@ -446,14 +457,34 @@ impl<I: Item> Table<I> {
         Some((keys, words))
     }
 
+    /// The name of the selected row.
+    pub fn selected_name(&self, report: &Report) -> Option<String> {
+        Some(self.selected(report)?.row.name().to_owned())
+    }
+
+    /// What is looked for, and what was found.
+    pub fn matches(&self) -> Option<Found<'_>> {
+        let (rows, samples) = self.found;
+        Some(Found {
+            find: self.find.as_ref()?,
+            rows,
+            samples,
+            of: self.len(),
+        })
+    }
+
+    /// Orders the rows in another way.
+    pub fn order(&mut self, order: Sort, report: &Report) {
+        match order {
+            Sort::Shift(by) => self.shift_column(by, report),
+            Sort::By(column) => self.sort_by(column, report),
+            Sort::Invert => self.invert(report),
+        }
+    }
+
     pub fn set_find(&mut self, find: Option<Find>, report: &Report) {
         self.find = find;
         self.count_found(report);
-    }
-
-    /// Rows that match, and their samples.
-    pub fn found(&self) -> (usize, u64) {
-        self.found
     }
 
     fn count_found(&mut self, report: &Report) {

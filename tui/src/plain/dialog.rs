@@ -41,7 +41,7 @@ impl Dialog {
     pub fn greet(&self) -> Vec<String> {
         let greeting = "proftop, line by line: help lists the commands, quit leaves";
         let mut lines = vec![greeting.to_owned()];
-        if let crate::app::mode::Detail::Notice(crate::app::mode::Notice::Configuration(what)) =
+        if let crate::app::mode::Detail::Notice(crate::notice::Notice::Configuration(what)) =
             &self.session.app.detail
         {
             lines.push(format!("configuration: {what}"));

@@ -5,12 +5,12 @@ use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, nothing, sentence};
 use super::time;
 use crate::app::App;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
 use crate::cli::values;
 use crate::knobs::{Narrowing, Part, Unit, Window};
-use crate::screen::header;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
-use crate::words::units;
+use crate::words::{metric, units};
 use clap::ValueEnum as _;
 use engine::snapshot::Span;
 use profile::filter::{Action, Clause};
@@ -39,7 +39,7 @@ pub fn pid(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 /// To one row, or several of a kind.
 pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
-        let words = dialog.session.app.scope_words();
+        let words = dialog.session.app.context().scope_words();
         return sentence(format!("what is counted: {words}"));
     }
     let mut chosen: Vec<Narrowing> = Vec::new();
@@ -203,7 +203,7 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let unit = match words {
         "usual" => None,
         "" => {
-            let words = dialog.session.app.unit().words();
+            let words = dialog.session.app.context().unit().words();
             return sentence(format!("numbers are in {words}"));
         }
         _ => match Unit::from_str(words, true) {
@@ -211,7 +211,7 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             Err(_) => return Err(Trouble::usage(format!("'{words}' is no unit"))),
         },
     };
-    if !dialog.session.app.has_time() && unit.is_some_and(Unit::needs_time) {
+    if !dialog.session.app.context().has_time() && unit.is_some_and(Unit::needs_time) {
         return Err(Trouble::say(
             "without a rate and a time there are only % and samples",
         ));
@@ -231,7 +231,7 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         chosen.map_err(Trouble::say)?;
     }
     let app = &dialog.session.app;
-    let counted = header::metric(app);
+    let counted = metric::metric(&app.context());
     let others = { app.shown.metrics.iter() }
         .map(|metric| &*metric.name)
         .collect::<Vec<_>>();

@@ -6,12 +6,12 @@ use crate::app::App;
 use crate::knobs::{Narrowing, Part, Unit};
 use crate::lists::find::Find;
 use crate::lists::table::Item;
-use crate::screen::explain;
 use crate::view_id::ViewId;
+use crate::views::functions;
 use crate::views::functions::FunctionColumn;
 use crate::views::functions::difference::draw::judgement;
-use crate::words::units;
 use crate::words::units::Scale;
+use crate::words::{explain, units};
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
 
@@ -22,7 +22,7 @@ pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     dialog.session.app.open(ViewId::Functions);
     let app = &dialog.session.app;
     let rows = sorted(app);
-    let scale = Scale::new(app, app.shown.report.samples);
+    let scale = Scale::new(&app.context(), app.shown.report.samples);
     let mut answer = Answer::default();
     for row in rows.iter().take(count) {
         function(app, row, &scale, &mut answer);
@@ -35,8 +35,8 @@ pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 fn sorted(app: &App) -> Vec<&FunctionRow> {
     let functions = &app.views.functions;
     let mut rows: Vec<&FunctionRow> = app.shown.report.functions.iter().collect();
-    rows.sort_by(|a, b| FunctionRow::compare(functions.column(), a, b));
-    if functions.is_inverted() {
+    rows.sort_by(|a, b| FunctionRow::compare(functions.table.column(), a, b));
+    if functions.table.is_inverted() {
         rows.reverse();
     }
     rows
@@ -58,7 +58,8 @@ fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
         row.name,
         row.module
     );
-    let explain = explain::of_function(app, row, app.views.functions.column());
+    let explain =
+        functions::words::of_function(&app.context(), row, app.views.functions.table.column());
     answer.row(Target::Function(row.id), &text, explain);
 }
 
@@ -97,7 +98,7 @@ pub fn sort(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     };
     let app = &mut dialog.session.app;
     let report = std::sync::Arc::clone(&app.shown.report);
-    app.views.functions.set_order(column, false, &report);
+    app.views.functions.table.set_order(column, false, &report);
     top(dialog, "")
 }
 
@@ -113,7 +114,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let app = &dialog.session.app;
     let mut rows = sorted(app);
     rows.retain(|row| find.matches(&row.name));
-    let scale = Scale::new(app, app.shown.report.samples);
+    let scale = Scale::new(&app.context(), app.shown.report.samples);
     let own = rows.iter().map(|row| row.self_samples).sum();
     let mut answer = Answer::of(match rows.len() {
         0 => format!("NO MATCH no function here has /{words}/ in its name"),
@@ -175,7 +176,7 @@ fn people<I: Item>(
     dialog.session.app.open(view);
     let app = &dialog.session.app;
     let report: &Report = &app.shown.report;
-    let scale = Scale::new(app, report.samples);
+    let scale = Scale::new(&app.context(), report.samples);
     let mut rows: Vec<&I> = I::rows(report).iter().collect();
     rows.sort_by(|a, b| I::compare(I::Column::default(), a, b));
     let mut answer = Answer::default();
@@ -199,7 +200,7 @@ fn people<I: Item>(
             part: person.part,
             words: row.words().into(),
         };
-        let why = explain::cpus(app, samples, &row.words());
+        let why = explain::cpus(&app.context(), samples, &row.words());
         answer.row(Target::People(narrowing), &text, why);
     }
     let rest = rows.get(count..).unwrap_or_default();

@@ -6,9 +6,9 @@ use super::command::COMMANDS;
 use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
 use crate::cli::values;
-use crate::screen::{detail, state_line};
+use crate::screen::state_line;
 use crate::views::health::{Topic, draw as health_view, findings};
-use crate::words::units;
+use crate::words::{text, units};
 use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         Some(recording) => format!("recording {}, {}{rate}", recording.name, time(app)),
         None => format!("sampling {} for {}{rate}", shown.scope, time(app)),
     });
-    let column = app.views.functions.column();
+    let column = app.views.functions.table.column();
     answer.say(format!("functions are in the order of {}", column.words()));
     match &app.state {
         Some(state) => answer.say(state_line::sentence(app, state)),
@@ -131,7 +131,7 @@ pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     for command in COMMANDS {
         answer.say(format!("{}: {}", command.usage(), command.help));
     }
-    for line in detail::wrap(command::WORDS, 78) {
+    for line in text::wrap(command::WORDS, 78) {
         answer.say(line);
     }
     Ok(answer)

@@ -1,24 +1,19 @@
 //! The detail line: the selected row in full, a number explained, or what the
 //! last key did.
 
-use super::keys::{and, hint, hints, key};
-use super::{explain, footer};
+use super::footer;
 use crate::action::Action;
-use crate::app::mode::{Detail, Notice};
+use crate::app::mode::Detail;
 use crate::app::{App, DrawCost};
+use crate::context::DetailRoom;
 use crate::geometry::Geometry;
-use crate::view_id::ViewId;
-use crate::views::functions::difference;
-use crate::views::health::{findings, why_unnamed};
-use crate::views::{code, flame, functions, page, processes, time, tree};
+use crate::notice::Notice;
 use crate::widgets::theme::Theme;
+use crate::words::keys::{and, hint, hints, key};
 use crate::words::{text, units};
-use profile::{FunctionRow, ProcessRow, RowName, ThreadRow};
 use ratatui::Frame;
 use ratatui::style::Style;
 use std::time::Duration;
-
-const GONE: &str = "gone from the window; it was: ";
 
 /// Of the frame before this one.
 fn cost_of(cost: DrawCost) -> String {
@@ -39,9 +34,20 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let text = match &app.detail {
         Detail::Row => match app.draw_cost {
             Some(cost) => cost_of(cost),
-            None => row(app, theme, room),
+            None => {
+                let pane = app.pane_here();
+                let view = app.part().map_or(app.size.width, |part| part.width);
+                let room = DetailRoom { line: room, view };
+                app.views
+                    .drawn(pane)
+                    .detail(&app.context_of(pane), room, theme)
+            }
         },
-        Detail::Explain => explain::sentence(app),
+        Detail::Explain => {
+            let pane = app.pane_here();
+            let text = app.views.get(pane).explain(&app.context_of(pane));
+            text.unwrap_or_else(|| "nothing is selected".into())
+        }
         Detail::Notice(notice) => say(app, notice),
     };
     let text = if theme.is_ascii() {
@@ -52,7 +58,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     // A sentence that is too long takes the key line too; the next key brings
     // that back.
     let lines = match (&app.detail, geometry.keys) {
-        (Detail::Explain, Some(_)) => wrap(&text, width),
+        (Detail::Explain, Some(_)) => text::wrap(&text, width),
         _ => vec![text],
     };
     for (y, line) in (geometry.detail..).zip(lines.iter().take(2)) {
@@ -63,115 +69,8 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-fn row(app: &App, theme: &Theme, width: usize) -> String {
-    if let Some(diff) = app.difference_here() {
-        return difference::draw::detail(app, diff);
-    }
-    let report = &app.shown.report;
-    let pane = app.in_pane();
-    match app.focus() {
-        ViewId::Functions => match app.views.functions.selected(report) {
-            Some(line) if line.gone => {
-                let room = width.saturating_sub(GONE.len());
-                format!("{GONE}{}", function(line.row, app, theme, room))
-            }
-            Some(line) => function(line.row, app, theme, width),
-            None => String::new(),
-        },
-        ViewId::Tree => tree::draw::detail(app, width, theme),
-        ViewId::Flame => flame::words::detail(app, width),
-        ViewId::Page => page::words::detail(app, width),
-        ViewId::Code => code::words::detail(app, width),
-        ViewId::Time => time::words::detail(app, width),
-        ViewId::Processes => app
-            .views
-            .processes
-            .selected(report)
-            .map_or_else(String::new, |line| process(line.row, app)),
-        ViewId::Threads => app
-            .views
-            .threads_in(pane)
-            .selected(report)
-            .map_or_else(String::new, |line| thread(line.row, app)),
-        ViewId::Health => findings(&app.shown)
-            .into_iter()
-            .nth(app.views.health.index())
-            .map_or_else(String::new, |finding| finding.explain),
-    }
-}
-
-/// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
-fn function(function: &FunctionRow, app: &App, theme: &Theme, width: usize) -> String {
-    let base = app.shown.report.samples;
-    let (own, total) = (function.self_samples, function.total_samples);
-    let mut parts = vec![format!(
-        "{} smp self {} pp / {} total {} pp",
-        units::count(own),
-        units::band_text(&app.shown.report, own, base),
-        units::count(total),
-        units::band_text(&app.shown.report, total, base)
-    )];
-    match function.name_state {
-        RowName::Named => {}
-        RowName::Pending => parts.push("name on its way".into()),
-        RowName::Unnamed(reason) => parts.push(format!(
-            "no name: {}",
-            why_unnamed(reason).trim_end_matches('.')
-        )),
-    }
-    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    let width_of_view = app.parts().map_or(0, |parts| parts.view.width);
-    if functions::draw::is_cut(function, width_of_view, theme) {
-        let room = width.saturating_sub(used(&parts));
-        parts.push(text::cut_middle(&function.name, room).into_owned());
-    }
-    let room = width.saturating_sub(used(&parts));
-    let source = page::words::source(function.file.as_deref(), function.line);
-    parts.extend(source.filter(|place| text::width(place) <= room));
-    let room = width.saturating_sub(used(&parts));
-    let offset = format!("+{:#x}", function.address);
-    let path = if function.module_path.is_empty() {
-        &function.module
-    } else {
-        &function.module_path
-    };
-    let places = [
-        format!("{}{offset}", text::clean(path)),
-        format!("{}{offset}", text::clean(&function.module)),
-    ];
-    parts.extend(places.into_iter().find(|place| text::width(place) <= room));
-    parts.join("   ")
-}
-
-fn process(process: &ProcessRow, app: &App) -> String {
-    let base = app.shown.report.samples;
-    format!(
-        "{}[{}]   {} smp = {}% of scope {} pp   {} in the kernel{}",
-        process.comm,
-        processes::draw::number(process.pid, &app.shown),
-        units::count(process.samples),
-        units::share(&app.shown.report, process.samples, base),
-        units::band_text(&app.shown.report, process.samples, base),
-        units::count(process.kernel_samples),
-        if process.exited { "   ended" } else { "" }
-    )
-}
-
-fn thread(thread: &ThreadRow, app: &App) -> String {
-    let base = app.shown.report.samples;
-    format!(
-        "{}[{}] of {}   {} smp = {}% of scope {} pp   {} in the kernel",
-        thread.comm,
-        thread.tid,
-        thread.pid,
-        units::count(thread.samples),
-        units::share(&app.shown.report, thread.samples, base),
-        units::band_text(&app.shown.report, thread.samples, base),
-        units::count(thread.kernel_samples)
-    )
-}
-
 fn say(app: &App, notice: &Notice) -> String {
+    let cx = &app.context();
     match notice {
         Notice::Found {
             pattern,
@@ -183,10 +82,10 @@ fn say(app: &App, notice: &Notice) -> String {
             let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
             let found = format!("/{pattern}/ {found}{position}");
             let keys = [Action::FindNext, Action::FindPrevious];
-            and(&found, "   ", [hints(app, keys, "next, previous")])
+            and(&found, "   ", [hints(cx, keys, "next, previous")])
         }
         Notice::NoFind => {
-            let opens = key(app, Action::Find).map(|key| format!("{key} opens the find line"));
+            let opens = key(cx, Action::Find).map(|key| format!("{key} opens the find line"));
             and("nothing to find", ": ", [opens])
         }
         Notice::NoPane => {
@@ -197,8 +96,8 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NothingSelected => "nothing is selected that this could be about".into(),
         Notice::OnlySampled(scope) => format!("only {scope} is sampled: nothing else came in"),
         Notice::Marked => {
-            let anew = hint(app, Action::Mark, "mark anew");
-            let undo = hint(app, Action::Back, "undo");
+            let anew = hint(cx, Action::Mark, "mark anew");
+            let undo = hint(cx, Action::Back, "undo");
             and("marked: the window is from now on", "; ", [anew, undo])
         }
         Notice::Rate { hz, is_new: true } => format!(
@@ -240,16 +139,16 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::Baseline(samples) => {
             let are = format!("{} are A now", units::counted(*samples, "sample"));
-            let differs = hint(app, Action::Difference, "what differs from them");
+            let differs = hint(cx, Action::Difference, "what differs from them");
             and(&are, "; ", [differs])
         }
         Notice::NotInDifference => {
-            let back = key(app, Action::Difference);
+            let back = key(cx, Action::Difference);
             let back = back.map(|key| format!("{key} goes back to the functions"));
             and("not in the difference", ": ", [back])
         }
         Notice::NoBaseline => {
-            let makes = key(app, Action::Baseline);
+            let makes = key(cx, Action::Baseline);
             let makes = makes.map(|key| format!("{key} makes what is shown A"));
             and("nothing to compare with yet", ": ", [makes])
         }
@@ -263,8 +162,8 @@ fn say(app: &App, notice: &Notice) -> String {
             format!("the hot path ends here, {steps} down: nothing below has half of it")
         }
         Notice::TimeUsed => {
-            let shorter = key(app, Action::ShorterWindow);
-            let keys = shorter.zip(key(app, Action::LongerWindow));
+            let shorter = key(cx, Action::ShorterWindow);
+            let keys = shorter.zip(key(cx, Action::LongerWindow));
             let back = keys.map(|(one, other)| format!("{one} {other} back to now"));
             and("every view counts this time only", "   ", [back])
         }
@@ -274,15 +173,15 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::SameName { position, count } => {
             let count = units::counted(*count as u64, "frame");
             let here = format!("{position} of {count} of this function here");
-            and(&here, "   ", [hint(app, Action::SameName, "next")])
+            and(&here, "   ", [hint(cx, Action::SameName, "next")])
         }
         Notice::Copied(name) => format!("sent to the terminal's clipboard: {name}"),
         Notice::Mouse(true) => {
-            let off = hint(app, Action::Mouse, "off");
+            let off = hint(cx, Action::Mouse, "off");
             and("mouse on: click selects, wheel moves", "; ", [off])
         }
         Notice::Mouse(false) => {
-            let on = hint(app, Action::Mouse, "on");
+            let on = hint(cx, Action::Mouse, "on");
             and("mouse off: the terminal selects text again", "; ", [on])
         }
         Notice::NoSource => "there is no source text here that could be edited".into(),
@@ -294,32 +193,14 @@ fn say(app: &App, notice: &Notice) -> String {
             let count = units::counted(*count as u64, "hot row");
             let which = format!("{position} of {count}: those with 5% of it or more");
             let keys = [Action::HotPrevious, Action::HotNext];
-            and(&which, "   ", [hints(app, keys, "others")])
+            and(&which, "   ", [hints(cx, keys, "others")])
         }
         Notice::Syntax(name) => {
             let written = format!("instructions in {name} syntax");
-            and(&written, "   ", [hint(app, Action::Syntax, "the other")])
+            and(&written, "   ", [hint(cx, Action::Syntax, "the other")])
         }
         Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
         Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),
     }
-}
-
-/// At spaces, into lines of at most `width` cells.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let text = text::clean(text);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is always a last line");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if text::width(last) + 1 + text::width(word) <= width {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }

@@ -133,7 +133,7 @@ fn result(app: &App, prompt: &Prompt) -> String {
     }
     match app.find() {
         None => "regular expression; Enter: select, Esc: end".into(),
-        Some((_, (rows, samples), _)) => found(app, rows, samples),
+        Some(matches) => found(app, matches.rows, matches.samples),
     }
 }
 

@@ -3,13 +3,13 @@
 
 use crate::app::{App, Crumb};
 use crate::knobs::Window;
-use crate::view_id::ViewId;
-use crate::views::code;
+use crate::views::PaneId;
 use crate::widgets::theme::Theme;
 use crate::words::fit::{Segment, fit};
+use crate::words::metric::{metric, metric_told};
 use crate::words::{text, units};
 use engine::snapshot::{Snapshot, Span, TargetState};
-use profile::{Completeness, Metric};
+use profile::Completeness;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -180,7 +180,7 @@ fn live_word(app: &App) -> &'static str {
 /// Line 2: the query.
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
-    let unit = format!("unit {}", app.unit().words());
+    let unit = format!("unit {}", app.context().unit().words());
     // Another one than usual has to be said.
     let unit = match app.knobs.unit {
         Some(_) => Segment::new(8, [unit]),
@@ -204,18 +204,14 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
     (segments, 1)
 }
 
-/// What is counted: time on CPUs, or as the file calls it.
-pub fn metric(app: &App) -> String {
-    match metric_told(app) {
-        None => "on-CPU".into(),
-        Some(metric) => text::clean(&metric.name).into_owned(),
-    }
-}
-
 /// Another one than usual has to be said.
 fn metric_segment(app: &App) -> Segment {
-    let rank = if metric_told(app).is_some() { 8 } else { 3 };
-    let metric = metric(app);
+    let rank = if metric_told(&app.context()).is_some() {
+        8
+    } else {
+        3
+    };
+    let metric = metric(&app.context());
     match rank {
         8 => Segment::new(
             rank,
@@ -223,12 +219,6 @@ fn metric_segment(app: &App) -> Segment {
         ),
         _ => Segment::new(rank, [metric, String::new()]),
     }
-}
-
-/// The metric of what is shown, if it is not time on CPUs.
-pub fn metric_told(app: &App) -> Option<&Metric> {
-    let metric = &app.shown.view.as_ref()?.info().metric;
-    (*metric != Metric::default()).then_some(metric)
 }
 
 /// From the whole to the part that is looked at, and that part alone.
@@ -393,8 +383,9 @@ fn trust(app: &App) -> Vec<Segment> {
             ),
         },
     ];
-    if app.view == ViewId::Code && app.views.code.answer().is_some() {
-        segments.extend(code::words::trust(app));
+    let trust = app.views.get(PaneId::of(app.view)).trust();
+    if let Some(trust) = trust {
+        segments.extend(trust);
         if is_remote {
             segments.push(Segment::new(8, [net.trim_start().to_owned()]));
         }
@@ -439,7 +430,7 @@ fn trust(app: &App) -> Vec<Segment> {
 fn counted(app: &App) -> Segment {
     let report = &app.shown.report;
     let samples = units::count(report.samples);
-    let (all, of_many, short) = match metric_told(app) {
+    let (all, of_many, short) = match metric_told(&app.context()) {
         None => (
             units::counted(report.samples, "sample"),
             format!("{samples} samples at {} Hz", report.rate_hz),

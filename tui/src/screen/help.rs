@@ -1,11 +1,11 @@
 //! The help, over everything: the view's keys, the words, the keys that work
 //! everywhere.
 
-use super::keys::key;
 use crate::action::Action;
 use crate::app::App;
 use crate::dialogs::help::{COLUMN_WIDTH, HelpLine, columns, has_two_columns, line_count};
 use crate::widgets::theme::Theme;
+use crate::words::keys::key;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -25,8 +25,8 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     };
     let shown = usize::from(height.saturating_sub(2));
     let more = lines.saturating_sub(scroll + shown);
-    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
-    let page = key(app, Action::PageDown).filter(|_| more > 0);
+    let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
+    let page = key(&app.context(), Action::PageDown).filter(|_| more > 0);
     let page = page.map(|key| format!("  {key}: {more} more lines "));
     let foot = close.into_iter().chain(page).collect::<String>();
     let block = Block::bordered()

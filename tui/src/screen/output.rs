@@ -1,10 +1,10 @@
 //! The started command's last lines, over the body. They are a stranger's text:
 //! nothing in them reaches the terminal as it is.
 
-use super::keys::key;
 use crate::action::Action;
 use crate::app::App;
 use crate::widgets::theme::Theme;
+use crate::words::keys::key;
 use crate::words::text;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -19,7 +19,7 @@ pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
         height: all.height.saturating_sub(3),
         ..all
     };
-    let close = key(app, Action::Back).map(|key| format!(" {key} close "));
+    let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
     let block = Block::bordered()
         .title(" Output of the command ")
         .title_bottom(close.unwrap_or_default());

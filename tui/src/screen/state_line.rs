@@ -1,6 +1,5 @@
 //! The one-line state under the header, in reverse video.
 
-use super::keys::{and, hint, key};
 use crate::action::Action;
 use crate::app::App;
 use crate::app::state::State;
@@ -8,6 +7,7 @@ use crate::calendar;
 use crate::knobs::Window;
 use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
+use crate::words::keys::{and, hint, key};
 use crate::words::{text, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -30,15 +30,15 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
 /// What to press about it, with the gap before it.
 fn keys(app: &App, state: &State) -> String {
     let (gap, hint) = match state {
-        State::Frozen { .. } => ("  ", hint(app, Action::Freeze, "go on")),
-        State::NoMatch { .. } => ("  ", hint(app, Action::Back, "end the find")),
-        State::KeepsNothing { .. } => ("  ", hint(app, Action::Back, "undo")),
+        State::Frozen { .. } => ("  ", hint(&app.context(), Action::Freeze, "go on")),
+        State::NoMatch { .. } => ("  ", hint(&app.context(), Action::Back, "end the find")),
+        State::KeepsNothing { .. } => ("  ", hint(&app.context(), Action::Back, "undo")),
         State::Idle => {
-            let longer = key(app, Action::LongerWindow);
+            let longer = key(&app.context(), Action::LongerWindow);
             (" ", longer.map(|key| format!("Longer window: {key}")))
         }
         State::Lost { .. } | State::Cut { .. } => {
-            let health = key(app, Action::View(ViewId::Health));
+            let health = key(&app.context(), Action::View(ViewId::Health));
             ("  ", health.map(|key| format!("{key} Health")))
         }
         State::Failed(_)

@@ -140,7 +140,12 @@ impl Hand {
     }
 
     fn selected(&self) -> Option<FrameId> {
-        let line = self.app.views.functions.selected(&self.app.shown.report);
+        let line = self
+            .app
+            .views
+            .functions
+            .table
+            .selected(&self.app.shown.report);
         line.map(|line| line.row.id)
     }
 }
@@ -267,12 +272,12 @@ fn a_vanished_row_stays_until_it_is_left() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys("jjjj").wait(2_000);
     let held = hand.selected();
-    let line = hand.app.views.functions.selected_line();
+    let line = hand.app.views.functions.table.selected_line();
     let mut without = postgres();
     Arc::make_mut(&mut without.report).functions.remove(4);
     hand.show(without.clone()).looks_like("gone");
     assert_eq!(hand.selected(), held);
-    assert_eq!(hand.app.views.functions.selected_line(), line);
+    assert_eq!(hand.app.views.functions.table.selected_line(), line);
     hand.wait(2_000).show(without).keys("j");
     assert!(!hand.frame().contains("gone"));
     assert_ne!(hand.selected(), held);
@@ -348,7 +353,7 @@ fn rows_move_only_when_nobody_is_looking() {
     hand.show(postgres());
     let order = |hand: &Hand| {
         let report = &hand.app.shown.report;
-        let lines = hand.app.views.functions.lines(report);
+        let lines = hand.app.views.functions.table.lines(report);
         lines.map(|line| line.row.id).collect::<Vec<_>>()
     };
     let before = order(&hand);
@@ -387,10 +392,10 @@ fn late_names_keep_the_selection() {
     let mut hand = Hand::new(80, 24);
     hand.show(step(1)).keys("/libpq\n");
     assert_eq!(hand.selected(), Some(FrameId(12)));
-    let line = hand.app.views.functions.selected_line();
+    let line = hand.app.views.functions.table.selected_line();
     hand.wait(2_000).show(step(5));
     assert_eq!(hand.selected(), Some(FrameId(13)), "the function it joined");
-    assert_eq!(hand.app.views.functions.selected_line(), line);
+    assert_eq!(hand.app.views.functions.table.selected_line(), line);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod notes;
 mod rows;
 /// Source text and instructions side by side.
 mod split;
+mod view;
 pub mod words;
 
 pub use answer::{CodeAnswer, CodeWanted, Spot};
@@ -86,6 +87,8 @@ pub struct NoSource;
 
 #[derive(Debug, Default)]
 pub struct Code {
+    /// Selected in the source text that this stands beside.
+    line_beside: Option<u32>,
     desk: Desk<CodeWanted, CodeAnswer>,
     place: Option<Place>,
     layout: Layout,

@@ -2,7 +2,7 @@
 //! else runs there. A full block is a CPU that had nothing else to do in the
 //! whole window, where it is known how many samples that is.
 
-use crate::app::App;
+use crate::context::Context;
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::{text, units};
@@ -14,10 +14,10 @@ use ratatui::style::Style;
 
 const HEAD: &str = " cpu ";
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
+pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let width = usize::from(line.width);
-    let busy = Busy::of(app);
+    let busy = Busy::of(cx);
     let words = busy.words();
     let room = width.saturating_sub(HEAD.len() + text::width(&words) + 3);
     buffer.set_string(line.x, line.y, HEAD, Style::new());
@@ -44,10 +44,10 @@ enum Full {
 }
 
 impl Busy {
-    fn of(app: &App) -> Self {
-        let report = &app.shown.report;
+    fn of(cx: &Context<'_>) -> Self {
+        let report = &cx.shown.report;
         let always = f64::from(report.rate_hz) * report.window.seconds();
-        Self::new(&report.cpus, &app.shown.host, always)
+        Self::new(&report.cpus, &cx.shown.host, always)
     }
 
     fn new(rows: &[CpuRow], host: &Host, always: f64) -> Self {

@@ -10,13 +10,14 @@ mod layout;
 /// From one frame to another.
 mod moves;
 pub mod tints;
+mod view;
 pub mod words;
 
-pub use colors::Tint;
 pub use layout::{Bar, Gone, Spot};
 
 use super::tree::{Look, Stretch, TreeAnswer, TreeDesk, TreeQuestion, Trees};
 use crate::lists::find::Find;
+use crate::widgets::theme::Tint;
 use colors::Colors;
 use engine::snapshot::Snapshot;
 use layout::{Layout, Way};

@@ -3,10 +3,19 @@
 
 pub mod difference;
 pub mod draw;
+mod view;
+pub mod words;
 use crate::cli::Sort;
-use crate::lists::table::Item;
+use crate::lists::table::{Item, Table};
 use profile::{FrameId, FunctionRow, Report};
 use std::cmp::Ordering;
+
+/// The view of functions: a list, and what differs from a baseline in its place.
+#[derive(Debug, Default)]
+pub struct Functions {
+    pub table: Table<FunctionRow>,
+    pub difference: difference::Difference,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FunctionColumn {

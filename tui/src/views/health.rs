@@ -5,6 +5,7 @@
 pub mod draw;
 /// By module.
 mod modules;
+mod view;
 
 pub use modules::{ModuleRow, modules};
 

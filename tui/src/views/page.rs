@@ -6,6 +6,7 @@ mod answer;
 mod before;
 pub mod draw;
 mod rows;
+mod view;
 pub mod words;
 
 pub use answer::{PageAnswer, SECONDS};

@@ -2,6 +2,7 @@
 //! used again is another.
 
 pub mod draw;
+mod view;
 use crate::lists::table::Item;
 use profile::{ProcessId, ProcessRow, Report};
 use std::cmp::Ordering;

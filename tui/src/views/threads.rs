@@ -1,6 +1,7 @@
 //! The threads as a table, each on its own row.
 
 pub mod draw;
+mod view;
 use super::processes::by_share;
 use crate::lists::table::Item;
 use profile::{ProcessId, Report, ThreadRow};

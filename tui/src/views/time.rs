@@ -5,6 +5,7 @@
 mod answer;
 pub mod draw;
 pub mod rows;
+mod view;
 pub mod words;
 
 pub use answer::{TimeAnswer, TimeWanted};

@@ -9,6 +9,7 @@ mod question;
 mod rows;
 mod side;
 mod trees;
+mod view;
 
 pub use asking::{Look, TreeDesk};
 pub use question::{Stretch, TreeAnswer, TreeQuestion, TreeWanted};

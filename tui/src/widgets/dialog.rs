@@ -75,7 +75,7 @@ impl<'t> Dialog<'t> {
     /// Two lines, from this one on.
     pub fn remark(&self, label: &str, words: &str, style: Style, frame: &mut Frame, first: u16) {
         let room = usize::from(self.inner.width.saturating_sub(self.indent));
-        let lines = crate::screen::detail::wrap(words, room);
+        let lines = text::wrap(words, room);
         for (number, words) in (0..2).zip(&lines) {
             let label = if number == 0 { label } else { "" };
             self.entry(label, words, style, frame, self.line(first + number));

@@ -2,10 +2,22 @@
 //! decoration only: each meaning also has a sign, a letter or a place, so the
 //! theme without any is as usable.
 
-use crate::screen::links;
-use crate::views::flame::Tint;
 use profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};
+
+/// Which of the colors of the flame graph a frame has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    Kernel,
+    Module(usize),
+    /// All other modules.
+    Other,
+    /// No function: the root, what is missing.
+    None,
+    /// In a comparison: surely more, or less, than before.
+    More,
+    Less,
+}
 
 /// How many colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +82,7 @@ impl Theme {
         let term = set("TERM").unwrap_or_default();
         let ascii = choice.ascii || term == "linux" || term == "dumb" || !is_utf8(set);
         Theme {
-            links: links::are_known(set),
+            links: takes_links(set),
             aside: false,
             palette: choice.palette.unwrap_or_else(|| palette(set, &term)),
             charset: if ascii { Charset::Ascii } else { Charset::Utf8 },
@@ -221,6 +233,39 @@ fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
+/// Whether the terminal is known to take them, by what `set` says.
+fn takes_links(set: impl Fn(&str) -> Option<String>) -> bool {
+    let term = set("TERM").unwrap_or_default();
+    let program = set("TERM_PROGRAM").unwrap_or_default();
+    let is_multiplexed = term.starts_with("screen") && program != "tmux";
+    if term.is_empty() || term == "dumb" || term == "linux" || is_multiplexed {
+        return false;
+    }
+    let names = [
+        "kitty",
+        "alacritty",
+        "foot",
+        "wezterm",
+        "ghostty",
+        "contour",
+    ];
+    let programs = [
+        "iTerm.app",
+        "WezTerm",
+        "vscode",
+        "ghostty",
+        "tmux",
+        "mintty",
+    ];
+    let vte = set("VTE_VERSION").and_then(|version| version.parse::<u32>().ok());
+    names.iter().any(|name| term.contains(name))
+        || programs.contains(&program.as_str())
+        || set("KONSOLE_VERSION").is_some()
+        || set("WT_SESSION").is_some()
+        // Older ones wrote the address on the screen.
+        || vte.is_some_and(|version| version >= 5_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +380,31 @@ mod tests {
                 );
                 assert!(contrast(rgb(any), ground) >= 3.0, "{any} on light");
             }
+        }
+    }
+
+    #[test]
+    fn only_terminals_that_are_known_get_links() {
+        let known = |variables: &[(&str, &str)]| {
+            takes_links(|name| {
+                let found = variables.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let xterm = ("TERM", "xterm-256color");
+        assert!(!known(&[xterm]) && !known(&[]));
+        assert!(known(&[("TERM", "xterm-kitty")]));
+        assert!(known(&[xterm, ("VTE_VERSION", "7600")]));
+        assert!(!known(&[xterm, ("VTE_VERSION", "4999")]));
+        assert!(known(&[xterm, ("TERM_PROGRAM", "vscode")]));
+        assert!(known(&[
+            ("TERM", "screen-256color"),
+            ("TERM_PROGRAM", "tmux")
+        ]));
+        // What lies below is not what is drawn on.
+        assert!(!known(&[("TERM", "screen"), ("VTE_VERSION", "7600")]));
+        for term in ["linux", "dumb"] {
+            assert!(!known(&[("TERM", term), ("TERM_PROGRAM", "iTerm.app")]));
         }
     }
 }

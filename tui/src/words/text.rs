@@ -125,6 +125,24 @@ fn end(text: &str, room: usize) -> &str {
     &text[start..]
 }
 
+/// At spaces, into lines of at most `width` cells.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let text = clean(text);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a last line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if crate::words::text::width(last) + 1 + crate::words::text::width(word) <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

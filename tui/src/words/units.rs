@@ -1,7 +1,7 @@
 //! Numbers as text: with thousands separated, and with no more digits than the
 //! samples behind them support.
 
-use crate::app::App;
+use crate::context::Context;
 use crate::knobs::{Unit, Window};
 use engine::snapshot::Span;
 use profile::{Report, percent_digits};
@@ -137,14 +137,14 @@ pub struct Scale {
 
 impl Scale {
     /// In a view's unit, as shares of `base`.
-    pub fn new(app: &App, base: u64) -> Self {
+    pub fn new(cx: &Context<'_>, base: u64) -> Self {
         Scale {
-            unit: app.unit(),
+            unit: cx.unit(),
             base,
-            digits: app.shown.report.percent_digits(base),
-            rate_hz: app.shown.report.rate_hz,
-            seconds: app.shown.report.window.seconds(),
-            machine_cpus: app.shown.host.cpus,
+            digits: cx.shown.report.percent_digits(base),
+            rate_hz: cx.shown.report.rate_hz,
+            seconds: cx.shown.report.window.seconds(),
+            machine_cpus: cx.shown.host.cpus,
         }
     }
 

@@ -96,7 +96,7 @@ pub fn subject(app: &App, kind: FileKind) -> String {
             };
             format!(
                 "this query: {}, {window}{filter}: {}",
-                app.scope_words(),
+                app.context().scope_words(),
                 samples(shown.report.samples, "sample")
             )
         }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::app::Head;
-use crate::app::parts::Beside;
 use crate::fixture::tree_step;
+use crate::views::PaneId;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn the_keys_go_where_the_focus_is() {
     // Sorting and finding, too.
     hand.keys("/match\n");
     assert_eq!(threads(&hand).1, Some(2_231));
-    let found = hand.app.find().map(|(_, (rows, _), all)| (rows, all));
+    let found = hand.app.find().map(|found| (found.rows, found.of));
     assert_eq!(found, Some((2, 4)));
     hand.keys("\u{8}").keys("I");
     assert_eq!(threads(&hand).0, [2_210, 2_214, 2_232, 2_231]);
@@ -113,7 +113,7 @@ fn the_mouse_reaches_what_stands_beside() {
     let left = MouseEventKind::Down(MouseButton::Left);
     mouse(&mut hand, left, part.x + 4, body + 1);
     assert_eq!(threads(&hand).1, Some(2_232));
-    assert_eq!(hand.app.in_pane(), Some(Beside::Threads));
+    assert_eq!(hand.app.in_pane(), Some(PaneId::OwnThreads));
     mouse(&mut hand, left, 4, body + 1);
     assert_eq!(hand.app.in_pane(), None);
     let head = crate::screen::head_at(&hand.app, &UTF8, part.x + 4, part.heads);
@@ -157,7 +157,7 @@ fn what_stands_beside_is_as_calm_as_the_view() {
     resize(&mut hand, 80, 24);
     resize(&mut hand, 160, 45);
     assert_eq!(threads(&hand).1, Some(2_214));
-    assert_eq!(hand.app.in_pane(), Some(Beside::Threads));
+    assert_eq!(hand.app.in_pane(), Some(PaneId::OwnThreads));
     Arc::make_mut(&mut changed.report).threads.remove(2);
     hand.show(changed).wait(2_000);
     assert_eq!(threads(&hand).1, Some(2_214));
@@ -170,7 +170,7 @@ fn a_page_beside_can_be_moved_in() {
     hand.show(tree_step(0)).wait(2_000).keys("jjjjjj");
     control(&mut hand, 'w');
     hand.keys("k");
-    let page = &hand.app.views.beside;
+    let page = &hand.app.views.page_beside;
     let caller = page.selected_function().map(|function| &*function.name);
     assert_eq!(caller, Some("IndexNext"));
     hand.looks_like("beside-keys-160x45");
@@ -183,7 +183,7 @@ fn a_page_beside_can_be_moved_in() {
     );
     hand.keys("\u{8}");
     assert_eq!(hand.app.view, ViewId::Functions);
-    assert_eq!(hand.selected(), hand.app.views.beside.function());
+    assert_eq!(hand.selected(), hand.app.views.page_beside.function());
 }
 
 fn tree(width: u16, height: u16) -> Hand {
@@ -371,7 +371,7 @@ fn time_and_difference_keep_their_own_zoom() {
     assert_eq!(zoomed(&hand), [true, false]);
     let before = hand.frame();
     hand.keys("1b=").wait(2_000);
-    assert_eq!(hand.app.pane(), Some(Beside::Difference));
+    assert_eq!(hand.app.pane(), Some(PaneId::DifferenceFlame));
     control(&mut hand, 'w');
     hand.keys("/ExecScan\n\u{1b}\n");
     assert_eq!(zoomed(&hand), [true, true]);
@@ -392,7 +392,7 @@ fn beside_what_differs_stands_its_flame_graph() {
     let mut hand = Hand::new(160, 45);
     hand.show(tree_step(0)).wait(2_000);
     hand.keys("b=").keys("\\!_bt_\n").keys("jjjj");
-    assert_eq!(hand.app.pane(), Some(Beside::Difference));
+    assert_eq!(hand.app.pane(), Some(PaneId::DifferenceFlame));
     hand.looks_like("difference-160x45");
     hand.looks_like_in_ascii("difference-160x45-ascii");
     let name = |hand: &Hand| {
@@ -401,7 +401,15 @@ fn beside_what_differs_stands_its_flame_graph() {
     };
     let row = |hand: &Hand| {
         let diff = hand.app.difference()?;
-        Some(hand.app.views.difference.selected(diff)?.name.to_string())
+        Some(
+            hand.app
+                .views
+                .functions
+                .difference
+                .selected(diff)?
+                .name
+                .to_string(),
+        )
     };
     assert_eq!(name(&hand), row(&hand));
     control(&mut hand, 'w');
@@ -411,7 +419,7 @@ fn beside_what_differs_stands_its_flame_graph() {
     assert_ne!(name(&hand), before);
     hand.looks_like("difference-flame-keys-160x45");
     hand.keys("=");
-    assert_eq!(hand.app.pane(), Some(Beside::Page));
+    assert_eq!(hand.app.pane(), Some(PaneId::PageBeside));
 }
 
 #[test]
@@ -471,13 +479,13 @@ fn code(width: u16, height: u16) -> Hand {
 /// The lines that are selected in the source text and in the instructions.
 fn lines(hand: &Hand) -> (Option<u32>, Option<u32>) {
     let views = &hand.app.views;
-    (views.code.line_here(), views.other_code.line_here())
+    (views.code.line_here(), views.assembly.line_here())
 }
 
 #[test]
 fn instructions_stand_beside_the_source_text() {
     let mut hand = code(160, 45);
-    assert_eq!(hand.app.pane(), Some(Beside::Assembly));
+    assert_eq!(hand.app.pane(), Some(PaneId::Assembly));
     assert_eq!(lines(&hand), (Some(8), Some(8)));
     hand.keys("jjjjjj");
     assert_eq!(lines(&hand), (Some(11), Some(11)));
@@ -492,7 +500,7 @@ fn instructions_stand_beside_the_source_text() {
     hand.keys("j");
     hand.looks_like("code-assembly-160x45");
     // Which instruction it was is not forgotten on the way back.
-    let instruction = |hand: &Hand| hand.app.views.other_code.selected().cloned();
+    let instruction = |hand: &Hand| hand.app.views.assembly.selected().cloned();
     let before = instruction(&hand);
     control(&mut hand, 'w');
     hand.wait(1_000);
@@ -517,7 +525,7 @@ fn both_sides_of_code_add_up() {
     };
     let views = &hand.app.views;
     assert_eq!(sum(&views.code), 233);
-    assert_eq!(sum(&views.other_code), 233);
+    assert_eq!(sum(&views.assembly), 233);
 }
 
 /// `W` takes the keys to what stands beside, `S` and `R` are snapshots and sizes.

@@ -60,7 +60,7 @@ fn a_terminal_shows_what_was_drawn() {
             assert_eq!(screen.text(), rules::frame(&hand.app, &UTF8));
             let (row, _) = screen.parser.screen().cursor_position();
             let geometry = hand.app.geometry().expect("a screen");
-            let line = hand.app.views.functions.selected_line() as u16;
+            let line = hand.app.views.functions.table.selected_line() as u16;
             assert_eq!(row, geometry.body + line);
             assert!(!screen.parser.screen().hide_cursor());
         }

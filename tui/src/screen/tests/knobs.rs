@@ -329,7 +329,7 @@ fn enter_leads_from_the_difference_to_the_page() {
     hand.keys("b=").keys("\\!PinBuffer\n").keys("gjj");
     let name = {
         let diff = hand.app.difference().expect("it is shown");
-        let selected = hand.app.views.difference.selected(diff);
+        let selected = hand.app.views.functions.difference.selected(diff);
         selected.expect("a row").name.clone()
     };
     hand.keys("\n");
@@ -402,6 +402,7 @@ fn a_selection_in_the_difference_stays_on_its_function() {
         let diff = hand.app.difference().expect("it is shown");
         hand.app
             .views
+            .functions
             .difference
             .selected(diff)
             .expect("a row")

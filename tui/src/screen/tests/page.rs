@@ -210,7 +210,7 @@ fn on_a_wide_screen_the_callers_stand_beside() {
     hand.show(tree_step(0)).wait(2_000);
     hand.looks_like("beside-160x45");
     let beside = |hand: &Hand| {
-        let page = &hand.app.views.beside;
+        let page = &hand.app.views.page_beside;
         page.answer().map(|answer| answer.function.name.to_string())
     };
     assert_eq!(

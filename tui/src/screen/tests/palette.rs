@@ -80,7 +80,7 @@ fn orders_have_a_word_behind_them() {
     assert_eq!(hand.app.knobs.filter.to_string(), "!_bt_");
     hand.keys("2:goto PinBuffer\n");
     let report = &hand.app.shown.report;
-    let selected = hand.app.views.functions.selected(report);
+    let selected = hand.app.views.functions.table.selected(report);
     assert_eq!(selected.map(|line| &*line.row.name), Some("PinBuffer"));
     hand.keys(":write x.doc\n");
     assert!(hand.frame().contains("no format"), "{}", hand.frame());
@@ -107,7 +107,7 @@ fn words_of_the_command_line_are_orders_too() {
     refused(&mut hand, ":view moon\n", "there are functions, tree");
     hand.keys(":sort total\n");
     assert_eq!(hand.app.view, ViewId::Functions);
-    let column = hand.app.views.functions.column();
+    let column = hand.app.views.functions.table.column();
     assert_eq!(column, FunctionColumn::TotalSamples);
     refused(&mut hand, ":sort size\n", "there are self, total, name");
     hand.keys(":theme 16\n");

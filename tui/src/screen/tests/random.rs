@@ -116,7 +116,7 @@ proptest! {
         hand.show(step(0)).keys(&"j".repeat(start)).wait(2_000);
         let frame = hand.selected().expect("a selection");
         for deed in &deeds {
-            let line = hand.app.views.functions.selected_line();
+            let line = hand.app.views.functions.table.selected_line();
             let geometry = hand.app.geometry();
             apply(&mut hand, deed);
             let report = &hand.app.shown.report;
@@ -126,7 +126,7 @@ proptest! {
             let owner = report.owners[frame.0 as usize];
             let held = hand.selected().expect("a selection");
             prop_assert!(held == expected || held == owner || frame.0 == 12, "{held:?} {expected:?}");
-            let functions = &hand.app.views.functions;
+            let functions = &hand.app.views.functions.table;
             if hand.app.geometry() == geometry {
                 let at_an_end = functions.offset() == 0
                     || functions.offset() + usize::from(geometry.map_or(0, |g| g.body_height))

@@ -3,7 +3,9 @@
 
 use super::words;
 use crate::action::Action;
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw};
+
 use crate::view_id::ViewId;
 use crate::views::code::{Before, Code, CodeAnswer, CodeRow};
 use crate::views::functions::difference::draw as difference;
@@ -19,25 +21,44 @@ use ratatui::style::Style;
 /// Arrows beside instructions.
 mod jumps;
 
-pub fn render(app: &App, code: &Code, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(app, code, theme, heads.width);
+impl Draw for Code {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, _: &Theme) -> String {
+        words::detail(self, cx, room.line)
+    }
+
+    fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
+        words::place(self.answer()?, self.selected()?)
+    }
+}
+
+fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    let columns = columns(cx, code, theme, heads.width);
     table::render_heads(&columns, ((), false), theme, frame, heads);
-    render_title(app, code, &columns, theme, frame, heads);
+    render_title(cx, code, &columns, theme, frame, heads);
     frame.set_cursor_position(Position::new(body.x, body.y));
     let answer = code.answer();
     let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
         let room = usize::from(body.width - 2);
-        let text = text::cut_end(&words::why_empty(app), room).into_owned();
+        let text = text::cut_end(&words::why_empty(code, cx), room).into_owned();
         let buffer = frame.buffer_mut();
         buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
         return;
     };
-    let is_beside = std::ptr::eq(code, &app.views.other_code);
     let painter = Painter {
-        app,
+        cx,
         code,
-        line: is_beside.then(|| app.views.code.line_here()).flatten(),
-        is_beside,
+        line: code.line_beside(),
+        is_beside: cx.is_beside,
         theme,
         answer,
         columns,
@@ -68,13 +89,13 @@ const CODE: usize = 4;
 /// On what is wider there is room for more than the code.
 const WIDE: u16 = 72;
 
-fn columns(app: &App, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
+fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
     let answer = code.answer();
     let before = answer.and_then(|answer| answer.before.as_ref());
     let bar = if width < WIDE { 1 } else { BAR };
     let mut columns = vec![
         Column::right("SELF%", SHARE, None),
-        Column::right(Scale::new(app, 0).amount_head(), COUNT, None),
+        Column::right(Scale::new(cx, 0).amount_head(), COUNT, None),
         Column::right("LINE", PLACE, None),
         match before {
             Some(before) => {
@@ -91,23 +112,22 @@ fn columns(app: &App, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>>
 
 /// The file's name, and the layout.
 fn render_title(
-    app: &App,
+    cx: &Context<'_>,
     code: &Code,
     columns: &[Column<()>],
     theme: &Theme,
     frame: &mut Frame,
     heads: Rect,
 ) {
-    let is_beside = std::ptr::eq(code, &app.views.other_code);
-    let end = match is_beside {
-        true => named(app, Action::Syntax, code.syntax().name()),
-        false => named(app, Action::Layout, code.layout().name()),
+    let end = match cx.is_beside {
+        true => named(cx, Action::Syntax, code.syntax().name()),
+        false => named(cx, Action::Layout, code.layout().name()),
     };
     let start = heads.right() - columns[CODE].width;
     let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
-    let title = match is_beside {
+    let title = match cx.is_beside {
         true => "ASSEMBLY".into(),
-        false => text::cut_middle(&words::title(app), room).into_owned(),
+        false => text::cut_middle(&words::title(code), room).into_owned(),
     };
     let buffer = frame.buffer_mut();
     buffer.set_string(start, heads.y, title, theme.heads());
@@ -116,16 +136,16 @@ fn render_title(
 }
 
 /// `o: asm `, or the name alone.
-fn named(app: &App, action: Action, name: &str) -> String {
+fn named(cx: &Context<'_>, action: Action, name: &str) -> String {
     // The key is that of the view, whoever has the keys now.
-    match app.keymap.label(action, ViewId::Code) {
+    match cx.keymap.label(action, ViewId::Code) {
         Some(key) => format!("{key}: {name} "),
         None => format!("{name} "),
     }
 }
 
 struct Painter<'a> {
-    app: &'a App,
+    cx: &'a Context<'a>,
     code: &'a Code,
     /// The line that is selected in the source text beside.
     line: Option<u32>,
@@ -154,8 +174,8 @@ impl Painter<'_> {
         let (share, count) = match samples {
             0 => (String::new(), String::new()),
             _ => {
-                let amount = Scale::new(self.app, all).amount(samples);
-                (units::share(&self.app.shown.report, samples, all), amount)
+                let amount = Scale::new(self.cx, all).amount(samples);
+                (units::share(&self.cx.shown.report, samples, all), amount)
             }
         };
         let quiet = if row.is_part() {

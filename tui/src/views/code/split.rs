@@ -97,6 +97,15 @@ impl Code {
         rows::line_of(self.selected()?, self.answer()?)
     }
 
+    /// The line that is selected in the source text, if this stands beside it.
+    pub fn line_beside(&self) -> Option<u32> {
+        self.line_beside
+    }
+
+    pub fn set_line_beside(&mut self, line: Option<u32>) {
+        self.line_beside = line;
+    }
+
     /// That of an instruction, if it is of the file that is shown.
     pub fn line_of(&self, row: &CodeRow) -> Option<u32> {
         rows::line_of(row, self.answer()?)

@@ -1,21 +1,21 @@
 //! What the code view says in words.
 
+use super::Code;
 use crate::action::Action;
-use crate::app::App;
 use crate::code::Syntax;
-use crate::screen::keys::{and, hint};
+use crate::context::Context;
 use crate::view_id::ViewId;
 use crate::views::code::{CodeAnswer, CodeRow};
 use crate::views::page::words as page;
 use crate::words::fit::Segment;
+use crate::words::keys::{and, hint};
 use crate::words::{text, units};
 use profile::{FunctionId, Report, Role};
 
-pub fn why_empty(app: &App) -> String {
-    let code = &app.views.code;
+pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
     match code.answer() {
-        _ if app.shown.view.is_none() => "no samples".into(),
-        None if code.function().is_none() => whose(app),
+        _ if cx.shown.view.is_none() => "no samples".into(),
+        None if code.function().is_none() => whose(cx),
         None => "reading the code…".into(),
         Some(answer) if answer.function.role != Role::Function => {
             format!(
@@ -25,19 +25,19 @@ pub fn why_empty(app: &App) -> String {
         }
         Some(answer) => {
             let none = format!("{} has no samples in this window", answer.function.name);
-            and(&none, "; ", [hint(app, Action::Back, "back")])
+            and(&none, "; ", [hint(cx, Action::Back, "back")])
         }
     }
 }
 
 /// Where to say which function it is to be.
-fn whose(app: &App) -> String {
+fn whose(cx: &Context<'_>) -> String {
     let there = Action::Code;
-    let key = app.keymap.label(there, ViewId::Functions);
+    let key = cx.keymap.label(there, ViewId::Functions);
     let press = key.map(|key| format!("press {key} there"));
     let keys: Option<Vec<String>> = [ViewId::Functions, ViewId::Tree, ViewId::Flame]
         .into_iter()
-        .map(|view| app.keymap.label(Action::View(view), ViewId::Code))
+        .map(|view| cx.keymap.label(Action::View(view), ViewId::Code))
         .collect();
     let views = match keys.as_deref() {
         Some([one, two, three]) => format!("{one}, {two} or {three}"),
@@ -55,8 +55,8 @@ pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
 }
 
 /// The file, or the function where there is none.
-pub fn title(app: &App) -> String {
-    let Some(answer) = app.views.code.answer() else {
+pub fn title(code: &Code) -> String {
+    let Some(answer) = code.answer() else {
         return String::new();
     };
     match &answer.body.file {
@@ -154,8 +154,8 @@ fn part(number: usize, count: usize) -> String {
 }
 
 /// For the header: what the code's numbers are made of.
-pub fn trust(app: &App) -> Vec<Segment> {
-    let Some(answer) = app.views.code.answer() else {
+pub fn trust(code: &Code) -> Vec<Segment> {
+    let Some(answer) = code.answer() else {
         return Vec::new();
     };
     let own = units::count(answer.code.self_samples);
@@ -185,13 +185,12 @@ pub fn trust(app: &App) -> Vec<Segment> {
 }
 
 /// `27 samples on line 1713, 11.6% of its code ±4.1 pp   12 inlined from add`
-pub fn detail(app: &App, width: usize) -> String {
-    let code = app.views.code_in(app.in_pane());
+pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     let found = code.answer().zip(code.selected());
     let Some((answer, row)) = found else {
         return String::new();
     };
-    let mut parts = vec![number(answer, row, &app.shown.report)];
+    let mut parts = vec![number(answer, row, &cx.shown.report)];
     parts.extend(before(answer, row));
     parts.extend(inlined(answer, row));
     if let Some(spot) = answer.spot(row).filter(|spot| !spot.calls.is_empty()) {
@@ -287,8 +286,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
 }
 
 /// One sentence on the selected row.
-pub fn explain(app: &App) -> Option<String> {
-    let code = app.views.code_in(app.in_pane());
+pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     let (answer, row) = (code.answer()?, code.selected()?);
     let function = &answer.function.name;
     let all = units::counted(answer.samples(), "sample");
@@ -310,7 +308,7 @@ pub fn explain(app: &App) -> Option<String> {
         ));
     }
     let samples = row.samples();
-    let share = units::share(&app.shown.report, samples, answer.samples());
+    let share = units::share(&cx.shown.report, samples, answer.samples());
     let what = match row {
         CodeRow::Line { place, .. } => format!("on line {}", place.line),
         CodeRow::Instruction { .. } | CodeRow::Address { .. } => "at this instruction".into(),

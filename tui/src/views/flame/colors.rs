@@ -2,25 +2,13 @@
 //! among the frames, so a picture does not change its colors under the eyes.
 
 use super::layout::Layout;
+use crate::widgets::theme::Tint;
 use profile::{FrameKind, Function, Role};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Modules with a color of their own, beside the kernel.
 pub const MODULES: usize = 4;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tint {
-    Kernel,
-    Module(usize),
-    /// All other modules.
-    Other,
-    /// No function: the root, what is missing.
-    None,
-    /// In a comparison: surely more, or less, than before.
-    More,
-    Less,
-}
 
 #[derive(Debug, Default)]
 pub struct Colors {

@@ -9,13 +9,14 @@
 //! ```
 
 use super::words;
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw, page};
+
 use crate::geometry::WIDTH_WIDE;
-use crate::views::flame::{Bar, Flame, Spot, Tint};
+use crate::views::flame::{Bar, Flame, Spot};
 use crate::views::functions::difference::draw as difference;
-use crate::widgets::theme::Theme;
+use crate::widgets::theme::{Theme, Tint};
 use crate::words::{text, units};
-use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -25,27 +26,48 @@ use super::tints::Tints;
 /// Cells of the map that shows which part of all is zoomed into.
 const MAP_CELLS: u64 = 40;
 
-pub fn render(app: &App, flame: &Flame, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+impl Draw for Flame {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, _: &Theme) -> String {
+        words::detail(self, cx, room.line)
+    }
+
+    fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
+        let function = self.selected()?.function.as_ref()?;
+        page::words::linked(function.file.as_deref(), function.line)
+    }
+}
+
+fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
     if flame.has_path() {
         let path = Rect { height: 1, ..body };
-        render_map(app, flame, theme, frame.buffer_mut(), heads);
-        render_path(app, flame, theme, frame.buffer_mut(), path);
+        render_map(cx, flame, theme, frame.buffer_mut(), heads);
+        render_path(cx, flame, theme, frame.buffer_mut(), path);
     } else {
-        render_heads(app, flame, theme, frame.buffer_mut(), heads);
+        render_heads(cx, flame, theme, frame.buffer_mut(), heads);
     }
     let top = body.y + u16::from(flame.has_path());
     frame.set_cursor_position(Position::new(body.x, body.y));
     if flame.selected().is_none() {
         let room = usize::from(body.width - 2);
-        let text = words::why_empty(flame, app);
+        let text = words::why_empty(flame, cx);
         let buffer = frame.buffer_mut();
         buffer.set_stringn(body.x + 2, body.y + 1, text, room, Style::new());
         return;
     }
-    let tints = Tints::new(flame, app);
+    let tints = Tints::new(flame, cx);
     for (y, (row, bars)) in (top..body.bottom()).zip(flame.shown()) {
         let painter = Painter {
-            app,
+            cx,
             flame,
             theme,
             tints: &tints,
@@ -70,7 +92,7 @@ pub fn render(app: &App, flame: &Flame, theme: &Theme, frame: &mut Frame, heads:
 }
 
 struct Painter<'a> {
-    app: &'a App,
+    cx: &'a Context<'a>,
     flame: &'a Flame,
     theme: &'a Theme,
     tints: &'a Tints,
@@ -85,7 +107,7 @@ impl Painter<'_> {
             buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
             return;
         }
-        let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.app));
+        let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.cx));
         if self.flame.is_found(bar) {
             style = style.patch(self.theme.found());
         }
@@ -103,7 +125,7 @@ impl Painter<'_> {
 
     /// Of what has surely changed.
     fn sign(&self, bar: &Bar) -> String {
-        match words::is_sure(bar, self.flame, self.app) {
+        match words::is_sure(bar, self.flame, self.cx) {
             true => format!(
                 "{} ",
                 difference::sign(self.flame.change(bar), self.theme).0
@@ -114,10 +136,10 @@ impl Painter<'_> {
 
     /// The name, and where there is room its share, filled up with blanks.
     fn label(&self, bar: &Bar, room: usize) -> String {
-        let name = format!("{}{}", self.sign(bar), words::name(bar, self.app));
+        let name = format!("{}{}", self.sign(bar), words::name(bar, self.cx));
         let clean = text::clean(&name);
         let left = room.saturating_sub(text::width(&clean) + 1);
-        let numbers = words::numbers(bar, self.flame, self.app).into_iter();
+        let numbers = words::numbers(bar, self.flame, self.cx).into_iter();
         let (name, share) = match { numbers }.find(|number| number.len() <= left) {
             Some(share) => (clean.into_owned(), share),
             None => (text::short_name(&name, room), String::new()),
@@ -128,7 +150,7 @@ impl Painter<'_> {
 }
 
 /// What is zoomed into: what is above it, and its share.
-fn render_heads(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
     if !flame.is_zoomed() {
@@ -138,7 +160,7 @@ fn render_heads(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, ar
     }
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
     let all = words::base(flame);
-    let mut right = format!("zoom {}%", units::share(&app.shown.report, samples, all));
+    let mut right = format!("zoom {}%", units::share(&cx.shown.report, samples, all));
     if area.width >= WIDTH_WIDE {
         right = format!("|{}|  {right}", map(MAP_CELLS, begin, samples, all));
     }
@@ -163,11 +185,11 @@ fn render_heads(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, ar
 }
 
 /// The whole width of the graph, and which part of it is shown.
-fn render_map(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
+fn render_map(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
     let all = words::base(flame);
-    let right = format!("|  zoom {}%", units::share(&app.shown.report, samples, all));
+    let right = format!("|  zoom {}%", units::share(&cx.shown.report, samples, all));
     let left = " map |";
     let room = usize::from(area.width).saturating_sub(left.len() + right.len() + 1);
     let map = map(room as u64, begin, samples, all);
@@ -194,10 +216,10 @@ const BETWEEN: &str = " › ";
 
 /// What is above the zoomed frame, the root first, each with its number and where
 /// it begins; the nearest say most, so others make room for them.
-fn path(app: &App, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
-    let root = match app.shown.scope.is_empty() {
+fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
+    let root = match cx.shown.scope.is_empty() {
         true => "all".into(),
-        false => text::clean(&app.shown.scope).into_owned(),
+        false => text::clean(&cx.shown.scope).into_owned(),
     };
     let below = flame.ancestors();
     let below = below.iter().map(|name| text::clean(name).into_owned());
@@ -222,16 +244,16 @@ fn path(app: &App, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
 }
 
 /// Whose name is there.
-pub fn ancestor_at(app: &App, width: u16, x: u16) -> Option<usize> {
-    let path = path(app, &app.views.flame, width);
+pub fn ancestor_at(flame: &Flame, cx: &Context<'_>, width: u16, x: u16) -> Option<usize> {
+    let path = path(cx, flame, width);
     let holds = |(_, start, name): &&(usize, u16, String)| {
         (*start..*start + text::width(name) as u16).contains(&x)
     };
     path.iter().find(holds).map(|(number, ..)| *number)
 }
 
-fn render_path(app: &App, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
-    for (_, start, name) in path(app, flame, line.width) {
+fn render_path(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
+    for (_, start, name) in path(cx, flame, line.width) {
         let room = usize::from(line.width.saturating_sub(start));
         let text = format!("{name}{BETWEEN}");
         buffer.set_stringn(line.x + start, line.y, text, room, theme.dim());

@@ -3,8 +3,9 @@
 //! narrowest frames go without first.
 
 use super::words;
-use crate::app::App;
-use crate::views::flame::{Bar, Flame, Tint};
+use crate::context::Context;
+use crate::views::flame::{Bar, Flame};
+use crate::widgets::theme::Tint;
 
 /// What all changes of color of a picture may cost: with the text of 160 by 45
 /// cells that is less than 16 kB.
@@ -25,13 +26,13 @@ struct Colored {
 }
 
 impl Tints {
-    pub fn new(flame: &Flame, app: &App) -> Self {
+    pub fn new(flame: &Flame, cx: &Context<'_>) -> Self {
         // What a frame's color is takes names to compare: once for each of them.
         let all = Tints(0);
         let color = |bar: &Bar| Colored {
             start: bar.start,
             end: bar.end(),
-            tint: all.of(bar, flame, app),
+            tint: all.of(bar, flame, cx),
         };
         let rows = flame.shown().map(|(_, row)| row.iter().map(color));
         let rows: Vec<Vec<Colored>> = rows.map(Iterator::collect).collect();
@@ -42,12 +43,12 @@ impl Tints {
         Tints(narrowest)
     }
 
-    pub fn of(&self, bar: &Bar, flame: &Flame, app: &App) -> Tint {
+    pub fn of(&self, bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Tint {
         if bar.node.is_none() || bar.width < self.0 {
             return Tint::None;
         }
         match (bar.before, flame.change(bar)) {
-            (Some(_), change) if !words::is_sure(bar, flame, app) || change == 0.0 => Tint::None,
+            (Some(_), change) if !words::is_sure(bar, flame, cx) || change == 0.0 => Tint::None,
             (Some(_), more) if more > 0.0 => Tint::More,
             (Some(_), _) => Tint::Less,
             (None, _) => flame.tint(bar),

@@ -1,13 +1,13 @@
 //! The selected frame in words.
 
 use crate::action::Action;
-use crate::app::App;
-use crate::screen::keys::{and, hint};
+use crate::context::Context;
 use crate::views::flame::{Bar, Flame, Gone};
 use crate::views::functions::difference::draw as difference;
 use crate::views::page::words as page;
 use crate::views::time::SECOND_NS;
 use crate::views::tree::Stretch;
+use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
 use crate::words::{text, units};
 use profile::Role;
@@ -57,23 +57,23 @@ pub fn grouped(group_by: GroupBy) -> &'static str {
 }
 
 /// As a frame is called on the screen.
-pub fn name(bar: &Bar, app: &App) -> String {
+pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     match bar.node.map(|node| node.kind) {
-        Some(NodeKind::Root) if !app.shown.scope.is_empty() => app.shown.scope.to_string(),
+        Some(NodeKind::Root) if !cx.shown.scope.is_empty() => cx.shown.scope.to_string(),
         Some(NodeKind::Function { inlined: true, .. }) => format!("{} (inl)", bar.name),
         _ => bar.name.to_string(),
     }
 }
 
-pub fn is_sure(bar: &Bar, flame: &Flame, app: &App) -> bool {
-    flame.is_sure(bar, app.shown.difference.as_deref())
+pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
+    flame.is_sure(bar, cx.shown.difference.as_deref())
 }
 
 /// What is written at a frame's right end, the longest first: its number, or by how
 /// much it changed.
-pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
+pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
-        let scale = Scale::new(app, base(flame));
+        let scale = Scale::new(cx, base(flame));
         let text = scale.beside(bar.samples).map(|_| scale.text(bar.samples));
         return iter::once(scale.labelled(bar.samples))
             .chain(text)
@@ -81,9 +81,9 @@ pub fn numbers(bar: &Bar, flame: &Flame, app: &App) -> Vec<String> {
     };
     let share = format!(
         "{}%",
-        units::share(&app.shown.report, bar.samples, base(flame))
+        units::share(&cx.shown.report, bar.samples, base(flame))
     );
-    let is_sure = is_sure(bar, flame, app);
+    let is_sure = is_sure(bar, flame, cx);
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
         return match is_sure {
@@ -127,21 +127,20 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
     Some(format!("{where_}: {names} {unit}{more}"))
 }
 
-pub fn why_empty(flame: &Flame, app: &App) -> String {
+pub fn why_empty(flame: &Flame, cx: &Context<'_>) -> String {
     match flame.tree() {
-        _ if app.shown.report.samples == 0 => "no samples".into(),
+        _ if cx.shown.report.samples == 0 => "no samples".into(),
         None => "counting…".into(),
         Some(tree) if tree.root().samples == 0 => "no samples in it".into(),
         Some(_) => {
             let empty = "no samples in what is zoomed into, in this window";
-            and(empty, "; ", [hint(app, Action::Back, "out")])
+            and(empty, "; ", [hint(cx, Action::Back, "out")])
         }
     }
 }
 
 /// `heap_hot_search_buffer  31.6% of scope ±1.6 pp  1,036 smp  49.4% of parent`
-pub fn detail(app: &App, width: usize) -> String {
-    let flame = app.views.flame_in(app.in_pane());
+pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     let Some(bar) = flame.selected() else {
         return String::new();
     };
@@ -149,7 +148,7 @@ pub fn detail(app: &App, width: usize) -> String {
     if let Some((name, is_here)) = flame.hidden() {
         let why = match is_here {
             true => {
-                let zoom = hint(app, Action::Zoom, "zoom in on it");
+                let zoom = hint(cx, Action::Zoom, "zoom in on it");
                 and("too narrow here", "; ", [zoom])
             }
             false => "gone from the window".into(),
@@ -157,7 +156,7 @@ pub fn detail(app: &App, width: usize) -> String {
         let room = width.saturating_sub(why.len() + 2);
         return format!("{}: {why}", text::cut_middle(&name, room));
     }
-    let percent = |part| units::share(&app.shown.report, part, base);
+    let percent = |part| units::share(&cx.shown.report, part, base);
     let mut parts = match (flame.sides(), bar.before) {
         (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
             format!("{}% of this time", percent(bar.samples)),
@@ -180,14 +179,14 @@ pub fn detail(app: &App, width: usize) -> String {
             let share = format!(
                 "{}% of scope {} pp",
                 percent(bar.samples),
-                units::band_text(&app.shown.report, bar.samples, base)
+                units::band_text(&cx.shown.report, bar.samples, base)
             );
             let samples = format!("{} smp", units::count(bar.samples));
-            let beside = Scale::new(app, base).beside(bar.samples);
+            let beside = Scale::new(cx, base).beside(bar.samples);
             [share, samples].into_iter().chain(beside).collect()
         }
     };
-    let name = text::clean(&name(bar, app)).into_owned();
+    let name = text::clean(&name(bar, cx)).into_owned();
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
     let mut add = |part: String| {
         let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
@@ -196,7 +195,7 @@ pub fn detail(app: &App, width: usize) -> String {
         }
     };
     if let Some(parent) = flame.parent() {
-        let share = units::share(&app.shown.report, bar.samples, parent.samples);
+        let share = units::share(&cx.shown.report, bar.samples, parent.samples);
         add(format!("{share}% of parent"));
     }
     if let Some(node) = bar.node
@@ -218,19 +217,18 @@ pub fn detail(app: &App, width: usize) -> String {
 }
 
 /// One sentence on the selected frame.
-pub fn explain(app: &App) -> Option<String> {
-    let flame = app.views.flame_in(app.in_pane());
+pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     let bar = flame.selected()?;
     let node = bar.node?;
     if let (Some(before), Some(sides), Some(_)) = (bar.before, flame.sides(), flame.stretch()) {
-        let judged = match is_sure(bar, flame, app) {
+        let judged = match is_sure(bar, flame, cx) {
             true => "surely another share",
             false => "the same share, or by chance another",
         };
         return Some(format!(
             "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
-            name(bar, app),
-            units::share(&app.shown.report, bar.samples, base(flame)),
+            name(bar, cx),
+            units::share(&cx.shown.report, bar.samples, base(flame)),
             units::count(bar.samples),
             units::count(base(flame)),
             units::percent(before, sides.a.samples),
@@ -238,17 +236,17 @@ pub fn explain(app: &App) -> Option<String> {
             units::count(sides.a.samples),
         ));
     }
-    if let (Some(before), Some(diff)) = (bar.before, &app.shown.difference) {
-        let name = name(bar, app);
+    if let (Some(before), Some(diff)) = (bar.before, &cx.shown.difference) {
+        let name = name(bar, cx);
         return Some(difference::judgement(&name, (before, bar.samples), diff));
     }
     let number = format!(
         "{}% = {} of {} in {}, last {:.1} s",
-        units::share(&app.shown.report, bar.samples, base(flame)),
+        units::share(&cx.shown.report, bar.samples, base(flame)),
         units::counted(bar.samples, "sample"),
         units::count(base(flame)),
-        app.shown.scope,
-        app.shown.report.window.seconds(),
+        cx.shown.scope,
+        cx.shown.report.window.seconds(),
     );
     if let Some(Role::Stopped(ending)) = bar.function.as_ref().map(|f| f.role) {
         let why = ending.explain();

@@ -1,16 +1,18 @@
 //! The functions: self and total share, the last ten seconds, name and module.
 
-use crate::app::App;
+use super::{Functions, difference};
+use crate::context::{Context, DetailRoom};
 use crate::geometry::WIDTH_WIDE;
-use crate::lists::table::{Item as _, Line};
-use crate::screen::loading;
+use crate::lists::table::{Item as _, Line, Table};
 use crate::views::functions::FunctionColumn;
+use crate::views::health::why_unnamed;
+use crate::views::{Canvas, Draw, page};
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
-use crate::widgets::{table, trend};
-use crate::words::units;
+use crate::widgets::{loading, table, trend};
 use crate::words::units::Scale;
+use crate::words::{text, units};
 use engine::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN};
 use ratatui::Frame;
@@ -23,16 +25,64 @@ pub const WIDTH_WITH_TREND: u16 = 72;
 /// Wider, there is room for the band and the samples as well.
 const WIDTH_WITH_COUNTS: u16 = 96;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let scale = Scale::new(app, app.shown.report.samples);
+const GONE: &str = "gone from the window; it was: ";
+
+impl Draw for Functions {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        match cx.difference() {
+            Some(diff) => difference::draw::render(&self.difference, diff, canvas),
+            None => render(&self.table, cx, canvas),
+        }
+    }
+
+    fn head_at(&self, cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+        if cx.difference().is_some() {
+            return None;
+        }
+        head_at(width, theme, x)
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
+        if let Some(diff) = cx.difference() {
+            return difference::draw::detail(&self.difference, diff);
+        }
+        match self.table.selected(&cx.shown.report) {
+            Some(selected) if selected.gone => {
+                let room = DetailRoom {
+                    line: room.line.saturating_sub(GONE.len()),
+                    ..room
+                };
+                format!("{GONE}{}", line(selected.row, cx, room, theme))
+            }
+            Some(selected) => line(selected.row, cx, room, theme),
+            None => String::new(),
+        }
+    }
+
+    fn source(&self, cx: &Context<'_>) -> Option<(String, String)> {
+        if cx.difference().is_some() {
+            return None;
+        }
+        let row = self.table.selected(&cx.shown.report)?.row;
+        page::words::linked(row.file.as_deref(), row.line)
+    }
+}
+
+fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    let scale = Scale::new(cx, cx.shown.report.samples);
     let layout = Layout::new(
         heads.width,
         theme,
         scale.head("SELF%", "SELF"),
         scale.head("TOTAL%", "TOTAL"),
     );
-    let functions = &app.views.functions;
-    let report = &app.shown.report;
+    let report = &cx.shown.report;
     let sorted = (functions.column(), functions.is_rising());
     table::render_heads(&layout.columns, sorted, theme, frame, heads);
     let trend_max = trend_max(report);
@@ -57,12 +107,12 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     };
     if functions.len() == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
-        render_empty(app, frame, free);
+        render_empty(cx, frame, free);
     }
-    loading::render(app, theme, frame, free);
+    loading::render(cx, theme, frame, free);
 }
 
-pub fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
+fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
     let column = table::column_at(&Layout::usual(width, theme).columns, width, x)?;
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
@@ -167,7 +217,7 @@ impl Layout {
 }
 
 /// Whether a function's name is cut in a terminal of that width.
-pub fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
+fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     crate::words::text::width(&name(function)) > Layout::usual(width, theme).name_width
 }
 
@@ -183,10 +233,10 @@ fn trend_max(report: &Report) -> u32 {
     counts.max().unwrap_or(0)
 }
 
-fn render_empty(app: &App, frame: &mut Frame, area: Rect) {
-    let text = match app.shown.target {
+fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
+    let text = match cx.shown.target {
         TargetState::Starting => "starting…",
-        TargetState::Running if app.shown.recording.is_some() => "reading…",
+        TargetState::Running if cx.shown.recording.is_some() => "reading…",
         TargetState::Running => "waiting for the first samples…",
         TargetState::Recorded | TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
     };
@@ -195,4 +245,47 @@ fn render_empty(app: &App, frame: &mut Frame, area: Rect) {
         let buffer = frame.buffer_mut();
         buffer.set_stringn(area.x + 2, area.y + 1, text, room, Style::new());
     }
+}
+
+/// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
+fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
+    let DetailRoom { line: width, view } = room;
+    let base = cx.shown.report.samples;
+    let (own, total) = (function.self_samples, function.total_samples);
+    let mut parts = vec![format!(
+        "{} smp self {} pp / {} total {} pp",
+        units::count(own),
+        units::band_text(&cx.shown.report, own, base),
+        units::count(total),
+        units::band_text(&cx.shown.report, total, base)
+    )];
+    match function.name_state {
+        RowName::Named => {}
+        RowName::Pending => parts.push("name on its way".into()),
+        RowName::Unnamed(reason) => parts.push(format!(
+            "no name: {}",
+            why_unnamed(reason).trim_end_matches('.')
+        )),
+    }
+    let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
+    if is_cut(function, view, theme) {
+        let room = width.saturating_sub(used(&parts));
+        parts.push(text::cut_middle(&function.name, room).into_owned());
+    }
+    let room = width.saturating_sub(used(&parts));
+    let source = page::words::source(function.file.as_deref(), function.line);
+    parts.extend(source.filter(|place| text::width(place) <= room));
+    let room = width.saturating_sub(used(&parts));
+    let offset = format!("+{:#x}", function.address);
+    let path = if function.module_path.is_empty() {
+        &function.module
+    } else {
+        &function.module_path
+    };
+    let places = [
+        format!("{}{offset}", text::clean(path)),
+        format!("{}{offset}", text::clean(&function.module)),
+    ];
+    parts.extend(places.into_iter().find(|place| text::width(place) <= room));
+    parts.join("   ")
 }

@@ -4,7 +4,10 @@
 /// In which modules.
 mod modules;
 
-use crate::app::App;
+use super::Health;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw};
+
 use crate::views::health::{Finding, Topic, Value, findings};
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
@@ -18,13 +21,32 @@ const TITLE: &str = " WHAT IS MISSING, AND WHY";
 const WIDTH_WITH_MODULES: u16 = 150;
 const WIDTH_BESIDE: u16 = 88;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+impl Draw for Health {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
+        {
+            let finding = findings(cx.shown).into_iter().nth(self.index());
+            finding.map_or_else(String::new, |finding| finding.explain)
+        }
+    }
+}
+
+fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
     let (heads, body) = match heads.width < WIDTH_WITH_MODULES {
         true => (heads, body),
         false => {
             let (heads, beside) = split(heads);
             let (body, below) = split(body);
-            modules::render(app, theme, frame, beside, below);
+            modules::render(cx, theme, frame, beside, below);
             for y in heads.y..body.bottom() {
                 let buffer = frame.buffer_mut();
                 buffer.set_string(heads.right(), y, "│", theme.dim());
@@ -35,12 +57,12 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());
     buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
-    let lines = findings(&app.shown);
-    let offset = app.views.health.offset();
+    let lines = findings(&cx.shown);
+    let offset = health.offset();
     let visible = lines.iter().enumerate().skip(offset);
     for ((at, finding), y) in visible.zip(body.y..body.bottom()) {
         let area = Rect::new(body.x, y, body.width, 1);
-        render_line(finding, at == app.views.health.index(), theme, frame, area);
+        render_line(finding, at == health.index(), theme, frame, area);
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::words;
 use crate::action::Action;
-use crate::app::App;
-use crate::app::parts::Beside;
-use crate::screen::keys;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw};
+
 use crate::view_id::ViewId;
 use crate::views::functions::difference::draw as difference;
 use crate::views::page::{Before, Page, PageAnswer, PageRow, SECONDS};
@@ -13,32 +13,43 @@ use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::{keys, text, units};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    frame.set_cursor_position(Position::new(body.x, body.y));
-    let painter = Painter {
-        app,
-        page: &app.views.page,
-        theme,
-        layout: Layout::new(heads.width),
-        is_beside: false,
-    };
-    painter.render(frame, heads, body);
+impl Draw for Page {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, _: &Theme) -> String {
+        words::detail(self, cx, room.line)
+    }
+
+    fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
+        let function = self.selected_function()?;
+        words::linked(function.file.as_deref(), function.line)
+    }
 }
 
-/// As a pane; something is selected there only while the keys go there.
-pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    if !cx.is_beside {
+        frame.set_cursor_position(Position::new(body.x, body.y));
+    }
     let painter = Painter {
-        app,
-        page: &app.views.beside,
+        cx,
+        page,
         theme,
         layout: Layout::new(heads.width),
-        is_beside: app.in_pane() != Some(Beside::Page),
+        is_beside: cx.is_beside && !cx.has_keys,
     };
     painter.render(frame, heads, body);
 }
@@ -97,7 +108,7 @@ impl Layout {
 }
 
 struct Painter<'a> {
-    app: &'a App,
+    cx: &'a Context<'a>,
     page: &'a Page,
     theme: &'a Theme,
     layout: Layout,
@@ -112,9 +123,9 @@ impl<'a> Painter<'a> {
         if self.found().is_none() {
             let back = match self.is_beside {
                 true => String::new(),
-                false => keys::and("", "; ", [keys::hint(self.app, Action::Back, "back")]),
+                false => keys::and("", "; ", [keys::hint(self.cx, Action::Back, "back")]),
             };
-            let text = words::why_empty(self.app, self.page, &back);
+            let text = words::why_empty(self.cx, self.page, &back);
             let room = usize::from(body.width - 2);
             let text = text::cut_end(&text, room).into_owned();
             let buffer = frame.buffer_mut();
@@ -139,7 +150,7 @@ impl<'a> Painter<'a> {
     }
 
     fn scale(&self) -> Scale {
-        Scale::new(self.app, self.all())
+        Scale::new(self.cx, self.all())
     }
 
     fn bar_head(&self) -> &'static str {
@@ -236,7 +247,7 @@ impl<'a> Painter<'a> {
         let is_gone = neighbour.samples == 0;
         let share = match is_gone {
             true => "gone".into(),
-            false => units::share(&self.app.shown.report, neighbour.samples, all),
+            false => units::share(&self.cx.shown.report, neighbour.samples, all),
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
         let change = self.before().zip(before).map(|(sides, before)| {
@@ -270,7 +281,7 @@ impl<'a> Painter<'a> {
             return;
         };
         let buffer = frame.buffer_mut();
-        let text = words::title(self.app, answer, found, usize::from(line.width) - 2);
+        let text = words::title(self.cx, answer, found, usize::from(line.width) - 2);
         let room = usize::from(line.width) - 1;
         let bold = Style::new().add_modifier(Modifier::BOLD);
         buffer.set_stringn(line.x + 1, line.y, text, room, bold);
@@ -287,7 +298,7 @@ impl<'a> Painter<'a> {
         };
         let buffer = frame.buffer_mut();
         buffer.set_style(line, self.theme.heads());
-        let share = units::share(&self.app.shown.report, found.heaviest_samples, self.all());
+        let share = units::share(&self.cx.shown.report, found.heaviest_samples, self.all());
         let frames = units::counted(found.heaviest.len() as u64, "frame");
         let text = format!("{share:>6} HEAVIEST STACK   {frames}");
         buffer.set_stringn(
@@ -300,7 +311,7 @@ impl<'a> Painter<'a> {
         if self.is_beside {
             return;
         }
-        let copy = self.app.keymap.label(Action::CopyStack, ViewId::Page);
+        let copy = self.cx.keymap.label(Action::CopyStack, ViewId::Page);
         let copy = copy.map_or_else(String::new, |key| format!("{key}: copy"));
         buffer.set_string(
             line.right() - 1 - copy.len() as u16,
@@ -312,7 +323,7 @@ impl<'a> Painter<'a> {
 
     /// What Enter does with a row, as long as it does.
     fn with_key(&self, text: &str, words: &str) -> String {
-        let key = self.app.keymap.label(Action::Follow, ViewId::Page);
+        let key = self.cx.keymap.label(Action::Follow, ViewId::Page);
         keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
     }
 

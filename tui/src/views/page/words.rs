@@ -1,15 +1,15 @@
 //! What the page says in words.
 
-use crate::app::App;
+use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::words::units::Scale;
 use crate::words::{text, units};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Function, Report};
 
-pub fn why_empty(app: &App, page: &Page, back: &str) -> String {
+pub fn why_empty(cx: &Context<'_>, page: &Page, back: &str) -> String {
     match page.answer() {
-        None if app.shown.view.is_none() => "no samples".into(),
+        None if cx.shown.view.is_none() => "no samples".into(),
         None => "counting…".into(),
         Some(answer) => format!(
             "{} has no samples in this window{back}",
@@ -41,9 +41,9 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
 }
 
 /// `heap_hot_search_buffer   31.6% total   self 7.1%   heapam.c:1691   postgres`
-pub fn title(app: &App, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
+pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: usize) -> String {
     let function = &page.function;
-    let scale = Scale::new(app, answer.samples);
+    let scale = Scale::new(cx, answer.samples);
     let mut parts = vec![
         format!("total {}", scale.labelled(function.total_samples)),
         format!("self {}", scale.labelled(function.self_samples)),
@@ -64,6 +64,11 @@ pub fn title(app: &App, answer: &PageAnswer, page: &FunctionPage, width: usize) 
     format!("{name}   {}", parts.join("   "))
 }
 
+/// The words that lead to a place in source text, and its path.
+pub fn linked(file: Option<&str>, line: u32) -> Option<(String, String)> {
+    Some((source(file, line)?, file?.to_owned()))
+}
+
 /// `heapam.c:1691`
 pub fn source(file: Option<&str>, line: u32) -> Option<String> {
     let file = file.filter(|_| line > 0)?;
@@ -72,8 +77,7 @@ pub fn source(file: Option<&str>, line: u32) -> Option<String> {
 }
 
 /// `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`
-pub fn detail(app: &App, width: usize) -> String {
-    let page = app.views.page_in(app.in_pane());
+pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
     let found = page
         .answer()
         .and_then(|a| Some((a, a.page.as_ref()?, page.selected()?)));
@@ -84,14 +88,14 @@ pub fn detail(app: &App, width: usize) -> String {
     let of_scope = |samples| {
         format!(
             "{}% of scope",
-            units::share(&app.shown.report, samples, answer.samples)
+            units::share(&cx.shown.report, samples, answer.samples)
         )
     };
     let (mut parts, function) = match row {
         PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
             let samples = neighbour.samples;
-            let share = units::share(&app.shown.report, samples, all);
-            let band = units::band_text(&app.shown.report, samples, all);
+            let share = units::share(&cx.shown.report, samples, all);
+            let band = units::band_text(&cx.shown.report, samples, all);
             let number = format!("{} smp = {share}% of it {band} pp", units::count(samples));
             let function = match neighbour.kind {
                 NeighbourKind::Function(id) => page.named(id),
@@ -101,12 +105,12 @@ pub fn detail(app: &App, width: usize) -> String {
         }
         PageRow::Function => {
             let own = found.function.self_samples;
-            let band = units::band_text(&app.shown.report, all, answer.samples);
+            let band = units::band_text(&cx.shown.report, all, answer.samples);
             let total = format!("{} smp = {} {band} pp", units::count(all), of_scope(all));
             let own = format!(
                 "self {} smp = {}% of it",
                 units::count(own),
-                units::share(&app.shown.report, own, all)
+                units::share(&cx.shown.report, own, all)
             );
             (vec![total, own], Some(&answer.function))
         }
@@ -137,8 +141,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
 }
 
 /// One sentence on the selected row.
-pub fn explain(app: &App) -> Option<String> {
-    let page = app.views.page_in(app.in_pane());
+pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
     let name = &answer.function.name;
@@ -155,7 +158,7 @@ pub fn explain(app: &App) -> Option<String> {
                 _ => "recursion counted once",
             };
             let of = units::counted(answer.samples, "sample");
-            let seconds = app.shown.report.window.seconds();
+            let seconds = cx.shown.report.window.seconds();
             return Some(format!(
                 "{base}, of {of} in the last {seconds:.1} s; {rest}"
             ));
@@ -163,7 +166,7 @@ pub fn explain(app: &App) -> Option<String> {
     };
     let name = &answer.function.name;
     let number = share_of(
-        &app.shown.report,
+        &cx.shown.report,
         samples,
         found.function.total_samples,
         name,

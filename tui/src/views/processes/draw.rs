@@ -1,6 +1,10 @@
 //! The processes: how many CPUs each burns, and in which function most.
 
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::lists::table::Table;
+use crate::views::{Canvas, Draw};
+use crate::words::units;
+
 use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
 use crate::views::functions::difference::draw as difference;
@@ -14,25 +18,44 @@ use crate::words::text;
 use crate::words::units::Scale;
 use engine::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
-use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 /// Which column is the command, from the right.
 const COMMAND_FROM_END: usize = 2;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let columns = columns(app, heads.width, theme);
+impl Draw for Table<ProcessRow> {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn head_at(&self, cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+        head_at(cx, width, theme, x)
+    }
+
+    fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
+        self.selected(&cx.shown.report)
+            .map_or_else(String::new, |line| process(line.row, cx))
+    }
+}
+
+fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    let columns = columns(cx, heads.width, theme);
     let name = columns.len() - COMMAND_FROM_END;
-    let processes = &app.views.processes;
-    let report = &app.shown.report;
+    let report = &cx.shown.report;
     let sorted = (processes.column(), processes.is_rising());
     table::render_heads(&columns, sorted, theme, frame, heads);
     let counts = report.processes.iter().flat_map(|row| row.trend);
     let trend_max = counts.max().unwrap_or(0);
     let mut line = Rect { height: 1, ..body };
     for row in processes.lines(report) {
-        let row = cells(&row, app, &columns, trend_max, theme);
+        let row = cells(&row, cx, &columns, trend_max, theme);
         table::render_row(&columns, &row, name, theme, frame, line);
         line.y += 1;
     }
@@ -40,7 +63,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
     let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
-    let people = app.shown.people.as_ref();
+    let people = cx.shown.people.as_ref();
     let gone = people.and_then(|people| difference::gone(&people.processes.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
@@ -51,18 +74,18 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     }
 }
 
-pub fn head_at(app: &App, width: u16, theme: &Theme, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(app, width, theme), width, x)?;
+fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+    let column = table::column_at(&columns(cx, width, theme), width, x)?;
     ProcessRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-fn columns(app: &App, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
+fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads};
     let mut columns = vec![
         Column::right("PID", 7, Some(Pid)),
-        Column::right(head(app), 6, Some(Cpus)),
+        Column::right(head(cx), 6, Some(Cpus)),
     ];
-    let compared = difference::people_columns(app, theme);
+    let compared = difference::people_columns(cx, theme);
     let is_compared = compared.is_some();
     match compared {
         Some(compared) => columns.extend(compared),
@@ -84,7 +107,7 @@ fn columns(app: &App, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
 
 fn cells(
     line: &Line<'_, ProcessRow>,
-    app: &App,
+    cx: &Context<'_>,
     columns: &[Column<ProcessColumn>],
     trend_max: u32,
     theme: &Theme,
@@ -92,7 +115,7 @@ fn cells(
     let process = line.row;
     let command_width = usize::from(columns[columns.len() - COMMAND_FROM_END].width);
     let plain = Style::new();
-    let mark = if process.pid == app.own_pid {
+    let mark = if process.pid == cx.own_pid {
         " (us)"
     } else if process.exited {
         " (ended)"
@@ -109,16 +132,16 @@ fn cells(
     let top = process.top_function.as_deref().unwrap_or("-");
     let style = if line.found { theme.found() } else { plain };
     let mut cells = vec![
-        (number(process.pid, &app.shown), plain),
-        (amount(process.samples, line.gone, app), plain),
+        (number(process.pid, &cx.shown), plain),
+        (amount(process.samples, line.gone, cx), plain),
     ];
-    let before = app
+    let before = cx
         .shown
         .people
         .as_ref()
         .map(|people| people.processes.of(process.id));
     let pair = (before.unwrap_or(0), process.samples);
-    let compared = difference::people_cells(app, pair, theme);
+    let compared = difference::people_cells(cx, pair, theme);
     match compared {
         Some(compared) => cells.extend(compared),
         None => cells.extend([(kernel, plain), (process.threads.to_string(), plain)]),
@@ -144,16 +167,16 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
 }
 
 /// Samples in the unit that is asked for.
-pub fn amount(samples: u64, gone: bool, app: &App) -> String {
+pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     match gone {
         true => "gone".into(),
-        false => Scale::new(app, app.shown.report.samples).text(samples),
+        false => Scale::new(cx, cx.shown.report.samples).text(samples),
     }
 }
 
 /// The head above them.
-pub fn head(app: &App) -> &'static str {
-    match app.unit() {
+pub fn head(cx: &Context<'_>) -> &'static str {
+    match cx.unit() {
         Unit::Share => "SHARE%",
         Unit::Machine => "MACH%",
         Unit::Samples => "SMP",
@@ -164,4 +187,18 @@ pub fn head(app: &App) -> &'static str {
 
 pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
     kernel as f64 * 100.0 / samples.max(1) as f64
+}
+
+fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
+    let base = cx.shown.report.samples;
+    format!(
+        "{}[{}]   {} smp = {}% of scope {} pp   {} in the kernel{}",
+        process.comm,
+        number(process.pid, cx.shown),
+        units::count(process.samples),
+        units::share(&cx.shown.report, process.samples, base),
+        units::band_text(&cx.shown.report, process.samples, base),
+        units::count(process.kernel_samples),
+        if process.exited { "   ended" } else { "" }
+    )
 }

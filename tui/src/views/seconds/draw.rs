@@ -1,7 +1,8 @@
 //! How many CPUs were busy with what is in scope, second by second: what the window
 //! is a part of.
 
-use crate::app::App;
+use super::Seconds;
+use crate::context::Context;
 use crate::views::seconds::SecondsAnswer;
 use crate::views::time::SECOND_NS;
 use crate::views::time::words::of_day;
@@ -15,17 +16,17 @@ use ratatui::style::Style;
 /// As in ` LAST 60s `.
 const HEAD: usize = 10;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
+pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
-    let Some(answer) = app.views.seconds.answer() else {
+    let Some(answer) = seconds.answer() else {
         buffer.set_string(line.x + 1, line.y, "counting…", theme.dim());
         return;
     };
     // What is said is of the seconds that are drawn.
-    let longest = text::width(&words(&answer.samples, answer, app));
+    let longest = text::width(&words(&answer.samples, answer, cx));
     let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
     let seconds = &answer.samples[answer.samples.len().saturating_sub(room)..];
-    let words = words(seconds, answer, app);
+    let words = words(seconds, answer, cx);
     let counts = seconds
         .iter()
         .map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
@@ -39,7 +40,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, line: Rect) {
 }
 
 /// `CPUs in scope: now 3.31, max 8.90 at 14:02:40 UTC`
-fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
+fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
     let newest_first = seconds.iter().rev().zip(1_u64..);
     // The newest of equals.
     let most = newest_first.max_by_key(|(samples, ago)| (**samples, std::cmp::Reverse(*ago)));
@@ -57,7 +58,7 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, app: &App) -> String {
         _ => "CPUs",
     };
     // The last second of a recording need not be a whole one.
-    let newest = match app.shown.recording {
+    let newest = match cx.shown.recording {
         Some(_) => String::new(),
         None => format!("now {}, ", amount(*newest)),
     };

@@ -1,6 +1,9 @@
 //! The threads: how many CPUs each burns, and in which function most.
 
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw};
+use crate::words::units;
+
 use crate::lists::table::{Item as _, Line, Table};
 use crate::views::functions::difference::draw as difference;
 use crate::views::processes::draw::{amount, head, kernel_percent};
@@ -11,44 +14,48 @@ use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::text;
 use profile::{TREND_LEN, ThreadRow};
-use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    render_table(app, &app.views.threads, true, theme, frame, heads, body);
+impl Draw for Table<ThreadRow> {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn head_at(&self, cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+        head_at(cx, width, !cx.is_beside, theme, x)
+    }
+
+    fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
+        self.selected(&cx.shown.report)
+            .map_or_else(String::new, |line| thread(line.row, cx))
+    }
 }
 
-/// Those of one process, beside the processes.
-pub fn render_beside(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let threads = &app.views.own_threads;
-    if threads.len() == 0 {
+/// All threads, or those of the selected process, beside the processes.
+fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    let has_process = !cx.is_beside;
+    if cx.is_beside && threads.len() == 0 {
         let text = text::cut_end("no thread of it has samples", body.width.into());
         let buffer = frame.buffer_mut();
         buffer.set_string(body.x + 1, body.y, text, theme.dim());
     }
-    render_table(app, threads, false, theme, frame, heads, body);
-}
-
-fn render_table(
-    app: &App,
-    threads: &Table<ThreadRow>,
-    has_process: bool,
-    theme: &Theme,
-    frame: &mut Frame,
-    heads: Rect,
-    body: Rect,
-) {
-    let layout = Layout::new(app, heads.width, has_process, theme);
+    let layout = Layout::new(cx, heads.width, has_process, theme);
     let columns = &layout.columns;
-    let report = &app.shown.report;
+    let report = &cx.shown.report;
     let sorted = (threads.column(), threads.is_rising());
     table::render_heads(columns, sorted, theme, frame, heads);
     let counts = report.threads.iter().flat_map(|row| row.trend);
     let trend_max = counts.max().unwrap_or(0);
     let mut line = Rect { height: 1, ..body };
     for row in threads.lines(report) {
-        let row = layout.cells(&row, app, trend_max, theme);
+        let row = layout.cells(&row, cx, trend_max, theme);
         table::render_row(columns, &row, layout.name, theme, frame, line);
         line.y += 1;
     }
@@ -56,7 +63,7 @@ fn render_table(
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
     let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
-    let people = app.shown.people.as_ref().filter(|_| has_process);
+    let people = cx.shown.people.as_ref().filter(|_| has_process);
     let gone = people.and_then(|people| difference::gone(&people.threads.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
@@ -67,8 +74,14 @@ fn render_table(
     }
 }
 
-pub fn head_at(app: &App, width: u16, has_process: bool, theme: &Theme, x: u16) -> Option<usize> {
-    let layout = Layout::new(app, width, has_process, theme);
+fn head_at(
+    cx: &Context<'_>,
+    width: u16,
+    has_process: bool,
+    theme: &Theme,
+    x: u16,
+) -> Option<usize> {
+    let layout = Layout::new(cx, width, has_process, theme);
     let column = table::column_at(&layout.columns, width, x)?;
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
@@ -88,7 +101,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(app: &App, width: u16, has_process: bool, theme: &Theme) -> Self {
+    fn new(cx: &Context<'_>, width: u16, has_process: bool, theme: &Theme) -> Self {
         use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
         let mut columns = vec![Column::right("TID", 7, Some(Tid))];
         if has_process {
@@ -96,8 +109,8 @@ impl Layout {
         }
         let name = columns.len();
         columns.push(Column::left("NAME", 16, Some(Name)));
-        columns.push(Column::right(head(app), 6, Some(Cpus)));
-        let compared = difference::people_columns(app, theme).filter(|_| width >= WIDTH_WITH_MORE);
+        columns.push(Column::right(head(cx), 6, Some(Cpus)));
+        let compared = difference::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
         match compared {
             Some(compared) => columns.extend(compared),
@@ -121,7 +134,13 @@ impl Layout {
         }
     }
 
-    fn cells(&self, line: &Line<'_, ThreadRow>, app: &App, trend_max: u32, theme: &Theme) -> Row {
+    fn cells(
+        &self,
+        line: &Line<'_, ThreadRow>,
+        cx: &Context<'_>,
+        trend_max: u32,
+        theme: &Theme,
+    ) -> Row {
         let thread = line.row;
         let plain = Style::new();
         let style = if line.found { theme.found() } else { plain };
@@ -131,11 +150,11 @@ impl Layout {
             cells.push((thread.pid.to_string(), plain));
         }
         cells.push((format!("{mark}{}", thread.comm), style));
-        cells.push((amount(thread.samples, line.gone, app), plain));
-        let people = app.shown.people.as_ref();
+        cells.push((amount(thread.samples, line.gone, cx), plain));
+        let people = cx.shown.people.as_ref();
         let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
         let pair = (before.unwrap_or(0), thread.samples);
-        match difference::people_cells(app, pair, theme) {
+        match difference::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
             Some(compared) => cells.extend(compared),
             None => {
@@ -153,4 +172,18 @@ impl Layout {
             gone: line.gone,
         }
     }
+}
+
+fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
+    let base = cx.shown.report.samples;
+    format!(
+        "{}[{}] of {}   {} smp = {}% of scope {} pp   {} in the kernel",
+        thread.comm,
+        thread.tid,
+        thread.pid,
+        units::count(thread.samples),
+        units::share(&cx.shown.report, thread.samples, base),
+        units::band_text(&cx.shown.report, thread.samples, base),
+        units::count(thread.kernel_samples)
+    )
 }

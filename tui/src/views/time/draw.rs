@@ -11,14 +11,15 @@
 //! Or, with a row for each thread, `4131 postgres  ░░▒`.
 
 use super::{rows, words};
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw};
+
 use crate::knobs::Window;
 use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::text;
 use profile::query::HeatMap;
-use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -37,26 +38,41 @@ const RATE: &str = "'";
 /// Cells between two labels of the axis.
 const LABEL_EVERY: u64 = 15;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let time = &app.views.time;
+impl Draw for Time {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, _: &Theme) -> String {
+        words::detail(self, cx, room.line)
+    }
+}
+
+fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
     frame.set_cursor_position(Position::new(body.x, body.y));
     frame.buffer_mut().set_style(heads, theme.heads());
     let shown = time.answer().and_then(|a| Some((a, time.shown_seconds()?)));
     let Some((answer, seconds)) = shown.filter(|(answer, _)| answer.all.max() > 0) else {
-        let text = words::why_empty(app);
+        let text = words::why_empty(time, cx);
         let buffer = frame.buffer_mut();
         buffer.set_string(body.x + 2, body.y + 1, text, Style::new());
         return;
     };
     let painter = Painter {
-        app,
+        cx,
         time,
         answer,
         theme,
         seconds,
         scale: Scale::new(answer.all.max()),
-        marked: marked(app),
-        sides: sides(app),
+        marked: marked(time, cx),
+        sides: sides(cx),
     };
     painter.axis(frame.buffer_mut(), heads);
     for row in 0..answer.all.rows {
@@ -109,7 +125,7 @@ impl Scale {
 }
 
 struct Painter<'a> {
-    app: &'a App,
+    cx: &'a Context<'a>,
     time: &'a Time,
     answer: &'a TimeAnswer,
     theme: &'a Theme,
@@ -268,7 +284,7 @@ impl Painter<'_> {
     fn legend(&self, room: usize) -> String {
         let step = self.scale.step;
         let shades = self.shades();
-        let unit = words::in_unit(self.app, self.time.row_ns());
+        let unit = words::in_unit(self.time, self.cx, self.time.row_ns());
         let ranges = (1..).zip(&shades[..3]).map(|(number, shade)| {
             let most = number * step;
             match (unit.beside(most), step) {
@@ -292,8 +308,8 @@ impl Painter<'_> {
 
 /// From when to when A and B are, while they are compared. A that comes from
 /// another recording is not on the map.
-fn sides(app: &App) -> Vec<(&'static str, u64, u64)> {
-    let shown = &app.shown;
+fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
+    let shown = &cx.shown;
     let Some(lacks) = &shown.baseline_lacks else {
         return Vec::new();
     };
@@ -307,9 +323,8 @@ fn sides(app: &App) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// What is marked, or else is the window.
-fn marked(app: &App) -> Option<(Spot, Spot)> {
-    let time = &app.views.time;
-    let window = match app.knobs.window {
+fn marked(time: &Time, cx: &Context<'_>) -> Option<(Spot, Spot)> {
+    let window = match cx.knobs.window {
         Window::Between { start_ns, end_ns } => Some((
             time.spot_of(start_ns, false),
             time.spot_of(end_ns - 1, true),

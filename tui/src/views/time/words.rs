@@ -2,24 +2,23 @@
 
 use super::rows;
 use crate::action::Action;
-use crate::app::App;
-use crate::screen::keys::{and, hint};
+use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
+use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
 use crate::words::{text, units};
 use profile::query::{HeatBy, HeatRow};
 
-pub fn why_empty(app: &App) -> &'static str {
-    match app.views.time.answer() {
-        _ if app.shown.view.is_none() => "no samples",
+pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
+    match time.answer() {
+        _ if cx.shown.view.is_none() => "no samples",
         None => "counting…",
         Some(_) => "no samples in all that is kept",
     }
 }
 
 /// `14:02:40.100 UTC  -32 s   29 samples in 100 ms   v: mark   Enter: this second`
-pub fn detail(app: &App, width: usize) -> String {
-    let time = &app.views.time;
+pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let (Some(answer), Some(spot)) = (time.answer(), time.selected()) else {
         return String::new();
     };
@@ -31,7 +30,7 @@ pub fn detail(app: &App, width: usize) -> String {
         None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
     };
     let span = span(ms);
-    let unit = in_unit(app, ms * 1_000_000).beside(count);
+    let unit = in_unit(time, cx, ms * 1_000_000).beside(count);
     let unit = unit.map_or_else(String::new, |unit| format!(" = {unit}"));
     let samples = units::counted(count, "sample");
     parts.push(format!("{samples} in {span}{unit}"));
@@ -43,11 +42,11 @@ pub fn detail(app: &App, width: usize) -> String {
         parts.push(format!("{} of {}", units::count(own), text::clean(name)));
     }
     let keys = match time.marked() {
-        Some(_) => and("", "", [hint(app, Action::UseTime, "as the window")]),
+        Some(_) => and("", "", [hint(cx, Action::UseTime, "as the window")]),
         None => {
             let keys = [
-                hint(app, Action::MarkTime, "mark"),
-                hint(app, Action::UseTime, "this second"),
+                hint(cx, Action::MarkTime, "mark"),
+                hint(cx, Action::UseTime, "this second"),
             ];
             keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
         }
@@ -60,9 +59,9 @@ pub fn detail(app: &App, width: usize) -> String {
 }
 
 /// What so many samples in so long a time are.
-pub fn in_unit(app: &App, ns: u64) -> Scale {
-    let rate_hz = app.views.time.answer().map_or(0, |map| map.all.rate_hz);
-    Scale::new(app, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
+pub fn in_unit(time: &Time, cx: &Context<'_>, ns: u64) -> Scale {
+    let rate_hz = time.answer().map_or(0, |map| map.all.rate_hz);
+    Scale::new(cx, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
 }
 
 /// `in it, against the rest: heap_hot_search_buffer +38.0, hash_search +21.0 pp`
@@ -140,13 +139,12 @@ pub fn of_day(unix_ms: i64) -> String {
 }
 
 /// One sentence on the selected cell.
-pub fn explain(app: &App) -> Option<String> {
-    let time = &app.views.time;
+pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
     let map = &answer.all;
     let column = (spot.second - map.first_second) as usize;
     let rate = map.rate_hz;
-    let host = &app.shown.host;
+    let host = &cx.shown.host;
     let of_all = u64::from(host.cpus_sampled());
     let all_busy = match host.sampled_cpus.is_empty() {
         true => "all CPUs were busy",

@@ -2,21 +2,22 @@
 //! the names, indented.
 
 use crate::action::{Action, FoldAction};
-use crate::app::App;
+use crate::context::{Context, DetailRoom};
+use crate::views::{Canvas, Draw, page};
+
 use crate::geometry::WIDTH_WIDE;
 use crate::knobs::Unit;
-use crate::screen::keys::{and, hint, key};
 use crate::views::functions::difference::draw as difference;
 use crate::views::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
+use crate::words::keys::{and, hint, key};
 use crate::words::units::Scale;
 use crate::words::{text, units};
 use profile::diff::Sides;
 use profile::query::{Direction, GroupBy, NodeKind};
 use profile::{Function, Report, Role, RowName};
-use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
@@ -30,13 +31,34 @@ const WIDTH_WITH_COUNTS: u16 = 84;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BySamples;
 
-pub fn render(app: &App, tree: &Tree, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
-    let layout = Layout::new(heads.width, tree, app, theme);
+impl Draw for Tree {
+    fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+        render(self, cx, canvas);
+    }
+
+    fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
+        detail(self, cx, room, theme)
+    }
+
+    fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
+        let function = self.function(self.selected()?)?;
+        page::words::linked(function.file.as_deref(), function.line)
+    }
+}
+
+fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
+    let layout = Layout::new(heads.width, tree, cx, theme);
     table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
     let mut line = Rect { height: 1, ..body };
     for row in tree.side().shown() {
         let is_selected = tree.selected().is_some_and(|s| s.path == row.path);
-        let cells = layout.row(row, tree, app, is_selected, theme);
+        let cells = layout.row(row, tree, cx, is_selected, theme);
         table::render_row(&layout.columns, &cells, layout.name, theme, frame, line);
         line.y += 1;
     }
@@ -44,7 +66,7 @@ pub fn render(app: &App, tree: &Tree, theme: &Theme, frame: &mut Frame, heads: R
     if total == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
         let room = usize::from(body.width - 2);
-        let text = if app.shown.report.samples == 0 {
+        let text = if cx.shown.report.samples == 0 {
             "no samples"
         } else {
             "counting…"
@@ -99,7 +121,7 @@ fn title(direction: Direction, group_by: GroupBy) -> &'static str {
 }
 
 /// The columns of a comparison.
-fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let was = row.before.unwrap_or(0);
     let now = match row.gone {
@@ -110,14 +132,14 @@ fn compared(row: &TreeRow, sides: &Sides, app: &App, theme: &Theme) -> Vec<(Stri
         difference::change_cell(sides.change(was, row.samples), theme),
         (format!("{:.1}", sides.amount(&sides.a, was)), plain),
         (now, plain),
-        (difference::sure_cell(app, was, row.samples).into(), plain),
+        (difference::sure_cell(cx, was, row.samples).into(), plain),
     ]
 }
 
 impl Layout {
-    fn new(width: u16, tree: &Tree, app: &App, theme: &Theme) -> Self {
+    fn new(width: u16, tree: &Tree, cx: &Context<'_>, theme: &Theme) -> Self {
         let is_wide = width >= WIDTH_WITH_COUNTS;
-        let is_percent = matches!(app.unit(), Unit::Share | Unit::Machine);
+        let is_percent = matches!(cx.unit(), Unit::Share | Unit::Machine);
         let (first, second) = match (tree.direction(), is_percent) {
             (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
             (Direction::TopDown, false) => ("TOTAL", "SELF"),
@@ -170,11 +192,18 @@ impl Layout {
         }
     }
 
-    fn row(&self, row: &TreeRow, tree: &Tree, app: &App, selected: bool, theme: &Theme) -> Row {
+    fn row(
+        &self,
+        row: &TreeRow,
+        tree: &Tree,
+        cx: &Context<'_>,
+        selected: bool,
+        theme: &Theme,
+    ) -> Row {
         let plain = Style::new();
         let mut cells = match &self.sides {
-            Some(sides) => compared(row, sides, app, theme),
-            None => self.counts(row, tree, app, theme),
+            Some(sides) => compared(row, sides, cx, theme),
+            None => self.counts(row, tree, cx, theme),
         };
         let function = tree.function(row);
         let style = match &function {
@@ -185,7 +214,7 @@ impl Layout {
             Some(_) => plain,
             None => theme.dim(),
         };
-        cells.push((self.name_cell(row, tree, app), style));
+        cells.push((self.name_cell(row, tree, cx), style));
         if self.is_wide {
             let module = function.as_ref().filter(|f| f.role == Role::Function);
             let style = module.map_or(plain, |f| theme.module(f.kind));
@@ -201,13 +230,19 @@ impl Layout {
         }
     }
 
-    fn counts(&self, row: &TreeRow, tree: &Tree, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+    fn counts(
+        &self,
+        row: &TreeRow,
+        tree: &Tree,
+        cx: &Context<'_>,
+        theme: &Theme,
+    ) -> Vec<(String, Style)> {
         let plain = Style::new();
         let base = base(tree);
-        let scale = Scale::new(app, base);
+        let scale = Scale::new(cx, base);
         let second = match tree.direction() {
             Direction::TopDown => scale.text(row.own),
-            Direction::BottomUp => units::share(&app.shown.report, row.samples, row.parent_samples),
+            Direction::BottomUp => units::share(&cx.shown.report, row.samples, row.parent_samples),
         };
         let first = match row.gone {
             true => "gone".into(),
@@ -215,7 +250,7 @@ impl Layout {
         };
         let mut cells = vec![(first, plain), (second, plain)];
         if self.is_wide {
-            let band = units::band_text(&app.shown.report, row.samples, base);
+            let band = units::band_text(&cx.shown.report, row.samples, base);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
             cells.push((units::count(row.samples), plain));
         }
@@ -224,7 +259,7 @@ impl Layout {
 
     /// The guides, the sign of what is open, and the name; what does not fit is
     /// taken from the name's middle, and of deep guides from their start.
-    fn name_cell(&self, row: &TreeRow, tree: &Tree, app: &App) -> String {
+    fn name_cell(&self, row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
         let end = if tree.side().is_hot_end(row) {
             HOT_END
         } else {
@@ -233,7 +268,7 @@ impl Layout {
         let room = self.name_width;
         let guides = guides(row, room / 2);
         let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
-        let name = text::cut_middle(&name(row, tree, app), left).into_owned();
+        let name = text::cut_middle(&name(row, tree, cx), left).into_owned();
         match end {
             "" => format!("{guides}{name}"),
             end => format!(
@@ -272,7 +307,7 @@ fn guides(row: &TreeRow, room: usize) -> String {
 }
 
 /// As the row is called on the screen.
-fn name(row: &TreeRow, tree: &Tree, app: &App) -> String {
+fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     match row.what {
         What::Rest(count) => format!(
             "{} more, each <{SMALL_PERCENT}%",
@@ -288,8 +323,8 @@ fn name(row: &TreeRow, tree: &Tree, app: &App) -> String {
                 _ => "",
             };
             match node.kind {
-                NodeKind::Root if app.shown.scope.is_empty() => "all".into(),
-                NodeKind::Root => app.shown.scope.to_string(),
+                NodeKind::Root if cx.shown.scope.is_empty() => "all".into(),
+                NodeKind::Root => cx.shown.scope.to_string(),
                 NodeKind::Group(_) => format!("{}{since}", tree.name(row).unwrap_or_default()),
                 NodeKind::Function { inlined, .. } => {
                     let Some(function) = tree.function(row) else {
@@ -337,21 +372,21 @@ fn numbers(row: &TreeRow, tree: &Tree, report: &Report) -> String {
 const OPEN: Action = Action::Fold(FoldAction::Toggle);
 
 /// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
-pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
-    let (tree, part) = (app.views.tree_in(app.in_pane()), app.part());
+fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
+    let width = room.line;
     let Some(row) = tree.selected() else {
         return String::new();
     };
-    let mut parts = vec![numbers(row, tree, &app.shown.report)];
+    let mut parts = vec![numbers(row, tree, &cx.shown.report)];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {
-        let share = units::share(&app.shown.report, row.samples, row.parent_samples);
+        let share = units::share(&cx.shown.report, row.samples, row.parent_samples);
         more.push(format!("{share}% of parent"));
         more.push(format!("depth {}", row.depth));
     }
     if let What::Rest(_) = row.what {
-        more.extend(hint(app, OPEN, "show them"));
+        more.extend(hint(cx, OPEN, "show them"));
     }
     for part in more {
         if used(&parts) + text::width(&part) <= width {
@@ -364,19 +399,14 @@ pub fn detail(app: &App, width: usize, theme: &Theme) -> String {
                 let room = width.saturating_sub(used(&parts));
                 parts.extend(place(&function, room));
             }
-            Role::Stopped(_) => parts.extend(hint(app, Action::Explain, "why")),
+            Role::Stopped(_) => parts.extend(hint(cx, Action::Explain, "why")),
             Role::NoStack | Role::Hidden => {}
         }
     }
-    let name = name(row, tree, app);
-    let layout = Layout::new(
-        part.map_or(app.size.width, |part| part.width),
-        tree,
-        app,
-        theme,
-    );
+    let name = name(row, tree, cx);
+    let layout = Layout::new(room.view, tree, cx, theme);
     let room = width.saturating_sub(used(&parts));
-    if layout.name_cell(row, tree, app).contains('…') && room > 12 {
+    if layout.name_cell(row, tree, cx).contains('…') && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());
     }
     parts.join("   ")
@@ -408,21 +438,20 @@ fn place(function: &Function, room: usize) -> Option<String> {
 }
 
 /// One sentence on the selected row.
-pub fn explain(app: &App) -> Option<String> {
-    let tree = app.views.tree_in(app.in_pane());
+pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
-    if let (Some(before), Some(diff)) = (row.before, &app.shown.difference) {
-        let name = name(row, tree, app);
+    if let (Some(before), Some(diff)) = (row.before, &cx.shown.difference) {
+        let name = name(row, tree, cx);
         return Some(difference::judgement(&name, (before, row.samples), diff));
     }
     let base = base(tree);
-    let seconds = app.shown.report.window.seconds();
+    let seconds = cx.shown.report.window.seconds();
     let number = format!(
         "{}% = {} of {} in {}, last {seconds:.1} s",
-        units::share(&app.shown.report, row.samples, base),
+        units::share(&cx.shown.report, row.samples, base),
         units::counted(row.samples, "sample"),
         units::count(base),
-        app.shown.scope
+        cx.shown.scope
     );
     let role = tree.function(row).map(|function| function.role);
     Some(match (row.what, role) {
@@ -435,7 +464,7 @@ pub fn explain(app: &App) -> Option<String> {
         (What::Rest(count), _) => {
             let rows = units::counted(count as u64, "row");
             let rows = format!("{number}: {rows} that have less than {SMALL_PERCENT}% of all each");
-            let shows = key(app, OPEN).map(|key| format!("{key} shows them"));
+            let shows = key(cx, OPEN).map(|key| format!("{key} shows them"));
             and(&rows, "; ", [shows])
         }
         (What::Place(_), _) if row.depth > 0 => {

@@ -1,13 +1,14 @@
 //! The functions against a baseline: how much more or less time each takes, and
 //! whether that could be chance. A sign and a word say what colors say.
 
-use crate::app::App;
+use super::Difference;
+use crate::context::Context;
+use crate::views::Canvas;
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::words::units;
 use profile::diff::{Diff, DiffRow, Side, Sides};
-use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
@@ -17,10 +18,15 @@ struct ByChange;
 
 const NAME: usize = 4;
 
-pub fn render(app: &App, diff: &Diff, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
+    let Canvas {
+        theme,
+        frame,
+        heads,
+        body,
+    } = canvas;
     let columns = columns(heads.width, theme, diff.sides().have_time());
     table::render_heads(&columns, (ByChange, false), theme, frame, heads);
-    let list = &app.views.difference;
     let shown = diff.rows.iter().enumerate().skip(list.offset());
     let mut line = Rect { height: 1, ..body };
     for (at, row) in shown.take(list.visible()) {
@@ -60,8 +66,8 @@ pub fn baseline(diff: &Diff) -> String {
 }
 
 /// The selected function on both sides.
-pub fn detail(app: &App, diff: &Diff) -> String {
-    let Some(row) = app.views.difference.selected(diff) else {
+pub fn detail(list: &Difference, diff: &Diff) -> String {
+    let Some(row) = list.selected(diff) else {
         return String::new();
     };
     let share = |side: &Side, samples| units::percent(samples, side.samples);
@@ -81,8 +87,8 @@ pub fn detail(app: &App, diff: &Diff) -> String {
 }
 
 /// How the change of the selected function was judged.
-pub fn explain(app: &App, diff: &Diff) -> String {
-    match app.views.difference.selected(diff) {
+pub fn explain(list: &Difference, diff: &Diff) -> String {
+    match list.selected(diff) {
         Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff),
         None => "nothing is selected".into(),
     }
@@ -121,8 +127,8 @@ pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
 }
 
 /// Whether what changed so much may have done so by chance.
-pub fn sure_cell(app: &App, before: u64, now: u64) -> &'static str {
-    let diff = app.shown.difference.as_ref();
+pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
+    let diff = cx.shown.difference.as_ref();
     match diff.is_some_and(|diff| diff.is_sure(before, now)) {
         true => "yes",
         false => "~",
@@ -140,8 +146,8 @@ pub fn head(has_time: bool, theme: &Theme) -> &'static str {
 }
 
 /// What stands between the number and the name of a process or thread.
-pub fn people_columns<C>(app: &App, theme: &Theme) -> Option<[Column<C>; 3]> {
-    let people = app.shown.people.as_ref()?;
+pub fn people_columns<C>(cx: &Context<'_>, theme: &Theme) -> Option<[Column<C>; 3]> {
+    let people = cx.shown.people.as_ref()?;
     Some([
         Column::right(head(people.sides.have_time(), theme), 9, None),
         Column::right("A", 8, None),
@@ -151,11 +157,11 @@ pub fn people_columns<C>(app: &App, theme: &Theme) -> Option<[Column<C>; 3]> {
 
 /// The cells of these columns.
 pub fn people_cells(
-    app: &App,
+    cx: &Context<'_>,
     (before, now): (u64, u64),
     theme: &Theme,
 ) -> Option<[(String, Style); 3]> {
-    let sides = &app.shown.people.as_ref()?.sides;
+    let sides = &cx.shown.people.as_ref()?.sides;
     let plain = Style::new();
     let was = match before {
         0 => "new".into(),
@@ -164,7 +170,7 @@ pub fn people_cells(
     Some([
         change_cell(sides.change(before, now), theme),
         (was, plain),
-        (sure_cell(app, before, now).into(), plain),
+        (sure_cell(cx, before, now).into(), plain),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! Beside what is missing: in which modules, and when samples were lost.
 
-use crate::app::App;
+use crate::context::Context;
 use crate::views::health::{ModuleRow, lost_by_cpu, modules};
 use crate::views::time::words::of_day;
 use crate::widgets::table;
@@ -14,13 +14,13 @@ use ratatui::style::Style;
 /// Seconds that are listed at most.
 const LOSSES_MAX: usize = 5;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
+pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let columns = columns(heads.width);
     // Nothing is selected here, and nothing sorted.
     table::render_heads(&columns, ((), false), theme, frame, heads);
-    let losses = losses(app);
+    let losses = losses(cx);
     let room = usize::from(body.height).saturating_sub(losses.len());
-    let rows = modules(&app.shown);
+    let rows = modules(&cx.shown);
     let shown = if rows.len() > room {
         room.saturating_sub(1)
     } else {
@@ -29,7 +29,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
     let mut line = Rect { height: 1, ..body };
     for row in &rows[..shown] {
         let row = Row {
-            cells: cells(row, app, theme),
+            cells: cells(row, cx, theme),
             selected: false,
             gone: false,
         };
@@ -40,7 +40,7 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, heads: Rect, body: Re
         let samples = rest.iter().map(|row| row.samples).sum();
         let text = format!(
             "{:>7}  in {} more",
-            units::share(&app.shown.report, samples, app.shown.report.samples),
+            units::share(&cx.shown.report, samples, cx.shown.report.samples),
             units::count(rest.len() as u64)
         );
         say(&text, theme.dim(), frame, line);
@@ -81,7 +81,7 @@ fn columns(width: u16) -> Vec<Column<()>> {
     columns
 }
 
-fn cells(row: &ModuleRow, app: &App, theme: &Theme) -> Vec<(String, Style)> {
+fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let some = |count: u64| match count {
         0 => String::new(),
@@ -104,7 +104,7 @@ fn cells(row: &ModuleRow, app: &App, theme: &Theme) -> Vec<(String, Style)> {
     let style = if is_missing { theme.warning() } else { plain };
     vec![
         (
-            units::share(&app.shown.report, row.samples, app.shown.report.samples),
+            units::share(&cx.shown.report, row.samples, cx.shown.report.samples),
             plain,
         ),
         (named, style),
@@ -116,11 +116,11 @@ fn cells(row: &ModuleRow, app: &App, theme: &Theme) -> Vec<(String, Style)> {
 }
 
 /// The last seconds in which samples were lost, under a head; nothing if none were.
-fn losses(app: &App) -> Vec<String> {
-    let Some(losses) = &app.shown.losses else {
+fn losses(cx: &Context<'_>) -> Vec<String> {
+    let Some(losses) = &cx.shown.losses else {
         return Vec::new();
     };
-    let epoch_ms = app
+    let epoch_ms = cx
         .shown
         .view
         .as_ref()

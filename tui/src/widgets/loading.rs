@@ -1,7 +1,7 @@
 //! Which files' symbols are being read, in whatever room the rows leave free:
 //! no row moves for it.
 
-use crate::app::App;
+use crate::context::Context;
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use engine::snapshot::Loading;
@@ -11,13 +11,13 @@ use ratatui::layout::Rect;
 const BAR: usize = 20;
 const LINES_MAX: u16 = 4;
 
-pub fn render(app: &App, theme: &Theme, frame: &mut Frame, free: Rect) {
-    let report = &app.shown.report;
+pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, free: Rect) {
+    let report = &cx.shown.report;
     let mut lines: Vec<String> = Vec::new();
     if (1..1_000).contains(&report.samples) {
-        lines.push(few_samples(app));
+        lines.push(few_samples(cx));
     }
-    lines.extend(app.shown.loading.iter().map(bar));
+    lines.extend(cx.shown.loading.iter().map(bar));
     let room = free.height.saturating_sub(1).min(LINES_MAX);
     lines.truncate(room.into());
     let first = free.bottom() - lines.len() as u16;
@@ -30,8 +30,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, free: Rect) {
     }
 }
 
-fn few_samples(app: &App) -> String {
-    let report = &app.shown.report;
+fn few_samples(cx: &Context<'_>) -> String {
+    let report = &cx.shown.report;
     let top = report.functions.first().map_or(0, |row| row.self_samples);
     format!(
         "few samples: whole percents only until 1,000 ({} pp now)",

@@ -2,21 +2,21 @@
 //! that no sentence names one that does something else.
 
 use crate::action::Action;
-use crate::app::App;
+use crate::context::Context;
 
 /// The key of an action where the keys go.
-pub fn key(app: &App, action: Action) -> Option<String> {
-    app.keymap.label(action, app.focus())
+pub fn key(cx: &Context<'_>, action: Action) -> Option<String> {
+    cx.key(action)
 }
 
 /// `m: mark anew`
-pub fn hint(app: &App, action: Action, words: &str) -> Option<String> {
-    Some(format!("{}: {words}", key(app, action)?))
+pub fn hint(cx: &Context<'_>, action: Action, words: &str) -> Option<String> {
+    Some(format!("{}: {words}", key(cx, action)?))
 }
 
 /// `n N: next, previous`; nothing if one of them has no key.
-pub fn hints(app: &App, [one, other]: [Action; 2], words: &str) -> Option<String> {
-    Some(format!("{} {}: {words}", key(app, one)?, key(app, other)?))
+pub fn hints(cx: &Context<'_>, [one, other]: [Action; 2], words: &str) -> Option<String> {
+    Some(format!("{} {}: {words}", key(cx, one)?, key(cx, other)?))
 }
 
 /// A sentence and the keys behind it, as far as there are some.

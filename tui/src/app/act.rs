@@ -1,0 +1,58 @@
+//! Actions that mean something to one view only.
+
+use super::{App, Effect};
+use crate::action::Action;
+use crate::app::mode::Detail;
+use crate::knobs::Window;
+use crate::notice::Notice;
+use crate::view_id::ViewId;
+use crate::views::page::Place;
+use crate::views::{Done, PaneId};
+
+impl App {
+    /// Lets the view that the keys go to do an action, and does what comes of it.
+    pub(super) fn act_in_view(&mut self, action: Action) -> Vec<Effect> {
+        let focused = self.pane_here();
+        // What changes the whole view goes to the pane with the tab.
+        let is_for_all = matches!(action, Action::Group | Action::Layout | Action::Syntax);
+        let pane = if is_for_all {
+            focused.leader()
+        } else {
+            focused
+        };
+        if focused == PaneId::of(self.view) && self.views.get(pane).is_a_step(action) {
+            self.remember();
+        }
+        // A row that leads elsewhere is left as it was selected.
+        let before = (action == Action::Follow).then(|| self.place());
+        match self.with(pane, |view, cx| view.act(cx, action)) {
+            Done::Nothing | Done::Here => {}
+            Done::Said(notice) => self.detail = Detail::Notice(notice),
+            Done::OpenPage(function) => {
+                self.history.leave(before.unwrap_or_else(|| self.place()));
+                self.views.page.open(Place::new(function));
+                self.open(ViewId::Page);
+            }
+            Done::OpenCode(function) => self.go_to_code_of(function),
+            Done::OpenCodeNamed { name, module } => {
+                let mut rows = self.shown.report.functions.iter();
+                let named =
+                    rows.find(|row| row.name == name && Some(&row.module) == module.as_ref());
+                match named.map(|row| row.id) {
+                    Some(function) => self.go_to_code_of(function),
+                    None => self.detail = Detail::Notice(Notice::Unsampled(name.to_string())),
+                }
+            }
+            Done::UseTime { start_ns, end_ns } => {
+                self.set_window(Window::Between { start_ns, end_ns });
+                self.detail = Detail::Notice(Notice::TimeUsed);
+            }
+            Done::Copy(text) => {
+                self.detail = Detail::Notice(Notice::Copied(text.clone()));
+                return vec![Effect::Copy(text)];
+            }
+            Done::Edit(path, line) => return vec![Effect::Edit(path, line)],
+        }
+        Vec::new()
+    }
+}

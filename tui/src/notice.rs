@@ -1,0 +1,89 @@
+//! A *notice*: what an action has to say to the user. Its sentence is made where it is
+//! shown.
+
+use std::sync::Arc;
+
+/// What a key has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// So many rows match, with so many samples in all; the selected one is
+    /// number `position` of them.
+    Found {
+        pattern: String,
+        rows: usize,
+        samples: u64,
+        position: Option<usize>,
+    },
+    NoFind,
+    /// There is nowhere to go back to, or forward.
+    NoBack,
+    /// The keys have nowhere else to go to.
+    NoPane,
+    NoForward,
+    NothingSelected,
+    /// The window begins here.
+    Marked,
+    /// No samples come in that a window could begin with.
+    NoNow,
+    /// The source does not say when a sample was taken.
+    NoTime,
+    /// Nothing but that part of the machine.
+    OnlySampled(Arc<str>),
+    /// So many samples are what is compared with.
+    Baseline(u64),
+    NoBaseline,
+    NotInDifference,
+    /// Why nothing else is counted.
+    OneMetric(String),
+    /// The marked time is the window.
+    TimeUsed,
+    /// So many steps down to the function where it ends.
+    HotPath(u32),
+    /// A function that was on no row is being opened.
+    FoundBelow(Arc<str>),
+    /// Which of the frames of a function that can be seen is selected.
+    SameName {
+        position: usize,
+        count: usize,
+    },
+    Copied(String),
+    Mouse(bool),
+    NoOutput,
+    NoKill,
+    /// Samples are taken at that rate, from now on or as they were.
+    Rate {
+        hz: u32,
+        is_new: bool,
+    },
+    /// Why there is nothing to change about how samples are taken.
+    NoSampling(String),
+    /// So many bytes are there, of about so many, if that is known.
+    Writing {
+        bytes: u64,
+        about: Option<u64>,
+    },
+    Written {
+        path: String,
+        bytes: u64,
+    },
+    /// And that so many files before it are all, where more were to follow.
+    NotWritten {
+        why: String,
+        stopped: Option<u32>,
+    },
+    /// So many were written, one after the other.
+    NoMoreFiles(u32),
+    NothingToWrite,
+    /// Something in it was left out.
+    Configuration(String),
+    /// There is no source text to edit.
+    NoSource,
+    NotEdited(String),
+    /// What is called is known, but no sample was in it.
+    Unsampled(String),
+    NothingCalled,
+    /// Which of the lines with many samples is selected; nothing: none has.
+    HotLine(Option<(usize, usize)>),
+    /// How instructions are written from now on.
+    Syntax(&'static str),
+}

@@ -1,0 +1,150 @@
+//! The code of a function as the app sees it.
+
+use super::{Code, Follow, NoSource, Place, words};
+use crate::action::Action;
+use crate::context::Context;
+use crate::geometry::Part;
+use crate::lists::find::{Find, Found};
+use crate::lists::motion::Motion;
+use crate::notice::Notice;
+use crate::views::question::{Answer, Question};
+use crate::views::{Done, FunctionHere, View};
+use crate::words::fit::Segment;
+use profile::{FunctionId, Role};
+use std::any::Any;
+use std::sync::Arc;
+
+impl View for Code {
+    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+        self.resize(part.width, part.height.into());
+    }
+
+    fn go(&mut self, _: &Context<'_>, motion: Motion) {
+        self.go(motion);
+    }
+
+    fn select_at(&mut self, _: &Context<'_>, _: u16, line: usize) {
+        self.select_line(line);
+    }
+
+    fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
+        let (rows, of) = self.found();
+        Some(Found {
+            find: self.find()?,
+            rows,
+            samples: 0,
+            of,
+        })
+    }
+
+    fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {
+        self.set_find(find);
+    }
+
+    fn select_found(&mut self, _: &Context<'_>, down: bool, including: bool) -> Option<usize> {
+        self.select_found(down, including)
+    }
+
+    fn selected_name(&self, _: &Context<'_>) -> Option<String> {
+        self.text_here()
+    }
+
+    fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
+        let function = self.answer().map(|answer| &answer.function);
+        let named = function.filter(|function| function.role == Role::Function);
+        Some(FunctionHere {
+            id: self.function(),
+            named: named.map(|f| (Arc::clone(&f.name), Arc::clone(&f.module))),
+        })
+    }
+
+    fn held_function(&self, _: &Context<'_>) -> Option<Option<FunctionId>> {
+        // Code of no function leaves what was selected before.
+        self.function().map(Some)
+    }
+
+    fn follow_function(&mut self, _: &Context<'_>, function: Option<FunctionId>) {
+        if let Some(function) = function {
+            self.open(function);
+        }
+    }
+
+    fn about(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.answer()?.function.name))
+    }
+
+    fn trust(&self) -> Option<Vec<Segment>> {
+        self.answer().map(|_| words::trust(self))
+    }
+
+    fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
+        if cx.is_beside {
+            // The instructions come with the source text.
+            return None;
+        }
+        self.question(cx.shown).map(Question::Code)
+    }
+
+    fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
+        match answer {
+            Answer::Code(answer) => self.receive(Arc::clone(answer), is_calm),
+            _ => false,
+        }
+    }
+
+    fn take_waiting(&mut self) -> bool {
+        self.take_waiting()
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+
+    fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(self.place()?))
+    }
+
+    fn return_to(&mut self, place: &dyn Any) {
+        if let Some(place) = place.downcast_ref::<Place>() {
+            self.return_to(place.clone());
+        }
+    }
+
+    fn act(&mut self, _: &Context<'_>, action: Action) -> Done {
+        match action {
+            Action::Layout => {
+                self.next_layout();
+                Done::Here
+            }
+            Action::Syntax => {
+                self.next_syntax();
+                Done::Said(Notice::Syntax(self.syntax().name()))
+            }
+            Action::HotNext | Action::HotPrevious => {
+                let place = self.go_hot(action == Action::HotNext);
+                Done::Said(Notice::HotLine(place))
+            }
+            Action::Follow => match self.follow() {
+                Follow::Code(function) => Done::OpenCode(function),
+                Follow::Name(name) => Done::OpenCodeNamed {
+                    name,
+                    module: self.answer().map(|answer| answer.function.module.clone()),
+                },
+                Follow::Row(at) => {
+                    self.jump_to(at);
+                    Done::Here
+                }
+                Follow::Nothing => Done::Said(Notice::NothingCalled),
+            },
+            Action::Edit => match self.source_here() {
+                Ok((path, line)) => Done::Edit(path, line),
+                Err(NoSource) => Done::Said(Notice::NoSource),
+            },
+            _ => Done::Nothing,
+        }
+    }
+
+    fn explain(&self, cx: &Context<'_>) -> Option<String> {
+        words::explain(self, cx)
+    }
+}

@@ -1,0 +1,115 @@
+//! The page of a function as the app sees it.
+
+use super::{Follow, Page, Place, words};
+use crate::action::Action;
+use crate::context::Context;
+use crate::geometry::Part;
+use crate::lists::find::{Find, Found};
+use crate::lists::motion::Motion;
+use crate::views::question::{Answer, Question};
+use crate::views::{Done, FunctionHere, View};
+use profile::{FunctionId, Role};
+use std::any::Any;
+use std::sync::Arc;
+
+impl View for Page {
+    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+        self.resize(part.width, part.height.into());
+    }
+
+    fn go(&mut self, _: &Context<'_>, motion: Motion) {
+        self.go(motion);
+    }
+
+    fn select_at(&mut self, _: &Context<'_>, _: u16, line: usize) {
+        self.select_line(line);
+    }
+
+    fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
+        let (rows, of) = self.found();
+        Some(Found {
+            find: self.find()?,
+            rows,
+            samples: 0,
+            of,
+        })
+    }
+
+    fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {
+        self.set_find(find);
+    }
+
+    fn select_found(&mut self, _: &Context<'_>, down: bool, including: bool) -> Option<usize> {
+        self.select_found(down, including)
+    }
+
+    fn selected_name(&self, _: &Context<'_>) -> Option<String> {
+        Some(self.selected_function()?.name.to_string())
+    }
+
+    /// The function of the page; what is named is the one of the selected row.
+    fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
+        let selected = self.selected_function();
+        let named = selected.filter(|function| function.role == Role::Function);
+        Some(FunctionHere {
+            id: self.function(),
+            named: named.map(|f| (Arc::clone(&f.name), Arc::clone(&f.module))),
+        })
+    }
+
+    fn function_for_code(&self, _: &Context<'_>) -> Option<FunctionId> {
+        self.selected_function().map(|function| function.id)
+    }
+
+    fn held_function(&self, _: &Context<'_>) -> Option<Option<FunctionId>> {
+        Some(self.function())
+    }
+
+    fn about(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.answer()?.function.name))
+    }
+
+    fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
+        self.question(cx.shown).map(Question::Page)
+    }
+
+    fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
+        match answer {
+            Answer::Page(answer) => self.receive(Arc::clone(answer), is_calm),
+            _ => false,
+        }
+    }
+
+    fn take_waiting(&mut self) -> bool {
+        self.take_waiting()
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+
+    fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(self.place()?))
+    }
+
+    fn return_to(&mut self, place: &dyn Any) {
+        if let Some(place) = place.downcast_ref::<Place>() {
+            self.open(place.clone());
+        }
+    }
+
+    fn act(&mut self, _: &Context<'_>, action: Action) -> Done {
+        match action {
+            Action::Follow => match self.follow() {
+                Follow::Page(function) => Done::OpenPage(function),
+                _ => Done::Here,
+            },
+            Action::CopyStack => self.stack().map_or(Done::Here, Done::Copy),
+            _ => Done::Nothing,
+        }
+    }
+
+    fn explain(&self, cx: &Context<'_>) -> Option<String> {
+        words::explain(self, cx)
+    }
+}

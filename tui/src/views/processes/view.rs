@@ -1,0 +1,88 @@
+//! The processes as the app sees them.
+
+use crate::context::Context;
+use crate::geometry;
+use crate::knobs::{Narrowing, Part};
+use crate::lists::find::{Find, Found};
+use crate::lists::motion::Motion;
+use crate::lists::table::{Place, Sort, Table};
+use crate::views::View;
+use crate::words::explain;
+use profile::ProcessRow;
+use std::any::Any;
+use std::sync::Arc;
+
+impl View for Table<ProcessRow> {
+    fn update(&mut self, cx: &Context<'_>, sort: bool) -> bool {
+        self.update(&cx.shown.report, sort);
+        true
+    }
+
+    fn resize(&mut self, _: &Context<'_>, part: &geometry::Part) {
+        self.resize(part.height.into());
+    }
+
+    fn go(&mut self, cx: &Context<'_>, motion: Motion) {
+        self.go(motion, &cx.shown.report);
+    }
+
+    fn select_at(&mut self, cx: &Context<'_>, _: u16, line: usize) {
+        self.select_line(line, &cx.shown.report);
+    }
+
+    fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
+        self.matches()
+    }
+
+    fn set_find(&mut self, cx: &Context<'_>, find: Option<Find>) {
+        self.set_find(find, &cx.shown.report);
+    }
+
+    fn select_found(&mut self, cx: &Context<'_>, down: bool, including: bool) -> Option<usize> {
+        self.select_found(down, including, &cx.shown.report)
+    }
+
+    fn selected_name(&self, cx: &Context<'_>) -> Option<String> {
+        self.selected_name(&cx.shown.report)
+    }
+
+    fn sort(&mut self, cx: &Context<'_>, order: Sort) {
+        self.order(order, &cx.shown.report);
+    }
+
+    fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(self.place()))
+    }
+
+    fn return_to(&mut self, place: &dyn Any) {
+        if let Some(place) = place.downcast_ref::<Place<ProcessRow>>() {
+            self.return_to(place.clone());
+        }
+    }
+
+    fn toggle_mark(&mut self, cx: &Context<'_>) {
+        self.toggle_mark(&cx.shown.report);
+    }
+
+    fn unmark(&mut self) {
+        self.unmark();
+    }
+
+    fn marked(&self) -> usize {
+        self.marked()
+    }
+
+    fn narrowing(&self, cx: &Context<'_>) -> Option<Narrowing> {
+        let (keys, words) = self.chosen(&cx.shown.report, "processes")?;
+        Some(Narrowing {
+            part: Part::Processes(keys),
+            words,
+        })
+    }
+
+    fn explain(&self, cx: &Context<'_>) -> Option<String> {
+        let row = self.selected(&cx.shown.report)?.row;
+        let who = format!("{}[{}]", row.comm, row.pid);
+        Some(explain::cpus(cx, row.samples, &who))
+    }
+}

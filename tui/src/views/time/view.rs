@@ -1,0 +1,74 @@
+//! The map of time as the app sees it.
+
+use super::{Time, words};
+use crate::action::Action;
+use crate::context::Context;
+use crate::geometry::Part;
+use crate::lists::motion::Motion;
+use crate::views::question::{Answer, Question};
+use crate::views::{Done, View};
+use profile::FunctionId;
+use std::any::Any;
+use std::sync::Arc;
+
+impl View for Time {
+    fn resize(&mut self, cx: &Context<'_>, part: &Part) {
+        self.resize(part.width, part.height.into(), cx.shown.rate_hz);
+    }
+
+    fn go(&mut self, _: &Context<'_>, motion: Motion) {
+        self.go(motion);
+    }
+
+    fn select_at(&mut self, _: &Context<'_>, column: u16, line: usize) {
+        self.select_cell(column, line);
+    }
+
+    fn follow_function(&mut self, _: &Context<'_>, function: Option<FunctionId>) {
+        self.follow(function);
+    }
+
+    fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
+        self.question(cx.shown).map(Question::Time)
+    }
+
+    fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
+        match answer {
+            Answer::Time(answer) => self.receive(Arc::clone(answer), is_calm),
+            _ => false,
+        }
+    }
+
+    fn take_waiting(&mut self) -> bool {
+        self.take_waiting()
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+
+    fn close_innermost(&mut self, _: Option<&dyn Any>) -> bool {
+        self.end_mark()
+    }
+
+    fn act(&mut self, _: &Context<'_>, action: Action) -> Done {
+        match action {
+            Action::Group => self.next_rows(),
+            Action::Left => self.go_sideways(false),
+            Action::Right => self.go_sideways(true),
+            Action::MarkTime => self.set_mark(),
+            Action::UseTime => {
+                if let Some((start_ns, end_ns)) = self.stretch() {
+                    self.use_up();
+                    return Done::UseTime { start_ns, end_ns };
+                }
+            }
+            _ => return Done::Nothing,
+        }
+        Done::Here
+    }
+
+    fn explain(&self, cx: &Context<'_>) -> Option<String> {
+        words::explain(self, cx)
+    }
+}

@@ -1,0 +1,123 @@
+//! The call tree as the app sees it.
+
+use super::{Place, Tree, draw};
+use crate::action::Action;
+use crate::context::Context;
+use crate::geometry::Part;
+use crate::lists::find::{Find, Found};
+use crate::lists::motion::Motion;
+use crate::lists::table::Sort;
+use crate::notice::Notice;
+use crate::views::question::{Answer, Question};
+use crate::views::{Done, FunctionHere, View};
+use profile::{FunctionId, Role};
+use std::any::Any;
+use std::sync::Arc;
+
+impl View for Tree {
+    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+        self.resize(part.height.into());
+    }
+
+    fn go(&mut self, _: &Context<'_>, motion: Motion) {
+        self.go(motion);
+    }
+
+    fn select_at(&mut self, _: &Context<'_>, _: u16, line: usize) {
+        self.select_line(line);
+    }
+
+    fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
+        Some(Found {
+            find: self.find()?,
+            rows: self.found(),
+            samples: 0,
+            of: self.side().rows().len(),
+        })
+    }
+
+    fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {
+        self.set_find(find);
+    }
+
+    fn select_found(&mut self, _: &Context<'_>, down: bool, including: bool) -> Option<usize> {
+        self.select_found(down, including)
+    }
+
+    fn reveal(&mut self, function: FunctionId) -> bool {
+        self.link(function);
+        true
+    }
+
+    fn selected_name(&self, _: &Context<'_>) -> Option<String> {
+        Some(self.name(self.selected()?)?.to_string())
+    }
+
+    fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
+        let row = self.selected()?;
+        let id = row.function_id();
+        let function = self.function(row);
+        let named = function.filter(|function| function.role == Role::Function);
+        let named = named.map(|f| (Arc::clone(&f.name), Arc::clone(&f.module)));
+        Some(FunctionHere { id, named })
+    }
+
+    fn held_function(&self, _: &Context<'_>) -> Option<Option<FunctionId>> {
+        Some(self.side().held_function())
+    }
+
+    fn follow_function(&mut self, _: &Context<'_>, function: Option<FunctionId>) {
+        if let Some(function) = function {
+            self.link(function);
+        }
+    }
+
+    fn sort(&mut self, _: &Context<'_>, order: Sort) {
+        if order == Sort::Invert {
+            self.invert();
+        }
+    }
+
+    fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
+        self.question(cx.shown).map(Question::Tree)
+    }
+
+    fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
+        match answer {
+            Answer::Tree(answer) => self.receive(Arc::clone(answer), is_calm),
+            _ => false,
+        }
+    }
+
+    fn take_waiting(&mut self) -> bool {
+        self.take_waiting()
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+
+    fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(self.place()))
+    }
+
+    fn return_to(&mut self, place: &dyn Any) {
+        if let Some(place) = place.downcast_ref::<Place>() {
+            self.return_to(place.clone());
+        }
+    }
+
+    fn act(&mut self, _: &Context<'_>, action: Action) -> Done {
+        match action {
+            Action::Fold(action) => self.fold(action),
+            Action::Group => self.group(),
+            Action::HotPath => return Done::Said(Notice::HotPath(self.open_hot_path())),
+            _ => return Done::Nothing,
+        }
+        Done::Here
+    }
+
+    fn explain(&self, cx: &Context<'_>) -> Option<String> {
+        draw::explain(self, cx)
+    }
+}

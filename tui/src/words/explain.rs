@@ -1,0 +1,40 @@
+//! A number *explained*: what was counted, and out of what.
+
+use crate::context::Context;
+use crate::knobs::Window;
+use crate::words::metric::metric_told;
+use crate::words::units;
+
+/// Explains the number of a process or thread, as CPUs.
+pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
+    let seconds = cx.shown.report.window.seconds();
+    let rate = cx.shown.report.rate_hz;
+    let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
+    format!(
+        "{cpus:.2} CPU = {} of {who} / ({rate} per second and CPU x {seconds:.1} s)",
+        units::counted(samples, "sample")
+    )
+}
+
+/// What shares are of: `system, last 10.0 s`.
+pub fn base_words(cx: &Context<'_>) -> String {
+    let seconds = cx.shown.report.window.seconds();
+    let time = match cx.knobs.window {
+        Window::Last(_) => "last",
+        Window::Since { .. } => "since the mark,",
+        Window::Between { .. } => "marked",
+    };
+    let rates = match cx.shown.report.reweighed {
+        Some(told) if metric_told(cx).is_some() => format!(
+            " ({} taken, each for as many as there had been since the one before)",
+            units::counted(told.taken, "sample")
+        ),
+        Some(told) => format!(
+            " (the rate changed: {} taken, counted as if all were at {} Hz)",
+            units::count(told.taken),
+            cx.shown.report.rate_hz
+        ),
+        None => String::new(),
+    };
+    format!("{}, {time} {seconds:.1} s{rates}", cx.scope_words())
+}
