@@ -57,7 +57,7 @@ fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());
     buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
-    let lines = findings(&cx.shown);
+    let lines = findings(cx.shown);
     let offset = health.offset();
     let visible = lines.iter().enumerate().skip(offset);
     for ((at, finding), y) in visible.zip(body.y..body.bottom()) {

@@ -132,7 +132,7 @@ fn cells(
     let top = process.top_function.as_deref().unwrap_or("-");
     let style = if line.found { theme.found() } else { plain };
     let mut cells = vec![
-        (number(process.pid, &cx.shown), plain),
+        (number(process.pid, cx.shown), plain),
         (amount(process.samples, line.gone, cx), plain),
     ];
     let before = cx

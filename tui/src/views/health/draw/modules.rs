@@ -20,7 +20,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, b
     table::render_heads(&columns, ((), false), theme, frame, heads);
     let losses = losses(cx);
     let room = usize::from(body.height).saturating_sub(losses.len());
-    let rows = modules(&cx.shown);
+    let rows = modules(cx.shown);
     let shown = if rows.len() > room {
         room.saturating_sub(1)
     } else {
