@@ -11,10 +11,10 @@
 //! only after exec, so a thread sits in it; the child tells its pid through a
 //! second pipe.
 
-use crate::privilege::InvokingUser;
+use crate::privilege::{Identity, InvokingUser};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Gid, Pid, Signal, Uid};
+use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -230,7 +230,7 @@ impl Gate {
             rustix::process::setsid()?;
         }
         if let Some(identity) = &self.identity {
-            identity.assume()?;
+            identity.take_on()?;
         }
         // SAFETY: this number is the child's copy of the parent's end, which
         // nobody in the child uses. While it is open, the parent's death would
@@ -242,32 +242,6 @@ impl Gate {
             Some(_) => Ok(()),
             None => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
         }
-    }
-}
-
-/// Numbers only, looked up before the fork.
-struct Identity {
-    uid: Uid,
-    gid: Gid,
-    groups: Vec<Gid>,
-}
-
-impl Identity {
-    fn of(user: &InvokingUser) -> Identity {
-        Identity {
-            uid: Uid::from_raw(user.uid),
-            gid: Gid::from_raw(user.gid),
-            groups: user.groups.iter().copied().map(Gid::from_raw).collect(),
-        }
-    }
-
-    /// The calls are per thread; after a fork there is but one. The user comes
-    /// last, since the right to change the others goes with it.
-    fn assume(&self) -> io::Result<()> {
-        rustix::thread::set_thread_groups(&self.groups)?;
-        rustix::thread::set_thread_res_gid(self.gid, self.gid, self.gid)?;
-        rustix::thread::set_thread_res_uid(self.uid, self.uid, self.uid)?;
-        Ok(())
     }
 }
 

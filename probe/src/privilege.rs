@@ -2,11 +2,14 @@
 //! sample. Nothing here is raised or dropped; it is read from `/proc/self`.
 
 mod user;
+mod user_rights;
 
 use std::fmt;
 use std::io;
 
 pub use user::{InvokingUser, uid_of};
+pub(crate) use user_rights::Identity;
+pub use user_rights::UserRights;
 
 /// The capabilities that a profiler has a use for, by their kernel numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

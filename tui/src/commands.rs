@@ -108,7 +108,7 @@ pub fn prepare(config: &Config) -> Result<Subject, Failure> {
 }
 
 fn hold(command: &CommandLine, mode: &Mode) -> Result<HeldCommand, Failure> {
-    let user = InvokingUser::under_sudo();
+    let user = InvokingUser::current();
     let streams = match mode {
         Mode::Screen => Streams::Captured,
         Mode::Batch(_) | Mode::Record(_) => Streams::OutputToStderr,

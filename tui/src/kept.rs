@@ -83,7 +83,7 @@ pub fn save(name: &str, kept: Kept) {
     if let Some(file) = StateFile::find() {
         let before = file.read().unwrap_or_default();
         if find(&before, name) != Some(kept) {
-            let _ = file.write(put(&before, name, kept));
+            let _ = file.write(&put(&before, name, kept));
         }
     }
 }

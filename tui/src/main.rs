@@ -29,6 +29,7 @@ mod screen;
 mod target;
 mod terminal;
 mod trace;
+mod user_files;
 mod view_id;
 mod views;
 mod widgets;

@@ -206,6 +206,45 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     terminal.wait_for_shell();
 }
 
+/// The command that is watched is the user's as well.
+#[test]
+fn under_sudo_the_editor_is_the_users() {
+    let Some((_machine, terminal, program)) = parts(&["-g"]) else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        common::skip("only root can be called by another user");
+        return;
+    }
+    // No account has it.
+    let uid = "4242424";
+    let mode = |path: &Path, mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(path, mode).expect("set");
+    };
+    let (editor, told) = (program.path("editor"), program.path("told"));
+    let script = format!(
+        "#!/bin/sh\n(id -u; id -g; id -G; echo $HOME) > '{}'\n",
+        told.display()
+    );
+    fs::write(&editor, script).expect("written");
+    mode(&editor, 0o755);
+    mode(editor.parent().expect("a folder"), 0o777);
+    terminal.type_line(&format!(
+        "export VISUAL= EDITOR={} SUDO_UID={uid} SUDO_GID={uid}",
+        editor.display()
+    ));
+    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
+    terminal.keys(&["e"]);
+    let lines = || fs::read_to_string(&told).unwrap_or_default();
+    common::wait_until("the editor ran", || lines().lines().count() == 4);
+    assert_eq!(lines(), format!("{uid}\n{uid}\n{uid}\n/nonexistent\n"));
+    terminal.wait("the screen", |screen| selected(screen).contains(HOT));
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
 #[test]
 fn a_recording_shows_the_same_build_alone() {
     let Some((_machine, terminal, program)) = parts(&["-g", "-Wl,--build-id"]) else {

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use probe::privilege::{InvokingUser, UserRights};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use symbolize::debuginfod;
@@ -69,7 +70,29 @@ pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), F
         what: "there is no place for it",
         source: io::ErrorKind::NotFound.into(),
     })?;
-    fetch_with(CLIENT, &cache, build_id, limits.by_environment(), stop)
+    let place = Place {
+        rights: rights_at(&cache),
+        cache,
+    };
+    fetch_with(CLIENT, &place, build_id, limits.by_environment(), stop)
+}
+
+/// The client's cache, and with whose rights it is used.
+struct Place {
+    cache: PathBuf,
+    rights: UserRights,
+}
+
+/// Under sudo the environment may name a place of the user who called it: all that is
+/// done there, and the client itself, has that user's rights. In root's own home,
+/// which is sudo's usual choice, root stays itself.
+fn rights_at(cache: &Path) -> UserRights {
+    let current = UserRights::current();
+    let is_roots = || InvokingUser::find(0, None).is_some_and(|root| cache.starts_with(root.home));
+    match current.user() {
+        Some(_) if is_roots() => UserRights::own(),
+        _ => current.clone(),
+    }
 }
 
 impl Limits {
@@ -85,13 +108,14 @@ impl Limits {
 
 fn fetch_with(
     client: &str,
-    cache: &Path,
+    Place { cache, rights }: &Place,
     build_id: &[u8],
     limits: Limits,
     stop: &AtomicBool,
 ) -> Result<(), FetchError> {
     let failed = |what| move |source| FetchError::Failed { what, source };
-    let desk = Desk::new(cache).map_err(failed("cannot write to the cache of debuginfod"))?;
+    let desk =
+        Desk::new(cache, rights).map_err(failed("cannot write to the cache of debuginfod"))?;
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut command = Command::new(client);
     command.args(["debuginfo", &id]);
@@ -105,6 +129,7 @@ fn fetch_with(
         .env("DEBUGINFOD_MAXTIME", limits.time.as_secs().to_string())
         .env_remove("DEBUGINFOD_PROGRESS")
         .env_remove("DEBUGINFOD_VERBOSE");
+    rights.apply_to(&mut command);
     let child = command.spawn().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => FetchError::NoClient,
         _ => FetchError::Failed {
@@ -120,33 +145,36 @@ fn fetch_with(
     if !status.success() {
         return Err(FetchError::NotThere);
     }
-    check(&came, build_id, limits.bytes)?;
-    put(&came, &debuginfod::debug_file(cache, build_id))
-        .map_err(failed("cannot write to the cache of debuginfod"))
+    check(&came, rights, build_id, limits.bytes)?;
+    let place = debuginfod::debug_file(cache, build_id);
+    { rights.run(|| put(&came, &place)) }.map_err(failed("cannot write to the cache of debuginfod"))
 }
 
 /// A directory in which the client works, so that nothing half done or wrong is
 /// left where others look.
-struct Desk {
+struct Desk<'a> {
     path: PathBuf,
+    rights: &'a UserRights,
 }
 
-impl Desk {
-    fn new(cache: &Path) -> io::Result<Desk> {
+impl<'a> Desk<'a> {
+    fn new(cache: &Path, rights: &'a UserRights) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = cache.join(format!(".proftop-{}-{number}", std::process::id()));
         let mut make = fs::DirBuilder::new();
         make.mode(0o700);
-        make.recursive(true).create(cache)?;
-        make.recursive(false).create(&path)?;
-        Ok(Desk { path })
+        rights.run(|| {
+            make.recursive(true).create(cache)?;
+            make.recursive(false).create(&path)
+        })?;
+        Ok(Desk { path, rights })
     }
 }
 
-impl Drop for Desk {
+impl Drop for Desk<'_> {
     fn drop(&mut self) {
-        _ = fs::remove_dir_all(&self.path);
+        _ = self.rights.run(|| fs::remove_dir_all(&self.path));
     }
 }
 
@@ -200,9 +228,15 @@ impl Drop for Client {
     }
 }
 
-fn check(came: &Path, build_id: &[u8], bytes_max: u64) -> Result<(), FetchError> {
+fn check(
+    came: &Path,
+    rights: &UserRights,
+    build_id: &[u8],
+    bytes_max: u64,
+) -> Result<(), FetchError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(came);
+    let open = || File::options().read(true).custom_flags(flags).open(came);
+    let file = rights.run(open);
     let file = file.map_err(|_| FetchError::Wrong)?;
     let len = file.metadata().map_or(u64::MAX, |metadata| metadata.len());
     if len > bytes_max {

@@ -1,10 +1,13 @@
 //! The *invoking user*: who typed `sudo proftop`. The command to be watched is
-//! started as them, and what is written belongs to them.
+//! started as them, and files are written for them with their rights.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+/// The user and the group that own nothing.
+const NOBODY: u32 = 65_534;
 
 /// A user as the account files describe them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,10 +21,24 @@ pub struct InvokingUser {
 }
 
 impl InvokingUser {
-    /// The user that `sudo` started us for. Only root may say so: for anybody
-    /// else the variables are just text. `None` also when root called `sudo`.
-    pub fn under_sudo() -> Option<InvokingUser> {
+    /// The user who had proftop started as root; `None` if nobody but us did.
+    ///
+    /// 1. A set-user-id binary: the real user of this process, which the kernel knows.
+    ///    The environment is the caller's, and says nothing.
+    /// 2. `SUDO_UID` (sudo, run0), `PKEXEC_UID` or `DOAS_USER`: these are believed
+    ///    because whoever started a process that is root all through was root, and
+    ///    so was whoever set its environment. For anybody else they are just text.
+    ///
+    /// The login uid of the audit system is not asked: it stays the same in a root
+    /// shell of `su`, where files are meant to be root's.
+    pub fn current() -> Option<InvokingUser> {
+        let real = rustix::process::getuid().as_raw();
         let is_root = rustix::process::geteuid().is_root();
+        if is_root && real != 0 {
+            return Some(
+                Self::find(real, None).unwrap_or_else(|| Self::without_account(real, None)),
+            );
+        }
         Self::named_by(is_root, |name| std::env::var(name).ok())
     }
 
@@ -29,14 +46,37 @@ impl InvokingUser {
         if !is_root {
             return None;
         }
-        let number = |name| env(name)?.parse::<u32>().ok();
-        let uid = number("SUDO_UID").filter(|&uid| uid != 0)?;
-        let mut user = Self::find(uid, env("SUDO_USER").as_deref())?;
+        let env = |name| env(name).filter(|value| !value.is_empty());
+        let uid = if let Some(text) = env("SUDO_UID").or_else(|| env("PKEXEC_UID")) {
+            parse_uid(&text)
+        } else {
+            uid_of(&env("DOAS_USER")?)
+        };
+        // Somebody is meant, and it is not known who.
+        let uid = Some(uid.unwrap_or(NOBODY)).filter(|&uid| uid != 0)?;
+        let gid = env("SUDO_GID").and_then(|text| parse_uid(&text));
+        let name = env("SUDO_USER").or_else(|| env("DOAS_USER"));
+        let Some(mut user) = Self::find(uid, name.as_deref()) else {
+            return Some(Self::without_account(uid, gid));
+        };
         // `newgrp` may have changed it before sudo.
-        if let Some(gid) = number("SUDO_GID") {
+        if let Some(gid) = gid {
             user.gid = gid;
         }
         Some(user)
+    }
+
+    /// Somebody whose account is gone, or in a directory that does not answer: less
+    /// is known, which is no reason to act as root.
+    fn without_account(uid: u32, gid: Option<u32>) -> InvokingUser {
+        let gid = gid.unwrap_or(NOBODY);
+        InvokingUser {
+            uid,
+            gid,
+            groups: vec![gid],
+            name: format!("uid {uid}"),
+            home: PathBuf::from("/nonexistent"),
+        }
     }
 
     /// The account with this uid; of several, the one with this name.
@@ -138,6 +178,11 @@ fn parse_id_list(text: &[u8]) -> Option<Vec<u32>> {
     ids.filter(|ids| !ids.is_empty())
 }
 
+/// The last number means "leave it as it is" to the calls that change ids.
+fn parse_uid(text: &str) -> Option<u32> {
+    text.parse::<u32>().ok().filter(|&id| id != u32::MAX)
+}
+
 fn parse_id(text: &[u8]) -> Option<u32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -206,7 +251,15 @@ mod tests {
             None,
             "root called it"
         );
-        assert_eq!(InvokingUser::named_by(true, vars("-1")), None);
+        for unknown in ["-1", "4294967295", "ann"] {
+            let user = InvokingUser::named_by(true, vars(unknown)).unwrap();
+            assert_eq!(user.uid, NOBODY, "{unknown}");
+        }
+        let gone = InvokingUser::named_by(true, vars("4242424")).unwrap();
+        assert_eq!(
+            (gone.uid, gone.gid, &*gone.groups),
+            (4_242_424, 7, &[7][..])
+        );
         assert_eq!(InvokingUser::named_by(true, |_| None), None);
         if InvokingUser::find(65534, None).is_none() {
             {
@@ -221,6 +274,21 @@ mod tests {
         }
         let user = InvokingUser::named_by(true, vars("65534")).unwrap();
         assert_eq!((user.uid, user.gid), (65534, 7));
+    }
+
+    #[test]
+    fn others_than_sudo_name_the_user_as_well() {
+        let only = |key: &'static str, value: &'static str| {
+            InvokingUser::named_by(true, move |name| (name == key).then(|| value.to_owned()))
+        };
+        let gone = only("PKEXEC_UID", "4242424").unwrap();
+        assert_eq!((gone.uid, gone.gid), (4_242_424, NOBODY));
+        assert_eq!(only("PKEXEC_UID", "0"), None);
+        assert_eq!(only("DOAS_USER", "root"), None);
+        assert_eq!(only("DOAS_USER", "no-such-user-here").unwrap().uid, NOBODY);
+        if let Some(uid) = uid_of("nobody") {
+            assert_eq!(only("DOAS_USER", "nobody").unwrap().uid, uid);
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Source text. Where it is said to be comes from a stranger's debug
-//! information: it is opened below a root, and only if it is a regular file; what
-//! is in it is made safe to print.
+//! information: it is opened below a root, with the invoking user's rights, and only if
+//! it is a regular file; what is in it is made safe to print.
 
 use super::SourceMap;
+use probe::privilege::UserRights;
 use rustix::fs::{Mode, OFlags, open, stat};
 use std::fs::File;
 use std::io::Read;
@@ -141,7 +142,11 @@ impl Root {
 }
 
 fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
-    let file = open_beneath(root.open()?, path, RemoteFiles::Skip).map_err(why)?;
+    let below = root.open()?;
+    // A program's debug information may name any file: under sudo the user sees no more
+    // of them than without.
+    let opened = UserRights::current().run(|| Ok(open_beneath(below, path, RemoteFiles::Skip)));
+    let file = opened.unwrap_or(Err(Reason::NoPermission)).map_err(why)?;
     let modified = file.metadata().ok().and_then(|m| m.modified().ok());
     let text = read(file)?;
     Ok(SourceText {

@@ -6,8 +6,6 @@ use crate::config;
 use crate::config::Place;
 use crate::failure::{Exit, Failure};
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
 
 pub fn run(task: ConfigTask) -> Result<Exit, Failure> {
     match task {
@@ -36,33 +34,15 @@ fn places() -> String {
 
 /// The user's own file, which comes last.
 fn init() -> Result<Exit, Failure> {
-    let Some(place) = config::files().pop() else {
+    let Some(place) = config::files().pop().filter(Place::is_users) else {
         return Err(Failure::failed("there is no home directory to write to"));
     };
-    if probe::privilege::InvokingUser::under_sudo().is_some() {
-        return Err(Failure::usage(format!(
-            "{} is yours, not root's: run it without sudo",
-            place.name()
-        )));
-    }
-    write(&place).map_err(|error| {
-        let what = format!("cannot write {}: {error}", place.name());
+    place.write_new(&config::template()).map_err(|refusal| {
+        let what = format!("cannot write {}: {refusal}", place.name());
         Failure::failed(what)
     })?;
     print(&format!(
         "wrote {}: everything in it is a comment\n",
         place.name()
     ))
-}
-
-fn write(place: &Place) -> io::Result<()> {
-    if let Some(folder) = place.path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    // What is there already is somebody's work.
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&place.path)?;
-    file.write_all(config::template().as_bytes())
 }

@@ -46,7 +46,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
         )
     }
     .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    Output::open(path, config.overwrite)?.write(&bytes)?;
+    Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match selection.samples() {
         0 => Exit::NoSamples,
         _ => Exit::Done,

@@ -36,7 +36,7 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     let mut bytes = Vec::new();
     pft::write(&merged.view(), &mut bytes).map_err(|error| failed(&error))?;
     let path = (!open_file::is_stdin(&config.output)).then_some(config.output.as_path());
-    Output::open(path, config.overwrite)?.write(&bytes)?;
+    Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match merged.stats().samples {
         0 => Exit::NoSamples,
         _ => Exit::Done,

@@ -2,10 +2,11 @@
 //! never overwritten without being asked to.
 
 use crate::failure::{Exit, Failure};
-use probe::privilege::InvokingUser;
-use std::fs::{File, OpenOptions};
+use crate::user_files::{Manner, Refusal, UserFiles};
+use probe::privilege::{InvokingUser, UserRights};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::fchown;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 pub struct Output {
@@ -20,13 +21,17 @@ enum Place {
 }
 
 impl Output {
-    /// Without a path, standard output.
+    /// Without a path, standard output. What is written can be read at once.
     pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
         let (place, name) = match path {
             None => (Place::Stdout(io::stdout()), "standard output".to_string()),
             Some(path) => {
-                let name = symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned();
-                let file = create(path, overwrite).map_err(|error| refused(&name, &error))?;
+                let name = name(path);
+                let file = match Inherited::named(path) {
+                    Some(inherited) => inherited.open().map_err(Refusal::Io),
+                    None => UserFiles::current().create(path, overwrite),
+                };
+                let file = file.map_err(|refusal| refused(&name, &refusal))?;
                 (Place::File(file), name)
             }
         };
@@ -35,6 +40,19 @@ impl Output {
             name,
             is_empty: true,
         })
+    }
+
+    /// Writes a whole file, or none; without a path, to standard output.
+    pub fn write_whole(path: Option<&Path>, overwrite: bool, bytes: &[u8]) -> Result<(), Failure> {
+        match path {
+            Some(path) if Inherited::named(path).is_none() => UserFiles::current()
+                .write(path, bytes, Manner::usual(overwrite))
+                .or_else(|refusal| match refusal {
+                    Refusal::Io(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                    refusal => Err(refused(&name(path), &refusal)),
+                }),
+            path => Self::open(path, overwrite)?.write(bytes).map(drop),
+        }
     }
 
     /// What it is called in a sentence.
@@ -67,31 +85,80 @@ impl Output {
     }
 }
 
+/// What a path is called in a sentence.
+fn name(path: &Path) -> String {
+    symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned()
+}
+
 /// Whether something has that name, a link to nowhere included.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Under sudo the file belongs to who typed the command.
-fn create(path: &Path, overwrite: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let file = match overwrite {
-        true => options.create(true).truncate(true).open(path)?,
-        false => options.create_new(true).open(path)?,
-    };
-    if let Some(user) = InvokingUser::under_sudo() {
-        fchown(&file, Some(user.uid), Some(user.gid))?;
-    }
-    Ok(file)
+/// A descriptor that a shell opened for us: a name that is a link on purpose.
+enum Inherited {
+    Stdout,
+    Stderr,
+    /// As in `-o >(zstd > a.pft.zst)`.
+    Other(u32),
 }
 
-fn refused(name: &str, error: &io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::AlreadyExists => Failure::new(Exit::Failed, format!("{name} exists already"))
-            .remedy("proftop -f …", "overwrites it"),
-        _ => Failure::failed(format!("cannot write {name}: {error}")),
+impl Inherited {
+    fn named(path: &Path) -> Option<Self> {
+        let path = path.to_str()?;
+        let number = match path {
+            "/dev/stdout" => 1,
+            "/dev/stderr" => 2,
+            path => path
+                .strip_prefix("/dev/fd/")
+                .or_else(|| path.strip_prefix("/proc/self/fd/"))?
+                .parse()
+                .ok()?,
+        };
+        Some(match number {
+            1 => Inherited::Stdout,
+            2 => Inherited::Stderr,
+            number => Inherited::Other(number),
+        })
     }
+
+    fn open(self) -> io::Result<File> {
+        match self {
+            Inherited::Stdout => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+            Inherited::Stderr => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+            // It cannot be copied by its number, which may be one of our own files:
+            // the user has to have the right to open what it leads to.
+            Inherited::Other(number) => UserRights::current().run(|| {
+                let path = format!("/proc/self/fd/{number}");
+                File::options().write(true).open(path)
+            }),
+        }
+    }
+}
+
+fn refused(name: &str, refusal: &Refusal) -> Failure {
+    if matches!(refusal, Refusal::Exists) {
+        return Failure::new(Exit::Failed, format!("{name} exists already"))
+            .remedy("proftop -f …", "overwrites it");
+    }
+    let failure = Failure::failed(format!("cannot write {name}: {refusal}"));
+    match (refusal, UserRights::current().user()) {
+        (Refusal::Io(error) | Refusal::NotWritable { source: error, .. }, Some(user))
+            if error.kind() == ErrorKind::PermissionDenied =>
+        {
+            failure.detail(written_as(user))
+        }
+        _ => failure,
+    }
+}
+
+/// In a root shell of sudo this may surprise.
+fn written_as(user: &InvokingUser) -> String {
+    let name = symbolize::sanitize(user.name.as_bytes());
+    format!(
+        "files are written with the rights of {name}, who had proftop started as root; \
+         root can write its own: env -u SUDO_UID proftop …"
+    )
 }
 
 #[cfg(test)]
@@ -103,14 +170,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report");
         std::fs::write(&path, "old").unwrap();
-        let error = create(&path, false).unwrap_err();
-        assert!(
-            refused("report", &error)
-                .to_string()
-                .contains("exists already")
-        );
+        let refused = Output::open(Some(&path), false).err().unwrap();
+        assert!(refused.to_string().contains("exists already"));
+        let refused = Output::write_whole(Some(&path), false, b"new").unwrap_err();
+        assert!(refused.to_string().contains("proftop -f"));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
-        create(&path, true).unwrap();
+        Output::write_whole(Some(&path), true, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        Output::open(Some(&path), true).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn names_of_descriptors_are_no_files() {
+        let is_inherited = |path| Inherited::named(Path::new(path)).is_some();
+        assert!(is_inherited("/dev/stdout") && is_inherited("/dev/stderr"));
+        assert!(is_inherited("/dev/fd/63") && is_inherited("/proc/self/fd/3"));
+        assert!(!is_inherited("/dev/fd/../null") && !is_inherited("/dev/null"));
+        assert!(!is_inherited("stdout"));
+    }
+
+    #[test]
+    fn a_pipe_takes_what_a_file_would() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        use std::io::Read as _;
+        use std::os::fd::AsRawFd as _;
+        let path = format!("/dev/fd/{}", writer.as_raw_fd());
+        Output::write_whole(Some(Path::new(&path)), false, b"samples").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "samples");
     }
 }

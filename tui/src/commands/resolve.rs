@@ -14,7 +14,6 @@ pub use names::name_frames;
 pub use places::Places;
 use profile::formats::{self, FormatError, pft};
 use profile::{Frame, NameState, Store};
-use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -38,12 +37,12 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let mut bytes = Vec::new();
     pft::write(&recording.store.view(), &mut bytes)
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
-    let place = match place {
-        Place::InPlaceOf(path) => return replace(&path, &bytes),
-        Place::Stdout => None,
-        Place::File(path) => Some(path),
+    let (path, overwrite) = match place {
+        Place::InPlaceOf(path) => (Some(path), true),
+        Place::Stdout => (None, config.overwrite),
+        Place::File(path) => (Some(path), config.overwrite),
     };
-    Output::open(place.as_deref(), config.overwrite)?.write(&bytes)?;
+    Output::write_whole(path.as_deref(), overwrite, &bytes)?;
     Ok(Exit::Done)
 }
 
@@ -107,30 +106,6 @@ fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
             "-o is needed: only a .pft that is a file can be written in its own place",
         )),
     }
-}
-
-/// Nobody ever sees half of it.
-fn replace(path: &Path, bytes: &[u8]) -> Result<Exit, Failure> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut beside = path.clone().into_os_string();
-    beside.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = Output::open(Some(&beside), false).and_then(|mut output| output.write(bytes));
-    let renamed = written.and_then(|_| {
-        let same_rights = fs::metadata(&path).and_then(|is| {
-            let file = File::open(&beside)?;
-            file.set_permissions(is.permissions())
-        });
-        let renamed = same_rights.and_then(|()| fs::rename(&beside, &path));
-        renamed.map_err(|error| {
-            let name = open_file::name(&path);
-            Failure::failed(format!("cannot write {name}: {error}"))
-        })
-    });
-    if renamed.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    renamed.map(|()| Exit::Done)
 }
 
 /// What came of looking for names.

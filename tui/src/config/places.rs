@@ -1,13 +1,11 @@
-//! Where configurations are. Under sudo the file is that of the user who called
-//! it, and it is read by root: so it has to be that user's own, a regular file,
-//! and small; what it says is never repeated beyond one key.
+//! Where configurations are. The machine's is root's. The user's own, or the one that
+//! `PROFTOP_CONFIG` names, is read with that user's rights, a regular file only, and
+//! small; what it says is never repeated beyond one key.
 
-use probe::privilege::InvokingUser;
-use rustix::fs::{Mode, OFlags};
+use crate::user_files::{Manner, Refusal, UserFiles};
+use probe::privilege::{InvokingUser, UserRights};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
 use std::path::PathBuf;
 
 const MACHINE: &str = "/etc/proftop.toml";
@@ -15,54 +13,56 @@ const BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    pub path: PathBuf,
-    /// Whose it has to be.
-    owner: Option<u32>,
+    path: PathBuf,
+    is_users: bool,
 }
 
 /// The files that are read, in this order: what comes later wins.
 pub fn files() -> Vec<Place> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    places(InvokingUser::under_sudo(), variable)
+    places(UserRights::current().user(), variable)
 }
 
 /// Whose source is looked at: under sudo that of the user who called it.
 pub fn home() -> Option<PathBuf> {
-    InvokingUser::under_sudo()
-        .map(|user| user.home)
+    UserRights::current()
+        .user()
+        .map(|user| user.home.clone())
         .or_else(|| std::env::var_os("HOME").map(PathBuf::from))
         .filter(|home| home.is_absolute())
 }
 
 fn places(
-    invoking: Option<InvokingUser>,
+    invoking: Option<&InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<Place> {
-    let anybodys = |path| Place { path, owner: None };
+    let users = |path| Place {
+        path,
+        is_users: true,
+    };
     if let Some(only) = variable("PROFTOP_CONFIG") {
-        return vec![anybodys(only.into())];
+        return vec![users(only.into())];
     }
-    let mut places = vec![anybodys(MACHINE.into())];
-    let user = match invoking {
+    let machines = Place {
+        path: MACHINE.into(),
+        is_users: false,
+    };
+    let base = match invoking {
         // Their environment is not ours.
-        Some(user) => Some(Place {
-            path: user.home.join(".config/proftop/config.toml"),
-            owner: Some(user.uid),
-        }),
+        Some(user) => Some(user.home.join(".config")),
         None => variable("XDG_CONFIG_HOME")
             .map(PathBuf::from)
             .filter(|folder| folder.is_absolute())
-            .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")))
-            .map(|folder| anybodys(folder.join("proftop/config.toml"))),
+            .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config"))),
     };
-    places.extend(user);
-    places
+    let own = base.map(|base| users(base.join("proftop/config.toml")));
+    [machines].into_iter().chain(own).collect()
 }
 
 impl Place {
-    /// A file that has to belong to `owner`, if that is given.
-    pub fn new(path: PathBuf, owner: Option<u32>) -> Self {
-        Place { path, owner }
+    /// Whether it is the user's, and not the machine's.
+    pub fn is_users(&self) -> bool {
+        self.is_users
     }
 
     /// For a message; its characters may be anybody's.
@@ -73,37 +73,26 @@ impl Place {
 
     /// Nothing if there is none.
     pub fn read(&self) -> Result<Option<String>, String> {
-        match self.open() {
+        let own = UserRights::own();
+        let files = if self.is_users {
+            UserFiles::current()
+        } else {
+            UserFiles::of(&own)
+        };
+        match files.read(&self.path, BYTES_MAX) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("cannot be read: {error}")),
         }
     }
 
-    fn open(&self) -> io::Result<String> {
-        // A pipe there must not keep us waiting.
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
+    /// Writes a configuration where there is none: what is there is somebody's work.
+    pub fn write_new(&self, text: &str) -> Result<(), Refusal> {
+        let files = UserFiles::current();
+        if let Some(folder) = self.path.parent() {
+            files.make_folder(folder, 0o777)?;
         }
-        if let Some(owner) = self.owner
-            && metadata.uid() != owner
-        {
-            return Err(io::Error::other(format!(
-                "it does not belong to uid {owner}, who called sudo"
-            )));
-        }
-        if metadata.len() > BYTES_MAX {
-            return Err(io::Error::other(format!(
-                "it has {} bytes, more than {BYTES_MAX}",
-                metadata.len()
-            )));
-        }
-        let mut text = String::new();
-        file.take(BYTES_MAX).read_to_string(&mut text)?;
-        Ok(text)
+        files.write(&self.path, text.as_bytes(), Manner::usual(false))
     }
 }
 
@@ -111,7 +100,7 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn names(invoking: Option<InvokingUser>, variables: &[(&str, &str)]) -> Vec<String> {
+    fn names(invoking: Option<&InvokingUser>, variables: &[(&str, &str)]) -> Vec<String> {
         let lookup = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| OsString::from(value))
@@ -146,36 +135,43 @@ mod tests {
             home: "/home/ann".into(),
         };
         assert_eq!(
-            names(Some(ann), &[("HOME", "/root"), ("XDG_CONFIG_HOME", "/xdg")]),
+            names(
+                Some(&ann),
+                &[("HOME", "/root"), ("XDG_CONFIG_HOME", "/xdg")]
+            ),
             [MACHINE, own]
         );
     }
 
     #[test]
-    fn only_a_small_regular_file_of_its_owner_is_read() {
+    fn only_a_small_regular_file_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        let place = |owner| Place {
+        let place = Place {
             path: path.clone(),
-            owner,
+            is_users: true,
         };
-        assert_eq!(place(None).read(), Ok(None));
+        assert_eq!(place.read(), Ok(None));
         std::fs::write(&path, "a = 1").unwrap();
-        let uid = rustix::process::geteuid().as_raw();
-        assert_eq!(place(Some(uid)).read(), Ok(Some("a = 1".into())));
-        let error = place(Some(uid + 1)).read().unwrap_err();
-        assert!(error.contains("does not belong to"), "{error}");
+        assert_eq!(place.read(), Ok(Some("a = 1".into())));
         std::fs::write(&path, " ".repeat(BYTES_MAX as usize + 1)).unwrap();
-        assert!(place(None).read().unwrap_err().contains("more than"));
+        assert!(place.read().unwrap_err().contains("more than"));
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(place(None).read().is_err());
+        assert!(place.read().is_err());
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        assert!(
-            place(None)
-                .read()
-                .unwrap_err()
-                .contains("not a regular file")
-        );
+        assert!(place.read().unwrap_err().contains("not a regular file"));
+    }
+
+    #[test]
+    fn a_new_one_takes_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place {
+            path: folder.path().join("a/b/config.toml"),
+            is_users: true,
+        };
+        place.write_new("a = 1").unwrap();
+        assert!(matches!(place.write_new("a = 2"), Err(Refusal::Exists)));
+        assert_eq!(place.read(), Ok(Some("a = 1".into())));
     }
 }

@@ -1,34 +1,38 @@
 //! The file `proftop/state.toml` below `$XDG_STATE_HOME` or `~/.local/state`.
-//! Under sudo it is that of the user who called it, and it is written with that
-//! user's rights and no others: nothing in that home can lead root elsewhere.
+//! Under sudo it is that of the user who called it.
 
-use crate::config::Place;
-use probe::privilege::InvokingUser;
-use rustix::process::{Gid, Uid};
+use crate::user_files::{Manner, Refusal, UserFiles};
+use probe::privilege::UserRights;
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
+
+/// Larger ones are not ours.
+const BYTES_MAX: u64 = 256 << 10;
+/// Which programs were looked at is nobody else's business.
+const FOLDER_MODE: u32 = 0o700;
+const FILE: Manner = Manner {
+    replaces: true,
+    mode: 0o600,
+};
 
 #[derive(Debug)]
-pub struct StateFile {
+pub struct StateFile<'a> {
     path: PathBuf,
-    /// Who called sudo.
-    user: Option<InvokingUser>,
+    files: UserFiles<'a>,
 }
 
-impl StateFile {
-    /// Nothing for those without a home.
+impl StateFile<'static> {
+    /// `None` for those without a home.
     pub fn find() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        Self::of(InvokingUser::under_sudo(), variable)
+        Self::of(UserRights::current(), variable)
     }
+}
 
-    fn of(user: Option<InvokingUser>, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+impl<'a> StateFile<'a> {
+    fn of(rights: &'a UserRights, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
-        let folder = match &user {
+        let folder = match rights.user() {
             // Their environment is not ours.
             Some(user) => Some(user.home.join(".local/state")),
             None => variable("XDG_STATE_HOME")
@@ -39,105 +43,66 @@ impl StateFile {
         let folder = folder.filter(absolute)?;
         Some(StateFile {
             path: folder.join("proftop/state.toml"),
-            user,
+            files: UserFiles::of(rights),
         })
     }
 
-    /// Nothing if there is none, or none to be trusted.
+    /// `None` if there is none that can be read.
     pub fn read(&self) -> Option<String> {
-        let owner = self.user.as_ref().map(|user| user.uid);
-        Place::new(self.path.clone(), owner).read().ok()?
+        self.files.read(&self.path, BYTES_MAX).ok()
     }
 
-    pub fn write(&self, text: String) -> io::Result<()> {
-        let path = self.path.clone();
-        let Some(user) = self.user.clone() else {
-            return write(&path, &text);
-        };
-        // A thread has its own rights, and ends with them.
-        let writer = thread::Builder::new().name("state".into()).spawn(move || {
-            become_user(&user)?;
-            write(&path, &text)
-        })?;
-        writer
-            .join()
-            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    pub fn write(&self, text: &str) -> Result<(), Refusal> {
+        if let Some(folder) = self.path.parent() {
+            self.files.make_folder(folder, FOLDER_MODE)?;
+        }
+        self.files.write(&self.path, text.as_bytes(), FILE)
     }
-}
-
-/// Of the calling thread alone.
-fn become_user(user: &InvokingUser) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    let groups: Vec<Gid> = user.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
-    rustix::thread::set_thread_groups(&groups)?;
-    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
-    Ok(())
-}
-
-/// The whole of it, or nothing.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let new = folder.join(format!(".state.toml.{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    let written = file.write_all(text.as_bytes());
-    let written = written.and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use probe::privilege::InvokingUser;
     use std::fs;
     use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
 
-    fn ann(home: &Path) -> InvokingUser {
-        InvokingUser {
+    fn ann(home: &Path) -> UserRights {
+        UserRights::of(InvokingUser {
             uid: 65_534,
             gid: 65_534,
             groups: vec![65_534],
             name: "ann".into(),
             home: home.to_owned(),
-        }
+        })
     }
 
-    fn path(user: Option<InvokingUser>, variables: &[(&str, &str)]) -> Option<PathBuf> {
+    fn path(rights: &UserRights, variables: &[(&str, &str)]) -> Option<PathBuf> {
         let lookup = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        StateFile::of(user, lookup).map(|file| file.path)
+        StateFile::of(rights, lookup).map(|file| file.path)
     }
 
     #[test]
     fn it_is_where_state_belongs() {
         let home = ("HOME", "/home/ann");
         let own: PathBuf = "/home/ann/.local/state/proftop/state.toml".into();
-        assert_eq!(path(None, &[home]), Some(own.clone()));
+        assert_eq!(path(&UserRights::own(), &[home]), Some(own.clone()));
         assert_eq!(
-            path(None, &[home, ("XDG_STATE_HOME", "/s")]),
+            path(&UserRights::own(), &[home, ("XDG_STATE_HOME", "/s")]),
             Some("/s/proftop/state.toml".into())
         );
         assert_eq!(
-            path(None, &[home, ("XDG_STATE_HOME", "s")]),
+            path(&UserRights::own(), &[home, ("XDG_STATE_HOME", "s")]),
             Some(own.clone())
         );
-        assert_eq!(path(None, &[]), None);
+        assert_eq!(path(&UserRights::own(), &[]), None);
         let sudo = ann(Path::new("/home/ann"));
         assert_eq!(
-            path(Some(sudo), &[("HOME", "/root"), ("XDG_STATE_HOME", "/s")]),
+            path(&sudo, &[("HOME", "/root"), ("XDG_STATE_HOME", "/s")]),
             Some(own)
         );
     }
@@ -145,13 +110,14 @@ mod tests {
     #[test]
     fn it_is_written_whole_and_read_again() {
         let folder = tempfile::tempdir().expect("a folder");
+        let own = UserRights::own();
         let file = StateFile {
             path: folder.path().join("deep/er/state.toml"),
-            user: None,
+            files: UserFiles::of(&own),
         };
         assert_eq!(file.read(), None);
-        file.write("a = 1".into()).expect("it can be written");
-        file.write("a = 2".into()).expect("again");
+        file.write("a = 1").expect("it can be written");
+        file.write("a = 2").expect("again");
         assert_eq!(file.read(), Some("a = 2".into()));
         let parent = file.path.parent().expect("a folder");
         assert_eq!(fs::read_dir(parent).expect("it is there").count(), 1);
@@ -163,15 +129,16 @@ mod tests {
 
     #[test]
     fn a_folder_that_takes_nothing_is_no_failure_but_an_error() {
+        let own = UserRights::own();
         let file = StateFile {
             path: "/proc/nothing/state.toml".into(),
-            user: None,
+            files: UserFiles::of(&own),
         };
-        assert!(file.write(String::new()).is_err());
+        assert!(file.write("").is_err());
     }
 
     #[test]
-    fn under_sudo_it_is_written_with_the_users_rights() {
+    fn current_it_is_written_with_the_users_rights() {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root can be another user");
             return;
@@ -185,8 +152,9 @@ mod tests {
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).expect("ours");
         std::os::unix::fs::chown(&home, Some(65_534), Some(65_534)).expect("root may");
-        let file = StateFile::of(Some(ann(&home)), |_| None).expect("a home");
-        file.write("a = 1".into()).expect("it is theirs");
+        let ann = ann(&home);
+        let file = StateFile::of(&ann, |_| None).expect("a home");
+        file.write("a = 1").expect("it is theirs");
         assert_eq!(fs::metadata(&file.path).expect("it is there").uid(), 65_534);
         assert_eq!(file.read(), Some("a = 1".into()));
         // This thread is still root.
@@ -197,10 +165,7 @@ mod tests {
         let state = home.join(".local/state/proftop");
         fs::remove_dir_all(&state).expect("ours");
         std::os::unix::fs::symlink(&roots, &state).expect("a link");
-        assert!(file.write("a = 2".into()).is_err());
+        assert!(file.write("a = 2").is_err());
         assert!(!roots.join("state.toml").exists());
-        // Nor is what somebody else left there believed.
-        fs::write(roots.join("state.toml"), "a = 3").expect("root may");
-        assert_eq!(file.read(), None);
     }
 }

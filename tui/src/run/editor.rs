@@ -3,6 +3,7 @@
 
 use super::{Event, Run};
 use crossterm::event::EventStream;
+use probe::privilege::UserRights;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +28,11 @@ impl Run {
         self.leave().await;
         // A reader of our own would take the editor's keys away.
         self.input = None;
-        let edited = match Command::new(&program).args(arguments).spawn() {
+        let mut editor = Command::new(&program);
+        editor.args(arguments);
+        // Under sudo: whatever it is told to open or to run is the user's business.
+        UserRights::current().apply_to(&mut editor);
+        let edited = match editor.spawn() {
             Ok(child) => wait(child).await,
             Err(error) => Err(format!("{program} does not start: {error}")),
         };

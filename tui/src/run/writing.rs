@@ -9,7 +9,7 @@ use crate::dialogs::write::{Content, FileKind, Room, WriteJob};
 use crate::screen;
 use crate::widgets::theme::Theme;
 use counted::Counted;
-use probe::privilege::InvokingUser;
+use probe::privilege::UserRights;
 use profile::Cancel;
 use profile::formats::FormatError;
 use std::io::Write;
@@ -125,7 +125,7 @@ pub fn room(folder: PathBuf) -> Room {
         .map_err(|errno| std::io::Error::from(errno).to_string());
     Room {
         free_bytes,
-        owner: InvokingUser::under_sudo().map(|user| user.name),
+        owner: UserRights::current().user().map(|user| user.name.clone()),
         folder,
     }
 }
@@ -183,13 +183,8 @@ fn write_profile(
 }
 
 fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<String, String> {
-    let output = Output::open(Some(path), overwrite);
-    let mut output = output.map_err(|failure| failure.message)?;
-    if let Err(failure) = output.write(bytes) {
-        // Half a file is worse than none.
-        let _ = std::fs::remove_file(path);
-        return Err(failure.message);
-    }
+    let written = Output::write_whole(Some(path), overwrite, bytes);
+    written.map_err(|failure| failure.message)?;
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = whole.to_string_lossy();
     Ok(symbolize::sanitize(text.as_bytes()).into_owned())

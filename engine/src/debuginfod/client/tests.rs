@@ -7,6 +7,7 @@ struct Bench {
     directory: tempfile::TempDir,
     build_id: Vec<u8>,
     program: PathBuf,
+    rights: UserRights,
 }
 
 impl Bench {
@@ -21,6 +22,7 @@ impl Bench {
             directory: tempfile::tempdir().unwrap(),
             build_id,
             program,
+            rights: UserRights::own(),
         })
     }
 
@@ -28,15 +30,26 @@ impl Bench {
         self.directory.path().join("cache")
     }
 
+    fn place(&self) -> Place {
+        Place {
+            cache: self.cache(),
+            rights: self.rights.clone(),
+        }
+    }
+
     /// Runs a client that does this.
     fn fetch(&self, script: &str, limits: Limits) -> Result<(), FetchError> {
+        self.fetch_as(0o700, script, limits)
+    }
+
+    fn fetch_as(&self, mode: u32, script: &str, limits: Limits) -> Result<(), FetchError> {
         let client = self.directory.path().join("client");
         let place = "d=\"$DEBUGINFOD_CACHE_PATH/$2\"; mkdir -p \"$d\"; f=\"$d/debuginfo\"";
         fs::write(&client, format!("#!/bin/sh\n{place}\n{script}\n")).unwrap();
-        fs::set_permissions(&client, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&client, fs::Permissions::from_mode(mode)).unwrap();
         let stop = AtomicBool::new(false);
         let client = client.to_str().unwrap();
-        fetch_with(client, &self.cache(), &self.build_id, limits, &stop)
+        fetch_with(client, &self.place(), &self.build_id, limits, &stop)
     }
 
     /// What is left in the cache.
@@ -102,13 +115,60 @@ fn what_does_not_belong_leaves_nothing() {
 fn whoever_leaves_does_not_wait() {
     let Some(bench) = Bench::new() else { return };
     let stop = AtomicBool::new(true);
-    let error = fetch_with("/bin/cat", &bench.cache(), &bench.build_id, LIMITS, &stop);
+    let error = fetch_with("/bin/cat", &bench.place(), &bench.build_id, LIMITS, &stop);
     // It ends by itself, for want of such a file, or is ended.
     assert!(matches!(
         error,
         Err(FetchError::Stopped | FetchError::NotThere)
     ));
-    let none = fetch_with("/nowhere", &bench.cache(), &bench.build_id, LIMITS, &stop);
+    let none = fetch_with("/nowhere", &bench.place(), &bench.build_id, LIMITS, &stop);
     assert!(matches!(none, Err(FetchError::NoClient)));
     assert_eq!(bench.left(), <[PathBuf; 0]>::default());
+}
+
+#[test]
+fn under_sudo_it_is_done_with_the_users_rights() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be another user");
+        return;
+    }
+    let Some(mut bench) = Bench::new() else {
+        return;
+    };
+    // No account has it.
+    let uid = 4_242_424;
+    bench.rights = UserRights::of(InvokingUser {
+        uid,
+        gid: uid,
+        groups: vec![uid],
+        name: "ann".into(),
+        home: bench.directory.path().into(),
+    });
+    let everybody = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    everybody(bench.directory.path(), 0o777).unwrap();
+    let said = bench.directory.path().join("said");
+    let program = bench.directory.path().join("program");
+    fs::copy(&bench.program, &program).unwrap();
+    everybody(&program, 0o755).unwrap();
+    let script = format!(
+        "id -u > '{}'; cp '{}' \"$f\"",
+        said.display(),
+        program.display()
+    );
+    let fetch = |bench: &Bench| bench.fetch_as(0o755, &script, LIMITS);
+    fetch(&bench).unwrap();
+    assert_eq!(fs::read_to_string(&said).unwrap().trim(), uid.to_string());
+    let kept = debuginfod::debug_file(&bench.cache(), &bench.build_id);
+    assert_eq!(
+        std::os::unix::fs::MetadataExt::uid(&fs::metadata(kept).unwrap()),
+        uid
+    );
+
+    // A cache that leads to root's folder takes nothing there.
+    let roots = bench.directory.path().join("roots");
+    fs::create_dir(&roots).unwrap();
+    fs::remove_dir_all(bench.cache()).unwrap();
+    std::os::unix::fs::symlink(&roots, bench.cache()).unwrap();
+    assert!(matches!(fetch(&bench), Err(FetchError::Failed { .. })));
+    assert_eq!(fs::read_dir(&roots).unwrap().count(), 0);
 }

@@ -3,13 +3,14 @@
 use super::modules;
 use super::tables::SUFFIX;
 use crate::failure::{Exit, Failure};
-use std::fs::{self, File};
+use crate::user_files::UserFiles;
 use std::path::Path;
 use symbolize::{OpenError, Resolver};
 
 /// Tells of each file what became of it; fails if one could not be resolved.
 pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failure> {
-    fs::create_dir_all(directory).map_err(|error| {
+    let made = UserFiles::current().make_folder(directory, 0o777);
+    made.map_err(|error| {
         let directory = directory.display();
         Failure::failed(format!("cannot make the cache `{directory}`: {error}"))
     })?;
@@ -41,7 +42,7 @@ fn build_one(
     // Ids of other kinds have colons and slashes.
     let id: String = resolver.id().replace([':', '/'], "_");
     let name = format!("{name}.{id}.{SUFFIX}");
-    let bytes = write(directory, &name, resolver, threads).map_err(|error| error.to_string())?;
+    let bytes = write(directory, &name, resolver, threads)?;
     let what = match resolver.has_lines() {
         true => "functions and lines",
         false => "functions only: it has no debug information",
@@ -50,23 +51,14 @@ fn build_one(
 }
 
 /// A whole file, or none: another may read while this one writes. How long it is.
-fn write(
-    directory: &Path,
-    name: &str,
-    resolver: &Resolver,
-    threads: usize,
-) -> Result<u64, OpenError> {
-    let unfinished = directory.join(format!(".unfinished-{}", std::process::id()));
-    let failed = |source| OpenError::Write { source };
-    let write = || {
-        let mut file = File::create(&unfinished).map_err(failed)?;
-        resolver.write_table(threads, &mut file)?;
-        fs::rename(&unfinished, directory.join(name)).map_err(failed)?;
-        Ok(file.metadata().map_err(failed)?.len())
-    };
-    let written = write();
-    if written.is_err() {
-        _ = fs::remove_file(&unfinished);
-    }
+fn write(directory: &Path, name: &str, resolver: &Resolver, threads: usize) -> Result<u64, String> {
+    let written = UserFiles::current().write_with(&directory.join(name), |file| {
+        resolver.write_table(threads, file)?;
+        let metadata = file.metadata();
+        metadata.map_err(|source| OpenError::Write { source })
+    });
+    let written = written.map_err(|refusal| format!("cannot write its table: {refusal}"))?;
     written
+        .map(|metadata| metadata.len())
+        .map_err(|error| error.to_string())
 }

@@ -1,0 +1,163 @@
+//! *User rights*: what is done with files for the invoking user is done with that
+//! user's rights, whatever ours are. A path that the user names, or a link that
+//! somebody put there, then leads no further than the user could go alone.
+//!
+//! ```text
+//! we are                        with whose rights
+//! root, called by a user        that user's, no capabilities
+//! root otherwise                our own
+//! not root, with capabilities   our own, no capabilities (a binary with file capabilities)
+//! not root                      our own
+//! ```
+
+use super::InvokingUser;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::thread;
+
+/// Whose rights count for files of the invoking user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRights {
+    /// `None` if we are that user.
+    user: Option<InvokingUser>,
+    drops_capabilities: bool,
+}
+
+impl UserRights {
+    /// Found out once: neither our rights nor who called us changes.
+    pub fn current() -> &'static UserRights {
+        static CURRENT: OnceLock<UserRights> = OnceLock::new();
+        CURRENT.get_or_init(|| {
+            let is_root = rustix::process::geteuid().is_root();
+            UserRights {
+                user: InvokingUser::current(),
+                drops_capabilities: !is_root && has_capabilities(),
+            }
+        })
+    }
+
+    /// Our own rights.
+    pub fn own() -> UserRights {
+        UserRights {
+            user: None,
+            drops_capabilities: false,
+        }
+    }
+
+    /// The rights of `user`; only root can take them on.
+    pub fn of(user: InvokingUser) -> UserRights {
+        UserRights {
+            user: Some(user),
+            drops_capabilities: true,
+        }
+    }
+
+    /// `None` if it is us.
+    pub fn user(&self) -> Option<&InvokingUser> {
+        self.user.as_ref()
+    }
+
+    /// Does file work with these rights: on a thread of its own that ends with it.
+    ///
+    /// The thread keeps root as its real and saved user, and has no capabilities.
+    /// The kernel asks the effective user for everything that concerns files, and
+    /// the other two before a process may be traced or sent a signal: so the user
+    /// cannot reach into our memory through this thread. `setfsuid` would not do:
+    /// files below `/proc/sys` ask the effective user.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        if self.user.is_none() && !self.drops_capabilities {
+            return work();
+        }
+        let identity = self.user.as_ref().map(Identity::of);
+        let work = move || {
+            if let Some(identity) = identity {
+                identity.take_on_for_files()?;
+            }
+            drop_capabilities()?;
+            work()
+        };
+        thread::scope(|scope| {
+            let builder = thread::Builder::new().name("user files".into());
+            let worker = builder.spawn_scoped(scope, work)?;
+            let failed = || {
+                Err(io::Error::other(
+                    "the thread with the user's rights panicked",
+                ))
+            };
+            worker.join().unwrap_or_else(|_| failed())
+        })
+    }
+
+    /// Makes a command run as the user: its ids, its groups and its home.
+    pub fn apply_to(&self, command: &mut Command) {
+        let Some(user) = &self.user else { return };
+        command.env("HOME", &user.home);
+        command.env("USER", &user.name).env("LOGNAME", &user.name);
+        let identity = Identity::of(user);
+        // SAFETY: the closure runs between fork and exec, where other threads'
+        // locks may be held for ever. It makes system calls only: it allocates
+        // nothing, and takes no lock.
+        unsafe { command.pre_exec(move || identity.take_on()) };
+    }
+}
+
+/// A user in numbers, looked up before they are needed.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl Identity {
+    pub(crate) fn of(user: &InvokingUser) -> Identity {
+        Identity {
+            uid: Uid::from_raw(user.uid),
+            gid: Gid::from_raw(user.gid),
+            groups: user.groups.iter().copied().map(Gid::from_raw).collect(),
+        }
+    }
+
+    /// Becomes the user for good; of the calling thread alone. The user comes last,
+    /// since the right to change the others goes with it. System calls only.
+    pub(crate) fn take_on(&self) -> io::Result<()> {
+        self.take_on_groups()?;
+        rustix::thread::set_thread_res_uid(self.uid, self.uid, self.uid)?;
+        Ok(())
+    }
+
+    /// Only the effective user changes, and with it the one that files ask.
+    fn take_on_for_files(&self) -> io::Result<()> {
+        self.take_on_groups()?;
+        rustix::thread::set_thread_res_uid(None, self.uid, None)?;
+        Ok(())
+    }
+
+    fn take_on_groups(&self) -> io::Result<()> {
+        rustix::thread::set_thread_groups(&self.groups)?;
+        rustix::thread::set_thread_res_gid(self.gid, self.gid, self.gid)?;
+        Ok(())
+    }
+}
+
+/// Of the calling thread. Another user has none anyway, unless secure bits keep them.
+fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, none)?)
+}
+
+fn has_capabilities() -> bool {
+    // Who cannot know drops them: that does no harm.
+    rustix::thread::capabilities(None).map_or(true, |sets| !sets.permitted.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

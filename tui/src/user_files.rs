@@ -1,0 +1,187 @@
+//! *User files*: what is written for the user who called proftop, and what is read
+//! from that user's home. All of it is done with the user's rights
+//! ([`UserRights`]), by this module alone.
+//!
+//! - A name that leads elsewhere (a symbolic link as the last part of a path) is
+//!   refused, never followed.
+//! - A file that is there is never opened to be shortened: a new one is written beside
+//!   it and takes its name. Other names of the old one (hard links) keep what is in it.
+//! - It is replaced only if the user could have written to it.
+//! - Nothing is given to anybody (`chown`): a file belongs to whose rights made it.
+//!
+//! Nothing here relies on the `fs.protected_*` settings of the kernel.
+
+/// A file that has its name only once it is whole.
+mod new_file;
+/// What a path names before it is written to.
+mod place;
+
+pub use new_file::NewFile;
+
+use place::{Found, Place};
+use probe::privilege::UserRights;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+/// Why a file is not written. A sentence without the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("it exists already")]
+    Exists,
+    #[error("it is a symbolic link, which is not followed: name the file that it leads to")]
+    Link,
+    #[error("it is a {0}")]
+    Kind(&'static str),
+    #[error("it is a pipe of uid {0}, who would read what comes")]
+    OthersPipe(u32),
+    #[error("a file of uid {owner} is there: {source}")]
+    NotWritable { owner: u32, source: io::Error },
+    #[error("it was changed at this moment by somebody else")]
+    Changed,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<rustix::io::Errno> for Refusal {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Refusal::Io(errno.into())
+    }
+}
+
+/// How a whole file is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Whether it may take the place of another.
+    pub replaces: bool,
+    /// Who may read a new file; the user's mask takes from it.
+    pub mode: u32,
+}
+
+impl Manner {
+    /// As files are that the user asks for.
+    pub fn usual(replaces: bool) -> Self {
+        Manner {
+            replaces,
+            mode: 0o666,
+        }
+    }
+}
+
+/// Access to files with the rights of one user.
+#[derive(Debug, Clone, Copy)]
+pub struct UserFiles<'a> {
+    rights: &'a UserRights,
+}
+
+impl UserFiles<'static> {
+    /// With the rights of the user who called proftop.
+    pub fn current() -> Self {
+        UserFiles {
+            rights: UserRights::current(),
+        }
+    }
+}
+
+impl<'a> UserFiles<'a> {
+    pub fn of(rights: &'a UserRights) -> Self {
+        UserFiles { rights }
+    }
+
+    /// A file to be written bit by bit, which others may read meanwhile. A pipe or a
+    /// terminal is opened as it is; a pipe waits for its reader.
+    pub fn create(self, path: &Path, replaces: bool) -> Result<File, Refusal> {
+        self.run(|| {
+            let place = Place::open(path)?;
+            match place.look(replaces)? {
+                Found::Nothing => place.create(),
+                Found::Stream(file) => Ok(file),
+                Found::Regular { mode } => {
+                    let new = NewFile::begin(place, Mode::from_raw_mode(0o666))?;
+                    new.set_mode(mode)?;
+                    new.replace()
+                }
+            }
+        })
+    }
+
+    /// A whole file, or none. What was there before stays until the new one is whole.
+    pub fn write(self, path: &Path, bytes: &[u8], manner: Manner) -> Result<(), Refusal> {
+        self.run(|| {
+            let place = Place::open(path)?;
+            let found = place.look(manner.replaces)?;
+            if let Found::Stream(mut file) = found {
+                return Ok(file.write_all(bytes)?);
+            }
+            let mut new = NewFile::begin(place, Mode::from_raw_mode(manner.mode))?;
+            new.file().write_all(bytes)?;
+            if let Found::Regular { mode } = found {
+                new.set_mode(mode)?;
+                new.replace().map(drop)
+            } else {
+                new.publish().map(drop)
+            }
+        })
+    }
+
+    /// A whole file in place of one that may have its name. `write` runs with our own
+    /// rights: it may need them to read what goes into it.
+    pub fn write_with<T, E>(
+        self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<Result<T, E>, Refusal> {
+        let mut new = self.run(|| {
+            let place = Place::open(path)?;
+            place.look(true)?.require_file()?;
+            NewFile::begin(place, Mode::from_raw_mode(0o666))
+        })?;
+        let written = write(new.file());
+        let is_whole = written.is_ok();
+        self.run(move || match is_whole {
+            true => new.replace().map(drop),
+            false => Ok(()),
+        })?;
+        Ok(written)
+    }
+
+    /// A folder and those above it.
+    pub fn make_folder(self, path: &Path, mode: u32) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(mode);
+        self.rights.run(|| builder.create(path))
+    }
+
+    /// The text of a small regular file.
+    pub fn read(self, path: &Path, bytes_max: u64) -> io::Result<String> {
+        self.rights.run(|| read(path, bytes_max))
+    }
+
+    /// Work that is refused for other reasons than those of the system.
+    fn run<T: Send>(self, work: impl FnOnce() -> Result<T, Refusal> + Send) -> Result<T, Refusal> {
+        self.rights.run(|| Ok(work()))?
+    }
+}
+
+fn read(path: &Path, bytes_max: u64) -> io::Result<String> {
+    // A pipe there must not keep us waiting.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > bytes_max {
+        let bytes = metadata.len();
+        let what = format!("it has {bytes} bytes, more than {bytes_max}");
+        return Err(io::Error::other(what));
+    }
+    let mut text = String::new();
+    file.take(bytes_max).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! A *new file* has no name while it is written, and gets it when it is whole:
+//! whoever is killed in between leaves nothing behind. On file systems that
+//! know no files without a name it has a hidden one until then.
+
+use super::Refusal;
+use super::place::Place;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Hidden names that are tried: somebody else may have taken some.
+const NAMES_MAX: u32 = 100;
+
+#[derive(Debug)]
+pub struct NewFile {
+    place: Place,
+    file: File,
+    /// The hidden name that it has until it is whole.
+    hidden: Option<String>,
+}
+
+impl NewFile {
+    pub(super) fn begin(place: Place, mode: Mode) -> Result<Self, Refusal> {
+        if let Some(file) = unnamed(&place, mode) {
+            return Ok(NewFile {
+                place,
+                file,
+                hidden: None,
+            });
+        }
+        Self::begin_hidden(place, mode)
+    }
+
+    pub(super) fn begin_hidden(place: Place, mode: Mode) -> Result<Self, Refusal> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let create = |name: &str| rustix::fs::openat(&place.folder, name, flags, mode);
+        let (name, file) = with_hidden_name(create)?;
+        Ok(NewFile {
+            place,
+            file: file.into(),
+            hidden: Some(name),
+        })
+    }
+
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Those of the file that it replaces.
+    pub(super) fn set_mode(&self, mode: Mode) -> Result<(), Refusal> {
+        Ok(rustix::fs::fchmod(&self.file, mode)?)
+    }
+
+    /// Gives it its name, if nothing has that.
+    pub(super) fn publish(mut self) -> Result<File, Refusal> {
+        let (folder, name) = (&self.place.folder, &self.place.name);
+        let named = match &self.hidden {
+            None => link(&self.file, &self.place, name),
+            Some(hidden) => {
+                let flags = RenameFlags::NOREPLACE;
+                match rustix::fs::renameat_with(folder, hidden, folder, name, flags) {
+                    // File systems of servers cannot.
+                    Err(Errno::INVAL | Errno::NOSYS) => {
+                        let linked =
+                            rustix::fs::linkat(folder, hidden, folder, name, AtFlags::empty());
+                        linked.map(|()| self.forget())
+                    }
+                    renamed => renamed,
+                }
+            }
+        };
+        match named {
+            Err(Errno::EXIST) => Err(Refusal::Exists),
+            named => {
+                named?;
+                self.hidden = None;
+                Ok(self.file.try_clone()?)
+            }
+        }
+    }
+
+    /// Gives it its name in place of the file that has it.
+    pub(super) fn replace(mut self) -> Result<File, Refusal> {
+        if self.hidden.is_none() {
+            let link = |name: &str| link(&self.file, &self.place, name);
+            let (name, ()) = with_hidden_name(link)?;
+            self.hidden = Some(name);
+        }
+        if let Some(hidden) = &self.hidden {
+            let folder = &self.place.folder;
+            rustix::fs::renameat(folder, hidden, folder, &self.place.name)?;
+            self.hidden = None;
+        }
+        Ok(self.file.try_clone()?)
+    }
+
+    fn forget(&self) {
+        if let Some(hidden) = &self.hidden {
+            // Nothing else can be done about it.
+            _ = rustix::fs::unlinkat(&self.place.folder, hidden, AtFlags::empty());
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// A file without a name that can get one later; `None` where that does not work.
+fn unnamed(place: &Place, mode: Mode) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&place.folder, ".", flags, mode).ok()?;
+    let file = File::from(file);
+    let is_reachable = rustix::fs::stat(by_descriptor(&file)).is_ok();
+    is_reachable.then_some(file)
+}
+
+fn link(file: &File, place: &Place, name: impl rustix::path::Arg) -> rustix::io::Result<()> {
+    let flags = AtFlags::SYMLINK_FOLLOW;
+    rustix::fs::linkat(CWD, by_descriptor(file), &place.folder, name, flags)
+}
+
+/// `linkat` of the descriptor itself would need `CAP_DAC_READ_SEARCH`.
+fn by_descriptor(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// Does something with a name that nothing has yet.
+fn with_hidden_name<T>(
+    mut take: impl FnMut(&str) -> rustix::io::Result<T>,
+) -> Result<(String, T), Refusal> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    for _ in 0..NAMES_MAX {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".proftop-{}-{number}", std::process::id());
+        match take(&name) {
+            Err(Errno::EXIST) => {}
+            taken => return Ok((name, taken?)),
+        }
+    }
+    Err(Errno::EXIST.into())
+}

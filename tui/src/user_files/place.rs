@@ -1,0 +1,119 @@
+//! A *place* is a folder that is held open and a name in it. All that is done there
+//! is done to this folder, whatever its path leads to a moment later.
+
+use super::Refusal;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+#[derive(Debug)]
+pub struct Place {
+    pub folder: OwnedFd,
+    pub name: OsString,
+}
+
+/// What has the name, if that can be written to.
+#[derive(Debug)]
+pub enum Found {
+    Nothing,
+    /// A file that may be replaced, and its permissions.
+    Regular {
+        mode: Mode,
+    },
+    /// A pipe or a device without content, open for writing.
+    Stream(File),
+}
+
+impl Found {
+    pub fn require_file(self) -> Result<(), Refusal> {
+        match self {
+            Found::Nothing | Found::Regular { .. } => Ok(()),
+            Found::Stream(_) => Err(Refusal::Kind("pipe or a device")),
+        }
+    }
+}
+
+impl Place {
+    pub fn open(path: &Path) -> Result<Self, Refusal> {
+        let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
+        let name = path.file_name().filter(|_| !is_folder);
+        let name = name.ok_or(Refusal::Kind("folder"))?;
+        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        Ok(Place {
+            folder,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Opens what may be written to, and refuses the rest.
+    pub fn look(&self, replaces: bool) -> Result<Found, Refusal> {
+        let status = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let status = match status {
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            other => other?,
+        };
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Symlink => Err(Refusal::Link),
+            FileType::Directory => Err(Refusal::Kind("folder")),
+            FileType::Socket => Err(Refusal::Kind("socket")),
+            FileType::BlockDevice => Err(Refusal::Kind("device that holds data")),
+            // Anybody can leave a pipe where a file is expected.
+            FileType::Fifo if !replaces && !is_ours(&status) => {
+                Err(Refusal::OthersPipe(status.st_uid))
+            }
+            FileType::Fifo | FileType::CharacterDevice => {
+                let file = self.open_same(&status, OFlags::empty())?;
+                Ok(Found::Stream(file))
+            }
+            _ if !replaces => Err(Refusal::Exists),
+            _ => {
+                // Opened only to see whether the user could write to it.
+                let opened = self.open_same(&status, OFlags::NONBLOCK);
+                opened.map_err(|refusal| not_writable(refusal, &status))?;
+                let mode = Mode::from_raw_mode(status.st_mode & 0o777);
+                Ok(Found::Regular { mode })
+            }
+        }
+    }
+
+    /// A file where there is none.
+    pub fn create(&self) -> Result<File, Refusal> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        match rustix::fs::openat(&self.folder, &self.name, flags, mode) {
+            Err(Errno::EXIST) => Err(Refusal::Exists),
+            opened => Ok(opened?.into()),
+        }
+    }
+
+    /// Opens what was looked at, and nothing that has its name by now.
+    fn open_same(&self, seen: &Stat, more: OFlags) -> Result<File, Refusal> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC | more;
+        let opened = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&opened)?;
+        let is_same = (status.st_dev, status.st_ino) == (seen.st_dev, seen.st_ino);
+        let is_same = is_same && status.st_mode == seen.st_mode;
+        is_same.then(|| opened.into()).ok_or(Refusal::Changed)
+    }
+}
+
+/// Of the thread that asks.
+fn is_ours(status: &Stat) -> bool {
+    status.st_uid == rustix::process::geteuid().as_raw()
+}
+
+fn not_writable(refusal: Refusal, status: &Stat) -> Refusal {
+    match refusal {
+        Refusal::Io(source) => Refusal::NotWritable {
+            owner: status.st_uid,
+            source,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,352 @@
+//! Files that proftop, as root, writes for the user who called it: whatever that user,
+//! or another, left at the place, no file is touched that the user could not
+//! change alone.
+
+mod common;
+
+use common::{proftop, run, skip, text};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// No account has it.
+const UID: u32 = 4_242_424;
+const OTHER_UID: u32 = 4_242_500;
+
+/// A user's folder, and one of root's beside it.
+struct World {
+    _all: tempfile::TempDir,
+    own: PathBuf,
+    roots: PathBuf,
+    /// In root's folder: any user may read it, and nobody but root write to it.
+    secret: PathBuf,
+    recording: PathBuf,
+}
+
+impl World {
+    fn new() -> Option<World> {
+        if !rustix::process::geteuid().is_root() {
+            skip("only root can be called by another user");
+            return None;
+        }
+        let all = tempfile::tempdir().unwrap();
+        let path = |name| all.path().join(name);
+        let (own, roots) = (path("own"), path("roots"));
+        fs::set_permissions(all.path(), Permissions::from_mode(0o755)).unwrap();
+        for folder in [&own, &roots] {
+            fs::create_dir(folder).unwrap();
+        }
+        chown(&own, Some(UID), Some(UID)).unwrap();
+        let secret = roots.join("secret");
+        fs::write(&secret, "root's").unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
+        let recording = path("demo.pft");
+        let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/demo.pft");
+        fs::copy(demo, &recording).unwrap();
+        Some(World {
+            own,
+            roots,
+            secret,
+            recording,
+            _all: all,
+        })
+    }
+
+    /// As sudo starts it.
+    fn proftop(&self, args: &[&str]) -> Command {
+        let mut command = proftop(args);
+        command.env("SUDO_UID", UID.to_string());
+        command.env("SUDO_GID", UID.to_string());
+        command
+    }
+
+    /// `export -f` to that place, which has nothing to do with sampling.
+    fn export(&self, to: &Path) -> Output {
+        let (from, to) = (self.recording.to_str().unwrap(), to.to_str().unwrap());
+        run(&mut self.proftop(&["export", from, "--format", "folded", "-f", to]))
+    }
+
+    /// All of root's, as it is. What only looks like it has another inode.
+    fn roots(&self) -> Vec<String> {
+        let mut all: Vec<String> = fs::read_dir(&self.roots)
+            .unwrap()
+            .map(|entry| state(&entry.unwrap().path()))
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Is refused with these words, and nothing of root's is another than before.
+    fn refuses(&self, to: &Path, words: &str) {
+        let before = self.roots();
+        for command in ["export", "record", "batch"] {
+            let output = match command {
+                "export" => self.export(to),
+                "record" => {
+                    let to = to.to_str().unwrap();
+                    run(&mut self.proftop(&["record", "-d", "1", "-f", "-o", to]))
+                }
+                _ => {
+                    let to = to.to_str().unwrap();
+                    run(&mut self.proftop(&["-b", "-n", "1", "-d", "0.1", "-f", "-o", to]))
+                }
+            };
+            let said = text(&output.stderr);
+            if said.contains("cannot sample") {
+                skip("no rights to sample: record and -b are left out");
+                continue;
+            }
+            assert_eq!(output.status.code(), Some(1), "{command}");
+            assert!(said.contains(words), "{command}: {said}");
+        }
+        assert_eq!(self.roots(), before);
+    }
+}
+
+/// Everything about a file that could have been changed.
+fn state(path: &Path) -> String {
+    let about = fs::symlink_metadata(path).unwrap();
+    let content = about.is_file().then(|| fs::read(path).unwrap());
+    format!(
+        "{} inode {} uid {} gid {} mode {:o} links {} changed {} {:?}",
+        path.display(),
+        about.ino(),
+        about.uid(),
+        about.gid(),
+        about.mode(),
+        about.nlink(),
+        about.ctime_nsec(),
+        content,
+    )
+}
+
+#[test]
+fn a_link_to_roots_file_is_not_followed() {
+    let Some(world) = World::new() else { return };
+    let link = world.own.join("out");
+    symlink(&world.secret, &link).unwrap();
+    world.refuses(&link, "it is a symbolic link");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}
+
+#[test]
+fn a_link_to_nowhere_makes_no_file() {
+    let Some(world) = World::new() else { return };
+    let link = world.own.join("out");
+    symlink(world.roots.join("new"), &link).unwrap();
+    world.refuses(&link, "it is a symbolic link");
+}
+
+#[test]
+fn a_folder_that_is_a_link_lends_no_rights() {
+    let Some(world) = World::new() else { return };
+    let link = world.own.join("folder");
+    symlink(&world.roots, &link).unwrap();
+    world.refuses(&link.join("new"), "ermission denied");
+    world.refuses(&link.join("secret"), "a file of uid 0 is there");
+}
+
+#[test]
+fn roots_file_under_another_name_is_not_written() {
+    let Some(world) = World::new() else { return };
+    let hard = world.own.join("out");
+    fs::hard_link(&world.secret, &hard).unwrap();
+    world.refuses(&hard, "a file of uid 0 is there");
+    assert_eq!(fs::metadata(&hard).unwrap().nlink(), 2);
+}
+
+#[test]
+fn roots_file_in_the_users_folder_stays() {
+    let Some(world) = World::new() else { return };
+    for mode in [0o644, 0o600] {
+        let path = world.own.join("out");
+        fs::write(&path, "root's").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let before = state(&path);
+        world.refuses(&path, "a file of uid 0 is there");
+        assert_eq!(state(&path), before);
+    }
+}
+
+#[test]
+fn roots_folder_takes_nothing() {
+    let Some(world) = World::new() else { return };
+    world.refuses(&world.roots.join("new"), "the rights of uid 4242424");
+    world.refuses(&world.secret, "a file of uid 0 is there");
+}
+
+#[test]
+fn settings_of_the_kernel_and_memory_are_no_place() {
+    let Some(world) = World::new() else { return };
+    let setting = Path::new("/proc/sys/kernel/core_pattern");
+    let before = fs::read(setting).unwrap();
+    world.refuses(setting, "cannot write");
+    assert_eq!(fs::read(setting).unwrap(), before);
+    world.refuses(Path::new("/proc/self/mem"), "cannot write");
+    world.refuses(Path::new("/proc/thread-self/mem"), "cannot write");
+}
+
+#[test]
+fn another_users_pipe_is_no_place_for_a_new_file() {
+    let Some(world) = World::new() else { return };
+    let folder = world.own.parent().unwrap().join("shared");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
+    let pipe = folder.join("out");
+    let made = Command::new("mkfifo")
+        .args(["-m", "666"])
+        .arg(&pipe)
+        .status();
+    assert!(made.unwrap().success());
+    chown(&pipe, Some(OTHER_UID), None).unwrap();
+    let (from, to) = (world.recording.to_str().unwrap(), pipe.to_str().unwrap());
+    let args = ["export", from, "--format", "folded", to];
+    let output = run(&mut world.proftop(&args));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("it is a pipe of uid 4242500"));
+}
+
+/// Another user changes where a path leads, all the time.
+#[test]
+fn a_folder_that_is_swapped_lends_no_rights() {
+    let Some(world) = World::new() else { return };
+    let (at, real, link) = (
+        world.own.join("at"),
+        world.own.join("real"),
+        world.own.join("link"),
+    );
+    fs::create_dir(&real).unwrap();
+    chown(&real, Some(UID), Some(UID)).unwrap();
+    fs::rename(&real, &at).unwrap();
+    symlink(&world.roots, &link).unwrap();
+    let before = world.roots();
+    let done = AtomicBool::new(false);
+    let (swaps, results) = std::thread::scope(|scope| {
+        let swapper = scope.spawn(|| {
+            let mut swaps = 0;
+            while !done.load(Ordering::Relaxed) {
+                use rustix::fs::{CWD, RenameFlags, renameat_with};
+                renameat_with(CWD, &at, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                swaps += 1;
+            }
+            swaps
+        });
+        let names = ["secret", "new"].into_iter().cycle().take(20);
+        let results: Vec<Output> = names.map(|name| world.export(&at.join(name))).collect();
+        done.store(true, Ordering::Relaxed);
+        (swapper.join().unwrap(), results)
+    });
+    println!("{swaps} swaps");
+    for output in results {
+        let said = text(&output.stderr);
+        let is_refused = said.contains("cannot write");
+        assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{said}");
+    }
+    assert_eq!(world.roots(), before);
+}
+
+#[test]
+fn names_are_put_into_roots_recording_by_root_only() {
+    let Some(world) = World::new() else { return };
+    let before = state(&world.recording);
+    let output = run(&mut world.proftop(&["resolve", world.recording.to_str().unwrap()]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("a file of uid 0 is there"));
+    assert_eq!(state(&world.recording), before);
+}
+
+#[test]
+fn a_configuration_is_read_and_made_with_the_users_rights() {
+    let Some(world) = World::new() else { return };
+    let hidden = world.roots.join("hidden.toml");
+    fs::write(&hidden, "hunter2 = 1").unwrap();
+    fs::set_permissions(&hidden, Permissions::from_mode(0o600)).unwrap();
+    let link = world.own.join("config.toml");
+    symlink(&hidden, &link).unwrap();
+    let before = world.roots();
+    let mut show = world.proftop(&["config", "show"]);
+    let output = run(show.env("PROFTOP_CONFIG", &link));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("Permission denied") && !said.contains("hunter2"),
+        "{said}"
+    );
+    for place in [link, world.own.join("folder/new.toml")] {
+        let mut init = world.proftop(&["config", "init"]);
+        let is_new = !place.exists();
+        let output = run(init.env("PROFTOP_CONFIG", &place));
+        assert_eq!(output.status.success(), is_new);
+        if is_new {
+            assert_eq!(fs::metadata(&place).unwrap().uid(), UID);
+        }
+    }
+    assert_eq!(world.roots(), before);
+}
+
+#[test]
+fn what_is_the_users_own_works_as_ever() {
+    let Some(world) = World::new() else { return };
+    let path = world.own.join("out");
+    assert!(world.export(&path).status.success());
+    let about = fs::metadata(&path).unwrap();
+    assert_eq!((about.uid(), about.gid()), (UID, UID));
+    assert!(about.len() > 0);
+
+    // Its other name keeps what was in it, and its permissions stay.
+    let other = world.own.join("other");
+    fs::hard_link(&path, &other).unwrap();
+    fs::write(&path, "before").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    assert!(world.export(&path).status.success());
+    assert_eq!(fs::read(&other).unwrap(), b"before");
+    let about = fs::metadata(&path).unwrap();
+    assert_eq!(
+        (about.uid(), about.mode() & 0o777, about.nlink()),
+        (UID, 0o640, 1)
+    );
+    assert_eq!(fs::read_dir(&world.own).unwrap().count(), 2, "nothing else");
+
+    // Another's that they may write to is replaced by their own.
+    fs::write(&path, "before").unwrap();
+    chown(&path, Some(OTHER_UID), None).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+    assert!(world.export(&path).status.success());
+    assert_eq!(fs::metadata(&path).unwrap().uid(), UID);
+}
+
+#[test]
+fn pipes_and_terminals_are_written_to() {
+    let Some(world) = World::new() else { return };
+    let from = world.recording.to_str().unwrap();
+    let expected = {
+        let args = ["export", from, "--format", "folded", "-"];
+        run(&mut world.proftop(&args)).stdout
+    };
+    assert!(!expected.is_empty());
+    for place in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let args = ["export", from, "--format", "folded", place];
+        assert_eq!(run(&mut world.proftop(&args)).stdout, expected, "{place}");
+    }
+    let null = world.export(Path::new("/dev/null"));
+    assert!(null.status.success());
+
+    let pipe = world.own.join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    chown(&pipe, Some(UID), Some(UID)).unwrap();
+    // Waits for its writer.
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    let args = ["export", from, "--format", "folded", pipe.to_str().unwrap()];
+    assert!(run(&mut world.proftop(&args)).status.success());
+    assert_eq!(reader.join().unwrap(), expected);
+}
