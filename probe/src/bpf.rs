@@ -3,6 +3,7 @@
 use crate::clocks::{Clocks, SETTLED_NS, now_ns};
 use crate::decode::decode;
 use crate::error::Error;
+use crate::events::{Event, tick};
 use crate::loader::{self, Settings};
 use crate::sample::{Batch, Counters};
 use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
@@ -70,7 +71,9 @@ impl BpfSource {
             ring_bytes: config.ring_bytes,
             check_walks: config.check_walks,
         };
-        let loaded = loader::load(&settings, &config.target)?;
+        let mut loaded = loader::load(&settings, &config.target)?;
+        let tick = loaded.events.remove(&Event::Tick);
+        let tick = tick.ok_or(Error::Foreign(tick::PROGRAM))?;
         let targets = Targets::filtered_in_bpf(
             &config.target,
             FilterMaps {
@@ -85,7 +88,7 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let clocks = Clocks::start(loaded.sampler, config.rate_hz, config.target.cpus.clone())?;
+        let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         Ok(Self {
             clocks,
             samples: loaded.samples,

@@ -9,17 +9,18 @@ pub fn until_zero(bytes: &[u8]) -> &[u8] {
 }
 
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(field(bytes, at)?))
+    Some(u16::from_le_bytes(field_at(bytes, at)?))
 }
 
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(field(bytes, at)?))
+    Some(u32::from_le_bytes(field_at(bytes, at)?))
 }
 
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(field(bytes, at)?))
+    Some(u64::from_le_bytes(field_at(bytes, at)?))
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+/// `N` bytes.
+pub fn field_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }

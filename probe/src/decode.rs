@@ -1,6 +1,7 @@
 //! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
 //! cannot panic.
 
+use crate::bytes::{field_at, u16_at, u32_at, u64_at};
 use crate::events::{Event, tick};
 use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::ending::ending;
@@ -99,26 +100,21 @@ struct Header {
 
 impl Header {
     fn read(bytes: &[u8]) -> Option<Self> {
-        let field = Fields(bytes.get(..size_of::<SampleHeader>())?);
-        let [status, kind, event] = [
-            field.byte(offset_of!(SampleHeader, status))?,
-            field.byte(offset_of!(SampleHeader, kind))?,
-            field.byte(offset_of!(SampleHeader, event))?,
-        ];
+        let field = bytes.get(..size_of::<SampleHeader>())?;
         Some(Self {
-            time_ns: field.u64(offset_of!(SampleHeader, time_ns))?,
-            cgroup_id: field.u64(offset_of!(SampleHeader, cgroup_id))?,
-            stopped_at: field.u64(offset_of!(SampleHeader, stopped_at))?,
-            tgid: field.u32(offset_of!(SampleHeader, tgid))?,
-            tid: field.u32(offset_of!(SampleHeader, tid))?,
-            cpu: field.u32(offset_of!(SampleHeader, cpu))?,
-            kernel_frames: field.u16(offset_of!(SampleHeader, kernel_frames))?,
-            user_frames: field.u16(offset_of!(SampleHeader, user_frames))?,
-            status,
-            kind,
-            links: field.u16(offset_of!(SampleHeader, links))?,
-            event,
-            comm: field.at(offset_of!(SampleHeader, comm))?,
+            time_ns: u64_at(field, offset_of!(SampleHeader, time_ns))?,
+            cgroup_id: u64_at(field, offset_of!(SampleHeader, cgroup_id))?,
+            stopped_at: u64_at(field, offset_of!(SampleHeader, stopped_at))?,
+            tgid: u32_at(field, offset_of!(SampleHeader, tgid))?,
+            tid: u32_at(field, offset_of!(SampleHeader, tid))?,
+            cpu: u32_at(field, offset_of!(SampleHeader, cpu))?,
+            kernel_frames: u16_at(field, offset_of!(SampleHeader, kernel_frames))?,
+            user_frames: u16_at(field, offset_of!(SampleHeader, user_frames))?,
+            status: field[offset_of!(SampleHeader, status)],
+            kind: field[offset_of!(SampleHeader, kind)],
+            links: u16_at(field, offset_of!(SampleHeader, links))?,
+            event: field[offset_of!(SampleHeader, event)],
+            comm: field_at(field, offset_of!(SampleHeader, comm))?,
         })
     }
 
@@ -167,21 +163,24 @@ impl Header {
 const FRAME_BYTES: usize = size_of::<UserFrame>();
 
 fn decode_stack(header: &Header, bytes: &[u8]) -> Option<StackCopy> {
-    let raw = Fields(bytes.get(size_of::<SampleHeader>()..)?);
+    let raw = bytes.get(size_of::<SampleHeader>()..)?;
     let registers = offset_of!(RawStack, registers);
     let registers = Registers {
-        ip: raw.u64(registers + offset_of!(Registers, ip))?,
-        sp: raw.u64(registers + offset_of!(Registers, sp))?,
-        bp: raw.u64(registers + offset_of!(Registers, bp))?,
+        ip: u64_at(raw, registers + offset_of!(Registers, ip))?,
+        sp: u64_at(raw, registers + offset_of!(Registers, sp))?,
+        bp: u64_at(raw, registers + offset_of!(Registers, bp))?,
     };
     let mut scratch = [0; SCRATCH_REGISTERS];
     for (index, register) in scratch.iter_mut().enumerate() {
-        *register = raw.u64(offset_of!(RawStack, scratch) + index * size_of::<u64>())?;
+        *register = u64_at(
+            raw,
+            offset_of!(RawStack, scratch) + index * size_of::<u64>(),
+        )?;
     }
-    let length = usize::try_from(raw.u64(offset_of!(RawStack, stack_bytes))?).ok()?;
-    let offset = raw.u64(offset_of!(RawStack, offset))?;
-    let stack = raw.0.get(size_of::<RawStack>()..)?;
-    let reach = match raw.u64(offset_of!(RawStack, end))? {
+    let length = usize::try_from(u64_at(raw, offset_of!(RawStack, stack_bytes))?).ok()?;
+    let offset = u64_at(raw, offset_of!(RawStack, offset))?;
+    let stack = raw.get(size_of::<RawStack>()..)?;
+    let reach = match u64_at(raw, offset_of!(RawStack, end))? {
         // Less than a page was left, or nothing.
         0 => (length > (RAW_PAGES - 1) * PAGE_BYTES).then_some(u64::MAX),
         end => Some(end.saturating_sub(registers.sp)),
@@ -199,30 +198,6 @@ fn decode_stack(header: &Header, bytes: &[u8]) -> Option<StackCopy> {
 pub fn comm_bytes(comm: &[u8; COMM_LEN]) -> &[u8] {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM_LEN);
     &comm[..end]
-}
-
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn byte(&self, offset: usize) -> Option<u8> {
-        self.0.get(offset).copied()
-    }
-
-    fn u16(&self, offset: usize) -> Option<u16> {
-        self.at(offset).map(u16::from_le_bytes)
-    }
-
-    fn u32(&self, offset: usize) -> Option<u32> {
-        self.at(offset).map(u32::from_le_bytes)
-    }
-
-    fn u64(&self, offset: usize) -> Option<u64> {
-        self.at(offset).map(u64::from_le_bytes)
-    }
-
-    fn at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..offset + N)?.try_into().ok()
-    }
 }
 
 fn word(bytes: &[u8]) -> u64 {

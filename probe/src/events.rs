@@ -15,6 +15,23 @@ pub enum Event {
 }
 
 impl Event {
+    /// All events that this build knows.
+    pub const ALL: [Event; 1] = [Event::Tick];
+
+    /// The name of its program in the BPF object.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Event::Tick => tick::PROGRAM,
+        }
+    }
+
+    /// What is sampled, in words.
+    pub fn what(self) -> &'static str {
+        match self {
+            Event::Tick => "time on a CPU",
+        }
+    }
+
     /// The event of this number in the header of a record; `None` for one that this
     /// build does not know.
     pub fn of_record(number: u8) -> Option<Event> {

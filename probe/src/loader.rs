@@ -1,8 +1,12 @@
 //! Loads the BPF object: sizes its maps, sets its globals, and gives the
 //! programs and maps by name.
+//!
+//! The programs are loaded one by one. What the kernel refuses takes only itself
+//! away, and becomes a note; without any event there is nothing to sample, and that
+//! is an error.
 
 use crate::error::Error;
-use crate::events::tick;
+use crate::events::Event;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
@@ -10,6 +14,7 @@ use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint};
 use aya::{Ebpf, EbpfLoader};
 use probe_ebpf::settings::filter;
+use std::collections::BTreeMap;
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.bpf.o");
@@ -28,7 +33,8 @@ pub struct Settings {
 ///
 /// Dropping it, or dying, takes everything out of the kernel again.
 pub struct Loaded {
-    pub sampler: ProgramFd,
+    /// The programs of the events that can be sampled here; at least one.
+    pub events: BTreeMap<Event, ProgramFd>,
     pub samples: RingBuf<MapData>,
     pub counters: PerCpuArray<MapData, u64>,
     pub target_pids: HashMap<MapData, u32, u8>,
@@ -50,6 +56,10 @@ pub struct Object(#[expect(dead_code, reason = "held for its Drop")] Ebpf);
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
+    load_object(OBJECT, settings, target)
+}
+
+fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     let conditions = conditions(target);
     let cgroup = target
         .cgroup
@@ -57,7 +67,6 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
     let check_walks = u32::from(settings.check_walks);
     let wake_bytes = u64::from(settings.ring_bytes / 4);
-    let mut notes = Vec::new();
     let tgid_offset = btf::kernel_offset("task_struct", "tgid");
     // Without it, samples of tasks that end are stacks that cannot be read.
     let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
@@ -77,24 +86,19 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());
-    let mut object = loader.load(OBJECT).map_err(Error::Load)?;
-    let sampler = load_sampler(&mut object)?;
-    let mut verified = vec![(tick::PROGRAM, verified_instructions(&object, "sample"))];
-    let followers = match tgid_offset {
-        Ok(_) => &["follow_exec", "follow_fork"][..],
-        Err(error) => {
-            notes.push(format!("new processes are found late: {error}"));
-            &["follow_exec"]
-        }
-    };
-    for name in followers {
-        match attach_follower(&mut object, name) {
-            Ok(()) => verified.push((name, verified_instructions(&object, name))),
-            Err(error) => notes.push(format!("new processes are found late: {error}")),
-        }
+    let mut object = loader.load(object).map_err(Error::Load)?;
+    let mut parts = Parts::of(&mut object);
+    let events = parts.events()?;
+    parts.follow("follow_exec", "sched_process_exec");
+    match tgid_offset {
+        Ok(_) => parts.follow("follow_fork", "sched_process_fork"),
+        Err(error) => parts.notes.push(format!("{FOUND_LATE}: {error}")),
     }
+    let Parts {
+        notes, verified, ..
+    } = parts;
     Ok(Loaded {
-        sampler,
+        events,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
@@ -125,36 +129,91 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
-fn load_sampler(object: &mut Ebpf) -> Result<ProgramFd, Error> {
-    let program: &mut PerfEvent = object
-        .program_mut(tick::PROGRAM)
-        .and_then(|program| program.try_into().ok())
-        .ok_or(Error::Foreign("program `tick`"))?;
-    let refused = |error| Error::Refused {
-        program: tick::PROGRAM,
-        reason: last_word(&error),
-    };
-    program.load().map_err(refused)?;
-    program
-        .fd()
-        .and_then(|fd| Ok(fd.try_clone()?))
-        .map_err(refused)
+/// What is lost without one of the programs that follow processes.
+const FOUND_LATE: &str = "new processes are found late";
+
+/// The programs of the object, loaded one by one, and what became of them.
+struct Parts<'a> {
+    object: &'a mut Ebpf,
+    verified: Vec<(&'static str, u32)>,
+    notes: Vec<String>,
 }
 
-/// A follower is called as the tracepoint after `follow_`.
-fn attach_follower(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
-    let refused = |error: ProgramError| Error::Refused {
-        program: name,
-        reason: last_word(&error),
-    };
-    let program: &mut RawTracePoint = object
-        .program_mut(name)
-        .and_then(|program| program.try_into().ok())
-        .ok_or(Error::Foreign(name))?;
-    program.load().map_err(refused)?;
-    let tracepoint = name.replace("follow_", "sched_process_");
-    program.attach(&tracepoint).map_err(refused)?;
+impl<'a> Parts<'a> {
+    fn of(object: &'a mut Ebpf) -> Self {
+        Self {
+            object,
+            verified: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Loads the program of each event, for the event's source to attach. An event
+    /// that is refused is noted; the last refusal is the error if no event is left.
+    fn events(&mut self) -> Result<BTreeMap<Event, ProgramFd>, Error> {
+        let mut events = BTreeMap::new();
+        let mut refusal = None;
+        for event in Event::ALL {
+            match self.load_event(event.program()) {
+                Ok(program) => _ = events.insert(event, program),
+                Err(error) => {
+                    let lost = event.what();
+                    self.notes
+                        .push(format!("{lost} cannot be sampled: {error}"));
+                    refusal = Some(error);
+                }
+            }
+        }
+        match refusal {
+            Some(error) if events.is_empty() => Err(error),
+            _ => Ok(events),
+        }
+    }
+
+    fn load_event(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
+        let program: &mut PerfEvent = program(self.object, name)?;
+        program.load().map_err(refused(name))?;
+        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+        let fd = fd.map_err(refused(name))?;
+        self.note_verified(name);
+        Ok(fd)
+    }
+
+    /// Loads a program that follows processes, and attaches it to its tracepoint.
+    fn follow(&mut self, name: &'static str, tracepoint: &str) {
+        match attach(self.object, name, tracepoint) {
+            Ok(()) => self.note_verified(name),
+            Err(error) => self.notes.push(format!("{FOUND_LATE}: {error}")),
+        }
+    }
+
+    fn note_verified(&mut self, name: &'static str) {
+        let verified = verified_instructions(self.object, name);
+        self.verified.push((name, verified));
+    }
+}
+
+fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &str) -> Result<(), Error> {
+    let program: &mut RawTracePoint = program(object, name)?;
+    program.load().map_err(refused(name))?;
+    program.attach(tracepoint).map_err(refused(name))?;
     Ok(())
+}
+
+fn program<'a, P>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program>,
+{
+    let program = object.program_mut(name);
+    let program = program.and_then(|program| program.try_into().ok());
+    program.ok_or(Error::Foreign(name))
+}
+
+fn refused(program: &'static str) -> impl Fn(ProgramError) -> Error {
+    move |error| Error::Refused {
+        program,
+        reason: last_word(&error),
+    }
 }
 
 /// What the verifier said last is its reason; the rest is how it got there.
@@ -167,7 +226,11 @@ fn last_word(error: &ProgramError) -> String {
         return error.to_string();
     };
     let log = verifier_log.to_string();
-    let said = |line: &&str| !line.trim().is_empty() && !line.starts_with("processed ");
+    // Statistics, which the kernel adds behind.
+    let figures = ["processed ", "verification time ", "stack depth "];
+    let said = |line: &&str| {
+        !line.trim().is_empty() && !figures.iter().any(|figure| line.starts_with(figure))
+    };
     match log.lines().rev().find(said) {
         Some(line) => format!("{line} ({io_error})"),
         None => io_error.to_string(),
@@ -191,4 +254,73 @@ where
 
 fn take_map(object: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, Error> {
     object.take_map(name).ok_or(Error::Foreign(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+    use std::io::Write as _;
+
+    const SETTINGS: Settings = Settings {
+        max_user_frames: 64,
+        ring_bytes: 1 << 16,
+        check_walks: false,
+    };
+
+    /// The object with an instruction at the start of one program that no kernel
+    /// knows.
+    fn broken(program: &str) -> Vec<u8> {
+        let file = object::File::parse(OBJECT).unwrap();
+        let mut symbols = file.symbols();
+        let symbol = symbols.find(|symbol| symbol.name() == Ok(program)).unwrap();
+        let section = file.section_by_index(symbol.section_index().unwrap());
+        let (start, _) = section.unwrap().file_range().unwrap();
+        let mut object = OBJECT.to_vec();
+        object[(start + symbol.address()) as usize] = 0xff;
+        object
+    }
+
+    /// `None` where nothing can be loaded at all.
+    fn load_broken(program: &str) -> Option<Result<Loaded, Error>> {
+        if let Err(error) = load(&SETTINGS, &Target::default()) {
+            _ = writeln!(std::io::stderr(), "skipped: no BPF programs here: {error}");
+            return None;
+        }
+        let object = broken(program);
+        Some(load_object(&object, &SETTINGS, &Target::default()))
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_takes_only_itself_away() {
+        for (refused, others) in [
+            ("follow_fork", ["tick", "follow_exec"]),
+            ("follow_exec", ["tick", "follow_fork"]),
+        ] {
+            let Some(loaded) = load_broken(refused) else {
+                return;
+            };
+            let loaded = loaded.unwrap();
+            let names: Vec<_> = { loaded.verified.iter() }.map(|(name, _)| *name).collect();
+            assert_eq!(names, others);
+            assert!(loaded.events.contains_key(&Event::Tick));
+            assert_eq!(loaded.notes.len(), 1, "{:?}", loaded.notes);
+            let note = &loaded.notes[0];
+            assert!(
+                note.starts_with(FOUND_LATE) && note.contains(refused),
+                "{note}"
+            );
+            assert!(note.contains("unknown opcode"), "{note}");
+        }
+    }
+
+    #[test]
+    fn without_any_event_there_is_nothing_to_sample() {
+        match load_broken("tick") {
+            Some(Err(Error::Refused { program, .. })) => assert_eq!(program, "tick"),
+            Some(Err(error)) => panic!("{error}"),
+            Some(Ok(_)) => panic!("it was loaded"),
+            None => {}
+        }
+    }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::events::Event;
 use crate::loader::{self, Settings};
 use crate::target::Target;
 use std::os::fd::AsFd as _;
@@ -103,7 +104,10 @@ fn a_program_that_is_gone_has_no_place() {
     let Some((loaded, _guard)) = loaded() else {
         return;
     };
-    let sampler = loaded.sampler.as_fd().try_clone_to_owned().unwrap();
+    let sampler = loaded.events[&Event::Tick]
+        .as_fd()
+        .try_clone_to_owned()
+        .unwrap();
     let number = program_info(&sampler, ProgramInfo::default()).unwrap().id;
     let start = BpfPrograms.extents(number).unwrap()[0].start;
     let bpf = CurrentBpf::new(Box::new(BpfPrograms));
