@@ -1,6 +1,6 @@
 //! The source that samples with BPF.
 
-use crate::clocks::{Clocks, SETTLED_NS, now_ns};
+use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
 use crate::events::{Event, tick};
@@ -10,13 +10,14 @@ use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{Limits, TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::{FilterMaps, Targets};
+use crate::time::now_ns;
 use crate::timeline::Timeline;
 use crate::unwinding::Unwinding;
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use probe_ebpf::limits::{RING_BYTES, USER_FRAMES_MAX};
 use probe_ebpf::settings::counter;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What to sample and how.
 #[derive(Debug, Clone)]
@@ -117,10 +118,13 @@ impl BpfSource {
         self.clocks.len()
     }
 
-    fn wait(&self, wait: Duration) -> Result<(), SourceError> {
+    fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
         // SAFETY: the ring buffer's descriptor lives as long as `self`.
         let ring = unsafe { BorrowedFd::borrow_raw(self.samples.as_raw_fd()) };
-        wait_for_any(std::iter::once(ring).chain(self.clocks.sidebands()), wait)
+        self.clocks
+            .turn_while(Instant::now() + wait, |clocks, time| {
+                wait_for_any(std::iter::once(ring).chain(clocks.sidebands()), time)
+            })
     }
 
     /// Reads both rings; the side band first, so that no sample is newer than

@@ -1,33 +1,28 @@
-//! One sampling clock and one side band per online CPU; CPUs may come and go.
-//! Where only some CPUs are to be sampled the others have no clock, but a side
+//! The sampling clocks and one side band per online CPU; CPUs may come and go.
+//! Where only some CPUs are to be sampled the others have no clocks, but a side
 //! band: a process maps its files wherever it runs.
 
 use crate::cpus;
 use crate::error::Error;
-use crate::events::tick;
-use crate::perf_event::{PerfEvent, Tasks, period_of};
+use crate::events::tick::{self, Pair, Turns};
+use crate::perf_event::Tasks;
 use crate::sideband::record::Event;
 use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::time::{Duration, Instant};
 
 /// A record may have got its time just before we looked at the clock, and be
 /// committed just after we looked at the ring. Nothing takes that long.
 pub const SETTLED_NS: u64 = 2_000_000;
 
-/// `CLOCK_MONOTONIC`, as in samples and events.
-pub fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 /// What runs on one CPU. Closing it detaches it.
 #[derive(Debug)]
 struct Cpu {
-    /// Nothing where it is not sampled.
-    clock: Option<PerfEvent>,
+    /// `None` where it is not sampled.
+    clocks: Option<Pair>,
     sideband: SideBand,
 }
 
@@ -36,6 +31,7 @@ struct Cpu {
 pub struct Clocks {
     cpus: BTreeMap<u32, Cpu>,
     rate_hz: u32,
+    turns: Turns,
     program: ProgramFd,
     /// Those that are sampled; nothing: all.
     only: Option<BTreeSet<u32>>,
@@ -53,6 +49,7 @@ impl Clocks {
         let mut clocks = Self {
             cpus: BTreeMap::new(),
             rate_hz,
+            turns: Turns::new(),
             program,
             only,
             left_behind: Vec::new(),
@@ -103,8 +100,31 @@ impl Clocks {
     /// Another rate from now on, also of CPUs that come later.
     pub fn set_rate(&mut self, rate_hz: u32) -> io::Result<()> {
         self.rate_hz = rate_hz;
-        let mut clocks = self.cpus.values().filter_map(|cpu| cpu.clock.as_ref());
-        clocks.try_for_each(|clock| clock.set_period(period_of(rate_hz)))
+        self.sampled().try_for_each(|pair| pair.set_rate(rate_hz))
+    }
+
+    /// Lets the clocks of a CPU begin anew where it is time for that. Until `until`,
+    /// `wait` is called with how long to wait.
+    pub fn turn_while<E>(
+        &mut self,
+        until: Instant,
+        wait: impl Fn(&Self, Duration) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            if let Some((number, next_ns)) = self.turns.take(self.rate_hz, self.len())
+                && let Some(pair) = self.sampled().nth(number)
+            {
+                // What fails is a clock of a CPU that is gone.
+                let _ = pair.turn(next_ns);
+            }
+            if !self.turns.wait(until, |time| wait(self, time))? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn sampled(&mut self) -> impl Iterator<Item = &mut Pair> {
+        self.cpus.values_mut().filter_map(|cpu| cpu.clocks.as_mut())
     }
 
     /// Every record of the side band that has come, in no order.
@@ -121,19 +141,22 @@ impl Clocks {
 
     /// How many CPUs are sampled.
     pub fn len(&self) -> usize {
-        self.cpus.values().filter(|cpu| cpu.clock.is_some()).count()
+        self.cpus
+            .values()
+            .filter(|cpu| cpu.clocks.is_some())
+            .count()
     }
 
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
         let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
-        let clock = if is_sampled {
+        let clocks = if is_sampled {
             Some(tick::attach(&self.program, cpu, self.rate_hz).map_err(failed)?)
         } else {
             None
         };
-        self.cpus.insert(cpu, Cpu { clock, sideband });
+        self.cpus.insert(cpu, Cpu { clocks, sideband });
         Ok(())
     }
 }

@@ -12,8 +12,8 @@ use crate::privilege::{Capability, Rights};
 pub use kernel::{kernel_release, max_sample_rate, perf_event_paranoid};
 pub use place::{in_host_cgroup_namespace, in_host_pid_namespace};
 
-/// The rate that `-F` starts from. Not 100, so as not to beat in time with the
-/// timers of what is watched.
+/// The rate that `-F` starts from: what other profilers take as well. No rate is in step
+/// with a program, because the clocks tick at random moments.
 pub const RATE_DEFAULT: u32 = 99;
 
 /// How bad a finding is.

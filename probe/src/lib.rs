@@ -37,6 +37,7 @@ mod perf_event;
 pub mod privilege;
 mod proc_maps;
 mod process;
+mod random;
 mod resolve;
 mod ring;
 pub mod sample;
@@ -48,12 +49,12 @@ pub mod tables;
 pub mod target;
 mod targets;
 mod thread_names;
+mod time;
 mod timeline;
 mod unwinding;
 
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
-pub use clocks::now_ns;
 pub use error::Error;
 pub use events::Event;
 pub use ids::{ModuleId, ProcessId};
@@ -65,6 +66,7 @@ pub use sample::{
 };
 pub use source::{RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
+pub use time::now_ns;
 
 /// For fuzzers: reads bytes as a record of each of the rings.
 #[doc(hidden)]

@@ -10,16 +10,18 @@ mod registers;
 mod scope;
 
 use crate::bpf::Config;
-use crate::clocks::{SETTLED_NS, now_ns};
+use crate::clocks::SETTLED_NS;
 use crate::cpus;
 use crate::decode;
 use crate::error::Error;
+use crate::events::tick::{Pair, Turns};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
 use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::Targets;
+use crate::time::now_ns;
 use crate::timeline::Timeline;
 use crate::unwinding::Unwinding;
 use cpu::{Cpu, Offer};
@@ -28,7 +30,7 @@ use record::Record;
 use scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A clock that a task inherited can be reached by nobody.
 const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
@@ -41,6 +43,7 @@ pub struct PerfSource {
     /// Those that are sampled; nothing: all.
     only: Option<BTreeSet<u32>>,
     offer: Offer,
+    turns: Turns,
     timeline: Timeline,
     /// Of clocks that have a successor, not read to their ends yet.
     left_behind: Vec<(u32, Ring)>,
@@ -89,6 +92,7 @@ impl PerfSource {
             scope,
             only: config.target.cpus.clone(),
             offer,
+            turns: Turns::new(),
             timeline,
             left_behind: Vec::new(),
             read: 0,
@@ -118,6 +122,27 @@ impl PerfSource {
     pub fn may_sample(target: &Target) -> Result<(), Error> {
         let online = cpus::online().map_err(Error::Cpus)?;
         choose_scope(target, &online).map(|_| ())
+    }
+
+    /// Waits for a buffer to fill. Meanwhile the clocks of a CPU begin anew where it is
+    /// time for that.
+    fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
+        let until = Instant::now() + wait;
+        loop {
+            let turning = self
+                .cpus
+                .iter_mut()
+                .filter_map(|cpu| cpu.turning(&self.scope));
+            let mut turning: Vec<&mut Pair> = turning.collect();
+            if let Some((number, next_ns)) = self.turns.take(self.info.rate_hz, turning.len()) {
+                // What fails is a clock of a CPU that is gone.
+                let _ = turning[number].turn(next_ns);
+            }
+            let buffers = |time| wait_for_any(self.cpus.iter().flat_map(Cpu::buffers), time);
+            if !self.turns.wait(until, buffers)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Reads both rings of each CPU; the side bands first, so that no sample is
@@ -184,7 +209,7 @@ impl Source for PerfSource {
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
         let scanning = self.timeline.meet_some();
         let wait = if scanning { Duration::ZERO } else { wait };
-        wait_for_any(self.cpus.iter().flat_map(Cpu::buffers), wait)?;
+        self.wait(wait)?;
         let settled_ns = self.drain();
         let mut batch = Batch::default();
         self.timeline.replay(settled_ns, &mut batch);

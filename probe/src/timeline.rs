@@ -4,7 +4,6 @@
 //! Every source that samples this kernel ends here; they differ in how their
 //! records come.
 
-use crate::clocks::now_ns;
 use crate::decode::{RawSample, Record};
 use crate::process::ProcessTable;
 use crate::resolve::Resolver;
@@ -14,6 +13,7 @@ use crate::stack::StackCopy;
 use crate::startup::StartupScan;
 use crate::targets::Targets;
 use crate::thread_names::ThreadNames;
+use crate::time::now_ns;
 use crate::unwinding::Unwinding;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

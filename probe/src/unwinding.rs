@@ -8,7 +8,6 @@
 mod check;
 mod starting;
 
-use crate::clocks::now_ns;
 use crate::decode::RawSample;
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
@@ -19,6 +18,7 @@ use crate::sample::{KeptWalk, Module, ModuleKind, WalkCheck};
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::tables::{Content, MappedRange, Tables};
+use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
 use starting::Starting;
 use std::collections::{HashMap, VecDeque};

@@ -1,6 +1,13 @@
 //! The event *tick*: a sampling clock finds a thread on a CPU.
 
-use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of};
+mod pair;
+mod rhythm;
+mod turns;
+
+pub use pair::Pair;
+pub use turns::Turns;
+
+use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
 use aya::programs::ProgramFd;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -11,20 +18,20 @@ pub const PROGRAM: &str = "tick";
 /// A tick stands for one period, whatever that is.
 pub const WEIGHT: u64 = 1;
 
-/// Opens the clock of one CPU, which runs the program at each tick.
-pub fn attach(program: &ProgramFd, cpu: u32, rate_hz: u32) -> io::Result<PerfEvent> {
-    let clock = PerfEvent::open(
-        Attributes {
+/// Opens the clocks of one CPU, which run the program at each tick.
+pub fn attach(program: &ProgramFd, cpu: u32, rate_hz: u32) -> io::Result<Pair> {
+    let mut pair = Pair::open(rate_hz, |period| {
+        let attributes = Attributes {
             kind: kind::SOFTWARE,
             config: kind::SOFTWARE_CPU_CLOCK,
-            period: period_of(rate_hz),
+            period,
             flags: flags::DISABLED | flags::EXCLUDE_IDLE,
             ..Attributes::default()
-        },
-        Tasks::All,
-        cpu,
-    )?;
-    clock.attach(program.as_fd())?;
-    clock.enable()?;
-    Ok(clock)
+        };
+        let clock = PerfEvent::open(attributes, Tasks::All, cpu)?;
+        clock.attach(program.as_fd())?;
+        Ok(clock)
+    })?;
+    pair.enable()?;
+    Ok(pair)
 }

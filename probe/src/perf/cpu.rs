@@ -4,6 +4,7 @@
 
 use super::registers;
 use super::scope::Scope;
+use crate::events::tick::Pair;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of, sample_type};
 use crate::ring::Ring;
 use crate::sideband::{self, SideBand};
@@ -42,19 +43,14 @@ pub struct Cpu {
     joined: Vec<PerfEvent>,
 }
 
-/// The clocks of one CPU, and where they write.
+/// The clocks of one CPU, and the ring that all of them write to.
 #[derive(Debug)]
-struct Sampled {
+pub struct Sampled {
     ring: Ring,
-    /// The first owns the ring.
-    clocks: Vec<PerfEvent>,
-}
-
-/// A clock and the ring that it writes to.
-#[derive(Debug)]
-pub struct Sampling {
-    clock: PerfEvent,
-    ring: Ring,
+    /// Of the first tasks of the scope; its first clock owns the ring.
+    first: Pair,
+    /// Of the other threads.
+    joined: Vec<Pair>,
 }
 
 impl Cpu {
@@ -75,7 +71,11 @@ impl Cpu {
         };
         let sideband = SideBand::open(band_of, number, band_bytes)?;
         let sampled = match rate_hz {
-            Some(rate_hz) => Some(Sampled::begin(first, number, rate_hz, offer)?),
+            Some(rate_hz) => {
+                let mut sampled = Sampled::open(first, number, rate_hz, offer)?;
+                sampled.first.enable()?;
+                Some(sampled)
+            }
             None => None,
         };
         let mut cpu = Self {
@@ -101,38 +101,48 @@ impl Cpu {
         let band = self.sideband.join(Tasks::One(tid), self.number)?;
         self.joined.push(band);
         if let Some((sampled, rate_hz)) = self.sampled.as_mut().zip(rate_hz) {
-            let clock = open_clock(Tasks::One(tid), self.number, rate_hz, offer)?;
-            clock.write_to_ring_of(sampled.clocks[0].as_fd())?;
-            clock.enable()?;
-            sampled.clocks.push(clock);
+            let ring_of = sampled.owner();
+            let mut pair = Pair::open(rate_hz, |period| {
+                let clock = open_clock(Tasks::One(tid), self.number, period, offer)?;
+                clock.write_to_ring_of(ring_of)?;
+                Ok(clock)
+            })?;
+            pair.enable()?;
+            sampled.joined.push(pair);
         }
         Ok(())
     }
 
-    /// A clock of another rate for all that one clock can watch, with a ring of the
-    /// size for it. It does not tick yet.
-    pub fn prepare(&self, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Sampling> {
-        let clock = open_clock(scope.first_tasks()?, self.number, rate_hz, offer)?;
-        let ring = map_ring(clock.as_fd(), rate_hz)?;
-        Ok(Sampling { clock, ring })
+    /// Clocks of another rate for all that one pair can watch, with a ring of the
+    /// size for it. They do not tick yet.
+    pub fn prepare(&self, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Sampled> {
+        Sampled::open(scope.first_tasks()?, self.number, rate_hz, offer)
     }
 
-    /// Goes on with another clock; gives back the ring of those before, to be read
+    /// Goes on with other clocks; gives back the ring of those before, to be read
     /// for the last time.
-    pub fn go_on_with(&mut self, next: Sampling) -> io::Result<Option<Ring>> {
-        let Sampling { clock, ring } = next;
-        let before = self.sampled.iter().flat_map(|sampled| &sampled.clocks);
+    pub fn go_on_with(&mut self, mut next: Sampled) -> io::Result<Option<Ring>> {
         // A ring that is mapped keeps its clock, open or not.
-        before.clone().try_for_each(PerfEvent::disable)?;
-        if let Err(error) = clock.enable() {
-            before.clone().try_for_each(PerfEvent::enable)?;
+        if let Some(before) = &self.sampled {
+            before.pairs().try_for_each(Pair::disable)?;
+        }
+        if let Err(error) = next.first.enable() {
+            if let Some(before) = &mut self.sampled {
+                before.pairs_mut().try_for_each(Pair::enable)?;
+            }
             return Err(error);
         }
-        let next = Sampled {
-            ring,
-            clocks: vec![clock],
-        };
         Ok(self.sampled.replace(next).map(|before| before.ring))
+    }
+
+    /// The clocks that can begin anew: those of all tasks. How long those of single
+    /// threads have ticked cannot be told, and those that a thread inherited can be
+    /// reached by nobody: there each thread keeps a rhythm of its own on each CPU.
+    pub fn turning(&mut self, scope: &Scope) -> Option<&mut Pair> {
+        match scope {
+            Scope::Everybody => self.sampled.as_mut().map(|sampled| &mut sampled.first),
+            Scope::Cgroup(_) | Scope::Threads(_) => None,
+        }
     }
 
     pub fn is_sampled(&self) -> bool {
@@ -143,7 +153,7 @@ impl Cpu {
         self.number
     }
 
-    /// Nothing where it is not sampled.
+    /// `None` where it is not sampled.
     pub fn samples(&mut self) -> Option<&mut Ring> {
         self.sampled.as_mut().map(|sampled| &mut sampled.ring)
     }
@@ -154,20 +164,37 @@ impl Cpu {
 
     /// What becomes readable when a ring is half full.
     pub fn buffers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let clocks = self.sampled.iter().map(|sampled| sampled.clocks[0].as_fd());
-        clocks.chain([self.sideband.as_fd()])
+        let rings = self.sampled.iter().map(Sampled::owner);
+        rings.chain([self.sideband.as_fd()])
     }
 }
 
 impl Sampled {
-    fn begin(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<Self> {
-        let clock = open_clock(tasks, cpu, rate_hz, offer)?;
-        let ring = map_ring(clock.as_fd(), rate_hz)?;
-        clock.enable()?;
+    /// They do not tick yet.
+    fn open(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<Self> {
+        let first = Pair::open(rate_hz, |period| open_clock(tasks, cpu, period, offer))?;
+        let [owner, other] = first.clocks();
+        // Before the other one writes to it: an event without a ring has no output.
+        let ring = map_ring(owner.as_fd(), rate_hz)?;
+        other.write_to_ring_of(owner.as_fd())?;
         Ok(Self {
             ring,
-            clocks: vec![clock],
+            first,
+            joined: Vec::new(),
         })
+    }
+
+    /// The clock that owns the ring.
+    fn owner(&self) -> BorrowedFd<'_> {
+        self.first.clocks()[0].as_fd()
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = &Pair> {
+        std::iter::once(&self.first).chain(&self.joined)
+    }
+
+    fn pairs_mut(&mut self) -> impl Iterator<Item = &mut Pair> {
+        std::iter::once(&mut self.first).chain(&mut self.joined)
     }
 }
 
@@ -178,7 +205,7 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
     let mut refused = io::Error::from_raw_os_error(libc::EACCES);
     for (kernel, cgroup) in offers {
         let offer = Offer { kernel, cgroup };
-        match open_clock(tasks, cpu, 1, offer) {
+        match open_clock(tasks, cpu, period_of(1), offer) {
             Ok(_) => return Ok(offer),
             Err(error) => refused = error,
         }
@@ -186,7 +213,7 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
     Err(refused)
 }
 
-fn open_clock(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<PerfEvent> {
+fn open_clock(tasks: Tasks<'_>, cpu: u32, period: u64, offer: Offer) -> io::Result<PerfEvent> {
     let mut wanted = flags::DISABLED
         | flags::EXCLUDE_IDLE
         | flags::EXCLUDE_USER_CALLCHAIN
@@ -210,7 +237,7 @@ fn open_clock(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Res
     let attributes = Attributes {
         kind: kind::SOFTWARE,
         config: kind::SOFTWARE_CPU_CLOCK,
-        period: period_of(rate_hz),
+        period,
         sample_type: fields,
         flags: wanted,
         wakeup: RING_BYTES_MIN as u32 / 2,
