@@ -24,6 +24,7 @@ pub mod cpus;
 mod decode;
 mod error;
 mod events;
+mod exec;
 pub mod features;
 mod ids;
 mod loader;

@@ -2,6 +2,7 @@
 //! process had when the sample was taken.
 
 use crate::decode::{RawSample, comm_bytes};
+use crate::exec::ExecCode;
 use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
@@ -25,6 +26,7 @@ pub struct Located {
 /// Turns raw samples into samples.
 #[derive(Debug, Default)]
 pub struct Resolver {
+    exec: ExecCode,
     comms: HashMap<[u8; 16], Arc<str>>,
 }
 
@@ -43,7 +45,9 @@ impl Resolver {
         let mut mappings = process.mappings.clone();
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
         // In the midst of exec the registers are those of the old program.
-        let in_exec = is_lost(&mappings) && has_execed && !raw.kernel.is_empty();
+        let in_exec = is_lost(&mappings)
+            && !raw.kernel.is_empty()
+            && (has_execed || self.exec.is_in(&raw.kernel));
         // The interrupted address must be mapped: if it is not here, something
         // was missed, and /proc still knows it if the process lives.
         if is_lost(&mappings) && !in_exec && processes.rescan(raw.tgid, now_ns) {
@@ -71,14 +75,14 @@ impl Resolver {
             whole @ (Ending::Root | Ending::NoUserStack) => (whole, 0),
             cut => (cut, raw.stopped_at),
         };
-        if located.in_exec {
+        // Its mappings are still those of the old program, as far as is known, whose
+        // stack is gone.
+        let has_no_stack = raw.ending == Ending::ReadFault && raw.user.len() <= 1;
+        let in_exec = located.in_exec || has_no_stack && self.exec.is_in(&raw.kernel);
+        if in_exec {
             (ending, stopped_at) = (Ending::Exec, 0);
         }
-        let user = if located.in_exec {
-            &[]
-        } else {
-            raw.user.as_slice()
-        };
+        let user = if in_exec { &[] } else { raw.user.as_slice() };
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
             match located.mappings.find(address) {

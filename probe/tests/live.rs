@@ -521,3 +521,50 @@ fn only_those_cpus_are_sampled() {
     let seen = Seen::until(&mut source, |seen| seen.samples.len() > 100);
     assert_only_on(cpu, &seen);
 }
+
+/// From the point of no return on there is no user stack, and that says so. Before, the
+/// old program has its stack still.
+#[test]
+fn in_the_midst_of_exec_there_is_no_stack() {
+    let _alone = alone();
+    let kernel = symbolize::kernel::KernelSymbols::load();
+    if kernel.is_hidden() {
+        skipped("the kernel hides its addresses");
+        return;
+    }
+    let Some(mut source) = start(&Config {
+        rate_hz: 1999,
+        ..Config::default()
+    }) else {
+        return;
+    };
+    let mut shell = Command::new("sh")
+        .args(["-c", "while :; do /bin/true; done"])
+        .spawn()
+        .unwrap();
+    let is_in = |sample: &Sample, function: &str| {
+        let frames = &sample.frames[..sample.kernel_frames];
+        let mut names = frames.iter().filter_map(|f| kernel.find(f.address).ok());
+        names.any(|symbol| symbol.name == function)
+    };
+    let in_exec = |seen: &Seen| -> Vec<Sample> {
+        let of_loop = { seen.samples.iter() }.filter(|s| ["sh", "true"].contains(&&*s.comm));
+        of_loop
+            .filter(|s| is_in(s, "begin_new_exec"))
+            .cloned()
+            .collect()
+    };
+    let seen = Seen::until(&mut source, |seen| {
+        seen.samples.len() > 20_000 || in_exec(seen).len() > 50
+    });
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let samples = in_exec(&seen);
+    println!("{} samples in exec", samples.len());
+    let is_exec = |sample: &&Sample| sample.ending == Ending::Exec;
+    assert!(samples.iter().any(|sample| is_exec(&sample)));
+    for sample in samples {
+        assert_ne!(sample.ending, Ending::ReadFault);
+        assert!(!is_exec(&&sample) || sample.frames.len() == sample.kernel_frames);
+    }
+}
