@@ -7,8 +7,8 @@ use crate::app::history::History;
 use crate::app::mode::{Detail, Mode};
 use crate::app::parts::Parts;
 use crate::app::state::{State, shows_cut};
-use crate::cli;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::dialogs::write::{Content, Options, Repeat, Room, Shape, WriteJob};
 use crate::geometry::{Geometry, Size};
 use crate::knobs::{Knobs, Window};
@@ -17,7 +17,6 @@ use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
-use crate::views::question::{Answer, Question};
 use crate::views::seconds::Seconds;
 use crate::views::{PaneId, View, Views};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -54,7 +53,6 @@ mod page;
 /// Everything by its name.
 mod palette;
 pub mod parts;
-pub mod report;
 /// How samples are taken.
 mod sampling;
 pub mod state;
@@ -119,7 +117,7 @@ pub enum Effect {
     SetWindow(Span),
     /// So many samples per second of a busy CPU from now on.
     SetRate(u32),
-    SetTheme(cli::Theme),
+    SetTheme(crate::choices::Theme),
     /// To be answered with [`Event::Answer`]; the question before need not be.
     Ask(Question),
     /// The same for what stands beside the view: neither gives up the other's.

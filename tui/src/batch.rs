@@ -14,7 +14,7 @@ mod json;
 mod plain;
 mod text;
 
-use crate::cli::Format;
+use crate::choices::Format;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::FunctionRow;
 

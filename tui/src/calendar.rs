@@ -13,6 +13,13 @@ pub fn words(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// `14:02:40`, of milliseconds since 1970.
+pub fn of_day(unix_ms: i64) -> String {
+    let of_day = unix_ms.div_euclid(1_000).rem_euclid(24 * 3_600);
+    let (hours, minutes, seconds) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}")
+}
+
 fn fields(seconds: u64) -> [u64; 6] {
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day) = (days / 146_097, days % 146_097);

@@ -4,20 +4,20 @@
 //! exists or the kernel allows a rate is for [`crate::commands`].
 
 mod args;
-mod documents;
 mod help;
 mod meaning;
-pub mod values;
 
-pub use help::nearest;
+pub use help::{EXAMPLES, EXIT_CODES, nearest};
 
 use crate::action::Keymap;
 use crate::calendar;
+use crate::choices::{Color, EngineChoice, Format, Operand, Sort, Theme};
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::knobs::Unit;
+use crate::target::TargetSpec;
 use crate::view_id::ViewId;
 use clap::ValueEnum;
 use profile::Filter;
@@ -39,6 +39,9 @@ pub enum Request {
     Merge(MergeConfig),
     Resolve(ResolveConfig),
     Configuration(ConfigTask),
+    /// What a shell reads to complete our words.
+    Completions(clap_complete::Shell),
+    Manual,
     /// Help or version: goes to standard output, and that is all.
     Print(String),
 }
@@ -53,22 +56,6 @@ pub struct Config {
     pub mode: Mode,
     /// To be started and watched; then `target` names no pid, tid or cgroup.
     pub command: Option<CommandLine>,
-}
-
-/// What to sample. Kinds combine with "and", values of one kind with "or".
-#[derive(Debug, Clone, Default)]
-pub struct TargetSpec {
-    pub pids: Vec<u32>,
-    pub tids: Vec<u32>,
-    pub comm: Option<Regex>,
-    /// A path, unit or container id, not yet looked up.
-    pub cgroup: Option<String>,
-    /// Names or numbers, not yet looked up.
-    pub users: Vec<String>,
-    /// The only CPUs that are sampled, rising; empty: all.
-    pub cpus: Vec<u32>,
-    /// Leave out the processes that the named ones start.
-    pub no_children: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,20 +189,6 @@ pub struct DiffConfig {
     pub fail_over_points: Option<f64>,
 }
 
-/// One side of a comparison.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operand {
-    File(PathBuf),
-    Live(LiveOperand),
-}
-
-/// A process, to be recorded now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveOperand {
-    pub pid: u32,
-    pub duration: Duration,
-}
-
 /// Several recordings as one.
 #[derive(Debug, Clone)]
 pub struct MergeConfig {
@@ -311,51 +284,10 @@ pub enum SymbolFormat {
     Addr2line,
 }
 
-/// Who takes the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineChoice {
-    /// BPF where it can be had, else perf
-    Auto,
-    /// A BPF program walks the stacks in the kernel
-    Bpf,
-    /// The kernel copies the stacks: costs more, and works without BPF
-    Perf,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sort {
-    /// Samples in the function itself
-    #[value(name = "self")]
-    SelfTime,
-    /// Samples in it or in what it calls
-    Total,
-    Name,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    Text,
-    Csv,
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Theme {
-    Auto,
-    Dark,
-    Light,
-    /// The sixteen colors of the terminal's own palette
-    #[value(name = "16")]
-    Sixteen,
-    /// No colors at all
-    Mono,
+/// The whole command line, as the manual and completions are made from it.
+pub fn command() -> clap::Command {
+    use clap::CommandFactory as _;
+    args::Words::command()
 }
 
 /// Reads the words, the program's name first. A failure is bad usage.

@@ -4,11 +4,12 @@ mod batch;
 mod configuration;
 mod diff;
 pub mod doctor;
+mod documents;
 mod export;
+mod input;
 mod merge;
 mod open;
 mod open_file;
-pub mod output;
 mod record;
 mod recorded;
 mod report;
@@ -34,6 +35,8 @@ use std::io::{self, Write};
 
 pub fn run(request: Request) -> Result<Exit, Failure> {
     match request {
+        Request::Completions(shell) => print(&documents::completions(shell)),
+        Request::Manual => print(&documents::manual()),
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
         Request::Symbolize(config) => symbolize::run(&config),

@@ -17,7 +17,7 @@ pub use places::{Place, files, home};
 pub use written::{effective, template};
 
 use crate::action::Keymap;
-use crate::cli::{Color, EngineChoice, Sort, Theme};
+use crate::choices::{Color, EngineChoice, Sort, Theme};
 use crate::code::source_map::Mapping;
 use crate::knobs::Unit;
 use crate::view_id::ViewId;

@@ -2,9 +2,77 @@
 //! holds. It is answered on a thread of its own, because it looks at every
 //! sample of the window, and only while somebody looks at the view.
 
+use crate::code::Library;
 use engine::snapshot::{Baseline, Snapshot};
 use profile::{Cancel, Query, Selection, View};
+use std::any::Any;
+use std::fmt::Debug;
 use std::sync::Arc;
+
+/// A question of any view, which carries with it how it is answered.
+#[derive(Debug, Clone)]
+pub struct Question(Arc<dyn Answerable>);
+
+/// What can be asked. Each view has a type of its own for it.
+pub trait Answerable: Debug + Send + Sync {
+    /// What was found; `None` if it was cancelled. Code comes from the library.
+    fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer>;
+
+    /// Who answers it.
+    fn lane(&self) -> Lane {
+        Lane::View
+    }
+}
+
+/// Questions of one lane give up the one before; those of different lanes do not wait
+/// for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// The report that every view is drawn from.
+    Report,
+    View,
+    /// Code: it may have to wait for disks.
+    Code,
+}
+
+impl Question {
+    pub fn new(question: impl Answerable + 'static) -> Self {
+        Question(Arc::new(question))
+    }
+
+    /// See [`Answerable::answer`].
+    pub fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        self.0.answer(library, cancel)
+    }
+
+    pub fn lane(&self) -> Lane {
+        self.0.lane()
+    }
+}
+
+/// Two questions are equal if they are the same one: effects are compared in tests.
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Question {}
+
+/// What was found. Only the view that asked knows of which type it is.
+#[derive(Debug, Clone)]
+pub struct Answer(Arc<dyn Any + Send + Sync>);
+
+impl Answer {
+    pub fn new(found: impl Any + Send + Sync) -> Self {
+        Answer(Arc::new(found))
+    }
+
+    /// The answer, if it is of that type.
+    pub fn of<A: Any + Send + Sync>(&self) -> Option<Arc<A>> {
+        Arc::clone(&self.0).downcast().ok()
+    }
+}
 
 /// Something wanted of the samples that a snapshot counts.
 #[derive(Debug, Clone)]

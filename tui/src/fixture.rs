@@ -2,10 +2,9 @@
 //! in which shares move, functions come and go, and names arrive late.
 
 use engine::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
-use profile::CpuRow;
 use profile::{
-    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
-    RowName, TREND_LEN, ThreadRow, Window,
+    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow,
+    Report, RowName, TREND_LEN, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,6 +16,8 @@ mod interrupt;
 mod knobs;
 mod lists;
 /// The app without a screen.
+/// One line and its answer.
+mod reply;
 mod session;
 mod tell;
 mod time;
@@ -30,9 +32,10 @@ use crate::app::mode::Detail;
 use crate::code::FileLibrary;
 use crate::geometry::Size;
 use crate::notice::Notice;
-use crate::run::{Control, Ended, Exit, Milestones, ScreenOptions};
+use crate::run::{Ended, Exit, Milestones, ScreenOptions};
 use crate::view_id::ViewId;
 use dialog::Dialog;
+use engine::Command;
 use engine::snapshot::Snapshot;
 use input::{Input, Line};
 use interrupt::Interrupt;
@@ -52,12 +55,6 @@ const SIZE: Size = Size {
     height: 24,
 };
 
-/// Whether it is wanted by whoever has set up this terminal.
-pub fn is_set() -> bool {
-    let set = std::env::var_os("PROFTOP_PLAIN");
-    set.is_some_and(|value| !value.is_empty() && value != "0")
-}
-
 /// Where samples come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -71,7 +68,7 @@ pub enum Source {
 /// Answers lines until it is left.
 pub async fn run(
     feed: watch::Receiver<Arc<Snapshot>>,
-    control: mpsc::UnboundedSender<Control>,
+    control: mpsc::UnboundedSender<Command>,
     options: ScreenOptions,
     source: Source,
 ) -> io::Result<Ended> {

@@ -7,17 +7,18 @@ use crate::action::Keymap;
 use crate::app::mode::Detail;
 use crate::app::{App, DrawCost, Effect, Event};
 use crate::code::{FileLibrary, SourceMap};
+use crate::desk::{Answer, Lane, Question};
 use crate::geometry::Size;
 use crate::kept::Kept;
 use crate::notice::Notice;
 use crate::terminal::ground::{GroundReply, Heard};
 use crate::terminal::{Painter, TerminalGuard, Writer, ground};
-use crate::views::question::{Answer, Question};
 use crate::widgets::theme::{Ground, Theme};
-use crate::{cli, screen, terminal};
+use crate::{screen, terminal};
 use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
 };
+use engine::Command;
 use engine::snapshot::{Baseline, Snapshot, Span};
 use futures_util::StreamExt;
 use profile::Filter;
@@ -44,13 +45,6 @@ pub mod writing;
 use answers::{AnswerWorker, NoLibrary};
 use signals::{Caught, Signals};
 use writing::Writing;
-
-/// What the screen asks the engine for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    SetWindow(Span),
-    SetRate(u32),
-}
 
 #[derive(Debug)]
 pub struct ScreenOptions {
@@ -109,7 +103,7 @@ const TICK_EVERY: Duration = Duration::from_millis(250);
 /// Shows the screen until it is left. The terminal is restored on return.
 pub async fn run(
     feed: watch::Receiver<Arc<Snapshot>>,
-    control: mpsc::UnboundedSender<Control>,
+    control: mpsc::UnboundedSender<Command>,
     options: ScreenOptions,
 ) -> io::Result<Ended> {
     let signals = Signals::new()?;
@@ -181,7 +175,7 @@ struct Run {
     signals: Signals,
     /// Nothing any more once the engine has ended; its last snapshot stays.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
-    control: mpsc::UnboundedSender<Control>,
+    control: mpsc::UnboundedSender<Command>,
     guard: TerminalGuard,
     theme: Theme,
     /// What the terminal said that it draws on.
@@ -375,25 +369,25 @@ impl Run {
                     self.beside.extend(self.guard.capture_mouse(wanted)?);
                 }
                 // The engine may have ended; then there is no other window.
-                Effect::SetWindow(span) => drop(self.control.send(Control::SetWindow(span))),
+                Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
                 Effect::SetTheme(theme) => self.set_theme(theme),
-                Effect::SetRate(hz) => drop(self.control.send(Control::SetRate(hz))),
+                Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
             }
         }
         Ok(None)
     }
 
     fn ask(&mut self, question: Question) {
-        match question {
-            Question::Report(_) => self.reports.ask(question),
-            Question::Code(_) => self.codes.ask(question),
-            _ => self.answers.ask(question),
+        match question.lane() {
+            Lane::Report => self.reports.ask(question),
+            Lane::Code => self.codes.ask(question),
+            Lane::View => self.answers.ask(question),
         }
     }
 
-    fn set_theme(&mut self, wanted: cli::Theme) {
-        self.theme = themes::theme(wanted, cli::Color::Auto, self.theme.is_ascii());
-        if wanted == cli::Theme::Auto && self.theme.wants_ground() {
+    fn set_theme(&mut self, wanted: crate::choices::Theme) {
+        self.theme = themes::theme(wanted, crate::choices::Color::Auto, self.theme.is_ascii());
+        if wanted == crate::choices::Theme::Auto && self.theme.wants_ground() {
             self.theme.ground = self.heard_ground;
         }
     }

@@ -1,7 +1,6 @@
 //! A *target* is what is sampled, looked up on this machine: pids that exist,
 //! a control group that was found, and the words for the header.
 
-use crate::cli::TargetSpec;
 use crate::failure::{Exit, Failure};
 use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
 use regex::Regex;
@@ -10,6 +9,22 @@ use std::sync::Arc;
 
 /// More users than somebody names; the kernel side has room for so many.
 const USERS_MAX: usize = 1024;
+
+/// What to sample. Kinds combine with "and", values of one kind with "or".
+#[derive(Debug, Clone, Default)]
+pub struct TargetSpec {
+    pub pids: Vec<u32>,
+    pub tids: Vec<u32>,
+    pub comm: Option<Regex>,
+    /// A path, unit or container id, not yet looked up.
+    pub cgroup: Option<String>,
+    /// Names or numbers, not yet looked up.
+    pub users: Vec<String>,
+    /// The only CPUs that are sampled, rising; empty: all.
+    pub cpus: Vec<u32>,
+    /// Leave out the processes that the named ones start.
+    pub no_children: bool,
+}
 
 /// Kinds combine with "and", values of one kind with "or"; nothing given is the
 /// whole machine.

@@ -13,7 +13,8 @@ pub mod functions;
 pub mod health;
 pub mod page;
 pub mod processes;
-pub mod question;
+/// What is asked of the profile when a knob was turned.
+pub mod report;
 pub mod seconds;
 pub mod threads;
 pub mod time;

@@ -2,6 +2,8 @@
 
 /// Every character as a plain one.
 pub mod ascii;
+/// What differs from a baseline.
+pub mod compared;
 /// The frame that dialogs have.
 pub mod dialog;
 /// Which files' symbols are being read.

@@ -1,6 +1,8 @@
 //! *Words*: numbers, units and texts as the screen, the plain dialog and reports
 //! write them.
 
+/// What differs from a baseline.
+pub mod compared;
 /// A number as a sentence.
 pub mod explain;
 /// Text that has to fit into a line.
@@ -9,7 +11,11 @@ pub mod fit;
 pub mod keys;
 /// What is counted.
 pub mod metric;
+/// Places in source text.
+pub mod source;
 /// Cutting and cleaning.
 pub mod text;
 /// Numbers as text.
 pub mod units;
+/// Why there is no name.
+pub mod unnamed;

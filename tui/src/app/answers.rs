@@ -3,9 +3,11 @@
 
 use super::{App, Effect};
 use crate::app::parts::Strip;
+use crate::desk::{Answer, Question};
 use crate::view_id::ViewId;
 use crate::views::PaneId;
-use crate::views::question::{Answer, Question};
+use crate::views::report::ReportAnswer;
+use crate::views::seconds::SecondsAnswer;
 
 impl App {
     /// What the open view, and what stands beside it, need to follow the shown
@@ -17,7 +19,7 @@ impl App {
         let of_view = self.with(PaneId::of(self.view), |view, cx| view.question(cx));
         let of_pane = pane.and_then(|pane| self.with(pane, |view, cx| view.question(cx)));
         let of_strip = match strip {
-            Some(Strip::Seconds) => self.seconds.question(&self.shown).map(Question::Seconds),
+            Some(Strip::Seconds) => self.seconds.question(&self.shown).map(Question::new),
             Some(Strip::Cpus) | None => None,
         };
         // The functions ask nothing for themselves.
@@ -32,10 +34,11 @@ impl App {
 
     pub(super) fn hear(&mut self, answer: Answer) {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
-        match answer {
-            Answer::Report(answer) => return self.receive_report(&answer),
-            Answer::Seconds(answer) => return self.seconds.receive(answer),
-            _ => {}
+        if let Some(answer) = answer.of::<ReportAnswer>() {
+            return self.receive_report(&answer);
+        }
+        if let Some(answer) = answer.of::<SecondsAnswer>() {
+            return self.seconds.receive(answer);
         }
         // Each takes what it has asked for.
         let mut is_shown = false;

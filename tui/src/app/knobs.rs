@@ -4,13 +4,13 @@ use super::{App, Effect};
 use crate::action::FilterAction;
 use crate::app::history::Place;
 use crate::app::mode::Detail;
-use crate::app::report::{ReportAnswer, ReportKey, ReportQuestion};
 use crate::context::Context;
+use crate::desk::Question;
 use crate::knobs::{Knobs, Narrowing, Window};
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::PaneId;
-use crate::views::question::Question;
+use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, TargetState};
 use profile::Filter;
 use profile::diff::Diff;
@@ -156,7 +156,7 @@ impl App {
         }
         if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.turns) {
             self.own_reports.asked = Some(key);
-            effects.push(Effect::Ask(Question::Report(question)));
+            effects.push(Effect::Ask(Question::new(question)));
         }
         effects
     }

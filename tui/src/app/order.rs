@@ -2,12 +2,12 @@
 
 use super::{App, DrawCost, Effect};
 use crate::app::mode::{Detail, Mode};
-use crate::cli::values;
 use crate::dialogs::palette::{OrderKind, said};
 use crate::dialogs::write::{FileKind, Manner};
 use crate::knobs::{Narrowing, Part, Unit, Window};
 use crate::lists::table::Item as _;
 use crate::notice::Notice;
+use crate::values;
 use crate::view_id::ViewId;
 use engine::snapshot::Span;
 use profile::FunctionRow;

@@ -3,8 +3,10 @@
 
 use crate::code::source_map::Mapping;
 
-use super::{Color, EngineChoice, Format, Sort, Theme, help, values};
+use super::help;
+use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::knobs::Unit;
+use crate::values;
 use crate::view_id::ViewId;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -262,10 +264,10 @@ pub struct Report {
 pub struct Diff {
     /// The earlier recording; pid:1234@30s takes one of a process now
     #[arg(value_name = "A", value_parser = OsStringValueParser::new().try_map(values::operand))]
-    pub a: super::Operand,
+    pub a: crate::choices::Operand,
     /// The later one; - is standard input
     #[arg(value_name = "B", value_parser = OsStringValueParser::new().try_map(values::operand))]
-    pub b: super::Operand,
+    pub b: crate::choices::Operand,
     /// End with status 3 if a function surely takes so many points more of all samples
     #[arg(long, value_name = "POINTS", value_parser = values::points)]
     pub fail_over: Option<f64>,

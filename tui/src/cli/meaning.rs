@@ -4,16 +4,16 @@ use super::args::{
     Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
 use super::{
-    BatchConfig, Color, CommandLine, Config, DiffConfig, DoctorConfig, EngineChoice, ExportConfig,
-    Format, Look, MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request,
-    ResolveConfig, SampleConfig, ShowConfig, Sort, SymbolizeConfig, SymbolizeTask, TargetSpec,
-    Theme, documents,
+    BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, MergeConfig,
+    Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
+    SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
+use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::code::SourceMap;
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
-use crate::plain;
+use crate::target::TargetSpec;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,8 +59,8 @@ pub fn request(
             look: look(&words, configuration()),
         })),
         Some(Sub::Config(words)) => Ok(Request::Configuration(words.task)),
-        Some(Sub::Completions(words)) => Ok(Request::Print(documents::completions(words.shell))),
-        Some(Sub::Man) => Ok(Request::Print(documents::manual())),
+        Some(Sub::Completions(words)) => Ok(Request::Completions(words.shell)),
+        Some(Sub::Man) => Ok(Request::Manual),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
         Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
             a: words.a,
@@ -154,7 +154,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         sort: words.sort.or(settings.sort).unwrap_or(Sort::SelfTime),
         filter: words.filter.clone().unwrap_or_default(),
         baseline: words.baseline.clone(),
-        plain: words.plain || plain::is_set(),
+        plain: words.plain || plain_is_set(),
         keymap: settings.keymap,
         complaints,
         sources: SourceMap::new(own.chain(written)),
@@ -271,7 +271,7 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             Some((_, option)) => Err(Failure::usage(format!(
                 "{option} is about printed reports: add --batch (-b)"
             ))),
-            None if top.freeze_after.is_some() && (top.look.plain || plain::is_set()) => Err(
+            None if top.freeze_after.is_some() && (top.look.plain || plain_is_set()) => Err(
                 Failure::usage("--freeze-after is about the screen: with --plain there is freeze"),
             ),
             None => Ok(Mode::Screen),
@@ -374,4 +374,10 @@ fn flatten(lists: &[Box<[u32]>]) -> Vec<u32> {
     ids.sort_unstable();
     ids.dedup();
     ids
+}
+
+/// Whether the environment asks for a dialog in lines of text instead of a screen.
+fn plain_is_set() -> bool {
+    let set = std::env::var_os("PROFTOP_PLAIN");
+    set.is_some_and(|value| !value.is_empty() && value != "0")
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::choices::{Color, Format, Sort, Theme};
 
 fn parse_line(line: &str) -> Result<Request, Failure> {
     let words = std::iter::once("proftop").chain(line.split_whitespace());

@@ -1,13 +1,14 @@
 //! `--batch`: one report after each delay, to standard output or a file; no
 //! screen.
 
-use super::output::Output;
 use super::run_command::{CommandWatch, Signals, exit};
 use super::{Subject, sampling};
 use crate::batch::BatchReport;
-use crate::cli::{BatchConfig, Config, Sort};
+use crate::choices::Sort;
+use crate::cli::{BatchConfig, Config};
 use crate::failure::{Exit, Failure};
 use crate::lists::table::Item as _;
+use crate::output::Output;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
 use engine::snapshot::Snapshot;

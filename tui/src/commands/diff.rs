@@ -4,7 +4,9 @@ mod live;
 
 use super::open_file;
 use super::open_file::Opened;
-use crate::cli::{DiffConfig, Operand};
+use crate::choices::Operand;
+use crate::cli::DiffConfig;
+use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use live::Live;
 use profile::diff::{Diff, DiffRow, Side};
@@ -14,7 +16,7 @@ use std::thread;
 
 pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let is_stdin =
-        |operand: &Operand| matches!(operand, Operand::File(path) if open_file::is_stdin(path));
+        |operand: &Operand| matches!(operand, Operand::File(path) if input::is_stdin(path));
     if is_stdin(&config.a) && is_stdin(&config.b) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }

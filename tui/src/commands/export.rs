@@ -1,9 +1,9 @@
 //! `export`: a recording in another format.
 
 use super::open_file;
-use super::output::Output;
 use crate::cli::ExportConfig;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use profile::formats::Format;
 use profile::{Cancel, Query};
 

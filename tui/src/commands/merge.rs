@@ -1,9 +1,10 @@
 //! `merge`: several recordings as one.
 
 use super::open_file;
-use super::output::Output;
 use crate::cli::MergeConfig;
+use crate::commands::input;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use profile::View;
 use profile::formats::pft;
 use profile::merge::merge;
@@ -12,7 +13,7 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if config
         .files
         .iter()
-        .filter(|file| open_file::is_stdin(file))
+        .filter(|file| input::is_stdin(file))
         .count()
         > 1
     {
@@ -22,12 +23,12 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     for file in &config.files {
         let opened = open_file::open(file)?;
         for note in &opened.notes {
-            eprintln!("proftop: {}: {note}", open_file::name(file));
+            eprintln!("proftop: {}: {note}", input::name(file));
         }
         views.push(opened.view);
     }
     let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot merge: {error}"));
-    let merged = merge(&views, open_file::limits()).map_err(|error| failed(&error))?;
+    let merged = merge(&views, input::limits()).map_err(|error| failed(&error))?;
     let stats = merged.stats();
     let left_out = stats.refused_late + stats.refused_memory;
     if left_out > 0 {
@@ -35,7 +36,7 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     }
     let mut bytes = Vec::new();
     pft::write(&merged.view(), &mut bytes).map_err(|error| failed(&error))?;
-    let path = (!open_file::is_stdin(&config.output)).then_some(config.output.as_path());
+    let path = (!input::is_stdin(&config.output)).then_some(config.output.as_path());
     Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match merged.stats().samples {
         0 => Exit::NoSamples,

@@ -8,6 +8,7 @@
 use super::open_file::{Opened, Progress};
 use super::{open_file, recorded, top};
 use crate::cli::OpenConfig;
+use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
 use crate::words::units;
@@ -55,7 +56,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             }
         })
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
-    let patience = match open_file::is_stdin(&config.file) {
+    let patience = match input::is_stdin(&config.file) {
         true => Duration::MAX,
         false => OPENS_AFTER,
     };
@@ -81,7 +82,7 @@ async fn screen(
     let last = feed.clone();
     // There is no engine to be asked for anything.
     let (control, _) = mpsc::unbounded_channel();
-    let source = match open_file::is_stdin(&config.file) && !config.is_demo {
+    let source = match input::is_stdin(&config.file) && !config.is_demo {
         true => plain::Source::StandardInput,
         false => plain::Source::File,
     };
@@ -137,7 +138,7 @@ fn waiting(path: &Path) -> Snapshot {
 /// The last part of the path: the header has no room for more.
 fn short_name(path: &Path) -> String {
     let last = path.file_name().map(Path::new).unwrap_or(path);
-    open_file::name(last)
+    input::name(last)
 }
 
 /// Tells the screen, or whoever waits for it to open, what became of reading.
@@ -156,7 +157,7 @@ struct Reading {
 impl Progress for Reading {
     fn begins(&mut self) {
         // A file is read at once, or else the screen opens by itself.
-        if open_file::is_stdin(&self.path) {
+        if input::is_stdin(&self.path) {
             self.open_the_screen();
         }
         self.asked = Instant::now();
@@ -211,7 +212,7 @@ impl Reading {
             Ok(opened)
         });
         match ended {
-            Ok(opened) if !open_file::is_stdin(&path) => self.count_others(&opened),
+            Ok(opened) if !input::is_stdin(&path) => self.count_others(&opened),
             Ok(_) => {}
             Err(failure) => self.fails(failure, fail),
         }
@@ -256,7 +257,7 @@ impl Reading {
 
     fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
         if opened.view.samples() == 0 {
-            let name = open_file::name(&self.path);
+            let name = input::name(&self.path);
             let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
             return Err(opened.notes.iter().fold(failure, Failure::detail));
         }

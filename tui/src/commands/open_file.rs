@@ -1,19 +1,14 @@
 //! Opening a recording, whatever its format: told by its first bytes, not by
 //! its name.
 
+use super::input::{input, limits, name};
 use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
 use engine::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
 use profile::{Limits, Store, View};
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
-use std::time::Duration;
-
-/// What a file may take in memory: more than a million samples of the largest
-/// stacks. What is older than fits is left out.
-const MEMORY_MAX: usize = 2 << 30;
 
 /// A recording, and what is missing of it in sentences.
 pub struct Opened {
@@ -66,44 +61,11 @@ pub fn open_by_parts(
     read(input(path)?, metric, progress).map_err(failed)
 }
 
-/// A recording's bytes.
-pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if is_stdin(path) {
-        return Ok(Box::new(io::stdin()));
-    }
-    match File::open(path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(error) => {
-            let name = name(path);
-            Err(Failure::failed(format!("cannot read {name}: {error}")))
-        }
-    }
-}
-
-pub fn limits() -> Limits {
-    Limits {
-        keep: Duration::from_secs(u64::MAX / 4),
-        memory_bytes: MEMORY_MAX,
-    }
-}
-
 /// The recording that every proftop brings along.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
     read(Box::new(DEMO), None, progress)
         .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
-}
-
-pub fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-/// What a file is called in a sentence.
-pub fn name(path: &Path) -> String {
-    match is_stdin(path) {
-        true => "standard input".to_string(),
-        false => symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned(),
-    }
 }
 
 /// What comes out of a stream, at its end.

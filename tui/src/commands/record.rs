@@ -3,11 +3,11 @@
 //! The file is whole after every second. ^C ends the recording and writes what
 //! is left, SIGUSR2 writes it and goes on.
 
-use super::output::Output;
 use super::run_command::{CommandWatch, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::words::units::counted;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Schedule};

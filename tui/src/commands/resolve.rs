@@ -5,10 +5,10 @@ mod kernel;
 mod names;
 mod places;
 
-use super::open_file;
-use super::output::Output;
+use super::input;
 use crate::cli::ResolveConfig;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::words::units::counted;
 pub use names::name_frames;
 pub use places::Places;
@@ -55,9 +55,9 @@ struct Recording {
 }
 
 fn read(path: &Path) -> Result<Recording, Failure> {
-    let name = open_file::name(path);
+    let name = input::name(path);
     let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
-    read_from(open_file::input(path)?).map_err(failed)
+    read_from(input::input(path)?).map_err(failed)
 }
 
 fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
@@ -68,7 +68,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     let is_pft = start == pft::MAGIC;
     let whole = Cursor::new(start).chain(input);
     if !is_pft {
-        let opened = formats::read(whole, open_file::limits())?;
+        let opened = formats::read(whole, input::limits())?;
         return Ok(Recording {
             store: opened.store,
             notes: opened.notes,
@@ -76,7 +76,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
             is_pft,
         });
     }
-    let mut store = Store::new(open_file::limits());
+    let mut store = Store::new(input::limits());
     let mut reader = pft::Reader::new(io::BufReader::new(whole))?;
     reader.keep_reasons();
     while reader.read_block(&mut store)? {}
@@ -99,7 +99,7 @@ fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
     match &config.output {
         Some(path) if path.as_os_str() == "-" => Ok(Place::Stdout),
         Some(path) => Ok(Place::File(path.clone())),
-        None if is_pft && !open_file::is_stdin(&config.file) => {
+        None if is_pft && !input::is_stdin(&config.file) => {
             Ok(Place::InPlaceOf(config.file.clone()))
         }
         None => Err(Failure::usage(

@@ -1,7 +1,7 @@
 //! Who takes the samples of a run: BPF, or perf where BPF cannot be had. Decided
 //! before the screen opens, as far as it can be known by then.
 
-use crate::cli::EngineChoice;
+use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
 use crate::target::Target;

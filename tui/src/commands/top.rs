@@ -3,9 +3,10 @@
 
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
+use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
-use crate::run::{Control, Ended, ScreenOptions, themes};
+use crate::run::{Ended, ScreenOptions, themes};
 use crate::trace::StartTrace;
 use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
@@ -161,12 +162,8 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     .print();
 }
 
-async fn pass_on(mut controls: mpsc::UnboundedReceiver<Control>, commands: Sender<Command>) {
-    while let Some(control) = controls.recv().await {
-        let command = match control {
-            Control::SetWindow(span) => Command::SetWindow(span),
-            Control::SetRate(hz) => Command::SetRate(hz),
-        };
+async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sender<Command>) {
+    while let Some(command) = controls.recv().await {
         if commands.send(command).is_err() {
             return;
         }
@@ -276,7 +273,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
 }
 
 fn baseline(path: &Path) -> Result<Baseline, Failure> {
-    if open_file::is_stdin(path) {
+    if input::is_stdin(path) {
         return Err(Failure::usage(
             "--baseline reads a file, not standard input",
         ));
@@ -286,7 +283,7 @@ fn baseline(path: &Path) -> Result<Baseline, Failure> {
         Some(_) => Ok(Baseline::of_file(view)),
         None => Err(Failure::failed(format!(
             "there are no samples in {} to compare with",
-            open_file::name(path)
+            input::name(path)
         ))),
     }
 }

@@ -2,8 +2,8 @@
 //! how its value is read. The values are read as those of the command line are.
 
 use super::Settings;
-use crate::cli::values;
-use crate::cli::values::word;
+use crate::values;
+use crate::values::word;
 use clap::ValueEnum;
 
 pub struct Choice {

@@ -1,6 +1,6 @@
 //! The *sampling dialog*: how samples are taken, and at which rate from now on.
 
-use crate::cli::values;
+use crate::values;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::snapshot::Sampler;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ mod repeat;
 /// Of the file that would be written.
 mod size;
 
-pub use kind::{FileKind, KINDS, subject};
+pub use kind::{FileKind, KINDS};
 pub use options::{Manner, Options, Switch};
 pub use repeat::Repeat;
 pub use size::Shape;

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::page::{PageAnswer, SECONDS, words};
-use crate::words::units;
+use crate::words::{source, units};
 use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 
@@ -73,7 +73,7 @@ fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut
         percent(function.self_samples),
         function.module
     );
-    if let Some(place) = words::source(function.file.as_deref(), function.line) {
+    if let Some(place) = source::source(function.file.as_deref(), function.line) {
         line += &format!("  {place}");
     }
     answer.say(line.trim_start());

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
-use crate::cli::values;
+use crate::values;
 use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
 use crate::words::units;
 use profile::Report;

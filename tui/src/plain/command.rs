@@ -2,9 +2,10 @@
 //! they answer. `help` and the manual are printed from it.
 
 use super::answer::{Answer, Trouble};
-use super::dialog::Dialog;
+use super::dialog::{Dialog, sentence};
 use super::{calls, code, knobs, lists, tell, time, tree, write};
 use crate::cli;
+use crate::words::text;
 
 pub struct Command {
     pub name: &'static str,
@@ -15,7 +16,7 @@ pub struct Command {
     pub run: fn(&mut Dialog, &str) -> Result<Answer, Trouble>,
 }
 
-macro_rules! table {
+macro_rules! commands {
     ($($name:literal $short:literal $args:literal $help:literal $run:expr;)*) => {
         &[$(Command { name: $name, short: $short, args: $args, help: $help, run: $run }),*]
     };
@@ -24,7 +25,7 @@ macro_rules! table {
 /// In the order of the help. COUNT is how many rows; ROW is the number of one of
 /// the last list, or a function's name.
 #[rustfmt::skip]
-pub const COMMANDS: &[Command] = table! {
+pub const COMMANDS: &[Command] = commands! {
     "top"       "t"  "[COUNT]"              "the functions that take most"                        lists::top;
     "sort"      ""   "self|total|name|module" "the order of top"                                  lists::sort;
     "find"      "/"  "REGEX"                "functions whose names match"                         lists::find;
@@ -58,7 +59,7 @@ pub const COMMANDS: &[Command] = table! {
     "wait"      ""   "[TIME]"               "until the window is full, or so long"                tell::wait;
     "write"     "export" "[-f] [-t] [-n] [-s] [-b] FILE"  "to a file, whose name tells the format; -f overwrites, -t tells threads apart, -n hides names, -s leaves symbols out, -b build-ids" write::write;
     "output"    "o"  "[COUNT]"              "the last lines that the command printed"             tell::output;
-    "help"      "?"  "[COMMAND]"            "this help"                                           tell::help;
+    "help"      "?"  "[COMMAND]"            "this help"                                           help;
     "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;
 };
 
@@ -114,6 +115,25 @@ impl Command {
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.args).trim_end().to_owned()
     }
+}
+
+pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
+    if !words.is_empty() {
+        let command = named(words)?;
+        let short = match command.short {
+            "" => String::new(),
+            short => format!(" (short: {short})"),
+        };
+        return sentence(format!("{}{short}: {}", command.usage(), command.help));
+    }
+    let mut answer = Answer::default();
+    for command in COMMANDS {
+        answer.say(format!("{}: {}", command.usage(), command.help));
+    }
+    for line in text::wrap(WORDS, 78) {
+        answer.say(line);
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

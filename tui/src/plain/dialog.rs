@@ -1,10 +1,9 @@
 //! The *dialog*: a line in, an answer out. It reads nothing and writes nothing.
 
 use super::answer::{Answer, Row, Target, Trouble};
-use super::command;
 use super::session::Session;
 use crate::lists::find::Find;
-use crate::screen::{header, state_line};
+use crate::screen::state_line;
 use crate::widgets::ascii;
 use crate::words::text;
 use profile::{FunctionId, FunctionRow};
@@ -49,41 +48,8 @@ impl Dialog {
         self.clean(lines)
     }
 
-    /// The lines that answer a line; none to an empty one.
-    pub fn answer(&mut self, line: &str) -> Vec<String> {
-        if line.trim().is_empty() {
-            return Vec::new();
-        }
-        self.session.begin();
-        let mut lines = Vec::new();
-        lines.extend(self.news());
-        let answer = command::find(line).and_then(|(command, rest)| {
-            let used = |trouble| match trouble {
-                Trouble::Usage(what) => Trouble::Say(format!("{what}; usage: {}", command.usage())),
-                trouble => trouble,
-            };
-            (command.run)(self, rest).map_err(used)
-        });
-        // It may have come with the answer.
-        lines.extend(self.news());
-        match answer {
-            Ok(_) if self.is_over => {}
-            Ok(answer) => {
-                lines.push(header::base(&self.session.app));
-                lines.extend(answer.lines);
-                if !answer.rows.is_empty() {
-                    self.rows = answer.rows;
-                }
-            }
-            Err(Trouble::Say(what) | Trouble::Usage(what)) => lines.push(what),
-            Err(Trouble::Stopped) => lines.push("stopped".into()),
-        }
-        self.session.end();
-        self.clean(lines)
-    }
-
     /// The state, when it is another than before.
-    fn news(&mut self) -> Option<String> {
+    pub(super) fn news(&mut self) -> Option<String> {
         let app = &self.session.app;
         let state = app.state.as_ref();
         let kind = state.map(discriminant);
@@ -95,7 +61,7 @@ impl Dialog {
     }
 
     /// The last door: nothing that a terminal would act on gets through.
-    fn clean(&self, lines: Vec<String>) -> Vec<String> {
+    pub(super) fn clean(&self, lines: Vec<String>) -> Vec<String> {
         let clean = |line: String| {
             let line = line.replace(" \u{27f3}", " (more to come)");
             let line = text::clean(&line).into_owned();

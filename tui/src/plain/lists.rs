@@ -9,7 +9,7 @@ use crate::lists::table::Item;
 use crate::view_id::ViewId;
 use crate::views::functions;
 use crate::views::functions::FunctionColumn;
-use crate::views::functions::difference::draw::judgement;
+use crate::words::compared::judgement;
 use crate::words::units::Scale;
 use crate::words::{explain, units};
 use profile::diff::{Diff, DiffRow, Side};

@@ -5,13 +5,12 @@ use super::answer::Trouble;
 use super::interrupt::Interrupt;
 use crate::app::{App, Effect, Event};
 use crate::code::Library;
-use crate::desk::{Ask, Desk};
-use crate::run::Control;
+use crate::desk::{Ask, Desk, Lane};
 use crate::views::code::{CodeAnswer, CodeWanted};
 use crate::views::page::PageAnswer;
-use crate::views::question::Question;
 use crate::views::time::{TimeAnswer, TimeWanted};
 use crate::views::tree::{TreeAnswer, TreeWanted};
+use engine::Command;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::query::HeatBy;
 use profile::{Cancel, FunctionId};
@@ -30,7 +29,7 @@ const NEW_WINDOW: Duration = Duration::from_secs(3);
 /// What a session is fed by.
 pub struct Sources {
     pub feed: watch::Receiver<Arc<Snapshot>>,
-    pub control: mpsc::UnboundedSender<Control>,
+    pub control: mpsc::UnboundedSender<Command>,
     pub library: Box<dyn Library + Send>,
     /// The whole of a file is worth waiting for; a pipe may never end.
     pub ends_soon: bool,
@@ -99,7 +98,7 @@ impl Session {
     pub fn set_rate(&mut self, hz: u32) -> Result<(), String> {
         if self.app.change_rate(hz)?.is_some() {
             // The engine may have ended; then there is no other rate.
-            let _ = self.sources.control.send(Control::SetRate(hz));
+            let _ = self.sources.control.send(Command::SetRate(hz));
         }
         Ok(())
     }
@@ -130,7 +129,7 @@ impl Session {
         let mut effects = self.app.update(event, self.started.elapsed());
         while let Some(effect) = effects.pop() {
             match effect {
-                Effect::Ask(question @ Question::Report(_)) => {
+                Effect::Ask(question) if question.lane() == Lane::Report => {
                     let library = &mut *self.sources.library;
                     match question.answer(library, &self.cancel) {
                         Some(answer) => {
@@ -142,10 +141,10 @@ impl Session {
                 }
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => {
-                    let _ = self.sources.control.send(Control::SetWindow(span));
+                    let _ = self.sources.control.send(Command::SetWindow(span));
                 }
                 Effect::SetRate(hz) => {
-                    let _ = self.sources.control.send(Control::SetRate(hz));
+                    let _ = self.sources.control.send(Command::SetRate(hz));
                 }
                 _ => {}
             }

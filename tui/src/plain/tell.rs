@@ -1,14 +1,12 @@
 //! What is known about the numbers, and about the dialog itself.
 
 use super::answer::{Answer, Target, Trouble};
-use super::command;
-use super::command::COMMANDS;
 use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
-use crate::cli::values;
 use crate::screen::state_line;
+use crate::values;
 use crate::views::health::{Topic, draw as health_view, findings};
-use crate::words::{text, units};
+use crate::words::units;
 use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 
@@ -114,25 +112,6 @@ pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let mut answer = Answer::default();
     for line in &lines[lines.len().saturating_sub(count)..] {
         answer.say(format!("| {line}"));
-    }
-    Ok(answer)
-}
-
-pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    if !words.is_empty() {
-        let command = command::named(words)?;
-        let short = match command.short {
-            "" => String::new(),
-            short => format!(" (short: {short})"),
-        };
-        return sentence(format!("{}{short}: {}", command.usage(), command.help));
-    }
-    let mut answer = Answer::default();
-    for command in COMMANDS {
-        answer.say(format!("{}: {}", command.usage(), command.help));
-    }
-    for line in text::wrap(command::WORDS, 78) {
-        answer.say(line);
     }
     Ok(answer)
 }

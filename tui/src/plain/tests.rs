@@ -10,8 +10,8 @@ use super::{SIZE, command};
 use crate::app::App;
 use crate::commands::demo_snapshot;
 use crate::fixture;
-use crate::run::Control;
 use crate::run::answers::NoLibrary;
+use engine::Command;
 use engine::snapshot::{Snapshot, TargetState};
 use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, watch};
@@ -21,7 +21,7 @@ static DEMO: LazyLock<Arc<Snapshot>> = LazyLock::new(|| Arc::new(demo_snapshot()
 struct Talk {
     dialog: Dialog,
     feed: watch::Sender<Arc<Snapshot>>,
-    _control: mpsc::UnboundedReceiver<Control>,
+    _control: mpsc::UnboundedReceiver<Command>,
 }
 
 impl Talk {

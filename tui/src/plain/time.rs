@@ -3,11 +3,10 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use super::lists::{changes, side};
-use crate::calendar;
-use crate::cli::values;
 use crate::view_id::ViewId;
 use crate::views::time::{SECOND_NS, TimeAnswer};
 use crate::words::units;
+use crate::{calendar, values};
 use profile::diff::{Apart, Diff, apart};
 use profile::{Query, TimeRange};
 

@@ -4,7 +4,7 @@ use super::answer::{Answer, Trouble};
 use super::dialog::{Dialog, sentence};
 use crate::app::Written;
 use crate::batch::BatchReport;
-use crate::cli::Format as TextFormat;
+use crate::choices::Format as TextFormat;
 use crate::dialogs::write::{Content, FileKind, KINDS, Manner, WriteJob};
 use crate::run::writing;
 use crate::words::units;

@@ -1,7 +1,7 @@
 //! The thread that answers questions, so that the screen never waits for one.
 
 use crate::code::{Body, Library, Wanted};
-use crate::views::question::{Answer, Question};
+use crate::desk::{Answer, Question};
 use profile::Cancel;
 use std::io;
 use std::sync::Arc;

@@ -1,25 +1,25 @@
 //! Which colors the screen gets, by the words of the command line.
 
-use crate::cli;
 use crate::widgets::theme::{Ground, Palette, Theme, ThemeChoice};
 
 /// What is asked for; the rest is found out.
-pub fn theme(wanted: cli::Theme, color: cli::Color, ascii: bool) -> Theme {
+pub fn theme(wanted: crate::choices::Theme, color: crate::choices::Color, ascii: bool) -> Theme {
     let palette = match (wanted, color) {
-        (cli::Theme::Mono, _) | (_, cli::Color::Never) => Some(Palette::Mono),
-        (cli::Theme::Sixteen, _) => Some(Palette::Sixteen),
-        (cli::Theme::Dark | cli::Theme::Light, _) | (_, cli::Color::Always) => {
-            Some(Palette::Indexed)
-        }
-        (cli::Theme::Auto, cli::Color::Auto) => None,
+        (crate::choices::Theme::Mono, _) | (_, crate::choices::Color::Never) => Some(Palette::Mono),
+        (crate::choices::Theme::Sixteen, _) => Some(Palette::Sixteen),
+        (crate::choices::Theme::Dark | crate::choices::Theme::Light, _)
+        | (_, crate::choices::Color::Always) => Some(Palette::Indexed),
+        (crate::choices::Theme::Auto, crate::choices::Color::Auto) => None,
     };
     let choice = ThemeChoice {
         palette,
         ascii,
         ground: match wanted {
-            cli::Theme::Dark => Ground::Dark,
-            cli::Theme::Light => Ground::Light,
-            cli::Theme::Auto | cli::Theme::Sixteen | cli::Theme::Mono => Ground::Unknown,
+            crate::choices::Theme::Dark => Ground::Dark,
+            crate::choices::Theme::Light => Ground::Light,
+            crate::choices::Theme::Auto
+            | crate::choices::Theme::Sixteen
+            | crate::choices::Theme::Mono => Ground::Unknown,
         },
     };
     Theme::detect(choice, |name| std::env::var(name).ok())

@@ -4,8 +4,8 @@
 mod counted;
 
 use crate::app::{App, Event, Written};
-use crate::commands::output::{Output, is_there};
 use crate::dialogs::write::{Content, FileKind, Room, WriteJob};
+use crate::output::{Output, is_there};
 use crate::screen;
 use crate::widgets::theme::Theme;
 use counted::Counted;

@@ -311,7 +311,7 @@ fn window(app: &App) -> String {
 fn difference(app: &App) -> Segment {
     match (&app.shown.difference, app.knobs.difference()) {
         (Some(diff), Some(_)) => {
-            let baseline = crate::views::functions::difference::draw::baseline(diff);
+            let baseline = crate::words::compared::baseline(diff);
             Segment::new(8, [format!("DIFF to {baseline}"), "DIFF".into()])
         }
         (None, Some(_)) => Segment::new(8, ["DIFF ⟳".into()]),

@@ -1,11 +1,15 @@
 //! The write dialog, over the body.
 
 use crate::app::App;
-use crate::dialogs::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteDialog, subject};
+use crate::dialogs::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteDialog};
+use crate::knobs::Window;
 use crate::widgets::dialog;
 use crate::widgets::dialog::Dialog;
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
+use engine::snapshot::Span;
+use profile::View;
+use profile::formats::Format;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -209,5 +213,35 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
         let name = text::cut_middle(&name, room);
         let buffer = frame.buffer_mut();
         buffer.set_stringn(typed.x + 1, typed.y, name, room, Style::new());
+    }
+}
+
+/// What is written, in words.
+fn subject(app: &App, kind: FileKind) -> String {
+    let shown = &app.shown;
+    let samples = units::counted;
+    match kind {
+        FileKind::Profile(Format::Pft) => {
+            let kept = shown.view.as_ref().map_or(0, View::samples);
+            format!("all that is kept: {}", samples(kept, "sample"))
+        }
+        FileKind::Profile(_) => {
+            let window = match app.knobs.window {
+                Window::Last(Span::All) => "all".into(),
+                Window::Last(span) => format!("last {}", units::span(span)),
+                Window::Since { .. } => "since the mark".into(),
+                Window::Between { .. } => "the marked time".into(),
+            };
+            let filter = match app.knobs.filter.is_empty() {
+                true => "",
+                false => ", filtered",
+            };
+            format!(
+                "this query: {}, {window}{filter}: {}",
+                app.context().scope_words(),
+                samples(shown.report.samples, "sample")
+            )
+        }
+        FileKind::Text => "the lines of this screen".into(),
     }
 }

@@ -9,7 +9,9 @@ pub mod draw;
 mod here;
 /// From one instruction to another.
 mod jumps;
+mod lines;
 mod notes;
+mod row;
 mod rows;
 /// Source text and instructions side by side.
 mod split;
@@ -19,7 +21,8 @@ pub mod words;
 pub use answer::{CodeAnswer, CodeWanted, Spot};
 pub use before::Before;
 pub use jumps::Jump;
-pub use rows::{CodeRow, RowKey, rows as code_rows};
+pub use row::{CodeRow, RowKey};
+pub use rows::rows as code_rows;
 
 use crate::code::Syntax;
 use crate::desk::{Ask, Desk};

@@ -5,7 +5,7 @@ pub mod difference;
 pub mod draw;
 mod view;
 pub mod words;
-use crate::cli::Sort;
+use crate::choices::Sort;
 use crate::lists::table::{Item, Table};
 use profile::{FrameId, FunctionRow, Report};
 use std::cmp::Ordering;

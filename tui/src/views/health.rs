@@ -12,11 +12,11 @@ pub use modules::{ModuleRow, modules};
 use crate::lists::cursor::Cursor;
 use crate::lists::motion::Motion;
 use crate::words::units;
+use crate::words::unnamed::why_unnamed;
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::Ending;
 use std::cmp::Reverse;
-use symbolize::Reason;
 
 /// What a line is about; it stays selected through new snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -433,17 +433,6 @@ fn heading(title: &'static str, explain: &str) -> Finding {
     }
 }
 
-/// Why a frame has no name, for a person. The words are the ones that scripts
-/// see.
-pub fn why_unnamed(reason: &str) -> &str {
-    if reason == "left_out" {
-        return "Who wrote the recording left names out; proftop resolve finds them again.";
-    }
-    let label = reason.replace(' ', "_");
-    let known = Reason::ALL.into_iter().find(|known| known.label() == label);
-    known.map_or(reason, |known| known.explain())
-}
-
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
@@ -455,6 +444,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use symbolize::Reason;
 
     #[test]
     fn the_cpus_that_lost_most_are_told() {

@@ -2,7 +2,8 @@
 
 pub mod draw;
 use super::time::SECOND_NS;
-use crate::desk::{Ask, Desk, Key};
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Ask, Desk, Key};
 use engine::snapshot::Snapshot;
 use profile::query::HeatRows;
 use profile::{Cancel, FunctionId, Query, TimeRange};
@@ -109,5 +110,11 @@ impl Seconds {
 
     pub fn release(&mut self) {
         self.desk.clear();
+    }
+}
+
+impl Answerable for Ask<()> {
+    fn answer(&self, _: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(SecondsAnswer::new(self.clone(), cancel)?))
     }
 }

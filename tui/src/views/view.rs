@@ -1,8 +1,8 @@
 //! What the app needs of a view, whatever it shows.
 
-use super::question::{Answer, Question};
 use crate::action::Action;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::geometry::Part;
 use crate::knobs::Narrowing;
 use crate::lists::find::{Find, Found};

@@ -1,7 +1,7 @@
 //! A side of the comparison that is recorded now: `record` with its pipe to us,
 //! so that what it needs, says and fails with is what it always does.
 
-use crate::cli::LiveOperand;
+use crate::choices::LiveOperand;
 use crate::commands::open_file;
 use crate::commands::open_file::Opened;
 use crate::failure::{Exit, Failure};

@@ -1,7 +1,7 @@
 //! Where the files of a recording may be: at their paths on this machine, and
 //! anywhere below directories that the user names; there their debug files do, too.
 
-use crate::commands::open_file;
+use crate::commands::input;
 use crate::failure::Failure;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ impl Places {
         for directory in directories {
             let listed = fs::read_dir(directory).map(|_| ());
             listed.map_err(|error| {
-                let name = open_file::name(directory);
+                let name = input::name(directory);
                 Failure::failed(format!("cannot read {name}: {error}"))
             })?;
             places.walk(directory, 0, &mut entries);

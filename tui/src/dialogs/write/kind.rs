@@ -1,9 +1,5 @@
 //! What can be written: a profile in one of its formats, or the screen.
 
-use crate::app::App;
-use crate::knobs::Window;
-use engine::snapshot::Span;
-use profile::View;
 use profile::formats::Format;
 
 /// What a file is to hold.
@@ -71,35 +67,5 @@ impl FileKind {
             FileKind::Profile(format) => format.loses().join(", "),
             FileKind::Text => "all that is not on the screen".into(),
         }
-    }
-}
-
-/// What is written, in words.
-pub fn subject(app: &App, kind: FileKind) -> String {
-    let shown = &app.shown;
-    let samples = crate::words::units::counted;
-    match kind {
-        FileKind::Profile(Format::Pft) => {
-            let kept = shown.view.as_ref().map_or(0, View::samples);
-            format!("all that is kept: {}", samples(kept, "sample"))
-        }
-        FileKind::Profile(_) => {
-            let window = match app.knobs.window {
-                Window::Last(Span::All) => "all".into(),
-                Window::Last(span) => format!("last {}", crate::words::units::span(span)),
-                Window::Since { .. } => "since the mark".into(),
-                Window::Between { .. } => "the marked time".into(),
-            };
-            let filter = match app.knobs.filter.is_empty() {
-                true => "",
-                false => ", filtered",
-            };
-            format!(
-                "this query: {}, {window}{filter}: {}",
-                app.context().scope_words(),
-                samples(shown.report.samples, "sample")
-            )
-        }
-        FileKind::Text => "the lines of this screen".into(),
     }
 }

@@ -4,7 +4,6 @@ use super::*;
 use crate::action::Key;
 use crate::app::DrawCost;
 use crate::app::mode::Mode;
-use crate::cli;
 use crate::code::Syntax;
 use crate::fixture::tree_step;
 use crate::knobs::{Unit, Window};
@@ -111,7 +110,10 @@ fn words_of_the_command_line_are_orders_too() {
     assert_eq!(column, FunctionColumn::TotalSamples);
     refused(&mut hand, ":sort size\n", "there are self, total, name");
     hand.keys(":theme 16\n");
-    assert_eq!(hand.effects, [Effect::SetTheme(cli::Theme::Sixteen)]);
+    assert_eq!(
+        hand.effects,
+        [Effect::SetTheme(crate::choices::Theme::Sixteen)]
+    );
     refused(&mut hand, ":theme pink\n", "there are auto, dark, light");
     hand.keys(":asm intel\n");
     assert_eq!(hand.app.views.code.syntax(), Syntax::Intel);

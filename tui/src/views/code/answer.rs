@@ -3,8 +3,9 @@
 
 use super::CodeRow;
 use super::before::{Before, Counted};
+use super::lines::{line_at, line_of};
 use crate::code::{Body, Hit, Library, Place, Wanted};
-use crate::desk::{Ask, Key};
+use crate::desk::{Answer, Answerable, Ask, Key, Lane};
 use profile::query::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 use profile::{Cancel, FrameId, Function, FunctionId, Role, Selection, View};
 use std::collections::{BTreeMap, HashMap};
@@ -207,21 +208,6 @@ fn place(address: &CodeAddress, body: &Body) -> Option<Place> {
     line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
 }
 
-/// As the file on disk tells.
-pub(super) fn line_at(address: u64, body: &Body) -> Option<Place> {
-    body.instruction(body.find(address)?)?.place
-}
-
-/// As a profile knows it, in a file that is known here.
-pub(super) fn line_of(place: &CodePlace, body: &Body) -> Option<Place> {
-    let file = place.file.as_ref().filter(|_| place.line > 0)?;
-    let number = body.files.iter().position(|known| known == file)?;
-    Some(Place {
-        file: number as u32,
-        line: place.line,
-    })
-}
-
 /// The samples of addresses, put together by what they are part of.
 fn spots<P: Copy + Eq + Hash>(
     addresses: &[CodeAddress],
@@ -253,4 +239,14 @@ fn spots<P: Copy + Eq + Hash>(
     }
     let spot = |(part, number): (P, usize)| (part, std::mem::take(&mut spots[number]));
     Some(numbers.into_iter().map(spot).collect())
+}
+
+impl Answerable for Ask<CodeWanted> {
+    fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(CodeAnswer::new(self.clone(), library, cancel)?))
+    }
+
+    fn lane(&self) -> Lane {
+        Lane::Code
+    }
 }

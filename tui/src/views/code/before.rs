@@ -3,7 +3,7 @@
 //! numbers.
 
 use super::CodeRow;
-use super::answer::{line_at, line_of};
+use super::lines::{line_at, line_of};
 use crate::code::{Body, Place};
 use profile::diff::{Sides, same_function};
 use profile::query::CodePlace;

@@ -5,10 +5,10 @@ use super::words;
 use crate::action::Action;
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
 
 use crate::view_id::ViewId;
 use crate::views::code::{Before, Code, CodeAnswer, CodeRow};
-use crate::views::functions::difference::draw as difference;
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
@@ -99,7 +99,7 @@ fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Colu
         Column::right("LINE", PLACE, None),
         match before {
             Some(before) => {
-                let head = difference::head(before.sides.have_time(), theme);
+                let head = compared::head(before.sides.have_time(), theme);
                 Column::right(head, CHANGE, None)
             }
             None => Column::left("", bar, None),
@@ -220,7 +220,7 @@ impl Painter<'_> {
     fn change(&self, row: &CodeRow, before: &Before) -> (String, Style) {
         match (before.of(row), row.samples()) {
             (None, _) | (Some(0), 0) => (String::new(), Style::new()),
-            (Some(was), now) => difference::change_cell(before.sides.change(was, now), self.theme),
+            (Some(was), now) => compared::change_cell(before.sides.change(was, now), self.theme),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The code of a function as the app sees it.
 
-use super::{Code, Follow, NoSource, Place, words};
+use super::{Code, CodeAnswer, Follow, NoSource, Place, words};
 use crate::action::Action;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::geometry::Part;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::notice::Notice;
-use crate::views::question::{Answer, Question};
 use crate::views::{Done, FunctionHere, View};
 use crate::words::fit::Segment;
 use profile::{FunctionId, Role};
@@ -82,14 +82,12 @@ impl View for Code {
             // The instructions come with the source text.
             return None;
         }
-        self.question(cx.shown).map(Question::Code)
+        self.question(cx.shown).map(Question::new)
     }
 
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
-        match answer {
-            Answer::Code(answer) => self.receive(Arc::clone(answer), is_calm),
-            _ => false,
-        }
+        let answer = answer.of::<CodeAnswer>();
+        answer.is_some_and(|answer| self.receive(answer, is_calm))
     }
 
     fn take_waiting(&mut self) -> bool {

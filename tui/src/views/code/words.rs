@@ -6,10 +6,9 @@ use crate::code::Syntax;
 use crate::context::Context;
 use crate::view_id::ViewId;
 use crate::views::code::{CodeAnswer, CodeRow};
-use crate::views::page::words as page;
 use crate::words::fit::Segment;
 use crate::words::keys::{and, hint};
-use crate::words::{text, units};
+use crate::words::{source, text, units};
 use profile::{FunctionId, Report, Role};
 
 pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
@@ -229,7 +228,7 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     let found = body.text.as_ref();
     let found = found.filter(|_| body.main_file() == Some(place.file));
     let path = found.map(|text| text.path.to_string_lossy().into_owned());
-    let words = page::source(Some(file), place.line)?;
+    let words = source::source(Some(file), place.line)?;
     Some((words, path.unwrap_or_else(|| file.to_string())))
 }
 

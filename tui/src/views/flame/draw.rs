@@ -10,11 +10,12 @@
 
 use super::words;
 use crate::context::{Context, DetailRoom};
-use crate::views::{Canvas, Draw, page};
+use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
+use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
 use crate::views::flame::{Bar, Flame, Spot};
-use crate::views::functions::difference::draw as difference;
 use crate::widgets::theme::{Theme, Tint};
 use crate::words::{text, units};
 use ratatui::buffer::Buffer;
@@ -37,7 +38,7 @@ impl Draw for Flame {
 
     fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
         let function = self.selected()?.function.as_ref()?;
-        page::words::linked(function.file.as_deref(), function.line)
+        source::linked(function.file.as_deref(), function.line)
     }
 }
 
@@ -126,10 +127,7 @@ impl Painter<'_> {
     /// Of what has surely changed.
     fn sign(&self, bar: &Bar) -> String {
         match words::is_sure(bar, self.flame, self.cx) {
-            true => format!(
-                "{} ",
-                difference::sign(self.flame.change(bar), self.theme).0
-            ),
+            true => format!("{} ", compared::sign(self.flame.change(bar), self.theme).0),
             false => String::new(),
         }
     }

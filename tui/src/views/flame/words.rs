@@ -3,10 +3,9 @@
 use crate::action::Action;
 use crate::context::Context;
 use crate::views::flame::{Bar, Flame, Gone};
-use crate::views::functions::difference::draw as difference;
-use crate::views::page::words as page;
 use crate::views::time::SECOND_NS;
 use crate::views::tree::Stretch;
+use crate::words::compared::judgement;
 use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
 use crate::words::{text, units};
@@ -207,7 +206,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         add(text::clean(&function.module).into_owned());
     }
     if let Some(function) = &bar.function
-        && let Some(source) = page::source(function.file.as_deref(), function.line)
+        && let Some(source) = crate::words::source::source(function.file.as_deref(), function.line)
     {
         add(source);
     }
@@ -238,7 +237,7 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     }
     if let (Some(before), Some(diff)) = (bar.before, &cx.shown.difference) {
         let name = name(bar, cx);
-        return Some(difference::judgement(&name, (before, bar.samples), diff));
+        return Some(judgement(&name, (before, bar.samples), diff));
     }
     let number = format!(
         "{}% = {} of {} in {}, last {:.1} s",

@@ -5,14 +5,14 @@ use crate::context::{Context, DetailRoom};
 use crate::geometry::WIDTH_WIDE;
 use crate::lists::table::{Item as _, Line, Table};
 use crate::views::functions::FunctionColumn;
-use crate::views::health::why_unnamed;
-use crate::views::{Canvas, Draw, page};
+use crate::views::{Canvas, Draw};
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::unnamed::why_unnamed;
+use crate::words::{source, text, units};
 use engine::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN};
 use ratatui::Frame;
@@ -64,7 +64,7 @@ impl Draw for Functions {
             return None;
         }
         let row = self.table.selected(&cx.shown.report)?.row;
-        page::words::linked(row.file.as_deref(), row.line)
+        source::linked(row.file.as_deref(), row.line)
     }
 }
 
@@ -273,7 +273,7 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
         parts.push(text::cut_middle(&function.name, room).into_owned());
     }
     let room = width.saturating_sub(used(&parts));
-    let source = page::words::source(function.file.as_deref(), function.line);
+    let source = source::source(function.file.as_deref(), function.line);
     parts.extend(source.filter(|place| text::width(place) <= room));
     let room = width.saturating_sub(used(&parts));
     let offset = format!("+{:#x}", function.address);

@@ -1,7 +1,8 @@
 //! What is found for the page of a function.
 
 use super::before::Before;
-use crate::desk::{Ask, Key};
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Ask, Key};
 use crate::views::seconds::last_seconds;
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, View};
@@ -58,5 +59,11 @@ impl PageAnswer {
             key: ask.key,
             view: ask.view,
         })
+    }
+}
+
+impl Answerable for Ask<FunctionId> {
+    fn answer(&self, _: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(PageAnswer::new(self.clone(), cancel)?))
     }
 }

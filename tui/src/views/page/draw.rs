@@ -5,9 +5,10 @@ use super::words;
 use crate::action::Action;
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
+use crate::words::source;
 
 use crate::view_id::ViewId;
-use crate::views::functions::difference::draw as difference;
 use crate::views::page::{Before, Page, PageAnswer, PageRow, SECONDS};
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
@@ -30,7 +31,7 @@ impl Draw for Page {
 
     fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
         let function = self.selected_function()?;
-        words::linked(function.file.as_deref(), function.line)
+        source::linked(function.file.as_deref(), function.line)
     }
 }
 
@@ -155,7 +156,7 @@ impl<'a> Painter<'a> {
 
     fn bar_head(&self) -> &'static str {
         self.before().map_or("", |before| {
-            difference::head(before.sides.have_time(), self.theme)
+            compared::head(before.sides.have_time(), self.theme)
         })
     }
 
@@ -167,7 +168,7 @@ impl<'a> Painter<'a> {
         let Some(before) = self.before() else {
             return;
         };
-        let text = difference::gone(gone, &before.sides).unwrap_or_default();
+        let text = compared::gone(gone, &before.sides).unwrap_or_default();
         let room = usize::from(line.width) - 2;
         let text = text::cut_end(&text, room).into_owned();
         let buffer = frame.buffer_mut();
@@ -252,7 +253,7 @@ impl<'a> Painter<'a> {
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
         let change = self.before().zip(before).map(|(sides, before)| {
             let change = sides.sides.change(before, neighbour.samples);
-            difference::change_cell(change, self.theme)
+            compared::change_cell(change, self.theme)
         });
         let beside = change.unwrap_or((bar, self.theme.trend()));
         let mut cells = vec![(share, plain), beside, (name, style)];

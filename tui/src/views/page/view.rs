@@ -1,12 +1,12 @@
 //! The page of a function as the app sees it.
 
-use super::{Follow, Page, Place, words};
+use super::{Follow, Page, PageAnswer, Place, words};
 use crate::action::Action;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::geometry::Part;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
-use crate::views::question::{Answer, Question};
 use crate::views::{Done, FunctionHere, View};
 use profile::{FunctionId, Role};
 use std::any::Any;
@@ -70,14 +70,12 @@ impl View for Page {
     }
 
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
-        self.question(cx.shown).map(Question::Page)
+        self.question(cx.shown).map(Question::new)
     }
 
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
-        match answer {
-            Answer::Page(answer) => self.receive(Arc::clone(answer), is_calm),
-            _ => false,
-        }
+        let answer = answer.of::<PageAnswer>();
+        answer.is_some_and(|answer| self.receive(answer, is_calm))
     }
 
     fn take_waiting(&mut self) -> bool {

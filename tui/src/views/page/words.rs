@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::{source, text, units};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Function, Report};
 
@@ -51,7 +51,7 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let name = text::clean(&function.name).into_owned();
     let needed = text::width(&name).min(width / 2);
-    let place = source(function.file.as_deref(), function.line);
+    let place = source::source(function.file.as_deref(), function.line);
     for part in place
         .into_iter()
         .chain([text::clean(&function.module).into_owned()])
@@ -62,18 +62,6 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     }
     let name = text::cut_middle(&name, width.saturating_sub(used(&parts))).into_owned();
     format!("{name}   {}", parts.join("   "))
-}
-
-/// The words that lead to a place in source text, and its path.
-pub fn linked(file: Option<&str>, line: u32) -> Option<(String, String)> {
-    Some((source(file, line)?, file?.to_owned()))
-}
-
-/// `heapam.c:1691`
-pub fn source(file: Option<&str>, line: u32) -> Option<String> {
-    let file = file.filter(|_| line > 0)?;
-    let short = file.rsplit('/').next().unwrap_or(file);
-    Some(format!("{}:{line}", text::clean(short)))
 }
 
 /// `916 smp = 88.4% of it ±2.1 pp   28.0% of scope   postgres`
@@ -132,7 +120,7 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
 
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
-    let line = source(function.file.as_deref(), function.line);
+    let line = source::source(function.file.as_deref(), function.line);
     let forms = [line.map(|line| format!("{line}   {module}")), Some(module)];
     forms
         .into_iter()

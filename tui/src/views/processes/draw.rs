@@ -3,11 +3,11 @@
 use crate::context::{Context, DetailRoom};
 use crate::lists::table::Table;
 use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
 use crate::words::units;
 
 use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
-use crate::views::functions::difference::draw as difference;
 use crate::views::functions::draw::WIDTH_WITH_TREND;
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
@@ -64,7 +64,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     }
     let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
     let people = cx.shown.people.as_ref();
-    let gone = people.and_then(|people| difference::gone(&people.processes.gone, &people.sides));
+    let gone = people.and_then(|people| compared::gone(&people.processes.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));
@@ -85,7 +85,7 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
         Column::right("PID", 7, Some(Pid)),
         Column::right(head(cx), 6, Some(Cpus)),
     ];
-    let compared = difference::people_columns(cx, theme);
+    let compared = compared::people_columns(cx, theme);
     let is_compared = compared.is_some();
     match compared {
         Some(compared) => columns.extend(compared),
@@ -141,7 +141,7 @@ fn cells(
         .as_ref()
         .map(|people| people.processes.of(process.id));
     let pair = (before.unwrap_or(0), process.samples);
-    let compared = difference::people_cells(cx, pair, theme);
+    let compared = compared::people_cells(cx, pair, theme);
     match compared {
         Some(compared) => cells.extend(compared),
         None => cells.extend([(kernel, plain), (process.threads.to_string(), plain)]),

@@ -2,10 +2,10 @@
 //! is a part of.
 
 use super::Seconds;
+use crate::calendar::of_day;
 use crate::context::Context;
 use crate::views::seconds::SecondsAnswer;
 use crate::views::time::SECOND_NS;
-use crate::views::time::words::of_day;
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::{text, units};

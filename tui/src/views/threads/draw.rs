@@ -2,10 +2,10 @@
 
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
 use crate::words::units;
 
 use crate::lists::table::{Item as _, Line, Table};
-use crate::views::functions::difference::draw as difference;
 use crate::views::processes::draw::{amount, head, kernel_percent};
 use crate::views::threads::ThreadColumn;
 use crate::widgets::rest::Rest;
@@ -64,7 +64,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     }
     let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
     let people = cx.shown.people.as_ref().filter(|_| has_process);
-    let gone = people.and_then(|people| difference::gone(&people.threads.gone, &people.sides));
+    let gone = people.and_then(|people| compared::gone(&people.threads.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));
@@ -110,7 +110,7 @@ impl Layout {
         let name = columns.len();
         columns.push(Column::left("NAME", 16, Some(Name)));
         columns.push(Column::right(head(cx), 6, Some(Cpus)));
-        let compared = difference::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
+        let compared = compared::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
         match compared {
             Some(compared) => columns.extend(compared),
@@ -154,7 +154,7 @@ impl Layout {
         let people = cx.shown.people.as_ref();
         let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
         let pair = (before.unwrap_or(0), thread.samples);
-        match difference::people_cells(cx, pair, theme) {
+        match compared::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
             Some(compared) => cells.extend(compared),
             None => {

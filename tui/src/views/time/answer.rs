@@ -1,6 +1,7 @@
 //! What is found for the map of time.
 
-use crate::desk::{Ask, Key};
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Ask, Key};
 use profile::diff::{Apart, apart};
 use profile::query::{HeatBy, HeatMap, HeatRows};
 use profile::{Cancel, FunctionId, Query, RateChange, TimeRange};
@@ -77,5 +78,11 @@ impl TimeAnswer {
             epoch_unix_ms: ask.view.info().epoch_unix_ms,
             key: ask.key,
         })
+    }
+}
+
+impl Answerable for Ask<TimeWanted> {
+    fn answer(&self, _: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(TimeAnswer::new(self.clone(), cancel)?))
     }
 }

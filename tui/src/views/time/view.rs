@@ -1,15 +1,14 @@
 //! The map of time as the app sees it.
 
-use super::{Time, words};
+use super::{Time, TimeAnswer, words};
 use crate::action::Action;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::geometry::Part;
 use crate::lists::motion::Motion;
-use crate::views::question::{Answer, Question};
 use crate::views::{Done, View};
 use profile::FunctionId;
 use std::any::Any;
-use std::sync::Arc;
 
 impl View for Time {
     fn resize(&mut self, cx: &Context<'_>, part: &Part) {
@@ -29,14 +28,12 @@ impl View for Time {
     }
 
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
-        self.question(cx.shown).map(Question::Time)
+        self.question(cx.shown).map(Question::new)
     }
 
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
-        match answer {
-            Answer::Time(answer) => self.receive(Arc::clone(answer), is_calm),
-            _ => false,
-        }
+        let answer = answer.of::<TimeAnswer>();
+        answer.is_some_and(|answer| self.receive(answer, is_calm))
     }
 
     fn take_waiting(&mut self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::rows;
 use crate::action::Action;
+use crate::calendar::of_day;
 use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
 use crate::words::keys::{and, hint};
@@ -129,13 +130,6 @@ fn marked_ms(time: &Time) -> u64 {
 fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
     let ms = (time.start_ns(spot) / 1_000_000) as i64 + epoch_unix_ms;
     format!("{}.{:03} UTC", of_day(ms), ms.rem_euclid(1_000))
-}
-
-/// `14:02:40`, of milliseconds since 1970.
-pub fn of_day(unix_ms: i64) -> String {
-    let of_day = unix_ms.div_euclid(1_000).rem_euclid(24 * 3_600);
-    let (hours, minutes, seconds) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-    format!("{hours:02}:{minutes:02}:{seconds:02}")
 }
 
 /// One sentence on the selected cell.

@@ -3,11 +3,13 @@
 
 use crate::action::{Action, FoldAction};
 use crate::context::{Context, DetailRoom};
-use crate::views::{Canvas, Draw, page};
+use crate::views::{Canvas, Draw};
+use crate::widgets::compared;
+use crate::words::compared::judgement;
+use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
 use crate::knobs::Unit;
-use crate::views::functions::difference::draw as difference;
 use crate::views::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
@@ -42,7 +44,7 @@ impl Draw for Tree {
 
     fn source(&self, _: &Context<'_>) -> Option<(String, String)> {
         let function = self.function(self.selected()?)?;
-        page::words::linked(function.file.as_deref(), function.line)
+        source::linked(function.file.as_deref(), function.line)
     }
 }
 
@@ -129,10 +131,10 @@ fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Ve
         false => format!("{:.1}", sides.amount(&sides.b, row.samples)),
     };
     vec![
-        difference::change_cell(sides.change(was, row.samples), theme),
+        compared::change_cell(sides.change(was, row.samples), theme),
         (format!("{:.1}", sides.amount(&sides.a, was)), plain),
         (now, plain),
-        (difference::sure_cell(cx, was, row.samples).into(), plain),
+        (compared::sure_cell(cx, was, row.samples).into(), plain),
     ]
 }
 
@@ -151,11 +153,7 @@ impl Layout {
         let sign = if theme.is_ascii() { "+-" } else { "±" };
         let mut columns = match &sides {
             Some(sides) => vec![
-                Column::right(
-                    difference::head(sides.have_time(), theme),
-                    9,
-                    Some(BySamples),
-                ),
+                Column::right(compared::head(sides.have_time(), theme), 9, Some(BySamples)),
                 Column::right("A", 8, None),
                 Column::right("B", 8, None),
                 Column::left("SURE", 4, None),
@@ -442,7 +440,7 @@ pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.difference) {
         let name = name(row, tree, cx);
-        return Some(difference::judgement(&name, (before, row.samples), diff));
+        return Some(judgement(&name, (before, row.samples), diff));
     }
     let base = base(tree);
     let seconds = cx.shown.report.window.seconds();

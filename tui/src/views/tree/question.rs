@@ -1,7 +1,8 @@
 //! What a tree is asked with, and the answer.
 
 use super::trees::Trees;
-use crate::desk::{Ask, Key};
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Ask, Key};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use profile::{Cancel, FunctionId, Query, TimeRange, View};
 use std::sync::Arc;
@@ -176,4 +177,10 @@ fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
     run.into_iter().for_each(&mut finish);
     let ((heaviest, _), (nearest, _)) = heaviest.zip(nearest)?;
     Some(Found { heaviest, nearest })
+}
+
+impl Answerable for TreeQuestion {
+    fn answer(&self, _: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(self.clone().answer(cancel)?))
+    }
 }

@@ -3,12 +3,13 @@
 use super::{Place, Tree, draw};
 use crate::action::Action;
 use crate::context::Context;
+use crate::desk::{Answer, Question};
 use crate::geometry::Part;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
-use crate::views::question::{Answer, Question};
+use crate::views::tree::TreeAnswer;
 use crate::views::{Done, FunctionHere, View};
 use profile::{FunctionId, Role};
 use std::any::Any;
@@ -79,14 +80,12 @@ impl View for Tree {
     }
 
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
-        self.question(cx.shown).map(Question::Tree)
+        self.question(cx.shown).map(Question::new)
     }
 
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
-        match answer {
-            Answer::Tree(answer) => self.receive(Arc::clone(answer), is_calm),
-            _ => false,
-        }
+        let answer = answer.of::<TreeAnswer>();
+        answer.is_some_and(|answer| self.receive(answer, is_calm))
     }
 
     fn take_waiting(&mut self) -> bool {

@@ -1,8 +1,8 @@
 //! Beside what is missing: in which modules, and when samples were lost.
 
+use crate::calendar::of_day;
 use crate::context::Context;
 use crate::views::health::{ModuleRow, lost_by_cpu, modules};
-use crate::views::time::words::of_day;
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;

@@ -2,8 +2,7 @@
 //! take over a change, run the tests with `PROFTOP_UPDATE_SNAPSHOTS=1`.
 
 use crate::action::{Binding, Keymap, Scope};
-use crate::cli::args::Words;
-use clap::CommandFactory as _;
+use crate::cli;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -99,7 +98,7 @@ fn what_the_readme_tells_to_type_is_understood() {
                 Some(_) => "1",
                 None => word.trim_end_matches(')').trim_matches('\''),
             });
-            let result = Words::command().try_get_matches_from(words.filter(|w| *w != "postgres"));
+            let result = cli::command().try_get_matches_from(words.filter(|w| *w != "postgres"));
             assert!(result.is_ok(), "{part}: {}", result.unwrap_err());
             read += 1;
         }

@@ -1,6 +1,6 @@
 //! Single values: ids, times, sizes, and the bounds of each.
 
-use super::{LiveOperand, Operand};
+use crate::choices::{LiveOperand, Operand};
 use crate::view_id::ViewId;
 use clap::ValueEnum;
 use profile::Filter;

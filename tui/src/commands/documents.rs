@@ -5,12 +5,10 @@
 #[cfg(test)]
 mod readme;
 
-use super::args::Words;
-use super::help;
 use crate::action::{Binding, Keymap, Scope};
+use crate::cli::{self, EXAMPLES, EXIT_CODES};
 use crate::plain::command::{COMMANDS, WORDS as DIALOG_WORDS};
 use crate::view_id::ViewId;
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fmt::Write as _;
 
@@ -31,13 +29,13 @@ their short forms:";
 /// What a shell reads to complete our words.
 pub fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Words::command(), "proftop", &mut text);
+    clap_complete::generate(shell, &mut cli::command(), "proftop", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
 /// proftop(1), to be read with `man -l`.
 pub fn manual() -> String {
-    let command = Words::command();
+    let command = cli::command();
     let manual = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
     let mut sections = || {
@@ -49,7 +47,7 @@ pub fn manual() -> String {
     sections().expect("memory takes everything");
     let mut text = String::from_utf8_lossy(&text).into_owned();
     text += ".SH EXAMPLES\n.nf\n";
-    text += &plain(help::EXAMPLES);
+    text += &plain(EXAMPLES);
     text += "\n.fi\n.SH SUBCOMMANDS\n";
     for sub in command.get_subcommands() {
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
@@ -95,7 +93,7 @@ pub fn manual() -> String {
     text += "\n.nf\n";
     text += &plain(&crate::config::template());
     text += "\n.fi\n.SH EXIT STATUS\n";
-    text += &plain(help::EXIT_CODES);
+    text += &plain(EXIT_CODES);
     text.push('\n');
     text
 }
@@ -163,7 +161,7 @@ mod tests {
             );
             assert!(manual.contains(&plain(command.help)), "{}", command.name);
         }
-        for sub in Words::command().get_subcommands() {
+        for sub in cli::command().get_subcommands() {
             assert!(manual.contains(&format!("proftop {}", sub.get_name())));
         }
         assert!(manual.contains("\\-\\-max\\-depth"));

@@ -2,6 +2,8 @@
 //! answer is a snapshot like the engine's, found on a thread of its own: every
 //! view draws it in the same way.
 
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Lane};
 use crate::knobs::Knobs;
 use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState};
 use profile::Cancel;
@@ -91,5 +93,15 @@ impl ReportQuestion {
             key,
             snapshot: Arc::new(snapshot),
         })
+    }
+}
+
+impl Answerable for ReportQuestion {
+    fn answer(&self, _: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(self.clone().answer(cancel)?))
+    }
+
+    fn lane(&self) -> Lane {
+        Lane::Report
     }
 }

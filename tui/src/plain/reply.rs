@@ -1,0 +1,42 @@
+//! One line of the dialog: the command that it names is found and done, and its answer
+//! is told with the base of its numbers.
+
+use super::answer::Trouble;
+use super::command;
+use super::dialog::Dialog;
+use crate::screen::header;
+
+impl Dialog {
+    /// The lines that answer a line; none to an empty one.
+    pub fn answer(&mut self, line: &str) -> Vec<String> {
+        if line.trim().is_empty() {
+            return Vec::new();
+        }
+        self.session.begin();
+        let mut lines = Vec::new();
+        lines.extend(self.news());
+        let answer = command::find(line).and_then(|(command, rest)| {
+            let used = |trouble| match trouble {
+                Trouble::Usage(what) => Trouble::Say(format!("{what}; usage: {}", command.usage())),
+                trouble => trouble,
+            };
+            (command.run)(self, rest).map_err(used)
+        });
+        // It may have come with the answer.
+        lines.extend(self.news());
+        match answer {
+            Ok(_) if self.is_over => {}
+            Ok(answer) => {
+                lines.push(header::base(&self.session.app));
+                lines.extend(answer.lines);
+                if !answer.rows.is_empty() {
+                    self.rows = answer.rows;
+                }
+            }
+            Err(Trouble::Say(what) | Trouble::Usage(what)) => lines.push(what),
+            Err(Trouble::Stopped) => lines.push("stopped".into()),
+        }
+        self.session.end();
+        self.clean(lines)
+    }
+}

@@ -1,0 +1,19 @@
+//! Which line of source text an address or a place of the profile is on.
+
+use crate::code::{Body, Place};
+use profile::query::CodePlace;
+
+/// As the file on disk tells.
+pub(super) fn line_at(address: u64, body: &Body) -> Option<Place> {
+    body.instruction(body.find(address)?)?.place
+}
+
+/// As a profile knows it, in a file that is known here.
+pub(super) fn line_of(place: &CodePlace, body: &Body) -> Option<Place> {
+    let file = place.file.as_ref().filter(|_| place.line > 0)?;
+    let number = body.files.iter().position(|known| known == file)?;
+    Some(Place {
+        file: number as u32,
+        line: place.line,
+    })
+}
