@@ -1,86 +1,147 @@
-//! The README's table of keys, made from the table that the program uses. To
-//! take over a change, run the tests with `PROFTOP_UPDATE_SNAPSHOTS=1`.
+//! What README.md and docs/ say of keys, commands and numbers, held against the program.
+//! docs/keys.md is made from the table that the program uses: run the tests with
+//! `PROFTOP_UPDATE_SNAPSHOTS=1` to write it anew.
 
-use crate::action::{Binding, Keymap, Scope};
+use crate::action::{Binding, Key, Keymap, Scope};
 use crate::cli;
 use std::fmt::Write as _;
 use std::fs;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-const BEGIN: &str = "<!-- keys: made by a test from tui/src/action/keymap.rs -->\n";
-const END: &str = "<!-- end of keys -->\n";
+const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/keys.md");
+const PFT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pft.md");
+const RECIPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recipes.md");
 
-/// Where keys of a scope work.
-fn words(scope: Scope) -> &'static str {
+const INTRODUCTION: &str = "\
+# Keys
+
+<!-- Made by a test from tui/src/action/keymap.rs: change it there. -->
+
+The keys below \"Everywhere\" work in every view, the others only in the views that
+their heading names. In proftop, `?` shows the keys of the view you are in, and `:`
+finds an action by its name.
+
+To give an action other keys, run `proftop config init` and open the file that it
+writes. Below `[keys]`, add a line with the action's name (the last column here) and its
+keys, such as `find = [\"/\", \"ctrl-s\"]`. An action that has several rows here gets
+the same keys in all of them.
+";
+
+/// The heading over the keys of a scope: where they work.
+fn heading(scope: Scope) -> &'static str {
     match scope {
-        Scope::Everywhere => "everywhere",
-        Scope::Functions => "functions",
-        Scope::Page => "a function's page",
-        Scope::Code => "code",
-        Scope::Tree => "call tree",
-        Scope::Flame => "flame graph",
-        Scope::Time => "time",
-        Scope::Maps => "flame graph, time",
-        Scope::Calls => "call tree, flame graph",
-        Scope::People => "processes, threads",
-        Scope::FunctionRows => "where functions are",
-        Scope::Rows => "where names are",
-        Scope::Tables => "tables",
+        Scope::Everywhere => "Everywhere",
+        Scope::Functions => "Functions",
+        Scope::Page => "The page of a function",
+        Scope::Code => "Code",
+        Scope::Tree => "Call tree",
+        Scope::Flame => "Flame graph",
+        Scope::Time => "Time",
+        Scope::Maps => "Flame graph and time",
+        Scope::Calls => "Call tree and flame graph",
+        Scope::People => "Processes and threads",
+        Scope::FunctionRows => "Wherever a function is selected",
+        Scope::Rows => "Wherever there are names",
+        Scope::Tables => "Tables: functions, processes, threads",
     }
 }
 
-/// One row for each place, in the order of the table.
-fn table(keymap: &Keymap) -> String {
-    let mut scopes: Vec<Scope> = Vec::new();
+/// All of docs/keys.md: what works everywhere first, then scope by scope in the order
+/// of the keymap, a row for each action.
+fn page(keymap: &Keymap) -> String {
+    let mut scopes = vec![Scope::Everywhere];
     for binding in keymap.all() {
         if !scopes.contains(&binding.scope) {
             scopes.push(binding.scope);
         }
     }
-    let mut text = String::from("| where | keys |\n| --- | --- |\n");
+    let mut text = String::from(INTRODUCTION);
     for scope in scopes {
+        let _ = writeln!(text, "\n## {}\n", heading(scope));
+        text += "| keys | what they do | name |\n| --- | --- | --- |\n";
         let here = keymap.all().iter();
-        let here = here.filter(|binding| binding.scope == scope && !binding.help.is_empty());
-        let keys: Vec<String> = here.map(entry).collect();
-        let _ = writeln!(text, "| {} | {} |", words(scope), keys.join(" · "));
+        for binding in here.filter(|binding| binding.scope == scope && !binding.help.is_empty()) {
+            text += &row(binding);
+        }
     }
     text
 }
 
-/// `` `<` sort by the column before``
-fn entry(binding: &Binding) -> String {
+/// ``| `>` `s` `F6` | sort by the next column | sort-right |``
+fn row(binding: &Binding) -> String {
     let keys = binding.keys.iter();
-    let keys: Vec<String> = keys.map(|key| format!("`{}`", key.label(true))).collect();
-    let text = format!("{} {}", keys.join(" "), binding.help);
-    text.replace('|', "\\|")
+    let keys: Vec<String> = keys.map(|key| format!("`{}`", written(*key))).collect();
+    let keys = keys.join(" ").replace('|', "\\|");
+    format!("| {keys} | {} | {} |\n", binding.help, binding.name)
+}
+
+/// As the help writes it, but for `^c`, which not everybody reads as Ctrl-c.
+fn written(key: Key) -> String {
+    match key {
+        Key::Ctrl(letter) => format!("Ctrl-{letter}"),
+        other => other.label(true),
+    }
 }
 
 #[test]
-fn the_readme_has_the_keys_of_the_table() {
-    let readme = fs::read_to_string(PATH).expect("the README");
-    let begin = readme.find(BEGIN).expect("where the table begins") + BEGIN.len();
-    let end = readme.find(END).expect("where it ends");
-    let made = table(&Keymap::default());
+fn the_page_of_keys_is_made_from_the_keymap() {
+    let made = page(&Keymap::default());
     if std::env::var_os("PROFTOP_UPDATE_SNAPSHOTS").is_some() {
-        let updated = format!("{}{made}{}", &readme[..begin], &readme[end..]);
-        fs::write(PATH, updated).expect("it can be written");
+        fs::write(KEYS, made).expect("docs/keys.md can be written");
         return;
     }
+    let kept = fs::read_to_string(KEYS).expect("docs/keys.md");
     assert_eq!(
-        &readme[begin..end],
-        made,
+        kept, made,
         "PROFTOP_UPDATE_SNAPSHOTS=1 cargo test writes it anew"
     );
+}
+
+/// The README's table of keys: what stands between backticks in its first column.
+#[test]
+fn the_keys_of_the_readme_are_keys() {
+    let keymap = Keymap::default();
+    let known: Vec<String> = keymap
+        .all()
+        .iter()
+        .flat_map(|binding| &binding.keys)
+        .map(|key| written(*key))
+        .collect();
+    let readme = fs::read_to_string(README).expect("the README");
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut read = 0;
+    for row in rows {
+        let cell = row.split(" |").next().unwrap_or_default();
+        for key in cell.split('`').step_by(2) {
+            assert!(known.iter().any(|label| label == key), "{key:?} in {row}");
+            read += 1;
+        }
+    }
+    assert!(read >= 10, "only {read}");
+}
+
+/// A recording has the number of each ending: the page has the same.
+#[test]
+fn the_page_of_the_format_numbers_the_endings_as_they_are_written() {
+    let page = fs::read_to_string(PFT).expect("docs/pft.md");
+    let words: Vec<&str> = page.split_whitespace().collect();
+    let words = words.join(" ");
+    for (number, ending) in profile::Ending::ALL.into_iter().enumerate() {
+        assert_eq!(ending as usize, number);
+        let wanted = format!(" {number} `{}`", ending.label());
+        assert!(words.contains(&wanted), "docs/pft.md lacks{wanted}");
+    }
 }
 
 /// Where explanations begin, unless a command is longer.
 const COMMAND_WIDTH: usize = 42;
 
-/// Whatever is told to be typed exists.
+/// The commands in README.md and docs/recipes.md are ones that proftop takes.
 #[test]
-fn what_the_readme_tells_to_type_is_understood() {
-    let readme = fs::read_to_string(PATH).expect("the README");
-    let lines = readme.lines().filter_map(|line| line.strip_prefix("    "));
+fn the_commands_of_the_documents_are_understood() {
+    let texts = [README, RECIPES].map(|path| fs::read_to_string(path).expect(path));
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let lines = lines.filter_map(|line| line.strip_prefix("    "));
     let mut read = 0;
     for line in lines {
         // What follows the program's name, up to the explanation or a pipe.
@@ -103,5 +164,5 @@ fn what_the_readme_tells_to_type_is_understood() {
             read += 1;
         }
     }
-    assert!(read > 15, "only {read}");
+    assert!(read > 25, "only {read}");
 }
