@@ -42,9 +42,9 @@ pub enum Sub {
     Record(Box<Record>),
     /// Look at a recording on the screen
     Open(Open),
-    /// Look around on the screen without any rights, on a recording that is built in
+    /// Look around on the screen, in a recording that is built in; needs no rights
     Demo(LookArgs),
-    /// Print what a recording says
+    /// Print a recording as text
     Report(Report),
     /// Write a recording in another format
     Export(Export),
@@ -52,15 +52,15 @@ pub enum Sub {
     Diff(Diff),
     /// Put several recordings into one
     Merge(Merge),
-    /// Find names for a recording that was made without them
+    /// Add names of functions to a recording that was made without them
     Resolve(Resolve),
     /// Show the configuration, or write one to begin with
     Config(Configuration),
-    /// Print what a shell needs to complete these words
+    /// Print completions for a shell
     Completions(Completions),
     /// Print the manual: proftop man | man -l -
     Man,
-    /// Say which functions and lines addresses are from
+    /// Print the functions and source lines of addresses
     Symbolize(Symbolize),
 }
 
@@ -84,20 +84,21 @@ pub struct Symbolize {
     /// addresses inside, such as a crash log
     #[arg(value_name = "FILE|ADDR")]
     pub words: Vec<OsString>,
-    /// Addresses are those of this process; no FILE then
+    /// Take the addresses of this running process; give no FILE then
     #[arg(short, long, value_name = "PID", value_parser = values::id)]
     pub pid: Option<u32>,
-    /// What answers look like: text, json, or as llvm-symbolizer or addr2line
+    /// Format of the answers: text, json, or as llvm-symbolizer or addr2line
     /// print them
     #[arg(long, value_enum, default_value_t = super::SymbolFormat::Text)]
     pub format: super::SymbolFormat,
-    /// Names as the compiler wrote them
+    /// Print names as the compiler wrote them
     #[arg(long)]
     pub no_demangle: bool,
-    /// Answer from this directory alone; FILE is then a file's name or build-id
+    /// Answer from the tables in this directory, without the files; FILE is then the
+    /// name or build-id of a file
     #[arg(long, value_name = "DIR", conflicts_with_all = ["pid", "build_cache"])]
     pub cache: Option<PathBuf>,
-    /// Resolve whole files ahead of time into this directory; the words are FILEs
+    /// Write tables of these FILEs into this directory, for --cache
     #[arg(long, value_name = "DIR", conflicts_with = "pid")]
     pub build_cache: Option<PathBuf>,
 }
@@ -150,10 +151,10 @@ pub struct TargetArgs {
 
 #[derive(Debug, Args)]
 pub struct SampleArgs {
-    /// Samples per second and busy CPU, 1 to 10000 [default: 99]
+    /// Samples per second on each busy CPU, 1 to 10000 [default: 99]
     #[arg(short = 'F', long = "rate", value_name = "HZ", value_parser = values::rate, help_heading = "Sampling")]
     pub rate: Option<u32>,
-    /// Who takes the samples [default: auto]
+    /// How samples are taken [default: auto]
     #[arg(long, value_enum, help_heading = "Sampling")]
     pub engine: Option<EngineChoice>,
     /// Longest user stack that is walked, 1 to 1024 frames [default: 512]
@@ -167,7 +168,7 @@ pub struct Record {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sample: SampleArgs,
-    /// How long to record; without it until ^C, or until the command ends
+    /// How long to record [default: until ^C, or until the command ends]
     #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
     pub duration: Option<Duration>,
     /// The file to write, or - for standard output [default: proftop-DATE.pft]
@@ -187,7 +188,7 @@ pub struct Open {
     /// A recording, or - for standard input, also while it is being made
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Which of the things that the file counts, as in alloc_space or page-faults
+    /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     #[command(flatten)]
@@ -212,25 +213,26 @@ pub struct LookArgs {
     /// Order of functions [default: self]
     #[arg(long, value_enum, help_heading = "Display")]
     pub sort: Option<Sort>,
-    /// What numbers are in [default: what each view usually counts in]
+    /// Unit of the numbers [default: the usual one of each view]
     #[arg(long, value_enum, help_heading = "Display")]
     pub unit: Option<Unit>,
-    /// Count only what passes; see the manual on filters
+    /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter, help_heading = "Display")]
     pub filter: Option<Filter>,
-    /// Show what differs from a recording
+    /// Show what differs from this recording
     #[arg(long, value_name = "FILE", help_heading = "Display")]
     pub baseline: Option<PathBuf>,
     /// No screen: commands and answers line by line, for screen readers and dumb terminals
     #[arg(long, help_heading = "Output")]
     pub plain: bool,
-    /// Begin as configured, however this target was left; and do not remember it
+    /// Do not begin as this target was left last time, and do not remember how it is left
     #[arg(long, help_heading = "Display")]
     pub fresh: bool,
-    /// Leave the mouse to the terminal
+    /// Do not use the mouse: the terminal selects text with it
     #[arg(long, help_heading = "Output")]
     pub no_mouse: bool,
-    /// Source text that was compiled below FROM lies below TO; may be given more than once
+    /// Look below TO for source text that was compiled below FROM; may be given more than
+    /// once
     #[arg(long = "source-map", value_name = "FROM=TO", help_heading = "Output")]
     pub source_maps: Vec<Mapping>,
 }
@@ -240,19 +242,19 @@ pub struct Report {
     /// A recording, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The functions with most samples [default: 20]
+    /// Print so many functions, those with most samples [default: 20]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["tree", "peek"])]
     pub top: Option<u32>,
-    /// The call tree, callers first
+    /// Print the call tree, callers first
     #[arg(long, conflicts_with = "peek")]
     pub tree: bool,
-    /// Which of the things that the file counts, as in alloc_space or page-faults
+    /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Callers and callees of the functions whose names match
+    /// Print callers and callees of the functions whose names match
     #[arg(long, value_name = "REGEX", value_parser = values::regex)]
     pub peek: Option<Regex>,
-    /// Count only what passes; see the manual on filters
+    /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
     /// Format of the list of functions
@@ -262,26 +264,27 @@ pub struct Report {
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The earlier recording; pid:1234@30s takes one of a process now
+    /// The earlier recording, or pid:1234@30s: record process 1234 now for 30 s
     #[arg(value_name = "A", value_parser = OsStringValueParser::new().try_map(values::operand))]
     pub a: crate::choices::Operand,
-    /// The later one; - is standard input
+    /// The later recording, likewise; - is standard input
     #[arg(value_name = "B", value_parser = OsStringValueParser::new().try_map(values::operand))]
     pub b: crate::choices::Operand,
-    /// End with status 3 if a function surely takes so many points more of all samples
+    /// End with status 3 if a function's share of all samples surely grew by more than
+    /// POINTS percentage points
     #[arg(long, value_name = "POINTS", value_parser = values::points)]
     pub fail_over: Option<f64>,
-    /// Functions that are listed
+    /// Functions to print
     #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// Count only what passes; see the manual on filters
+    /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
 }
 
 #[derive(Debug, Args)]
 pub struct Merge {
-    /// Recordings. A process that is in several of them stays several
+    /// Recordings. A process that is in two of them is counted as two processes
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// The .pft to write, or - for standard output
@@ -297,8 +300,8 @@ pub struct Resolve {
     /// A recording, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where the programs and libraries are that it was made of, anywhere below;
-    /// may be given more than once. Files of this machine are looked at, too
+    /// Look in this directory, and below it, for the programs, libraries and debug
+    /// files; may be given more than once. Files of this machine are looked at, too
     #[arg(long = "debug-dir", value_name = "DIR")]
     pub directories: Vec<PathBuf>,
     /// The .pft to write, or - for standard output [default: FILE, if it is a .pft]
@@ -320,22 +323,22 @@ pub struct Export {
     /// The format, if the name does not tell it
     #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
     pub format: Option<profile::formats::Format>,
-    /// Which of the things that the file counts, as in alloc_space or page-faults
+    /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
-    /// Write only what passes; see the manual on filters
+    /// Write only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
-    /// Each thread by itself, where the format would put those of one name together
+    /// Keep threads apart where the format would join those of one name
     #[arg(long)]
     pub by_thread: bool,
-    /// Numbers in the place of commands, users, machines and directories
+    /// Write numbers instead of the names of commands, users, machines and directories
     #[arg(long)]
     pub hide_names: bool,
-    /// Addresses alone; proftop resolve finds the names again where the files are
+    /// Leave out names of functions; proftop resolve finds them again where the files are
     #[arg(long)]
     pub no_symbols: bool,
-    /// Leave out which build of each file it was
+    /// Leave out build-ids, which tell the exact build of each file
     #[arg(long)]
     pub no_build_ids: bool,
     /// Overwrite the file if it is there
@@ -356,20 +359,20 @@ pub struct Top {
     #[arg(long, value_name = "SIZE", value_parser = values::memory, help_heading = "Sampling")]
     pub mem: Option<u64>,
 
-    /// The last so many seconds are shown [default: 10s]
+    /// Show the samples of this last stretch of time [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
     pub window: Option<Duration>,
     /// Time between redraws; with --batch, the time that one report covers [default: 1]
     #[arg(short, long, value_name = "SECS", value_parser = values::delay, help_heading = "Display")]
     pub delay: Option<Duration>,
-    /// The view freezes itself so long after the first samples; sampling goes on
+    /// Freeze the view so long after the first samples; sampling goes on
     #[arg(long, value_name = "TIME", value_parser = values::window, help_heading = "Display")]
     pub freeze_after: Option<Duration>,
 
     /// Print reports instead of opening the screen
     #[arg(short, long, help_heading = "Output")]
     pub batch: bool,
-    /// End after so many reports
+    /// End after N reports
     #[arg(short = 'n', long = "reports", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
     pub reports: Option<u32>,
     /// Functions per report [default: 20]

@@ -271,9 +271,11 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             Some((_, option)) => Err(Failure::usage(format!(
                 "{option} is about printed reports: add --batch (-b)"
             ))),
-            None if top.freeze_after.is_some() && (top.look.plain || plain_is_set()) => Err(
-                Failure::usage("--freeze-after is about the screen: with --plain there is freeze"),
-            ),
+            None if top.freeze_after.is_some() && (top.look.plain || plain_is_set()) => {
+                Err(Failure::usage(
+                    "--freeze-after works on the screen only: with --plain, type freeze",
+                ))
+            }
             None => Ok(Mode::Screen),
         };
     }
@@ -363,7 +365,7 @@ fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     }
     if target.no_children && target.pids.is_empty() && !command {
         return Err(Failure::usage(
-            "--no-children needs a process to be about: add -p PID or -- COMMAND",
+            "--no-children needs a process: add -p PID or -- COMMAND",
         ));
     }
     Ok(())

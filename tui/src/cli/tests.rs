@@ -315,7 +315,7 @@ fn only_what_is_live_freezes_later() {
     let after = config("--freeze-after 30s").show.freeze_after;
     assert_eq!(after, Some(Duration::from_secs(30)));
     assert!(error("-b --freeze-after 3s").contains("about the screen"));
-    assert!(error("--plain --freeze-after 3s").contains("there is freeze"));
+    assert!(error("--plain --freeze-after 3s").contains("type freeze"));
     for line in ["open a.pft --freeze-after 3s", "demo --freeze-after 3s"] {
         assert!(error(line).contains("a recording stands still"), "{line}");
     }

@@ -42,7 +42,7 @@ fn init() -> Result<Exit, Failure> {
         Failure::failed(what)
     })?;
     print(&format!(
-        "wrote {}: everything in it is a comment\n",
+        "wrote {}: all settings in it are commented out\n",
         place.name()
     ))
 }

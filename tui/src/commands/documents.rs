@@ -1,7 +1,7 @@
 //! What is made from the words of the command line and the table of keys: the
 //! manual and completions for shells.
 
-/// The list of keys that the README has.
+/// What README.md and docs/ say of keys and commands.
 #[cfg(test)]
 mod readme;
 
@@ -15,16 +15,50 @@ use std::fmt::Write as _;
 const CONFIGURATION: &str = "\
 Two files are read, the later one wins: /etc/proftop.toml, and proftop/config.toml below
 $XDG_CONFIG_HOME or ~/.config. Under sudo it is that of the user who called it. PROFTOP_CONFIG
-names another file, which is then the only one. What is wrong in a file is said, with its line
-and column, and left out. How each target was left (view, order, unit, layouts; never a filter, a
-window or a scope) is kept in proftop/state.toml below $XDG_STATE_HOME or ~/.local/state; options
-win over it, and it wins over the configuration. This is what can be set:";
+names another file, which is then the only one. A mistake in a file is reported with its line and
+column, and that setting is left out. How each target was left (view, order, unit, layouts; never a
+filter, a window or a scope) is kept in proftop/state.toml below $XDG_STATE_HOME or ~/.local/state;
+options win over it, and it wins over the configuration. This is what can be set:";
 
 const PLAIN: &str = "\
 With --plain, or if PROFTOP_PLAIN=1 is set, there is no screen: proftop reads a command a line and
-answers in lines of text, without colors and without a byte that a terminal acts on. The first line
-of an answer is the base of its numbers. The same works through a pipe. These are the commands, with
-their short forms:";
+answers in lines of text, without colors and control characters. The first line of an answer says
+what its numbers are based on. The same works through a pipe. These are the commands, with their
+short forms:";
+
+const FILTERS: &str = "\
+A filter (--filter, or edited on the screen) is a list of clauses with blanks between them. A sample
+counts if every clause keeps it. A TEST is about a frame of the stack: a WORD (a part of a
+function's name; capitals count if it has any), fn:NAME, fn~REGEX, mod:NAME, mod~REGEX (modules),
+file:NAME, file~REGEX (source files), or kind: and one of kernel, user, jit, inlined. Write a value
+with blanks in double quotes. These are the clauses:";
+
+/// The clauses of a filter, and what they do.
+const CLAUSES: &[(&str, &str)] = &[
+    ("TEST, focus:TEST", "keeps stacks with such a frame"),
+    ("!TEST, exclude:TEST", "drops stacks with such a frame"),
+    (
+        "hide:TEST",
+        "takes such frames out of stacks; their callers get their samples",
+    ),
+    ("only:TEST", "takes all other frames out"),
+    ("fold:MODULE", "takes all frames of a module out"),
+    (
+        "fold:recursion",
+        "shows a function that calls itself as one frame",
+    ),
+    (
+        "pid:, tid:, cpu: NUMBERS",
+        "keeps samples of these, as in cpu:0-3,7; with ! before it drops them",
+    ),
+    (
+        "comm:, cgroup:, user: NAME",
+        "keeps samples of threads, control groups or users of this name; with ! before it drops them",
+    ),
+];
+
+const EXAMPLE_FILTER: &str =
+    "proftop --filter 'focus:fn~^Exec !mod:libc.so.6 comm:postgres cpu:0-3'";
 
 /// What a shell reads to complete our words.
 pub fn completions(shell: Shell) -> String {
@@ -71,7 +105,15 @@ pub fn manual() -> String {
             entry(&mut text, &binding.labels(true), binding.help);
         }
     }
-    text += ".SH PLAIN DIALOG\n";
+    text += ".SH FILTERS\n";
+    text += &plain(FILTERS);
+    text += "\n";
+    for (clause, words) in CLAUSES {
+        entry(&mut text, clause, words);
+    }
+    text += ".PP\nFor example:\n.PP\n.nf\n";
+    text += &plain(EXAMPLE_FILTER);
+    text += "\n.fi\n.SH PLAIN DIALOG\n";
     text += &plain(PLAIN);
     text += "\n";
     for command in COMMANDS {
@@ -175,6 +217,30 @@ mod tests {
                 known.iter().any(|request| line.starts_with(request)),
                 "{line}"
             );
+        }
+    }
+
+    /// Each action and key of the clauses is one that a filter has.
+    #[test]
+    fn the_manual_describes_filters_that_there_are() {
+        let quoted = EXAMPLE_FILTER.split('\'').nth(1).expect("a filter");
+        assert!(quoted.parse::<profile::Filter>().is_ok(), "{quoted}");
+        let reads = |clause: &str| clause.parse::<profile::Filter>().is_ok();
+        for (clauses, words) in CLAUSES {
+            for clause in clauses.split(", ") {
+                let clause = clause
+                    .replace("TEST", "fn~^a")
+                    .replace("MODULE", "libc.so.6");
+                let clause = clause.replace(" NUMBERS", "0-3,7").replace(" NAME", "x");
+                let clause = match clause.strip_suffix(':') {
+                    Some(key) => format!("{key}:1"),
+                    None => clause,
+                };
+                assert!(reads(&clause), "{clause}");
+                if words.contains("with ! before it") {
+                    assert!(reads(&format!("!{clause}")), "!{clause}");
+                }
+            }
         }
     }
 

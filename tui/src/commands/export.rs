@@ -18,7 +18,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     };
     if format == Format::Pft && !config.filter.is_empty() {
         return Err(Failure::usage(
-            "a .pft holds everything: leave --filter to who reads it",
+            "a .pft always holds everything: give --filter when you read it",
         ));
     }
     let opened = open_file::open_metric(&config.input, config.metric.as_deref())?;

@@ -90,7 +90,7 @@ fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> 
     if !features::in_host_pid_namespace() {
         let why = "this container has a pid namespace of its own";
         let failure = Failure::new(Exit::NotPossible, format!("cannot sample: {why}"))
-            .detail("pids in here are not those that the kernel's samples carry")
+            .detail("process numbers in here differ from those in the kernel's samples")
             .remedy("docker run --pid=host …", "starts it in the host's");
         return Err(WithoutBpf(Box::new(failure), why.into()));
     }

@@ -24,7 +24,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "sample",
         key: "rate",
         default: "99",
-        help: "samples per second and busy CPU, 1 to 10000",
+        help: "samples per second on each busy CPU, 1 to 10000",
         read: |settings, text| put(&mut settings.rate_hz, values::rate(text)),
         show: |settings| settings.rate_hz.map(|rate| rate.to_string()),
     },
@@ -32,7 +32,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "sample",
         key: "engine",
         default: "\"auto\"",
-        help: "who takes the samples: auto, bpf, perf",
+        help: "how samples are taken: auto, bpf, perf",
         read: |settings, text| put(&mut settings.engine, word(text)),
         show: |settings| settings.engine.and_then(quoted),
     },
@@ -72,7 +72,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "view",
         key: "window",
         default: "\"10s\"",
-        help: "the last so many seconds are shown",
+        help: "the last stretch of time that is shown",
         read: |settings, text| put(&mut settings.window, values::window(text)),
         show: |settings| {
             settings
@@ -103,7 +103,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "view",
         key: "unit",
         default: "\"usual\"",
-        help: "what numbers are in: usual (what each view has), percent, machine, samples, cpu-ms, cpus",
+        help: "unit of the numbers: usual (that of each view), percent, machine, samples, cpu-ms, cpus",
         read: |settings, text| match text {
             "usual" => {
                 settings.unit = None;

@@ -132,7 +132,7 @@ pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 pub fn mark(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     tell(dialog, App::set_mark)?;
-    sentence("the window is from now on; back undoes it")
+    sentence("the window begins now; back undoes it")
 }
 
 /// What an action has to say against it is the trouble.

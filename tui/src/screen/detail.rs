@@ -93,12 +93,12 @@ fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
-        Notice::NothingSelected => "nothing is selected that this could be about".into(),
+        Notice::NothingSelected => "nothing is selected that this works on".into(),
         Notice::OnlySampled(scope) => format!("only {scope} is sampled: nothing else came in"),
         Notice::Marked => {
             let anew = hint(cx, Action::Mark, "mark anew");
             let undo = hint(cx, Action::Back, "undo");
-            and("marked: the window is from now on", "; ", [anew, undo])
+            and("marked: the window begins now", "; ", [anew, undo])
         }
         Notice::Rate { hz, is_new: true } => format!(
             "{hz} Hz from now on; a window that has both rates counts all at the higher one"
@@ -130,15 +130,15 @@ fn say(app: &App, notice: &Notice) -> String {
             stopped: Some(count),
         } => {
             let files = units::counted(u64::from(*count), "file");
-            format!("not written, and no more follow {files}: {why}")
+            format!("not written, stopped after {files}: {why}")
         }
         Notice::NoMoreFiles(count) => {
             let files = units::counted(u64::from(*count), "file");
-            format!("no more files follow: {files} written")
+            format!("stopped: {files} written")
         }
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::Baseline(samples) => {
-            let are = format!("{} are A now", units::counted(*samples, "sample"));
+            let are = format!("{} are the baseline, A", units::counted(*samples, "sample"));
             let differs = hint(cx, Action::Difference, "what differs from them");
             and(&are, "; ", [differs])
         }
@@ -155,7 +155,7 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }
-        Notice::NoNow => "no samples come in that a window from now on could show".into(),
+        Notice::NoNow => "no new samples come in: a window cannot begin now".into(),
         Notice::HotPath(0) => "nothing below has half of it: the hot path ends here".into(),
         Notice::HotPath(steps) => {
             let steps = units::counted(u64::from(*steps), "step");

@@ -170,10 +170,7 @@ fn what_has_no_key_is_not_offered() {
     hand.show(tree_step(0)).wait(2_000);
     hand.keys(":mark\n");
     let frame = hand.frame();
-    assert!(
-        frame.contains("marked: the window is from now on\n"),
-        "{frame}"
-    );
+    assert!(frame.contains("marked: the window begins now\n"), "{frame}");
     assert!(!frame.contains(" help\n"), "{frame}");
     hand.keys(":freeze\n");
     assert!(!hand.frame().contains("go on"), "{}", hand.frame());

@@ -373,7 +373,7 @@ fn the_same_samples_do_not_differ() {
     hand.keys("=");
     assert!(hand.frame().contains("nothing to compare with yet"));
     hand.keys("b");
-    assert!(hand.frame().contains("3,277 samples are A now"));
+    assert!(hand.frame().contains("3,277 samples are the baseline, A"));
     hand.keys("=");
     let diff = hand.app.difference().expect("it is shown");
     assert!(
@@ -463,7 +463,7 @@ fn a_file_has_other_windows() {
     );
     assert!(!line(&hand, 1).contains('⟳'));
     hand.keys("m");
-    assert!(hand.frame().contains("no samples come in"));
+    assert!(hand.frame().contains("no new samples come in"));
 }
 
 #[test]

@@ -319,7 +319,7 @@ fn files_follow_one_another() {
     hand.event(Event::Repeated(Written::Failed("no space left".into())));
     assert!(
         hand.frame()
-            .contains("not written, and no more follow 2 files: no space left")
+            .contains("not written, stopped after 2 files: no space left")
     );
     assert_eq!(next_path(&mut hand, 60_000), None);
     assert!(!hand.frame().contains("writes every"));
@@ -335,10 +335,7 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
         hand.frame()
     );
     control(&mut hand, 'x');
-    assert!(
-        hand.frame()
-            .contains("no more files follow: 1 file written")
-    );
+    assert!(hand.frame().contains("stopped: 1 file written"));
     assert_eq!(next_path(&mut hand, 60_000), None);
 
     let mut hand = repeating();
@@ -347,10 +344,7 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
     hand.show(ended);
     assert_eq!(next_path(&mut hand, 10_000).as_deref(), Some("a-2.pft"));
     done(&mut hand);
-    assert!(
-        hand.frame()
-            .contains("no more files follow: 2 files written")
-    );
+    assert!(hand.frame().contains("stopped: 2 files written"));
     assert_eq!(next_path(&mut hand, 60_000), None);
     // Of what is over there is one file.
     hand.keys("w");
