@@ -11,10 +11,10 @@ use crate::host;
 use crate::losses::Losses;
 use crate::sampler::News;
 use crate::settings::{Command, Schedule, Settings};
-use crate::snapshot::{Host, NamesFrom, Sampler, Snapshot, TargetState};
+use crate::snapshot::{Host, Metered, NamesFrom, Sampler, Snapshot, TargetState};
 use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
 use profile::{
-    Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
+    EventId, Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
     ProcessId, Query, SourceFrame, Stop, Store, TimeRange,
 };
 use std::collections::{HashMap, VecDeque};
@@ -332,7 +332,10 @@ impl Model {
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         self.stops.note(ending(sample.ending), stopped_in);
-        self.store.add_sample(NewSample {
+        let event = match sample.event {
+            probe::Event::Tick => EventId::FIRST,
+        };
+        let sample = NewSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu as u16,
             process: ProcessId(sample.process.0),
@@ -341,8 +344,9 @@ impl Model {
             frames: &frames,
             kernel_frames: sample.kernel_frames,
             ending: ending(sample.ending),
-            weight: 1,
-        });
+            weight: sample.weight,
+        };
+        self.store.add_sample_of(event, sample);
     }
 
     /// Takes in the names that were found, and asks for more.
@@ -446,6 +450,7 @@ impl Model {
         self.generation += 1;
         self.tell_info();
         let report = self.store.report(due.window, due.end_ns);
+        let view = self.store.view();
         let cost = self.meter.look(&self.counters);
         let window = report.window;
         let query = Query {
@@ -453,7 +458,7 @@ impl Model {
             ..Query::default()
         };
         Snapshot {
-            metrics: Arc::default(),
+            metrics: Metered::of_events(&view),
             generation: self.generation,
             health: Health {
                 lost: self.losses.between(window.start_ns, window.end_ns),
@@ -473,7 +478,7 @@ impl Model {
             difference: None,
             people: None,
             baseline_lacks: None,
-            view: Some(self.store.view()),
+            view: Some(view),
             host: self.host.clone(),
             busy_cpus: cost.busy_cpus,
             elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),

@@ -1,8 +1,8 @@
 //! A CPU profile as data.
 //!
-//! A *profile* here is a bounded history of samples. Each sample is one tick of
-//! a clock that found a thread on a CPU, with the stack it had and how the walk
-//! of that stack ended. Frames, stacks, names, processes and threads are
+//! A *profile* here is a bounded history of samples. Each sample is of one event, as a
+//! rule a tick of a clock that found a thread on a CPU, with the stack it had and how
+//! the walk of that stack ended. Frames, stacks, names, processes and threads are
 //! interned, and samples are kept in one-second buckets. A [`View`] is what the
 //! store holds at one moment; it never changes and can be asked on any thread.
 //! A [`Query`] (scope, window, filter) gives a [`Selection`] of samples, and
@@ -53,5 +53,6 @@ pub use report::{
     Completeness, CpuRow, FunctionRow, Health, ProcessRow, Report, Stop, TREND_LEN, ThreadRow,
 };
 pub use store::{Limits, NewSample, Store, StoreStats};
+pub use tables::EventId;
 pub use time::{TimeRange, Window};
 pub use view::View;

@@ -13,9 +13,9 @@ use crate::hash::Seed;
 use crate::intern::{
     Frames, HIDDEN, NO_STACK, RESERVED, STACK_DEPTH_MAX, StackId, Stacks, stopped,
 };
-use crate::tables::{History, Modules, Names, Processes, Sample, Sources, Tables};
+use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sources, Tables};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
-use crate::{Ending, Frame, FrameId, Info, ModuleId, ProcessDetails, ProcessId, View};
+use crate::{Ending, Frame, FrameId, Info, Metric, ModuleId, ProcessDetails, ProcessId, View};
 use naming::Naming;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// One tick that found a thread on a CPU.
+/// One event that happened to a thread, as a rule a tick that found it on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSample<'a> {
     pub time_ns: u64,
@@ -98,7 +98,7 @@ pub struct StoreStats {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) limits: Limits,
-    pub(crate) history: History,
+    pub(crate) histories: Histories,
     pub(crate) stacks: Stacks,
     pub(crate) frames: Frames,
     pub(crate) names: Names,
@@ -139,7 +139,7 @@ impl Store {
         }
         Self {
             limits,
-            history: History::default(),
+            histories: Histories::default(),
             stacks: Stacks::new(seed.clone()),
             // A quarter: beside it live as many names, and the rest is samples.
             frames: Frames::new(seed, limits.memory_bytes / 4),
@@ -208,7 +208,19 @@ impl Store {
 
     /// Keeps a sample; `false` if it was refused, which [`Store::stats`] counts.
     pub fn add_sample(&mut self, sample: NewSample<'_>) -> bool {
-        matches!(self.add_sample_with(sample, None), Added::Kept(_))
+        self.add_sample_of(EventId::FIRST, sample)
+    }
+
+    /// Says that another event is counted, whose weights are in that metric; `None` if
+    /// there are too many.
+    pub fn add_event(&mut self, metric: Metric) -> Option<EventId> {
+        self.histories.add_event(metric)
+    }
+
+    /// Keeps a sample of an event that was [added](Store::add_event); `false` if it was
+    /// refused, which [`Store::stats`] counts.
+    pub fn add_sample_of(&mut self, event: EventId, sample: NewSample<'_>) -> bool {
+        matches!(self.add(event, sample, None), Added::Kept(_))
     }
 
     /// As [`Store::add_sample`]. Who has told the same frames before, and knows
@@ -218,6 +230,14 @@ impl Store {
         sample: NewSample<'_>,
         known: Option<KnownStack>,
     ) -> Added {
+        self.add(EventId::FIRST, sample, known)
+    }
+
+    fn add(&mut self, event: EventId, sample: NewSample<'_>, known: Option<KnownStack>) -> Added {
+        if !self.histories.has(event) {
+            debug_assert!(false, "{event:?} is of another store");
+            return Added::Refused;
+        }
         let stamp = sample.time_ns / STAMP_NS;
         let second = stamp / STAMPS_PER_SECOND;
         if second > self.newest_second {
@@ -248,19 +268,22 @@ impl Store {
         let thread = self
             .processes
             .add_sample(sample.process, sample.tid, sample.comm, second);
-        self.history.push(Sample {
-            stamp,
-            cpu: sample.cpu,
-            thread,
-            stack,
-            ending: if depth < sample.frames.len() {
-                Ending::TooDeep
-            } else {
-                sample.ending
+        self.histories.push(
+            event,
+            Sample {
+                stamp,
+                cpu: sample.cpu,
+                thread,
+                stack,
+                ending: if depth < sample.frames.len() {
+                    Ending::TooDeep
+                } else {
+                    sample.ending
+                },
+                in_kernel: sample.kernel_frames > 0,
+                weight: sample.weight,
             },
-            in_kernel: sample.kernel_frames > 0,
-            weight: sample.weight,
-        });
+        );
         let begin = self.begin_ns.get_or_insert(sample.time_ns);
         *begin = (*begin).min(sample.time_ns);
         let serial = self.stacks.serial(stack);
@@ -272,7 +295,11 @@ impl Store {
     pub fn view(&self) -> View {
         View {
             tables: Arc::new(Tables {
-                history: self.history.clone(),
+                history: self.histories.first().clone(),
+                others: match self.histories.others() {
+                    [] => Arc::default(),
+                    others => others.into(),
+                },
                 stacks: self.stacks.table().clone(),
                 frames: Arc::clone(self.frames.table()),
                 names: self.names.table().clone(),
@@ -322,7 +349,7 @@ impl Store {
     /// An end before the newest second is none: more has come since.
     fn end_of_history(&self) -> Option<u64> {
         const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
-        let newest = self.history.newest_second()?;
+        let newest = self.histories.newest_second()?;
         let told = { self.end_ns }.filter(|end| *end > newest.saturating_mul(SECOND_NS));
         Some(told.unwrap_or((newest + 1).saturating_mul(SECOND_NS)))
     }
@@ -342,7 +369,7 @@ impl Store {
 
     /// An estimate of all memory held here, cheap enough for each refresh.
     pub fn memory_bytes(&self) -> usize {
-        self.history.memory_bytes()
+        self.histories.memory_bytes()
             + self.stacks.memory_bytes()
             + self.frames.memory_bytes()
             + self.names.memory_bytes()
@@ -354,8 +381,8 @@ impl Store {
 
     pub fn stats(&self) -> StoreStats {
         StoreStats {
-            samples: self.history.samples(),
-            seconds: self.history.seconds(),
+            samples: self.histories.samples(),
+            seconds: self.histories.seconds(),
             stacks: self.stacks.stored(),
             frames: self.frames.used(),
             functions: self.names.functions() - RESERVED as usize,
@@ -427,6 +454,14 @@ pub(crate) mod tests {
         Store::new(Limits::default())
     }
 
+    /// What an event counts that is no tick.
+    pub(crate) fn waiting() -> Metric {
+        Metric {
+            name: "offcpu".into(),
+            unit: "nanoseconds".into(),
+        }
+    }
+
     pub(crate) fn frame(address: u64) -> Frame {
         Frame {
             module: ModuleId(1),
@@ -447,6 +482,45 @@ pub(crate) mod tests {
             ending: Ending::Root,
             weight: 1,
         }
+    }
+
+    #[test]
+    fn events_are_counted_each_by_itself() {
+        let mut store = store();
+        let waits = store.add_event(waiting()).unwrap();
+        let [here, there] = [[frame(1)], [frame(2)]];
+        for second in 0..3 {
+            store.add_sample(sample(second * 1_000_000_000, &here));
+        }
+        for (frames, weight) in [(&here, 700), (&there, 300)] {
+            let sample = sample(0, frames);
+            assert!(store.add_sample_of(waits, NewSample { weight, ..sample }));
+        }
+        let view = store.view();
+        let told = view
+            .events()
+            .map(|(event, metric, samples)| (event, metric.clone(), samples));
+        let expected = [
+            (EventId::FIRST, Metric::default(), 3),
+            (waits, waiting(), 2),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let rows = |view: &View| {
+            let all = view.select(&crate::Query::default(), &crate::Cancel::new());
+            let report = all.unwrap().report();
+            let mut rows: Vec<_> = { report.functions.iter() }
+                .map(|row| row.self_samples)
+                .collect();
+            rows.sort_unstable();
+            rows
+        };
+        assert_eq!(rows(&view), [3]);
+        let waited = view.of_event(waits).unwrap();
+        assert_eq!(rows(&waited), [300, 700]);
+        assert_eq!(waited.info().metric, waiting());
+        // The same places have the same numbers.
+        assert_eq!(view.of_event(EventId::FIRST).unwrap().samples(), 3);
+        assert!(waited.of_event(waits).is_none());
     }
 
     #[test]

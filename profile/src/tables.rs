@@ -4,17 +4,21 @@
 //! it, and what the store needs beside it to add to the table and to forget.
 //!
 //! - [`history`]: the kept samples, in one-second buckets
+//! - [`histories`]: those of each event
 //! - [`processes`]: processes and threads, as long as they matter
 //! - [`modules`]: what frames lie in
 //! - [`names`]: names of frames, and the functions that they make
 //! - [`sources`]: where frames lie in source text
 
+mod histories;
 mod history;
 mod modules;
 mod names;
 mod processes;
 mod sources;
 
+pub use histories::EventId;
+pub(crate) use histories::{Counted, Histories};
 pub(crate) use history::{History, Sample};
 pub(crate) use modules::{Module, ModuleTable, Modules};
 pub(crate) use names::{NameTable, Names, Tag};
@@ -30,6 +34,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) history: History,
+    /// The events that `history` is not of.
+    pub(crate) others: Arc<[Counted]>,
     pub(crate) stacks: StackTable,
     pub(crate) frames: Arc<Vec<Frame>>,
     pub(crate) names: NameTable,

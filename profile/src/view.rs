@@ -4,9 +4,11 @@
 //! changes.
 
 use crate::intern::RESERVED;
-use crate::tables::{Module, Tables};
+use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
-use crate::{Frame, FrameId, FrameKind, Function, FunctionId, Info, NameState, Role, RowName};
+use crate::{
+    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, Role, RowName,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,6 +36,46 @@ impl View {
                 info: Arc::new(Info {
                     metric: theirs.info.metric.clone(),
                     rate_hz: theirs.info.rate_hz,
+                    ..Info::clone(&tables.info)
+                }),
+                ..tables.clone()
+            }),
+        })
+    }
+
+    /// The events that samples were taken of, what each counts, and how many samples
+    /// there are: first the one that this view counts.
+    pub fn events(&self) -> impl Iterator<Item = (EventId, &Metric, u64)> {
+        let tables = &*self.tables;
+        let first = (
+            EventId::FIRST,
+            &tables.info.metric,
+            tables.history.samples(),
+        );
+        let others = tables.others.iter().enumerate().map(|(index, other)| {
+            let event = EventId::of_index(index);
+            (event, &other.metric, other.history.samples())
+        });
+        std::iter::once(first).chain(others)
+    }
+
+    /// The samples of one of the [`events`](View::events), which is the only one of the
+    /// view that this gives. Places and stacks have the same numbers as here.
+    pub fn of_event(&self, event: EventId) -> Option<View> {
+        let tables = &*self.tables;
+        let Some(index) = event.index() else {
+            return Some(self.clone());
+        };
+        let counted = tables.others.get(index)?;
+        Some(View {
+            tables: Arc::new(Tables {
+                history: counted.history.clone(),
+                others: Arc::default(),
+                info: Arc::new(Info {
+                    metric: counted.metric.clone(),
+                    // No clock takes them.
+                    rate_hz: 0,
+                    rate_changes: Vec::new(),
                     ..Info::clone(&tables.info)
                 }),
                 ..tables.clone()

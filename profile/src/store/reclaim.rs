@@ -21,13 +21,13 @@ impl Store {
     pub(super) fn enter_second(&mut self, second: u64) {
         self.newest_second = self.newest_second.max(second);
         let oldest = self.oldest_wanted();
-        while self.history.oldest_second().is_some_and(|s| s < oldest) {
-            self.drop_oldest_bucket();
+        while self.histories.oldest_second().is_some_and(|s| s < oldest) {
+            self.drop_oldest_second();
         }
         self.processes.sweep(self.newest_second);
         if self.is_full {
             // One second alone had reached the bound; it goes as a whole.
-            self.drop_oldest_bucket();
+            self.drop_oldest_second();
             self.is_full = false;
         }
         self.check_memory();
@@ -91,16 +91,16 @@ impl Store {
         }
         // A little more than needed: compacting for each sample would be slow.
         let target = self.limits.memory_bytes - self.limits.memory_bytes / 16;
-        while self.history.seconds() > 1
+        while self.histories.seconds() > 1
             && self.tables_bytes() <= self.limits.memory_bytes / 2
             && self.memory_bytes() > target.saturating_add(self.stacks.dead_bytes())
         {
-            self.drop_oldest_bucket();
+            self.drop_oldest_second();
         }
         self.compact_stacks();
         self.shrink_tables(target);
         self.is_full =
-            self.history.seconds() <= 1 && self.memory_bytes() > self.limits.memory_bytes;
+            self.histories.seconds() <= 1 && self.memory_bytes() > self.limits.memory_bytes;
     }
 
     /// Where frames and names are what takes the room, dropping samples alone
@@ -109,11 +109,11 @@ impl Store {
         while self.memory_bytes() > target {
             self.release_frames();
             self.frames.stop_growing();
-            if self.memory_bytes() <= target || self.history.seconds() <= 1 {
+            if self.memory_bytes() <= target || self.histories.seconds() <= 1 {
                 return;
             }
-            let seconds = (self.history.seconds() / 8).max(1);
-            (0..seconds).for_each(|_| self.drop_oldest_bucket());
+            let seconds = (self.histories.seconds() / 8).max(1);
+            (0..seconds).for_each(|_| self.drop_oldest_second());
         }
     }
 
@@ -125,15 +125,17 @@ impl Store {
             + self.modules.memory_bytes()
     }
 
-    fn drop_oldest_bucket(&mut self) {
-        let Some(bucket) = self.history.pop_oldest() else {
+    fn drop_oldest_second(&mut self) {
+        let Some(second) = self.histories.oldest_second() else {
             return;
         };
-        for sample in bucket.iter() {
-            self.stacks.drop_use(sample.stack);
-            self.processes.drop_sample(sample.thread);
+        while let Some(bucket) = self.histories.pop_oldest(second) {
+            for sample in bucket.iter() {
+                self.stacks.drop_use(sample.stack);
+                self.processes.drop_sample(sample.thread);
+            }
         }
-        self.first_second = bucket.second() + 1;
+        self.first_second = second + 1;
         let next_ns = self
             .first_second
             .saturating_mul(STAMP_NS * STAMPS_PER_SECOND);
@@ -149,7 +151,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::tests::{frame, sample, store};
+    use crate::store::tests::{frame, sample, store, waiting};
     use crate::{Frame, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
     use std::time::Duration;
 
@@ -161,6 +163,27 @@ mod tests {
     }
 
     const SECOND: u64 = 1_000_000_000;
+
+    /// Samples of all events leave with their second, and their stacks with them.
+    #[test]
+    fn all_events_are_kept_as_long() {
+        let mut store = bounded(3, 1 << 20);
+        let waits = store.add_event(waiting()).unwrap();
+        for second in 0..10 {
+            let frames = [frame(second)];
+            let sample = sample(second * SECOND, &frames);
+            // In turns, and both in one second.
+            assert!(second % 2 == 0 || store.add_sample(sample));
+            assert!(second % 3 != 0 || store.add_sample_of(waits, sample));
+        }
+        let view = store.view();
+        let counts = view.events().map(|(_, _, samples)| samples);
+        assert_eq!(counts.collect::<Vec<_>>(), [2, 1], "7, 9 and 9");
+        assert_eq!((store.stats().samples, store.kept_seconds()), (3, 3.0));
+        store.enter_second(10_000);
+        store.release_frames();
+        assert_eq!((store.stats().samples, store.stats().stacks), (0, 0));
+    }
 
     #[test]
     fn history_is_as_long_as_asked() {

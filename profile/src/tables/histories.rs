@@ -1,0 +1,116 @@
+//! The kept samples of all events, each in a [`History`] of its own: a query looks at
+//! one. They leave together, second by second.
+//!
+//! The first event is always there; while it is the only one, the others cost
+//! nothing.
+
+use super::history::{Bucket, History, Sample};
+use crate::info::Metric;
+use std::sync::Arc;
+
+/// An event that samples are of, by number; what its weights count is its [`Metric`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(u8);
+
+impl EventId {
+    /// What a store counts unless it is told of more: as a rule the ticks of a clock on
+    /// the CPUs.
+    pub const FIRST: EventId = EventId(0);
+}
+
+/// The samples of all events.
+#[derive(Debug, Default)]
+pub(crate) struct Histories {
+    first: History,
+    /// Of the events from number 1 on.
+    others: Vec<Counted>,
+}
+
+/// The samples of an event that is not the first, and what they count.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(crate) metric: Metric,
+    pub(crate) history: History,
+}
+
+impl Histories {
+    /// Makes room for another event; `None` if there are 256 already.
+    pub(crate) fn add_event(&mut self, metric: Metric) -> Option<EventId> {
+        let number = u8::try_from(self.others.len() + 1).ok()?;
+        let history = History::default();
+        self.others.push(Counted { metric, history });
+        Some(EventId(number))
+    }
+
+    /// The samples of the first event.
+    pub(crate) fn first(&self) -> &History {
+        &self.first
+    }
+
+    /// The other events.
+    pub(crate) fn others(&self) -> &[Counted] {
+        &self.others
+    }
+
+    /// Stores a sample; one of an event that was never added is not.
+    pub(crate) fn push(&mut self, event: EventId, sample: Sample) {
+        let history = match event.index() {
+            None => Some(&mut self.first),
+            Some(index) => { self.others.get_mut(index) }.map(|other| &mut other.history),
+        };
+        if let Some(history) = history {
+            history.push(sample);
+        }
+    }
+
+    /// Whether the event was added.
+    pub(crate) fn has(&self, event: EventId) -> bool {
+        event.index().is_none_or(|index| index < self.others.len())
+    }
+
+    /// Samples of all events.
+    pub(crate) fn samples(&self) -> u64 {
+        self.all().map(History::samples).sum()
+    }
+
+    /// Seconds that have samples, of the event that has the most.
+    pub(crate) fn seconds(&self) -> usize {
+        self.all().map(History::seconds).max().unwrap_or(0)
+    }
+
+    pub(crate) fn oldest_second(&self) -> Option<u64> {
+        self.all().filter_map(History::oldest_second).min()
+    }
+
+    pub(crate) fn newest_second(&self) -> Option<u64> {
+        self.all().filter_map(History::newest_second).max()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.all().map(History::memory_bytes).sum()
+    }
+
+    /// Takes away one event's samples of the oldest second, if that is this one.
+    pub(crate) fn pop_oldest(&mut self, second: u64) -> Option<Arc<Bucket>> {
+        let others = self.others.iter_mut().map(|other| &mut other.history);
+        std::iter::once(&mut self.first)
+            .chain(others)
+            .find(|history| history.oldest_second() == Some(second))?
+            .pop_oldest()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &History> {
+        std::iter::once(&self.first).chain(self.others.iter().map(|other| &other.history))
+    }
+}
+
+impl EventId {
+    /// Where it is among those that are not the first.
+    pub(crate) fn index(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1)
+    }
+
+    pub(crate) fn of_index(index: usize) -> EventId {
+        EventId((index + 1) as u8)
+    }
+}
