@@ -6,9 +6,11 @@ use crate::action::{Binding, Key, Keymap, Scope};
 use crate::cli;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
 const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/keys.md");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PFT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pft.md");
 const RECIPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recipes.md");
 
@@ -131,6 +133,58 @@ fn the_page_of_the_format_numbers_the_endings_as_they_are_written() {
         let wanted = format!(" {number} `{}`", ending.label());
         assert!(words.contains(&wanted), "docs/pft.md lacks{wanted}");
     }
+}
+
+/// What stands between backticks in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// A file of ours, as the documents write it: `probe/src/clocks.rs`.
+fn is_file(word: &str) -> bool {
+    let ends = [".rs", ".md", ".py"];
+    word.contains('/') && !word.contains("NAME") && ends.iter().any(|end| word.ends_with(end))
+}
+
+#[test]
+fn files_that_the_documents_name_are_there() {
+    let root = Path::new(ROOT);
+    let docs = fs::read_dir(root.join("docs")).expect("docs/");
+    let docs = docs.map(|entry| entry.expect("a page").path());
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page));
+    let mut named = 0;
+    for page in pages.into_iter().chain(docs) {
+        let text = fs::read_to_string(&page).expect("a page");
+        for file in text.lines().flat_map(quoted).filter(|word| is_file(word)) {
+            assert!(root.join(file).is_file(), "{}: {file}", page.display());
+            named += 1;
+        }
+    }
+    assert!(named > 100, "only {named}");
+}
+
+/// Each row of the invariants names tests, each in one of the files that it names.
+#[test]
+fn the_tests_of_the_invariants_are_there() {
+    let root = Path::new(ROOT);
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut named = 0;
+    for row in text.lines().filter(|line| line.starts_with("| **")) {
+        let files = quoted(row).filter(|word| is_file(word));
+        let files = files.map(|file| fs::read_to_string(root.join(file)).expect(file));
+        let files: Vec<String> = files.collect();
+        let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        for test in quoted(row)
+            .filter(is_name)
+            .filter(|word| word.contains('_'))
+        {
+            let function = format!("fn {test}(");
+            let found = files.iter().any(|file| file.contains(&function));
+            assert!(found, "no {test} in the files of: {row}");
+            named += 1;
+        }
+    }
+    assert!(named > 10, "only {named}");
 }
 
 /// Where explanations begin, unless a command is longer.
