@@ -6,6 +6,7 @@
 //! when the model falls behind, samples wait in the kernel's ring, and what does
 //! not fit there is counted as lost.
 
+pub mod alike;
 mod clock;
 mod cost;
 pub mod debuginfod;

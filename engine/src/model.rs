@@ -7,6 +7,7 @@ use super::naming::{Line, NamedModule, Naming};
 use super::sources::{DEBUG_BYTES_MAX, Sources};
 use super::stops::Stops;
 use super::users::Users;
+use crate::alike::ending;
 use crate::host;
 use crate::losses::Losses;
 use crate::sampler::News;
@@ -604,24 +605,4 @@ fn epoch_unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_ms = probe::now_ns() / 1_000_000;
     now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
-}
-
-fn ending(ending: probe::Ending) -> profile::Ending {
-    match ending {
-        probe::Ending::Root => profile::Ending::Root,
-        probe::Ending::NoUserStack => profile::Ending::NoUserStack,
-        probe::Ending::NoFramePointer => profile::Ending::NoFramePointer,
-        probe::Ending::BrokenChain => profile::Ending::BrokenChain,
-        probe::Ending::ReadFault => profile::Ending::ReadFault,
-        probe::Ending::TooDeep => profile::Ending::TooDeep,
-        probe::Ending::NoMapping => profile::Ending::NoMapping,
-        probe::Ending::Compat32 => profile::Ending::Compat32,
-        probe::Ending::Exec => profile::Ending::Exec,
-        probe::Ending::Unsupported => profile::Ending::Unsupported,
-        probe::Ending::Stuck => profile::Ending::Stuck,
-        probe::Ending::StackSwitch => profile::Ending::StackSwitch,
-        probe::Ending::Remapped => profile::Ending::Remapped,
-        probe::Ending::CopyCut => profile::Ending::CopyCut,
-        probe::Ending::Exiting => profile::Ending::Exiting,
-    }
 }

@@ -3,6 +3,7 @@
 
 mod jit;
 
+use crate::alike::no_name;
 use jit::{Jit, Waiting};
 use probe::{Module, ModuleKind};
 use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
@@ -70,7 +71,7 @@ impl Answer {
             late_for: None,
             name: match name {
                 Ok(name) => NameState::Named(name.into()),
-                Err(reason) => NameState::Unnamed(reason.label()),
+                Err(reason) => NameState::Unnamed(no_name(reason)),
             },
             source: Vec::new(),
         }
@@ -502,10 +503,10 @@ fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
         Ok(symbol) => NameState::Named(shown(symbol.name).into()),
         Err(reason) => match symbols.function_start(offset) {
             Some(FileOffset(start)) => NameState::UnnamedIn {
-                reason: reason.label(),
+                reason: no_name(reason),
                 start,
             },
-            None => NameState::Unnamed(reason.label()),
+            None => NameState::Unnamed(no_name(reason)),
         },
     }
 }

@@ -15,8 +15,9 @@ pub use names_from::{NameSource, NamesFrom};
 pub use people::People;
 
 use crate::losses::Losses;
+use probe::EngineKind;
 use profile::diff::Diff;
-use profile::{Health, Query, Report, RowName, View};
+use profile::{Health, NoName, Query, Report, RowName, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,10 +141,6 @@ pub struct Lacks {
     pub people: bool,
 }
 
-/// Why a frame has no name that was still being looked for when a recording
-/// ended.
-const NOT_FOUND_IN_TIME: &str = "the recording ended before its name was found";
-
 impl Recording {
     /// Takes out of a report what the source made up, and, once all has been
     /// read, the hope for names that did not come.
@@ -156,13 +153,13 @@ impl Recording {
         }
         for row in &mut report.functions {
             if row.name_state == RowName::Pending {
-                row.name_state = RowName::Unnamed(NOT_FOUND_IN_TIME);
+                row.name_state = RowName::Unnamed(NoName::NotFoundInTime);
             }
         }
         let completeness = &mut report.completeness;
         let pending = std::mem::take(&mut completeness.pending);
         if pending > 0 {
-            completeness.unnamed.push((NOT_FOUND_IN_TIME, pending));
+            completeness.unnamed.push((NoName::NotFoundInTime, pending));
         }
     }
 }
@@ -242,8 +239,8 @@ pub struct Snapshot {
     pub elapsed: Duration,
     /// Samples per second of a busy CPU by now; the report has that of its own.
     pub rate_hz: u32,
-    /// Who takes the samples: `bpf`, `perf`; nothing before it is known.
-    pub engine: &'static str,
+    /// Who takes the samples; `None` of a recording, or before it is known.
+    pub engine: Option<EngineKind>,
     /// How; nothing of a recording, or before it is known.
     pub sampler: Option<Arc<Sampler>>,
     /// What is sampled: `system`, `postgres[4121]`, `3 processes`.

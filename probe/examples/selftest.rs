@@ -73,7 +73,8 @@ fn by_perf(config: &Config) -> Result<(), String> {
 
 fn watch(source: &mut dyn Source) -> Result<(), String> {
     let info = source.info();
-    println!("{}: notes: {:?}", info.engine, info.notes);
+    let engine = info.engine.map_or("", probe::EngineKind::label);
+    println!("{engine}: notes: {:?}", info.notes);
     let mut endings: BTreeMap<String, u64> = BTreeMap::new();
     let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
     let end = Instant::now() + TIME;
@@ -88,10 +89,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
         }
         lost = batch.counters.lost;
     }
-    println!(
-        "{}: samples {samples} frames {frames} lost {lost} endings {endings:?}",
-        info.engine
-    );
+    println!("{engine}: samples {samples} frames {frames} lost {lost} endings {endings:?}",);
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
     if samples == 0 || lost > 0 || whole * 100 < samples * 99 {

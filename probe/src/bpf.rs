@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::events::{Event, tick};
 use crate::loader::{self, Settings};
 use crate::sample::{Batch, Counters};
-use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{Limits, TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::{FilterMaps, Targets};
@@ -97,7 +97,7 @@ impl BpfSource {
             timeline: Timeline::new(targets, unwinding),
             undecodable: 0,
             info: SourceInfo {
-                engine: "bpf",
+                engine: Some(EngineKind::Bpf),
                 rate_hz: config.rate_hz,
                 rate_is_fixed: None,
                 unwinding: "tables",

@@ -65,7 +65,7 @@ pub use sample::{
     Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleKind, ProcessInfo, Sample, TableStats,
     WalkCheck,
 };
-pub use source::{RateError, Source, SourceError, SourceInfo};
+pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
 pub use time::now_ns;
 

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::events::tick::{Pair, Turns};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
-use crate::source::{RateError, Source, SourceError, SourceInfo, wait_for_any};
+use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{TableMaps, Tables};
 use crate::target::Target;
 use crate::targets::Targets;
@@ -100,7 +100,7 @@ impl PerfSource {
             lost_by_cpu: BTreeMap::new(),
             undecodable: 0,
             info: SourceInfo {
-                engine: "perf",
+                engine: Some(EngineKind::Perf),
                 rate_hz: config.rate_hz,
                 rate_is_fixed,
                 unwinding: "tables, on copied stacks",

@@ -13,7 +13,8 @@ pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
 use probe_ebpf::{Registers, UserFrame};
 
-/// One place on a stack.
+/// One place on a stack, as it was sampled. (A `profile::Frame` is one as it is kept: it
+/// has a kind as well.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     pub module: ModuleId,

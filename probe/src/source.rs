@@ -6,11 +6,30 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+/// What takes samples: the word of `--engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKind {
+    /// A BPF program, which walks the stacks.
+    Bpf,
+    /// The kernel's `perf_event`, which copies stacks for us to walk.
+    Perf,
+}
+
+impl EngineKind {
+    /// The word for it, in output and on the command line.
+    pub fn label(self) -> &'static str {
+        match self {
+            EngineKind::Bpf => "bpf",
+            EngineKind::Perf => "perf",
+        }
+    }
+}
+
 /// What a source is and what it cannot give, in words for a person.
 #[derive(Debug, Clone, Default)]
 pub struct SourceInfo {
-    /// `bpf`, `perf`, `synthetic`.
-    pub engine: &'static str,
+    /// Who takes the samples; `None` of a source that is made up, in tests.
+    pub engine: Option<EngineKind>,
     pub rate_hz: u32,
     /// Why it cannot be changed while samples are taken; nothing if it can.
     pub rate_is_fixed: Option<&'static str>,

@@ -3,11 +3,8 @@
 //! again (`proftop resolve`); without build-ids it does not tell which build they were.
 
 use crate::tables::Tag;
-use crate::{Info, Selection, View};
+use crate::{Info, NoName, Selection, View};
 use std::sync::Arc;
-
-/// The reason of every frame for having no name then.
-const LEFT_OUT: &str = "left_out";
 
 impl View {
     /// The same samples. Each function is called by one of its places, inlined ones are
@@ -21,7 +18,7 @@ impl View {
         };
         View {
             tables: Arc::new(crate::tables::Tables {
-                names: tables.names.without_names(LEFT_OUT, place),
+                names: tables.names.without_names(NoName::LeftOut, place),
                 sources: crate::tables::SourceTable::empty(),
                 ..self.noted("names of functions were left out")
             }),
@@ -55,12 +52,9 @@ impl Selection {
         self.view = self.view.without_symbols();
         self.drop_inlined();
         // All that was counted by a name, or by the reason for having none.
-        let tag = self.view.tables.names.tag_of(LEFT_OUT);
         let frames = self.tags.iter().sum();
         self.tags = [0; Tag::COUNT];
-        if let Some(tag) = tag {
-            self.tags[tag.index()] = frames;
-        }
+        self.tags[Tag::unnamed(NoName::LeftOut).index()] = frames;
         self
     }
 

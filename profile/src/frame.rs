@@ -1,14 +1,17 @@
 //! A *frame* is one place in a program that was found on a stack: a module and
 //! an address inside it. Its name is no part of it; names come later.
 
+use crate::NoName;
 use std::sync::Arc;
 
-/// A file, or something like a file, that holds code: numbered by whoever feeds
-/// the profile. Two modules with equal numbers are the same bytes.
+/// The number of a file, or of something like a file, that holds code. Whoever feeds
+/// the profile gives it out; two modules with one number are the same bytes. (A live
+/// profile takes the numbers of `probe::ModuleId`; a recording numbers its own.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);
 
-/// One life of a process: a pid that is used again gets another number.
+/// The number of one life of a process: a pid that is used again gets another. Whoever
+/// feeds the profile gives it out, as with [`ModuleId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessId(pub u32);
 
@@ -35,7 +38,8 @@ pub enum FrameKind {
     Jit,
 }
 
-/// One place on a stack.
+/// One place on a stack, as a profile keeps it. (A live sample's `probe::Frame` has the
+/// same two numbers; the engine adds the kind, which it knows of the module.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
     pub module: ModuleId,
@@ -52,12 +56,11 @@ pub enum NameState {
     Pending,
     /// As a person would write it: demangled and safe to print.
     Named(Arc<str>),
-    /// There is none, and this is why: one of a few fixed words, such as
-    /// `stripped` or `file gone`, so that they can be counted.
-    Unnamed(&'static str),
+    /// There is none, and this is why.
+    Unnamed(NoName),
     /// There is none, for that reason, but it is known where in the module the
     /// function starts that the frame is in: all such frames are one function.
-    UnnamedIn { reason: &'static str, start: u64 },
+    UnnamedIn { reason: NoName, start: u64 },
 }
 
 /// One function that a frame's address stands for, and where in source text.

@@ -1,7 +1,7 @@
 //! A *function* of a profile: what its frames and their names make it.
 
 use crate::intern::{NO_STACK, RESERVED, stopped};
-use crate::{Ending, FrameId, FrameKind};
+use crate::{Ending, FrameId, FrameKind, NoName};
 use std::sync::Arc;
 
 /// A function in this profile: every frame with the same module and name, or
@@ -54,7 +54,7 @@ pub enum RowName {
     /// On its way.
     Pending,
     /// There is none, and why.
-    Unnamed(&'static str),
+    Unnamed(NoName),
 }
 
 impl Role {

@@ -29,9 +29,9 @@ mod index;
 mod info;
 mod intern;
 pub mod merge;
+mod no_name;
 pub mod query;
 mod rates;
-mod reason;
 pub mod report;
 pub mod store;
 mod tables;
@@ -47,6 +47,7 @@ pub use frame::{
 pub use function::{Function, FunctionId, Role, RowName};
 pub use info::{Info, Metric, RateChange};
 pub use intern::STACK_DEPTH_MAX;
+pub use no_name::NoName;
 pub use query::{Cancel, Cancelled, Query, Scope, Selection};
 pub use rates::Reweighed;
 pub use report::{

@@ -4,7 +4,7 @@
 
 use crate::rates::Reweighed;
 use crate::time::Window;
-use crate::{Ending, FrameId, FrameKind, FunctionId, ProcessId, RowName};
+use crate::{Ending, FrameId, FrameKind, FunctionId, NoName, ProcessId, RowName};
 use std::sync::Arc;
 
 /// The seconds of trend kept per row.
@@ -54,7 +54,7 @@ pub struct Completeness {
     /// Frames whose name is on its way.
     pub pending: u64,
     /// Frames without a name, by reason, falling.
-    pub unnamed: Vec<(&'static str, u64)>,
+    pub unnamed: Vec<(NoName, u64)>,
 }
 
 /// One function.

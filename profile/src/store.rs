@@ -15,7 +15,9 @@ use crate::intern::{
 };
 use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sources, Tables};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
-use crate::{Ending, Frame, FrameId, Info, Metric, ModuleId, ProcessDetails, ProcessId, View};
+use crate::{
+    Ending, Frame, FrameId, Info, Metric, ModuleId, NoName, ProcessDetails, ProcessId, View,
+};
 use naming::Naming;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +133,7 @@ impl Store {
         let seed = Seed::random();
         let mut names = Names::new();
         names.set_reserved(NO_STACK, NO_STACK_NAME.into());
-        names.set_unnamed(NO_STACK, NO_STACK_REASON);
+        names.set_unnamed(NO_STACK, NoName::NoStack);
         names.set_reserved(HIDDEN, HIDDEN_NAME.into());
         for ending in Ending::ALL {
             let name = format!("[stopped: {}]", ending.label());
@@ -441,9 +443,6 @@ const NO_STACK_NAME: &str = "[no stack]";
 
 /// What samples are charged to of which a filter hides all frames.
 const HIDDEN_NAME: &str = "[hidden]";
-
-/// Why a sample without frames has no function.
-const NO_STACK_REASON: &str = "no stack";
 
 #[cfg(test)]
 pub(crate) mod tests {

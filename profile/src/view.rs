@@ -193,7 +193,7 @@ impl View {
             .or(tables.sources.chain(place).last())
             .or(tables.sources.chain(id).last());
         let tag = tables.names.tag(id);
-        let name_state = match tables.names.reason(tag) {
+        let name_state = match tag.reason() {
             Some(reason) => RowName::Unnamed(reason),
             None if tag.is_pending() => RowName::Pending,
             None => RowName::Named,

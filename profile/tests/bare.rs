@@ -3,8 +3,8 @@
 
 use profile::formats::{self, Format};
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
-    RowName, Selection, SourceFrame, Store, View,
+    Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId,
+    Query, RowName, Selection, SourceFrame, Store, View,
 };
 use std::path::Path;
 
@@ -106,8 +106,11 @@ fn functions_stay_functions_and_numbers_as_they_were() {
     assert_eq!(totals(&bare), expected);
     let lacks = bare.completeness();
     assert_eq!((lacks.frames, lacks.named, lacks.pending), (6, 0, 0));
-    assert_eq!(lacks.unnamed, [("left_out", 6)]);
-    assert_eq!(bare.functions()[0].name_state, RowName::Unnamed("left_out"));
+    assert_eq!(lacks.unnamed, [(NoName::LeftOut, 6)]);
+    assert_eq!(
+        bare.functions()[0].name_state,
+        RowName::Unnamed(NoName::LeftOut)
+    );
     assert!(
         bare.info()
             .notes

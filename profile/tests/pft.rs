@@ -2,8 +2,8 @@
 
 use profile::formats::{FormatError, folded, pft};
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessDetails,
-    ProcessId, Query, Report, SourceFrame, Store, View,
+    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, NoName,
+    ProcessDetails, ProcessId, Query, Report, SourceFrame, Store, View,
 };
 use proptest::prelude::*;
 
@@ -94,9 +94,9 @@ fn name_some(store: &mut Store, limit: usize) {
         store.set_name(
             id,
             match address % 5 {
-                0 => NameState::Unnamed("stripped"),
+                0 => NameState::Unnamed(NoName::Stripped),
                 1 => NameState::UnnamedIn {
-                    reason: "file_gone",
+                    reason: NoName::FileGone,
                     start: address << 40,
                 },
                 _ => NameState::Named(format!("f{}", address / 3).into()),

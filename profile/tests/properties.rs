@@ -1,8 +1,8 @@
 //! Any sequence of operations, against a model that counts the slow way.
 
 use profile::{
-    Ending, Frame, FrameId, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Report,
-    SourceFrame, Store, TREND_LEN,
+    Ending, Frame, FrameId, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId,
+    Report, SourceFrame, Store, TREND_LEN,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -68,7 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// The names of this test: a few, so that frames join; some frames have none.
 fn answer(frame: Frame) -> NameState {
     match frame.address % 4 {
-        0 => NameState::Unnamed("stripped"),
+        0 => NameState::Unnamed(NoName::Stripped),
         n => NameState::Named(format!("f{n}").into()),
     }
 }
@@ -146,7 +146,7 @@ impl Run {
             Op::NameAny(id, n) => {
                 let state = match n {
                     None => NameState::Pending,
-                    Some(n) if n < 128 => NameState::Unnamed("gone"),
+                    Some(n) if n < 128 => NameState::Unnamed(NoName::FileGone),
                     Some(n) => NameState::Named(format!("g{}", n % 4).into()),
                 };
                 self.store.set_name(FrameId(id), state);

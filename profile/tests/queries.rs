@@ -8,8 +8,8 @@ use profile::query::{
     HeatRows, NeighbourKind, Node, NodeKind,
 };
 use profile::{
-    Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId,
-    Query, Role, Scope, Selection, SourceFrame, Store, TimeRange, View,
+    Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName,
+    ProcessId, Query, Role, Scope, Selection, SourceFrame, Store, TimeRange, View,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -80,7 +80,7 @@ fn store(samples: &[Given]) -> Store {
     for id in store.frames_to_name(usize::MAX) {
         let address = store.frame(id).expect("asked for").address;
         let name = match address {
-            9 => NameState::Unnamed("stripped"),
+            9 => NameState::Unnamed(NoName::Stripped),
             _ => NameState::Named(format!("f{}", address / 2).into()),
         };
         store.set_name(id, name);

@@ -1,8 +1,8 @@
 //! What a report says about small, hand-made histories.
 
 use profile::{
-    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Report, RowName,
-    SourceFrame, Store,
+    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId, Report,
+    RowName, SourceFrame, Store,
 };
 use std::time::Duration;
 
@@ -113,14 +113,14 @@ fn a_frame_without_a_name_is_shown_by_its_place() {
     assert_eq!(pending.completeness.pending, 1);
 
     let id = store.frames_to_name(1)[0];
-    store.set_name(id, NameState::Unnamed("stripped"));
+    store.set_name(id, NameState::Unnamed(NoName::Stripped));
     let unnamed = store.report(Duration::from_secs(1), 1);
     assert_eq!(&*unnamed.functions[0].name, "libc.so.6+0x1c2");
     assert_eq!(
         unnamed.functions[0].name_state,
-        RowName::Unnamed("stripped")
+        RowName::Unnamed(NoName::Stripped)
     );
-    assert_eq!(unnamed.completeness.unnamed, [("stripped", 1)]);
+    assert_eq!(unnamed.completeness.unnamed, [(NoName::Stripped, 1)]);
 }
 
 /// Tells that `address` is line `line` of `own`, in whose code `inlined` lie.
@@ -186,17 +186,17 @@ fn frames_of_one_stripped_function_are_one_row() {
     add(&mut store, 0, 1, &[user(0x1c2)]);
     add(&mut store, 0, 1, &[user(0x1d0)]);
     for id in store.frames_to_name(2) {
-        let (reason, start) = ("stripped", 0x180);
+        let (reason, start) = (NoName::Stripped, 0x180);
         store.set_name(id, NameState::UnnamedIn { reason, start });
-        assert_eq!(store.name(id), NameState::Unnamed("stripped"));
+        assert_eq!(store.name(id), NameState::Unnamed(NoName::Stripped));
     }
     let report = store.report(Duration::from_secs(1), 1);
     assert_eq!(report.functions.len(), 1);
     let row = &report.functions[0];
     assert_eq!(&*row.name, "libc.so.6+0x180");
-    assert_eq!(row.name_state, RowName::Unnamed("stripped"));
+    assert_eq!(row.name_state, RowName::Unnamed(NoName::Stripped));
     assert_eq!(row.self_samples, 2);
-    assert_eq!(report.completeness.unnamed, [("stripped", 2)]);
+    assert_eq!(report.completeness.unnamed, [(NoName::Stripped, 2)]);
 }
 
 #[test]

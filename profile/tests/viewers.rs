@@ -138,7 +138,7 @@ fn newer_firefox_files_share_their_tables() {
     assert!(row("inner").inlined && !row("work").inlined);
     assert_eq!(
         row("app+0x2000").name_state,
-        profile::RowName::Unnamed("not_told")
+        profile::RowName::Unnamed(profile::NoName::NotTold)
     );
     let function = view.function(row("work").id);
     assert_eq!(function.build_id[..4], [0x51, 0x0d, 0x0a, 0x5c]);

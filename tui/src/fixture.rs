@@ -3,8 +3,8 @@
 
 use engine::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
 use profile::{
-    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow,
-    Report, RowName, TREND_LEN, ThreadRow, Window,
+    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessId,
+    ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub fn postgres() -> Snapshot {
         let name = format!("small_function_{at}");
         functions.push(function(at, &name, "postgres", own, own + 1));
     }
-    functions[8].name_state = RowName::Unnamed("stripped");
+    functions[8].name_state = RowName::Unnamed(NoName::Stripped);
     functions[12].name_state = RowName::Pending;
     Snapshot {
         metrics: Arc::default(),
@@ -117,7 +117,7 @@ pub fn postgres() -> Snapshot {
         busy_cpus: 5.3,
         elapsed: Duration::from_secs(192),
         rate_hz: 99,
-        engine: "bpf",
+        engine: Some(probe::EngineKind::Bpf),
         sampler: Some(Arc::new(Sampler {
             unwinding: "tables",
             buffers: "one ring of 8 MB".into(),
@@ -264,7 +264,7 @@ fn completeness() -> Completeness {
         frames: 41_024,
         named: 39_424,
         pending: 0,
-        unnamed: vec![("stripped", 1_190), ("kernel_hidden", 410)],
+        unnamed: vec![(NoName::Stripped, 1_190), (NoName::KernelHidden, 410)],
     }
 }
 

@@ -109,7 +109,7 @@ fn an_export_can_hide_names_and_tell_threads_apart() {
 /// have to agree, or a reason becomes `other`.
 #[test]
 fn every_reason_for_having_no_name_survives_a_recording() {
-    for reason in symbolize::Reason::ALL {
+    for reason in profile::NoName::ALL {
         let mut store = Store::new(Limits::default());
         let frame = Frame {
             module: ModuleId(0),
@@ -128,13 +128,13 @@ fn every_reason_for_having_no_name_survives_a_recording() {
             weight: 1,
         });
         let id = store.frames_to_name(1)[0];
-        store.set_name(id, NameState::Unnamed(reason.label()));
+        store.set_name(id, NameState::Unnamed(reason));
         let mut file = Vec::new();
         pft::write(&store.view(), &mut file).unwrap();
         let (store, _) = pft::read(&file[..], Limits::default()).unwrap();
         let selection = store.view().select(&Query::default(), &Cancel::new());
         let unnamed = selection.unwrap().completeness().unnamed;
-        assert_eq!(unnamed, [(reason.label(), 1)]);
+        assert_eq!(unnamed, [(reason, 1)]);
     }
 }
 

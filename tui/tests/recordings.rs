@@ -72,7 +72,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     let (place, name) = function(&symbols);
     let file = folder.path().join("a.pft");
     let stripped = NameState::UnnamedIn {
-        reason: "stripped",
+        reason: profile::NoName::Stripped,
         start: place,
     };
     recording(&file, &build_id, place, stripped);
@@ -184,7 +184,7 @@ fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
         file.as_ref(),
         &build_id,
         place,
-        NameState::Unnamed("stripped"),
+        NameState::Unnamed(profile::NoName::Stripped),
     );
     let directories = [path("stripped"), path("debug")];
     let mut resolve = proftop(&["resolve", &file]);

@@ -5,7 +5,8 @@
 use super::FormatError;
 use super::wire::clean;
 use crate::{
-    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, SourceFrame, Store,
+    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId,
+    SourceFrame, Store,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -167,7 +168,7 @@ impl Import {
     }
 
     /// Why a frame has no name.
-    pub(crate) fn tell_unnamed(&mut self, frame: Frame, reason: &'static str) {
+    pub(crate) fn tell_unnamed(&mut self, frame: Frame, reason: NoName) {
         self.tell_state(frame, NameState::Unnamed(reason));
     }
 

@@ -7,15 +7,12 @@
 
 use super::FormatError;
 use super::import::{Import, Link, kind_of, plain_ending};
-use crate::{Frame, FrameKind, Info, Limits, Metric, NewSample, STACK_DEPTH_MAX, Store};
+use crate::{Frame, FrameKind, Info, Limits, Metric, NewSample, NoName, STACK_DEPTH_MAX, Store};
 use regex::Regex;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
 const LINE_BYTES_MAX: u64 = 1 << 20;
-
-/// Why a place without a symbol has no name.
-const NOT_TOLD: &str = "not_told";
 
 static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     let head = r"^\s*(?<comm>\S.*?)\s+(?<pid>-?\d+)(?:/(?<tid>-?\d+))?\s+(?:\[(?<cpu>\d+)\]\s+)?(?<s>\d+)\.(?<f>\d{1,9}):\s+(?:(?<period>\d+)\s+)?(?:(?<event>\S+):(?:\s+(?<rest>.*)|))?$";
@@ -202,7 +199,7 @@ impl Reader {
             self.import.tell(before, chain);
         }
         if is_unknown {
-            self.import.tell_unnamed(frame, NOT_TOLD);
+            self.import.tell_unnamed(frame, NoName::NotTold);
         } else {
             chain.push(link);
             sample.last = Some((frame, chain));

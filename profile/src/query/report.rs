@@ -5,7 +5,7 @@ use super::threads::{self, People};
 use super::trend::Trends;
 use super::{Cancel, Query, functions};
 use crate::tables::Tag;
-use crate::{Completeness, Ending, Report, Store, TimeRange};
+use crate::{Completeness, Ending, NoName, Report, Store, TimeRange};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,14 +53,13 @@ impl Selection {
 
     /// What the selected stacks and their names lack.
     pub fn completeness(&self) -> Completeness {
-        let names = &self.view.tables.names;
         let by_tag = |tag: Tag| self.tags[tag.index()];
-        let mut unnamed: Vec<(&'static str, u64)> = names
-            .reasons()
-            .map(|(tag, reason)| (reason, by_tag(tag)))
+        let mut unnamed: Vec<(NoName, u64)> = NoName::ALL
+            .into_iter()
+            .map(|reason| (reason, by_tag(Tag::unnamed(reason))))
             .filter(|(_, frames)| *frames > 0)
             .collect();
-        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), *reason));
+        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), reason.label()));
         let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
         let mut endings: Vec<(Ending, u64)> = Ending::ALL
             .into_iter()

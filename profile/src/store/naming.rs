@@ -214,6 +214,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NoName;
     use crate::store::tests::{frame, sample, store};
 
     #[test]
@@ -235,14 +236,14 @@ mod tests {
         let mut store = store();
         store.add_sample(sample(0, &[frame(1)]));
         let id = store.frames_to_name(1)[0];
-        store.set_name(id, NameState::Unnamed("stripped"));
-        store.set_name(id, NameState::Unnamed("damaged"));
-        assert_eq!(store.name(id), NameState::Unnamed("stripped"));
+        store.set_name(id, NameState::Unnamed(NoName::Stripped));
+        store.set_name(id, NameState::Unnamed(NoName::Damaged));
+        assert_eq!(store.name(id), NameState::Unnamed(NoName::Stripped));
         store.set_name(id, NameState::Named("late".into()));
         store.set_name(id, NameState::Named("later".into()));
-        store.set_name(id, NameState::Unnamed("stripped"));
+        store.set_name(id, NameState::Unnamed(NoName::Stripped));
         assert_eq!(store.name(id), NameState::Named("late".into()));
-        store.set_name(FrameId(12345), NameState::Unnamed("stripped"));
+        store.set_name(FrameId(12345), NameState::Unnamed(NoName::Stripped));
     }
 
     #[test]

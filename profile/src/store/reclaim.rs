@@ -152,7 +152,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use crate::store::tests::{frame, sample, store, waiting};
-    use crate::{Frame, Limits, ModuleId, NameState, NewSample, ProcessId, Store};
+    use crate::{Frame, Limits, ModuleId, NameState, NewSample, NoName, ProcessId, Store};
     use std::time::Duration;
 
     fn bounded(keep_seconds: u64, memory_bytes: usize) -> Store {
@@ -305,7 +305,7 @@ mod tests {
                     held = Some(id);
                     store.set_name(id, NameState::Named("main".into()));
                 } else {
-                    store.set_name(id, NameState::Unnamed("no symbols"));
+                    store.set_name(id, NameState::Unnamed(NoName::Stripped));
                 }
             }
         }

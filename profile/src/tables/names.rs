@@ -10,7 +10,7 @@
 
 use crate::cow;
 use crate::intern::RESERVED;
-use crate::{FrameId, FunctionId, ModuleId, NameState};
+use crate::{FrameId, FunctionId, ModuleId, NameState, NoName};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -52,13 +52,20 @@ impl Tag {
     pub(crate) fn is_pending(self) -> bool {
         self == Tag::NEW || self == Tag::ASKED
     }
+
+    /// The tag of frames without a name for that reason.
+    pub(crate) const fn unnamed(reason: NoName) -> Self {
+        Tag(Tag::REASONS + reason as u8)
+    }
+
+    /// The reason that the tag stands for, if it stands for one.
+    pub(crate) fn reason(self) -> Option<NoName> {
+        let at = self.0.checked_sub(Tag::REASONS)?;
+        NoName::ALL.get(usize::from(at)).copied()
+    }
 }
 
-/// What stands for all reasons beyond those that fit a tag.
-const REASON_OTHER: &str = "other";
-
-/// A name of no letters could not be told from a hole in the table.
-const REASON_EMPTY: &str = "empty name";
+const _: () = assert!(Tag::REASONS as usize + NoName::ALL.len() <= Tag::COUNT);
 
 /// What a function's name costs beside its letters: two counts, and its place
 /// in two maps.
@@ -78,7 +85,6 @@ pub(crate) struct NameTable {
     tags: Arc<Vec<Tag>>,
     owners: Arc<Vec<FunctionId>>,
     names: Arc<HashMap<FunctionId, Arc<str>>>,
-    reasons: Vec<&'static str>,
 }
 
 impl NameTable {
@@ -106,7 +112,7 @@ impl NameTable {
         let Some(tag) = self.tags.get(frame.0 as usize) else {
             return NameState::Pending;
         };
-        if let Some(reason) = self.reason(*tag) {
+        if let Some(reason) = tag.reason() {
             return NameState::Unnamed(reason);
         }
         match self.name(self.owners[frame.0 as usize]) {
@@ -115,48 +121,34 @@ impl NameTable {
         }
     }
 
-    /// The reason that a tag stands for, if it stands for one.
-    pub(crate) fn reason(&self, tag: Tag) -> Option<&'static str> {
-        let at = tag.0.checked_sub(Tag::REASONS)?;
-        self.reasons.get(usize::from(at)).copied()
-    }
-
-    /// The tag of a reason that was given.
-    pub(crate) fn tag_of(&self, reason: &str) -> Option<Tag> {
-        let mut reasons = self.reasons();
-        reasons.find_map(|(tag, known)| (known == reason).then_some(tag))
-    }
-
     /// The same functions, called by a place in each, as frames that have no name for
     /// that one reason. What is no place in a program keeps its name.
     pub(crate) fn without_names(
         &self,
-        reason: &'static str,
+        reason: NoName,
         place: impl Fn(FunctionId) -> Option<Arc<str>>,
     ) -> Self {
         let is_place = |function: &FunctionId| function.0 >= RESERVED;
         let named = self.names.iter().filter_map(|(function, name)| {
-            let name = match is_place(function) {
-                true => place(*function)?,
-                false => Arc::clone(name),
+            let name = if is_place(function) {
+                place(*function)?
+            } else {
+                Arc::clone(name)
             };
             Some((*function, name))
         });
-        let tag = |(frame, tag): (u32, &Tag)| match frame < RESERVED {
-            true => *tag,
-            false => Tag(Tag::REASONS),
+        let tag = |(frame, tag): (u32, &Tag)| {
+            if frame < RESERVED {
+                *tag
+            } else {
+                Tag::unnamed(reason)
+            }
         };
         Self {
             tags: Arc::new((0..).zip(self.tags.iter()).map(tag).collect()),
             owners: Arc::clone(&self.owners),
             names: Arc::new(named.collect()),
-            reasons: vec![reason],
         }
-    }
-
-    /// Each reason that was ever given, with its tag.
-    pub(crate) fn reasons(&self) -> impl Iterator<Item = (Tag, &'static str)> {
-        (Tag::REASONS..).map(Tag).zip(self.reasons.iter().copied())
     }
 }
 
@@ -198,14 +190,14 @@ impl Names {
         self.set_tag(frame, Tag::NEW);
     }
 
-    pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: &'static str) {
-        let tag = self.tag_of_reason(reason);
-        self.set_tag(frame, tag);
+    pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: NoName) {
+        self.set_tag(frame, Tag::unnamed(reason));
     }
 
     pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         if name.is_empty() {
-            return self.set_unnamed(frame, REASON_EMPTY);
+            // It could not be told from a hole in the table.
+            return self.set_unnamed(frame, NoName::EmptyName);
         }
         self.set_tag(frame, Tag::NAMED);
         self.join(frame, module, name);
@@ -216,7 +208,7 @@ impl Names {
         &mut self,
         frame: FrameId,
         module: ModuleId,
-        reason: &'static str,
+        reason: NoName,
         place: Arc<str>,
     ) {
         self.set_unnamed(frame, reason);
@@ -226,7 +218,7 @@ impl Names {
     /// Whether the frame has a reason for having no name: it can still be given
     /// one.
     pub(crate) fn has_reason(&self, frame: FrameId) -> bool {
-        self.reason(self.tag(frame)).is_some()
+        self.tag(frame).reason().is_some()
     }
 
     /// Names a frame that had a reason for having no name, and with it all
@@ -317,21 +309,6 @@ impl Names {
             + self.names.len() * BYTES_PER_NAME
             + self.letters
     }
-
-    fn tag_of_reason(&mut self, reason: &'static str) -> Tag {
-        let room = usize::from(u8::MAX - Tag::REASONS);
-        let known = |reasons: &[&str], reason: &str| reasons.iter().position(|r| *r == reason);
-        let at = known(&self.table.reasons, reason).unwrap_or_else(|| {
-            let is_last = self.table.reasons.len() + 1 >= room;
-            if self.table.reasons.len() < room {
-                self.table
-                    .reasons
-                    .push(if is_last { REASON_OTHER } else { reason });
-            }
-            self.table.reasons.len() - 1
-        });
-        Tag(Tag::REASONS + at as u8)
-    }
 }
 
 #[cfg(test)]
@@ -360,24 +337,13 @@ mod tests {
     }
 
     #[test]
-    fn reasons_beyond_the_room_become_other() {
-        let mut names = three_frames();
-        for i in 0..300 {
-            let reason: &'static str = Box::leak(format!("reason {i}").into_boxed_str());
-            names.set_unnamed(FrameId(1), reason);
-        }
-        assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_OTHER));
-        names.set_unnamed(FrameId(2), "reason 0");
-        assert_eq!(names.state(FrameId(2)), NameState::Unnamed("reason 0"));
-        names.set_unnamed(FrameId(3), "");
-        assert_eq!(names.state(FrameId(3)), NameState::Unnamed(REASON_OTHER));
-    }
-
-    #[test]
     fn an_empty_name_is_none() {
         let mut names = three_frames();
         names.set_named(FrameId(1), ModuleId(1), "".into());
-        assert_eq!(names.state(FrameId(1)), NameState::Unnamed(REASON_EMPTY));
+        assert_eq!(
+            names.state(FrameId(1)),
+            NameState::Unnamed(NoName::EmptyName)
+        );
     }
 
     #[test]
@@ -385,9 +351,14 @@ mod tests {
         let mut names = Names::new();
         (0..=4).for_each(|frame| names.add(FrameId(frame)));
         for frame in [1, 2] {
-            names.set_unnamed_in(FrameId(frame), ModuleId(1), "stripped", "a+0x10".into());
+            names.set_unnamed_in(
+                FrameId(frame),
+                ModuleId(1),
+                NoName::Stripped,
+                "a+0x10".into(),
+            );
         }
-        names.set_unnamed_in(FrameId(3), ModuleId(1), "stripped", "a+0x90".into());
+        names.set_unnamed_in(FrameId(3), ModuleId(1), NoName::Stripped, "a+0x90".into());
         names.set_named_late(FrameId(2), ModuleId(1), "work".into());
         for frame in [1, 2] {
             assert_eq!(names.state(FrameId(frame)), NameState::Named("work".into()));
@@ -406,11 +377,19 @@ mod tests {
     fn frames_without_a_name_in_one_place_are_one_function() {
         let mut names = three_frames();
         for frame in [1, 2] {
-            names.set_unnamed_in(FrameId(frame), ModuleId(1), "stripped", "a+0x10".into());
+            names.set_unnamed_in(
+                FrameId(frame),
+                ModuleId(1),
+                NoName::Stripped,
+                "a+0x10".into(),
+            );
         }
-        names.set_unnamed_in(FrameId(3), ModuleId(1), "stripped", "a+0x20".into());
+        names.set_unnamed_in(FrameId(3), ModuleId(1), NoName::Stripped, "a+0x20".into());
         assert_eq!(names.owners()[1..], [FrameId(1), FrameId(1), FrameId(3)]);
-        assert_eq!(names.state(FrameId(2)), NameState::Unnamed("stripped"));
+        assert_eq!(
+            names.state(FrameId(2)),
+            NameState::Unnamed(NoName::Stripped)
+        );
         assert_eq!(&**names.name(FrameId(1)).unwrap(), "a+0x10");
     }
 

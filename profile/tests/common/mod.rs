@@ -108,7 +108,7 @@ pub fn store(samples: &[Given]) -> Store {
             _ => format!("f{}", address / 3),
         };
         match address % 5 {
-            0 => store.set_name(id, NameState::Unnamed("not_told")),
+            0 => store.set_name(id, NameState::Unnamed(profile::NoName::NotTold)),
             _ => store.set_name(id, NameState::Named(name.into())),
         }
         if !address.is_multiple_of(5) && address.is_multiple_of(4) {

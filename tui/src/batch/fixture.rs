@@ -3,8 +3,8 @@
 use super::BatchReport;
 use engine::snapshot::{Host, Snapshot, TargetState};
 use profile::{
-    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, ProcessId, ProcessRow, Report,
-    RowName, ThreadRow, Window,
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessId, ProcessRow,
+    Report, RowName, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Fixture {
             function("libjitx.so+0x1c2", "libjitx.so", 58, 58),
         ];
         functions[3].kind = FrameKind::Kernel;
-        functions[4].name_state = RowName::Unnamed("stripped");
+        functions[4].name_state = RowName::Unnamed(NoName::Stripped);
         let report = Report {
             generation: 1,
             window: Window {
@@ -43,7 +43,7 @@ impl Fixture {
                 frames: 100_000,
                 named: 96_100,
                 pending: 400,
-                unnamed: vec![("stripped", 3500)],
+                unnamed: vec![(NoName::Stripped, 3500)],
             },
             functions,
             owners: Arc::default(),
@@ -76,7 +76,7 @@ impl Fixture {
                 busy_cpus: 3.31,
                 elapsed: Duration::from_secs(10),
                 rate_hz: 99,
-                engine: "bpf",
+                engine: Some(probe::EngineKind::Bpf),
                 scope: "postgres[4121]".into(),
                 window: engine::snapshot::Span::Seconds(10),
                 target: TargetState::Running,

@@ -3,6 +3,7 @@
 
 use super::BatchReport;
 use engine::snapshot::TargetState;
+use probe::EngineKind;
 use profile::{FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -125,6 +126,7 @@ impl<'a> Object<'a> {
         let lacks = &report.completeness;
         let (shown, _) = batch.split();
         let endings = lacks.endings.iter();
+        let unnamed = lacks.unnamed.iter();
         Self {
             schema: SCHEMA,
             version: batch.version,
@@ -141,7 +143,7 @@ impl<'a> Object<'a> {
             elapsed_s: snapshot.elapsed.as_secs_f64(),
             window_s: report.window.seconds(),
             rate_hz: report.rate_hz,
-            engine: snapshot.engine,
+            engine: snapshot.engine.map_or("", EngineKind::label),
             samples: report.samples,
             lost: health.lost,
             samples_run: health.taken_run,
@@ -152,7 +154,7 @@ impl<'a> Object<'a> {
             frames: lacks.frames,
             named: lacks.named,
             pending: lacks.pending,
-            unnamed: lacks.unnamed.iter().copied().collect(),
+            unnamed: unnamed.map(|(why, count)| (why.label(), *count)).collect(),
             own: Own {
                 cpu_percent: number(health.own_cpu_percent),
                 rss_bytes: health.own_rss_bytes,
@@ -178,7 +180,7 @@ fn function<'a>(row: &'a FunctionRow, report: &Report) -> Function<'a> {
         no_name: match row.name_state {
             RowName::Named => None,
             RowName::Pending => Some("pending"),
-            RowName::Unnamed(reason) => Some(reason),
+            RowName::Unnamed(reason) => Some(reason.label()),
         },
         self_samples: row.self_samples,
         total: row.total_samples,

@@ -10,6 +10,7 @@
 
 use super::BatchReport;
 use super::plain::plain;
+use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -60,8 +61,12 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         write!(out, " rate {} Hz", snapshot.report.rate_hz)?;
     }
     let is_live = snapshot.recording.is_none();
-    if is_live && snapshot.engine != "bpf" {
-        write!(out, " engine {}", snapshot.engine)?;
+    if is_live && snapshot.engine != Some(EngineKind::Bpf) {
+        write!(
+            out,
+            " engine {}",
+            snapshot.engine.map_or("", EngineKind::label)
+        )?;
     }
     writeln!(out)?;
 

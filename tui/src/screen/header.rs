@@ -9,6 +9,7 @@ use crate::words::fit::{Segment, fit};
 use crate::words::metric::{metric, metric_told};
 use crate::words::{text, units};
 use engine::snapshot::{Snapshot, Span, TargetState};
+use probe::EngineKind;
 use profile::Completeness;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -134,8 +135,8 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     if snapshot.rate_hz > 0 {
         // The usual one needs no word; of another Health says why.
         let engine = match snapshot.engine {
-            "" | "bpf" => String::new(),
-            other => format!("{other} "),
+            None | Some(EngineKind::Bpf) => String::new(),
+            Some(other) => format!("{} ", other.label()),
         };
         let rate = format!("{engine}{} Hz", snapshot.rate_hz);
         segments.push(Segment::new(4, [rate, String::new()]));

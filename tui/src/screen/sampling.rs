@@ -6,6 +6,7 @@ use crate::widgets::dialog;
 use crate::widgets::dialog::Dialog;
 use crate::widgets::theme::Theme;
 use crate::words::units;
+use probe::EngineKind;
 use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
@@ -35,7 +36,7 @@ pub fn render(app: &App, sampling: &SamplingDialog, theme: &Theme, frame: &mut F
         health.own_cpu_percent, shown.rate_hz
     );
     let entries = [
-        ("Engine", shown.engine),
+        ("Engine", shown.engine.map_or("", EngineKind::label)),
         ("Stacks", sampler.unwinding),
         ("Buffers", &buffers),
         ("Own cost", &cost),

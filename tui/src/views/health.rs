@@ -15,7 +15,7 @@ use crate::words::units;
 use crate::words::unnamed::why_unnamed;
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
-use profile::Ending;
+use profile::{Ending, NoName};
 use std::cmp::Reverse;
 
 /// What a line is about; it stays selected through new snapshots.
@@ -35,7 +35,7 @@ pub enum Topic {
     Stop(usize),
     Named,
     Pending,
-    Unnamed(&'static str),
+    Unnamed(NoName),
     Note(usize),
     Kernel,
     OwnCpu,
@@ -334,11 +334,11 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     }
     for (reason, count) in &completeness.unnamed {
         lines.push(Finding {
-            topic: Topic::Unnamed(reason),
-            label: reason.replace('_', " "),
+            topic: Topic::Unnamed(*reason),
+            label: reason.label().replace('_', " "),
             value: Value::Share(*count, frames),
-            text: why_unnamed(reason).trim_end_matches('.').into(),
-            explain: why_unnamed(reason).into(),
+            text: why_unnamed(*reason).trim_end_matches('.').into(),
+            explain: why_unnamed(*reason).into(),
         });
     }
     lines
@@ -444,6 +444,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::alike::no_name;
     use symbolize::Reason;
 
     #[test]
@@ -459,7 +460,7 @@ mod tests {
     #[test]
     fn every_reason_has_a_sentence() {
         for reason in Reason::ALL {
-            assert_ne!(why_unnamed(reason.label()), reason.label());
+            assert_eq!(why_unnamed(no_name(reason)), reason.explain());
         }
     }
 }

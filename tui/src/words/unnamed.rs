@@ -1,14 +1,14 @@
 //! Why a frame has no name, as a sentence.
 
-use symbolize::Reason;
+use profile::NoName;
 
-/// Why a frame has no name, for a person. The words are the ones that scripts
-/// see.
-pub fn why_unnamed(reason: &str) -> &str {
-    if reason == "left_out" {
-        return "Who wrote the recording left names out; proftop resolve finds them again.";
+/// Why a frame has no name, for a person.
+pub fn why_unnamed(why: NoName) -> &'static str {
+    match engine::alike::reason(why) {
+        Some(reason) => reason.explain(),
+        None if why == NoName::LeftOut => {
+            "Who wrote the recording left names out; proftop resolve finds them again."
+        }
+        None => why.label(),
     }
-    let label = reason.replace(' ', "_");
-    let known = Reason::ALL.into_iter().find(|known| known.label() == label);
-    known.map_or(reason, |known| known.explain())
 }

@@ -4,11 +4,8 @@ use super::layout::{FrameTable, FuncTable, Lib, ResourceTable, SourceTable, Stac
 use crate::STACK_DEPTH_MAX;
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link, hex, kind_of};
-use crate::{Ending, Frame, FrameKind};
+use crate::{Ending, Frame, FrameKind, NoName};
 use std::sync::Arc;
-
-/// Why a function that is called by its address has no name.
-const NOT_TOLD: &str = "not_told";
 
 /// A stack as the store wants it.
 #[derive(Debug, Default)]
@@ -153,7 +150,7 @@ impl<'a> Tables<'a> {
         };
         let frame = import.frame(module, address, kind, (!is_unnamed).then_some(&key))?;
         if is_unnamed {
-            import.tell_unnamed(frame, NOT_TOLD);
+            import.tell_unnamed(frame, NoName::NotTold);
         } else {
             chain.push(own);
             import.tell(frame, chain);

@@ -6,20 +6,13 @@ use super::header::zero_ended;
 use super::record::{COMM_EXEC, Head, KERNEL_MODE, MAP_HAS_BUILD_ID, MMAP2};
 use crate::formats::FormatError;
 use crate::formats::import::{Import, Link, kind_of};
-use crate::{Frame, FrameKind, ModuleId};
+use crate::{Frame, FrameKind, ModuleId, NoName};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Mappings of all processes together, and processes.
 const MAPS_MAX: usize = 8 << 20;
 const PROCESSES_MAX: usize = 1 << 20;
-
-/// Why an address of the kernel is no place: it was not told where it lies.
-const HIDDEN: &str = "kernel_hidden";
-/// Why an address is in no file.
-const UNMAPPED: &str = "unmapped";
-/// Why code made at run time, or a kernel module's, has no name.
-const NOT_TOLD: &str = "not_told";
 
 #[derive(Debug, Default)]
 pub(super) struct Machine {
@@ -255,13 +248,13 @@ impl Machine {
         let Some((start, map)) = found else {
             let module = import.module("[unknown]", &[])?;
             let frame = import.frame(module, Some(address), FrameKind::User, None)?;
-            import.tell_unnamed(frame, UNMAPPED);
+            import.tell_unnamed(frame, NoName::Unmapped);
             return Ok(frame);
         };
         // Code made at run time is at its address, and nowhere else.
         if map.kind == FrameKind::Jit {
             let frame = import.frame(map.module, Some(address), map.kind, None)?;
-            import.tell_unnamed(frame, NOT_TOLD);
+            import.tell_unnamed(frame, NoName::NotTold);
             return Ok(frame);
         }
         let place = (address - start).wrapping_add(map.offset);
@@ -289,7 +282,7 @@ impl Machine {
         }
         if let Some((start, map)) = self.kernel.find(address) {
             let frame = import.frame(map.module, Some(address - start), kind, None)?;
-            import.tell_unnamed(frame, NOT_TOLD);
+            import.tell_unnamed(frame, NoName::NotTold);
             return Ok(frame);
         }
         let module = import.module(KERNEL, &[])?;
@@ -297,7 +290,7 @@ impl Machine {
             Some(place) => import.frame(module, Some(place), kind, None),
             None => {
                 let frame = import.frame(module, Some(address), kind, None)?;
-                import.tell_unnamed(frame, HIDDEN);
+                import.tell_unnamed(frame, NoName::KernelHidden);
                 Ok(frame)
             }
         }

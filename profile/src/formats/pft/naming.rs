@@ -4,7 +4,7 @@ use super::columns::{Strings, kind};
 use super::tables::Tables;
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
-use crate::{Frame, NameState, SourceFrame, Store, reason};
+use crate::{Frame, NameState, NoName, SourceFrame, Store};
 use std::sync::Arc;
 
 /// Links of one frame's chain that are read.
@@ -28,9 +28,10 @@ pub(super) fn add_names(
         let frame = tables.frame(bytes.u32()?)?;
         let is_unnamed = bytes.byte()? != 0;
         let text = tables.string(&mut bytes)?;
-        let state = match is_unnamed {
-            false => NameState::Named(Arc::clone(text)),
-            true => unnamed(text, bytes.number()?.checked_sub(1)),
+        let state = if is_unnamed {
+            unnamed(text, bytes.number()?.checked_sub(1))
+        } else {
+            NameState::Named(Arc::clone(text))
         };
         tell(frame, state, reasons, store);
     }
@@ -68,7 +69,7 @@ pub(super) fn add_name_columns(
 }
 
 fn unnamed(text: &str, start: Option<u64>) -> NameState {
-    let reason = reason::known(text);
+    let reason = NoName::from_label(text);
     match start {
         Some(start) => NameState::UnnamedIn { reason, start },
         None => NameState::Unnamed(reason),

@@ -525,11 +525,11 @@ impl<W: Write> Writer<W> {
         let (state, text, start) = match view.name_told(known.frame) {
             NameState::Named(name) => (State::Final, name, None),
             NameState::Unnamed(reason) if known.state == State::Pending => {
-                (State::Unnamed, reason.into(), None)
+                (State::Unnamed, reason.label().into(), None)
             }
             NameState::UnnamedIn { reason, start } if known.state == State::Pending => {
                 let start = start.wrapping_sub(frame.address).cast_signed();
-                (State::Unnamed, reason.into(), Some(start))
+                (State::Unnamed, reason.label().into(), Some(start))
             }
             _ => return,
         };

@@ -3,7 +3,7 @@
 use super::reader::{Reader, Step};
 use super::tables::Line;
 use crate::formats::FormatError;
-use crate::{NameState, SourceFrame};
+use crate::{NameState, NoName, SourceFrame};
 use std::sync::Arc;
 
 /// Functions at one place that are read.
@@ -11,9 +11,6 @@ const LINES_MAX: usize = 256;
 
 /// Letters of all names, each counted where it is used.
 const LETTERS_MAX: usize = 1 << 30;
-
-/// Why a location without a line has no name.
-const NOT_TOLD: &str = "not_told";
 
 impl Reader<'_> {
     pub(super) fn add_names(&mut self) -> Result<(), FormatError> {
@@ -29,7 +26,8 @@ impl Reader<'_> {
             };
             location.lines(&mut lines)?;
             let Some(own) = lines.pop() else {
-                self.store.set_name(frame, NameState::Unnamed(NOT_TOLD));
+                self.store
+                    .set_name(frame, NameState::Unnamed(NoName::NotTold));
                 continue;
             };
             lines.truncate(LINES_MAX);

@@ -2,16 +2,14 @@
 
 use super::kernel::RunningKernel;
 use super::{Found, Places};
+use engine::alike::no_name;
 use engine::shown;
 use profile::formats::perf_data;
-use profile::{FrameId, FrameKind, ModuleId, NameState, SourceFrame, Store};
+use profile::{FrameId, FrameKind, ModuleId, NameState, NoName, SourceFrame, Store};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use symbolize::resolver::Resolved;
-use symbolize::{FileOffset, Reason, Resolver, sanitize};
-
-/// Why a frame of a file that is not here has no name.
-const GONE: &str = "file_gone";
+use symbolize::{FileOffset, Resolver, sanitize};
 
 /// Names the frames without names, module after module: one file is open at a
 /// time.
@@ -58,7 +56,7 @@ fn name_module(
     }
     // Those that were told a reason keep it.
     for id in frames {
-        store.set_name(*id, NameState::Unnamed(GONE));
+        store.set_name(*id, NameState::Unnamed(NoName::FileGone));
     }
 }
 
@@ -68,7 +66,7 @@ fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) ->
         let place = store.frame(*id).map(|frame| frame.address);
         let state = match place.and_then(|place| kernel.name(place)) {
             Some(name) => NameState::Named(name.into()),
-            None => NameState::Unnamed(Reason::NotCovered.label()),
+            None => NameState::Unnamed(NoName::NotCovered),
         };
         named += u64::from(matches!(state, NameState::Named(_)));
         store.set_name(*id, state);
@@ -87,7 +85,7 @@ fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
         }
         let place = file.segments().to_link(FileOffset(frame.address));
         let Some(resolved) = place.map(|place| file.resolve(place)) else {
-            store.set_name(*id, NameState::Unnamed(Reason::NotCovered.label()));
+            store.set_name(*id, NameState::Unnamed(NoName::NotCovered));
             continue;
         };
         match &resolved.symbol {
@@ -96,7 +94,7 @@ fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
                 store.set_name(*id, NameState::Named(shown(symbol).into()));
                 set_source(store, *id, &resolved);
             }
-            Err(reason) => store.set_name(*id, NameState::Unnamed(reason.label())),
+            Err(reason) => store.set_name(*id, NameState::Unnamed(no_name(*reason))),
         }
     }
     named

@@ -2,7 +2,7 @@
 //! most.
 
 use engine::snapshot::{NameSource, Snapshot};
-use profile::RowName;
+use profile::{NoName, RowName};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct ModuleRow {
     /// Functions that were sampled.
     pub functions: usize,
     /// Of the others most have none for that reason.
-    pub reason: Option<&'static str>,
+    pub reason: Option<NoName>,
     /// Where the names come from, if that is known.
     pub from: Option<NameSource>,
     /// Stacks whose walk stopped there in this run.
@@ -28,7 +28,7 @@ pub struct ModuleRow {
 pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
     let mut numbers: HashMap<&Arc<str>, usize> = HashMap::new();
     let mut rows: Vec<ModuleRow> = Vec::new();
-    let mut reasons: HashMap<(usize, &'static str), u64> = HashMap::new();
+    let mut reasons: HashMap<(usize, NoName), u64> = HashMap::new();
     let functions = snapshot.report.functions.iter();
     // What stands for a missing stack is in no file.
     for function in functions.filter(|function| !function.module.is_empty()) {
@@ -58,7 +58,7 @@ pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
     }
     for (at, row) in rows.iter_mut().enumerate() {
         let of_it = reasons.iter().filter(|((of, _), _)| *of == at);
-        let most = of_it.max_by_key(|((_, reason), samples)| (**samples, Reverse(*reason)));
+        let most = of_it.max_by_key(|((_, reason), samples)| (**samples, Reverse(reason.label())));
         row.reason = most.map(|((_, reason), _)| *reason);
         let stops = snapshot.health.stops.iter();
         let here = stops.filter(|stop| stop.module == row.module);

@@ -88,7 +88,7 @@ fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style
         count => units::count(count),
     };
     let why = match row.reason {
-        Some(reason) => reason.replace('_', " "),
+        Some(reason) => reason.label().replace('_', " "),
         None if row.named < row.samples => "on its way".into(),
         None => match row.from {
             Some(from) if from.has_lines => format!("{}, lines", from.label()),
