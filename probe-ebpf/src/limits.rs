@@ -18,6 +18,7 @@ pub const RING_BYTES: usize = 8 << 20;
 /// Pages of a user stack in one record, of a process whose tables are not in
 /// place yet.
 pub const RAW_PAGES: usize = 15;
+/// Bytes of a page of memory: what can be read in one go, or not at all.
 pub const PAGE_BYTES: usize = 4096;
 /// Records that a stack may take: a little more than 1 MiB.
 pub const RAW_PARTS: usize = 18;

@@ -117,10 +117,12 @@ impl UserFrame {
         Self(address)
     }
 
+    /// Whether it is the address of an instruction that was interrupted.
     pub const fn is_exact(self) -> bool {
         self.0 & Self::EXACT != 0
     }
 
+    /// The address alone.
     pub const fn address(self) -> u64 {
         self.0 & !(0xf << Self::KIND_SHIFT)
     }

@@ -52,34 +52,42 @@ pub mod caller_rbp {
 }
 
 impl Rule {
+    /// The largest offset of a rule that is one word.
     pub const OFFSET_MAX: u32 = 0xffff;
+    /// The farthest place of a saved rbp, in words below the CFA.
     pub const SLOT_MAX: u32 = 0xfff;
 
+    /// A rule that is one word.
     #[inline(always)]
     pub const fn new(kind: u32, offset: u32, caller_rbp: u32, slot: u32) -> Rule {
         Rule(kind | (offset & 0xffff) << 2 | caller_rbp << 18 | (slot & 0xfff) << 20)
     }
 
+    /// A rule of kind [`kind::SPECIAL`].
     #[inline(always)]
     pub const fn special(which: u32) -> Rule {
         Rule::new(kind::SPECIAL, which, 0, 0)
     }
 
+    /// A [`kind`].
     #[inline(always)]
     pub const fn kind(self) -> u32 {
         self.0 & 3
     }
 
+    /// In words; of a special rule which it is, of an extended one its number.
     #[inline(always)]
     pub const fn offset(self) -> u32 {
         self.0 >> 2 & 0xffff
     }
 
+    /// A [`caller_rbp`].
     #[inline(always)]
     pub const fn caller_rbp(self) -> u32 {
         self.0 >> 18 & 3
     }
 
+    /// Where rbp was saved, in words below the CFA.
     #[inline(always)]
     pub const fn slot(self) -> u32 {
         self.0 >> 20

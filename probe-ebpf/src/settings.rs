@@ -35,13 +35,17 @@ pub mod counter {
 
     /// Whole stacks shipped, and not shipped because there were too many.
     pub const STACKS_SHIPPED: u32 = 6;
+    /// Stacks that were not shipped: too many in this second, or no room in the ring.
     pub const STACKS_OVER_RATE: u32 = 7;
 
+    /// How many slots there are.
     pub const COUNT: u32 = 8;
 }
 
 /// Values of `COMM_VERDICTS`.
 pub mod verdict {
+    /// The name does not fit.
     pub const UNWANTED: u8 = 0;
+    /// The name fits.
     pub const WANTED: u8 = 1;
 }

@@ -18,6 +18,7 @@
 
 /// Words of a chunk.
 pub const CHUNK_WORDS: usize = 1 << 18;
+/// A chunk has two to the power of this words: 1 MiB.
 pub const CHUNK_SHIFT: u32 = 18;
 /// Chunks of the pool: 256 MiB, or 60 million rows.
 pub const CHUNKS_MAX: usize = 256;
@@ -78,21 +79,25 @@ pub struct Mapping {
 pub struct MappingList(pub u64);
 
 impl MappingList {
+    /// A list from its first mapping on; `first` is a multiple of [`MAPPING_UNIT`].
     pub const fn new(first: u32, length: u16, generation: u32) -> Self {
         let unit = first / MAPPING_UNIT as u32;
         Self(unit as u64 & 0xffff | (length as u64) << 16 | (generation as u64) << 32)
     }
 
+    /// The number of its first mapping.
     #[inline(always)]
     pub const fn first(self) -> u32 {
         (self.0 & 0xffff) as u32 * MAPPING_UNIT as u32
     }
 
+    /// How many mappings it has; 0 if there is no list.
     #[inline(always)]
     pub const fn length(self) -> u32 {
         (self.0 >> 16 & 0xffff) as u32
     }
 
+    /// Changes whenever an address may mean something else.
     #[inline(always)]
     pub const fn generation(self) -> u32 {
         (self.0 >> 32) as u32

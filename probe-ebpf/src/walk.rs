@@ -1,6 +1,27 @@
 //! The walk of a stack, one frame at a time, by unwind tables where there are
 //! some and by frame pointers where there are none.
 //!
+//! For each frame, from the interrupted one outwards:
+//!
+//! 1. The pc to look up is the interrupted instruction itself (`is_exact`), else the
+//!    byte before the return address: a call may be a function's last instruction.
+//! 2. [`rule_for`] finds its mapping, and in the mapping's table its [`Rule`]. A process
+//!    that is not published has no mappings: every rule is "no table" then.
+//! 3. [`step`] takes the rule from the frame to its caller, or says by a [`status`] why
+//!    not; then nothing has changed. The caller's frame is always above this one, but
+//!    for signals and changes of stack: a table that says otherwise ends the walk.
+//! 4. Where there is no table, or the table has a gap, the step is by frame pointer.
+//!
+//! ```text
+//!   higher addresses
+//!   │ caller's locals   │
+//!   ├───────────────────┤ ◄ cfa = sp or bp + offset: the caller's sp
+//!   │ return address    │   cfa - 8
+//!   │ caller's rbp      │   cfa - 8 * slot, if it was saved
+//!   │ locals            │
+//!   └───────────────────┘ ◄ sp
+//! ```
+//!
 //! The same code runs in BPF on a live stack and on the host on a copied one;
 //! what differs is the [`World`] it reads. Everything it knows lies in a
 //! [`Walk`], which BPF keeps in a map, so that the verifier takes each value for

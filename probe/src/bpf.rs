@@ -66,6 +66,7 @@ pub struct BpfSource {
 }
 
 impl BpfSource {
+    /// Loads the programs, and begins to sample.
     pub fn start(config: &Config) -> Result<Self, Error> {
         let settings = Settings {
             max_user_frames: config.max_depth.clamp(1, USER_FRAMES_MAX as u32),
@@ -114,6 +115,7 @@ impl BpfSource {
         &self.verified
     }
 
+    /// How many CPUs are sampled.
     pub fn cpus(&self) -> usize {
         self.clocks.len()
     }

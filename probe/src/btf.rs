@@ -40,9 +40,10 @@ fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32)> {
             u32::from_le_bytes(bytes)
         };
         // With bit fields around, the size in bits is in the upper byte.
-        let bits = match structure.flag {
-            true => word(8) & 0xff_ffff,
-            false => word(8),
+        let bits = if structure.flag {
+            word(8) & 0xff_ffff
+        } else {
+            word(8)
         };
         (word(0), bits / 8)
     })

@@ -1,5 +1,6 @@
 //! Numbers and texts in records of the kernel: nothing where they are cut.
 
+/// What comes before the first zero; everything if there is none.
 pub fn until_zero(bytes: &[u8]) -> &[u8] {
     let end = bytes
         .iter()
@@ -8,14 +9,17 @@ pub fn until_zero(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
+/// The 16-bit number at an offset; `None` where the bytes end before.
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(field_at(bytes, at)?))
 }
 
+/// The 32-bit number at an offset; `None` where the bytes end before.
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(field_at(bytes, at)?))
 }
 
+/// The 64-bit number at an offset; `None` where the bytes end before.
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(field_at(bytes, at)?))
 }

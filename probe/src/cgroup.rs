@@ -35,6 +35,7 @@ pub struct Cgroup {
     pub level: u32,
 }
 
+/// Why a control group cannot be a target.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     #[error("no cgroup2 file system is mounted here")]
@@ -66,6 +67,7 @@ impl Hierarchy {
         Ok(Hierarchy { root })
     }
 
+    /// Where the hierarchy is mounted.
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -47,6 +47,7 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The exit code that shells use for such a failure.
     pub fn exit_code(&self) -> u8 {
         match self {
             StartError::NotFound { .. } => 127,
@@ -161,6 +162,7 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
+    /// The process id of the command.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -170,10 +172,12 @@ impl RunningCommand {
         Some((self.child.stdout.take()?, self.child.stderr.take()?))
     }
 
+    /// Waits until the command ends.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 
+    /// How the command ended; `None` while it runs.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }

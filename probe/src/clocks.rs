@@ -135,6 +135,7 @@ impl Clocks {
         }
     }
 
+    /// What becomes readable when a side band fills up.
     pub fn sidebands(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.cpus.values().map(|cpu| cpu.sideband.as_fd())
     }

@@ -54,9 +54,12 @@ pub fn list(cpus: impl IntoIterator<Item = u32>) -> String {
             _ => ranges.push((cpu, cpu)),
         }
     }
-    let words = ranges.into_iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
+    let words = ranges.into_iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
     });
     words.collect::<Vec<_>>().join(",")
 }

@@ -39,18 +39,22 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Something that is as it should be.
     pub fn ok(id: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(id, Level::Ok, what)
     }
 
+    /// Something that is missing, and that sampling can do without.
     pub fn warn(id: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(id, Level::Warn, what)
     }
 
+    /// Something without which there are no samples.
     pub fn fail(id: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(id, Level::Fail, what)
     }
 
+    /// Adds what to do about it.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Finding {
         self.fix = Some(fix.into());

@@ -40,6 +40,7 @@ pub struct Mappings {
 }
 
 impl Mappings {
+    /// The mapping that holds an address.
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self
             .sorted

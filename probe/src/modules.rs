@@ -46,6 +46,7 @@ pub struct Seen<'a> {
 }
 
 impl Modules {
+    /// Knows the kernel, and nothing else.
     pub fn new() -> Self {
         let kernel = Module {
             id: ModuleId::KERNEL,

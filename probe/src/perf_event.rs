@@ -48,7 +48,9 @@ pub fn period_of(rate_hz: u32) -> u64 {
 
 /// Values of [`Attributes::kind`] and [`Attributes::config`].
 pub mod kind {
+    /// `PERF_TYPE_SOFTWARE`.
     pub const SOFTWARE: u32 = 1;
+    /// `PERF_COUNT_SW_CPU_CLOCK`: its period is in nanoseconds.
     pub const SOFTWARE_CPU_CLOCK: u64 = 0;
     /// Counts nothing; carries the side band.
     pub const SOFTWARE_DUMMY: u64 = 9;
@@ -56,30 +58,47 @@ pub mod kind {
 
 /// Bits of [`Attributes::flags`].
 pub mod flags {
+    /// Does not count before it is enabled.
     pub const DISABLED: u64 = 1 << 0;
     /// Also of the threads and processes that a task starts.
     pub const INHERIT: u64 = 1 << 1;
+    /// Not what the kernel does.
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
+    /// Not while the CPU is idle.
     pub const EXCLUDE_IDLE: u64 = 1 << 7;
+    /// Records of executable mappings.
     pub const MMAP: u64 = 1 << 8;
+    /// Records of names.
     pub const COMM: u64 = 1 << 9;
+    /// Records of fork and exit.
     pub const TASK: u64 = 1 << 13;
+    /// `wakeup` is in bytes.
     pub const WATERMARK: u64 = 1 << 14;
+    /// All records have time and thread.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
     /// User frames are found by frame pointers there.
     pub const EXCLUDE_USER_CALLCHAIN: u64 = 1 << 22;
+    /// Records of mappings tell device and inode.
     pub const MMAP2: u64 = 1 << 23;
+    /// Records of names tell which come from exec.
     pub const COMM_EXEC: u64 = 1 << 24;
+    /// Times are of the clock that is named.
     pub const USE_CLOCK: u64 = 1 << 25;
 }
 
 /// Bits of [`Attributes::sample_type`].
 pub mod sample_type {
+    /// Process and thread.
     pub const TID: u64 = 1 << 1;
+    /// When, by the clock that was asked for.
     pub const TIME: u64 = 1 << 2;
+    /// The frames of the kernel, and of the user if not excluded.
     pub const CALLCHAIN: u64 = 1 << 5;
+    /// On which CPU.
     pub const CPU: u64 = 1 << 7;
+    /// The registers of the user that were asked for.
     pub const USER_REGISTERS: u64 = 1 << 12;
+    /// A copy of the top of the user stack.
     pub const USER_STACK: u64 = 1 << 13;
     /// Linux 5.7.
     pub const CGROUP: u64 = 1 << 21;
@@ -109,6 +128,7 @@ pub struct PerfEvent {
 }
 
 impl PerfEvent {
+    /// Opens an event; it counts from when it is enabled.
     pub fn open(mut attributes: Attributes, tasks: Tasks<'_>, cpu: u32) -> io::Result<Self> {
         attributes.size = ATTRIBUTES_SIZE as u32;
         let (task, flags) = match tasks {
@@ -146,10 +166,12 @@ impl PerfEvent {
         self.ioctl(IOC_SET_OUTPUT, other.as_raw_fd() as libc::c_ulong)
     }
 
+    /// Begins to count.
     pub fn enable(&self) -> io::Result<()> {
         self.ioctl(IOC_ENABLE, 0)
     }
 
+    /// Stops counting until it is enabled again.
     pub fn disable(&self) -> io::Result<()> {
         self.ioctl(IOC_DISABLE, 0)
     }

@@ -26,6 +26,7 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// Every capability that makes a difference here.
     pub const ALL: [Capability; 8] = [
         Capability::DacReadSearch,
         Capability::SysPtrace,
@@ -37,6 +38,7 @@ impl Capability {
         Capability::CheckpointRestore,
     ];
 
+    /// The name that the kernel and `setcap` use: `CAP_BPF`.
     pub fn name(self) -> &'static str {
         match self {
             Capability::DacReadSearch => "CAP_DAC_READ_SEARCH",
@@ -63,6 +65,7 @@ impl Capabilities {
         self.has(capability) || (split_off && self.has(Capability::SysAdmin))
     }
 
+    /// Whether the capability is in the set.
     pub fn has(self, capability: Capability) -> bool {
         self.0 & (1 << capability as u8) != 0
     }
@@ -79,6 +82,7 @@ pub struct Rights {
 }
 
 impl Rights {
+    /// The rights of this process.
     pub fn current() -> io::Result<Rights> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         // The file is missing on kernels without user namespaces.
@@ -95,6 +99,7 @@ impl Rights {
         })
     }
 
+    /// Whether a capability can be used: held, and of the first user namespace.
     pub fn allow(&self, capability: Capability) -> bool {
         self.effective.allow(capability)
     }

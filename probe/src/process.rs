@@ -48,6 +48,7 @@ pub struct Process {
 }
 
 impl ProcessTable {
+    /// A table that knows no process.
     pub fn new() -> Self {
         Self {
             by_pid: HashMap::new(),
@@ -147,6 +148,7 @@ impl ProcessTable {
         process.scanned_ns = now_ns;
     }
 
+    /// Whether the process has been seen.
     pub fn is_known(&self, pid: u32) -> bool {
         self.by_pid.contains_key(&pid)
     }
@@ -170,6 +172,7 @@ impl ProcessTable {
         });
     }
 
+    /// The name of a process, if it is known.
     pub fn comm_of(&self, pid: u32) -> Option<Arc<str>> {
         self.by_pid.get(&pid).map(|process| process.comm.clone())
     }

@@ -32,6 +32,7 @@ impl Ring {
         self.data_bytes
     }
 
+    /// Maps the ring of an event, which has none yet. `data_bytes` is a power of two.
     pub fn map(event: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
         assert!(data_bytes.is_power_of_two() && data_bytes >= PAGE);
         // SAFETY: a new mapping at an address of the kernel's choice.

@@ -16,6 +16,7 @@ pub struct StartupScan {
 }
 
 impl StartupScan {
+    /// Lists the processes that there are.
     pub fn new() -> Self {
         let Ok(entries) = fs::read_dir("/proc") else {
             return Self { left: Vec::new() };

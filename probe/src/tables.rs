@@ -222,6 +222,7 @@ impl Tables {
         )
     }
 
+    /// How much there is, for Health.
     pub fn stats(&self) -> TableStats {
         let (tables, rows) = self.files.loaded();
         let lists = self.lists.counts();

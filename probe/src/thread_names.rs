@@ -17,6 +17,7 @@ pub struct ThreadNames {
 }
 
 impl ThreadNames {
+    /// Follows a thread that was renamed, or is gone.
     pub fn apply(&mut self, event: &Event) {
         match &event.what {
             What::Comm { tid, comm, .. } => self.set(*tid, comm_of(comm)),

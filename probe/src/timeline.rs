@@ -3,6 +3,16 @@
 //!
 //! Every source that samples this kernel ends here; they differ in how their
 //! records come.
+//!
+//! A source reads the side band of every CPU first, at `settled`, and then the samples;
+//! so everything that happened before `settled` has been read, and of what came since
+//! some may be missing. [`Timeline::replay`] goes up to there:
+//!
+//! ```text
+//!  CPU 0   event ──── sample ─────────── sample │ sample
+//!  CPU 1   ──── sample ───── event ──────────── │ ─── event
+//!                                            settled     now
+//! ```
 
 use crate::decode::{RawSample, Record};
 use crate::process::ProcessTable;
@@ -42,6 +52,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// A timeline on which nothing has happened.
     pub fn new(targets: Targets, unwinding: Unwinding) -> Self {
         Self {
             targets,
@@ -91,8 +102,17 @@ impl Timeline {
         }
     }
 
-    /// Everything up to `settled_ns`, in the order in which it happened. Up to
-    /// then all CPUs must have been read.
+    /// Puts everything up to `settled_ns` into `batch`, in the order in which it
+    /// happened. Up to then all CPUs must have been read.
+    ///
+    /// 1. Events and samples up to then are taken in the order of time; an event comes
+    ///    before a sample of the same time. Later ones wait for the next call.
+    /// 2. A sample is located in its process as the events before it have left that. Its
+    ///    new modules are told before it.
+    /// 3. A sample that came with a copy of its stack is held until it can be walked, and
+    ///    the others are given away at once. So samples leave out of order: what the
+    ///    batch is complete until is just before the oldest that is still held.
+    /// 4. A copy of a stack whose sample never came is dropped.
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
         self.processes.modules.begin_turn();

@@ -1,9 +1,24 @@
 //! Keeps the walk in BPF supplied with tables and mappings, and does itself the
 //! walks that came before them.
 //!
-//! A process is published when it has been sampled, its program has started, and
-//! every file that it maps has a table, or is known to have none. Samples before that come with a copy of
-//! the stack; they are held until then, and walked here.
+//! What becomes of a process's samples:
+//!
+//! ```text
+//!  not published                                published
+//!  BPF: frame pointers, and a copy of the       BPF: by tables
+//!  stack; held here, then walked here
+//!       └─── sampled, and 1. to 3. hold ───────────►┘
+//!       ◄── exec, exit; mappings changed and 1. to 3. do not hold ──┘
+//! ```
+//!
+//! 1. Its program has started ([`starting`]): before, the dynamic linker still maps.
+//! 2. Every file that it maps has a table, or is known to have none.
+//! 3. There is room for its list.
+//!
+//! A sample that is held is walked as soon as 2. holds for the mappings that it was
+//! taken with; after [`HELD_NS`], or where the copies take more than
+//! [`HELD_BYTES_MAX`], by the tables that there are. The walk by frame pointers is kept
+//! where it went further.
 
 mod check;
 mod starting;
@@ -87,6 +102,7 @@ pub struct Unwinding {
 }
 
 impl Unwinding {
+    /// Nothing is published yet. A walk has `frames_max` frames at most.
     pub fn new(tables: Tables, frames_max: usize) -> Self {
         Self {
             tables,
@@ -110,6 +126,7 @@ impl Unwinding {
         self
     }
 
+    /// The walks that were kept since the last call.
     pub fn take_kept_walks(&mut self) -> Vec<KeptWalk> {
         std::mem::take(&mut self.kept_walks)
     }
@@ -303,10 +320,12 @@ impl Unwinding {
         check::compare(raw, &again, &mut self.walks);
     }
 
+    /// How the second walks compared with the first.
     pub fn walks(&self) -> &WalkCheck {
         &self.walks
     }
 
+    /// The tables, for figures.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }

@@ -50,6 +50,7 @@ const MMAPABLE: usize = 1024;
 /// put maps whose value is a structure into a map.
 pub type Chunk = [u32; CHUNK_WORDS];
 
+/// The record under construction on each CPU.
 #[btf_map]
 pub static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 
@@ -99,18 +100,23 @@ pub struct RawScratch {
 #[btf_map]
 pub static RAW_SCRATCH: Array<RawScratch, { CPUS_MAX as usize }> = Array::new();
 
+/// Where records go.
 #[btf_map]
 pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();
 
+/// Counters of each CPU, by [`counter`].
 #[btf_map]
 pub static COUNTERS: PerCpuArray<u64, { counter::COUNT as usize }> = PerCpuArray::new();
 
+/// Processes that are targets.
 #[btf_map]
 pub static TARGET_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
 
+/// Threads that are targets.
 #[btf_map]
 pub static TARGET_TIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
 
+/// Users whose processes are targets.
 #[btf_map]
 pub static TARGET_UIDS: HashMap<u32, u8, USERS_MAX> = HashMap::new();
 
@@ -123,12 +129,16 @@ pub static COMM_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
 #[btf_map]
 pub static COMM_VERDICTS: LruHashMap<[u8; COMM_LEN], u8, COMMS_MAX> = LruHashMap::new();
 
+/// The conditions that a target has to meet: bits of `filter`.
 #[unsafe(no_mangle)]
 pub static FILTER: Global<u32> = Global::new(0xfeed_0001);
+/// User frames in a sample at most.
 #[unsafe(no_mangle)]
 pub static MAX_USER_FRAMES: Global<u32> = Global::new(0xfeed_0002);
+/// How deep in the hierarchy the control group is.
 #[unsafe(no_mangle)]
 pub static CGROUP_LEVEL: Global<u32> = Global::new(0xfeed_0003);
+/// The control group that targets are in.
 #[unsafe(no_mangle)]
 pub static CGROUP_ID: Global<u64> = Global::new(0xfeed_0004_feed_0004);
 /// Bytes waiting in the ring buffer from which on the reader is woken up.
@@ -144,6 +154,7 @@ pub static CHECK_WALKS: Global<u32> = Global::new(0xfeed_0008);
 #[unsafe(no_mangle)]
 pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
 
+/// Adds to a counter of this CPU.
 #[inline(always)]
 pub fn count(slot: u32, amount: u64) {
     if let Some(value) = COUNTERS.get_ptr_mut(slot) {

@@ -31,6 +31,7 @@ const FLAG_DISABLED: u64 = 1;
 /// `PERF_FLAG_FD_CLOEXEC`, since Linux 3.14.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
+/// Whether clocks can be opened; nothing is tried without rights.
 pub fn clocks(may_try: bool) -> Vec<Finding> {
     if !may_try {
         return vec![Finding::warn(

@@ -23,6 +23,7 @@ pub fn perf_event_paranoid() -> Option<i32> {
     read_number("kernel/perf_event_paranoid").and_then(|level| i32::try_from(level).ok())
 }
 
+/// Which kernel on which machine.
 pub fn version() -> Finding {
     let machine = rustix::system::uname()
         .machine()
@@ -40,6 +41,7 @@ pub fn version() -> Finding {
     )
 }
 
+/// The settings of the kernel that matter, each judged.
 pub fn settings(rights: &Rights) -> Vec<Finding> {
     let kallsyms = fs::File::open("/proc/kallsyms")
         .map(read_start)

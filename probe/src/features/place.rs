@@ -21,6 +21,7 @@ pub fn in_host_cgroup_namespace() -> bool {
     namespace_id("cgroup").is_none_or(|id| id == HOST_CGROUP_NAMESPACE)
 }
 
+/// Container, namespaces and virtual machine.
 pub fn surroundings() -> Vec<Finding> {
     let container = find_container(|path| Path::new(path).exists(), read("/proc/1/environ"));
     vec![

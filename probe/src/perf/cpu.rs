@@ -145,10 +145,12 @@ impl Cpu {
         }
     }
 
+    /// Whether there are clocks, and not the side band alone.
     pub fn is_sampled(&self) -> bool {
         self.sampled.is_some()
     }
 
+    /// The number of the CPU.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -158,6 +160,7 @@ impl Cpu {
         self.sampled.as_mut().map(|sampled| &mut sampled.ring)
     }
 
+    /// What its tasks map, and when they begin and end.
     pub fn sideband(&mut self) -> &mut SideBand {
         &mut self.sideband
     }

@@ -24,6 +24,7 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Whose ticks are asked for to sample a target.
     pub fn of(target: &Target) -> Result<Self, Error> {
         if let Some(cgroup) = &target.cgroup {
             let directory = File::open(&cgroup.directory).map_err(Error::Cgroup)?;
@@ -49,6 +50,7 @@ impl Scope {
         }
     }
 
+    /// Whether single threads would take too many events.
     pub fn is_large(&self, cpus: usize) -> bool {
         matches!(self, Self::Threads(tids) if tids.len() * cpus > EVENTS_MAX)
     }

@@ -9,6 +9,7 @@ pub struct Event {
     pub what: What,
 }
 
+/// What happened to a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A task got a name; with `exec` it has become another program.

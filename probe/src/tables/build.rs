@@ -80,6 +80,8 @@ struct Shared {
 }
 
 impl Builder {
+    /// Starts the threads that build. What they built is kept in the cache, if there is
+    /// one.
     pub fn start(cache: Option<Cache>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -122,6 +124,7 @@ impl Builder {
         self.shared.queue().len()
     }
 
+    /// The cache on disk, for figures.
     pub fn cache(&self) -> Option<&Cache> {
         self.shared.cache.as_ref()
     }

@@ -55,10 +55,12 @@ impl Dictionary {
         number
     }
 
+    /// Rules that are one word.
     pub fn rules(&self) -> usize {
         self.rules_used
     }
 
+    /// Rules that take more than a word.
     pub fn extended(&self) -> usize {
         self.extended_used
     }
@@ -108,6 +110,7 @@ pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
     ]
 }
 
+/// An extended rule from the words that the map has of it.
 pub fn extended_from_words(words: [u32; EXTENDED_WORDS]) -> Extended {
     let [base, deref, caller_rbp, caller_rbx] = words[0].to_ne_bytes();
     Extended {

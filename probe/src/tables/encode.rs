@@ -16,7 +16,9 @@ pub enum Packed {
 }
 
 impl Packed {
+    /// The rule where a file says nothing: by frame pointer.
     pub const HOLE: Packed = Packed::Word(Rule::special(special::FRAME_POINTER));
+    /// The rule where a file says what cannot be expressed.
     pub const UNSUPPORTED: Packed = Packed::Word(Rule::special(special::UNSUPPORTED));
 }
 
@@ -91,9 +93,10 @@ fn slots(bytes: i32, max: u32) -> Option<u32> {
 
 fn extended(cfa: &Cfa, rbp: RbpRule) -> Option<Extended> {
     // Without a load in between the two are one number: fewer rules.
-    let (offset, addend) = match cfa.deref {
-        true => (cfa.offset, cfa.addend),
-        false => (cfa.offset.checked_add(cfa.addend)?, 0),
+    let (offset, addend) = if cfa.deref {
+        (cfa.offset, cfa.addend)
+    } else {
+        (cfa.offset.checked_add(cfa.addend)?, 0)
     };
     let (caller_rbp, rbp_offset) = match rbp {
         RbpRule::Same => (extended_rbp::SAME, 0),

@@ -37,6 +37,7 @@ pub struct TableHandle {
 }
 
 impl TableHandle {
+    /// Where a file has no table.
     pub const NONE: TableHandle = TableHandle {
         table: NO_TABLE,
         first_page: 0,
@@ -86,10 +87,10 @@ impl FileTable {
             built.page_rows.pop();
         }
         debug_assert!(built.is_sound());
-        match built.words.is_empty() {
-            true => Err(NoTable::NoUnwindInfo),
-            false => Ok(built),
+        if built.words.is_empty() {
+            return Err(NoTable::NoUnwindInfo);
         }
+        Ok(built)
     }
 
     /// Puts the table into the pool; `None` if there is no room.
@@ -116,6 +117,7 @@ impl FileTable {
         })
     }
 
+    /// Rows of all pages.
     pub fn rows(&self) -> usize {
         self.page_rows.iter().map(|rows| *rows as usize).sum()
     }

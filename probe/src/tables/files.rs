@@ -43,24 +43,29 @@ impl Files {
         }
     }
 
+    /// Whether its table was asked for and has not come.
     pub fn is_wanted(&self, file: ModuleId) -> bool {
         self.by_id
             .get(&file)
             .is_some_and(|file| matches!(file.state, State::Wanted))
     }
 
+    /// Its table has been asked for.
     pub fn set_wanted(&mut self, file: ModuleId) {
         self.set(file, State::Wanted);
     }
 
+    /// Its table has been loaded.
     pub fn set_ready(&mut self, file: ModuleId, loaded: Loaded, segments: Segments) {
         self.set(file, State::Ready { loaded, segments });
     }
 
+    /// It has no table, and why.
     pub fn set_none(&mut self, file: ModuleId, reason: NoTable) {
         self.set(file, State::None(reason));
     }
 
+    /// It may be asked for again.
     pub fn forget(&mut self, file: ModuleId) {
         self.by_id.remove(&file);
     }
@@ -118,11 +123,13 @@ impl Files {
         tables.fold((0, 0), |(tables, rows), more| (tables + 1, rows + more))
     }
 
+    /// Files for whose tables there is no room.
     pub fn without_room(&self) -> usize {
         let no_room = |file: &&File| matches!(file.state, State::None(NoTable::NoRoom));
         self.by_id.values().filter(no_room).count()
     }
 
+    /// Lists that were longer than a walk can search.
     pub fn cut(&self) -> u64 {
         self.cut.get()
     }

@@ -148,18 +148,22 @@ impl Lists {
         self.members.is_mapped(file)
     }
 
+    /// Where the list of a process is, if it has one.
     pub fn list_of(&self, tgid: u32) -> Option<MappingList> {
         self.lists.get(self.members.layout_of(tgid)?)?.published
     }
 
+    /// Processes that have a list.
     pub fn processes(&self) -> usize {
         self.members.processes()
     }
 
+    /// Lists: processes with the same mappings share one.
     pub fn lists(&self) -> usize {
         self.lists.len()
     }
 
+    /// What could not be done as asked.
     pub fn counts(&self) -> ListCounts {
         self.counts
     }

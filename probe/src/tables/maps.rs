@@ -15,8 +15,11 @@ use std::sync::Arc;
 
 /// Bytes of a chunk.
 pub const CHUNK_BYTES: usize = CHUNK_WORDS * 4;
+/// Bytes of the map of rules.
 pub const RULES_BYTES: usize = RULES_MAX * 4;
+/// Bytes of the map of extended rules.
 pub const EXTENDED_BYTES: usize = EXTENDED_MAX * size_of::<Extended>();
+/// Bytes of the map of mappings.
 pub const MAPPINGS_BYTES: usize = MAPPINGS_MAX * size_of::<Mapping>();
 
 /// The chunks of the pool of words, made when they are needed.

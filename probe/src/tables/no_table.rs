@@ -18,6 +18,7 @@ pub enum NoTable {
 }
 
 impl NoTable {
+    /// Every reason.
     pub const ALL: [NoTable; 6] = [
         NoTable::NoUnwindInfo,
         NoTable::Damaged,

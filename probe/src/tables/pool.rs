@@ -107,10 +107,12 @@ impl Pool {
         freed || removed
     }
 
+    /// The chunks that there are, for readers.
     pub fn chunks(&self) -> &ChunkSet {
         &self.chunks
     }
 
+    /// How many chunks there are.
     pub fn chunk_count(&self) -> usize {
         self.chunks.iter().flatten().count()
     }
@@ -169,10 +171,11 @@ impl Pool {
             return false;
         }
         let removed = self.store.remove(index as u32).is_ok();
-        match removed {
-            true => self.replace(index, None),
+        if removed {
+            self.replace(index, None);
+        } else {
             // It is still there and can be used.
-            false => _ = self.free.give(first, words),
+            _ = self.free.give(first, words);
         }
         removed
     }

@@ -16,6 +16,8 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// Nothing is free. No range that is given out crosses a multiple of `1 <<
+    /// boundary_shift`.
     pub fn new(boundary_shift: u32) -> Self {
         Self {
             boundary_shift,

@@ -13,12 +13,14 @@ pub struct Resting<T> {
 }
 
 impl<T> Resting<T> {
+    /// Nothing rests.
     pub fn new() -> Self {
         Self {
             since: VecDeque::new(),
         }
     }
 
+    /// Lets something rest from now on.
     pub fn push(&mut self, thing: T, now_ns: u64) {
         // A clock that steps back must not shorten anybody's rest.
         let before = self.since.back().map_or(0, |(since, _)| *since);

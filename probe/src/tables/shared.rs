@@ -54,6 +54,7 @@ impl Shared {
         })
     }
 
+    /// Memory of this process, which BPF does not see.
     pub fn heap(bytes: usize) -> Self {
         assert!(bytes.is_multiple_of(8));
         let memory = vec![0_u64; bytes / 8].into_boxed_slice();
@@ -64,16 +65,19 @@ impl Shared {
         }
     }
 
+    /// How long it is.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// All of it as words of 32 bits.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: `bytes` bytes, aligned to 8 at least, that live as long as
         // `self` and are only ever used atomically.
         unsafe { std::slice::from_raw_parts(self.base.cast().as_ptr(), self.bytes / 4) }
     }
 
+    /// All of it as words of 64 bits.
     pub fn double_words(&self) -> &[AtomicU64] {
         // SAFETY: as in `words`.
         unsafe { std::slice::from_raw_parts(self.base.cast().as_ptr(), self.bytes / 8) }

@@ -38,6 +38,7 @@ impl UserFilter {
         is_wanted
     }
 
+    /// Follows a process whose user may have changed, or that is gone.
     pub fn apply(&mut self, event: &Event) {
         match event.what {
             // It may be gone before it can be asked about.

@@ -11,6 +11,7 @@ const QUIET_NS: u64 = 100_000_000;
 /// A program that goes on mapping files is not waited for any longer.
 const STARTING_MAX_NS: u64 = 1_000_000_000;
 
+/// Processes whose programs are starting: their mappings still change.
 #[derive(Debug, Default)]
 pub struct Starting {
     by_pid: HashMap<u32, Start>,
@@ -24,6 +25,7 @@ struct Start {
 }
 
 impl Starting {
+    /// Follows exec, new mappings and exit.
     pub fn apply(&mut self, event: &Event) {
         match &event.what {
             What::Comm {

@@ -16,6 +16,7 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// The first turn comes some time after the first question.
     pub fn new() -> Self {
         Self {
             random: Random::new(),

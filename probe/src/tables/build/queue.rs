@@ -20,6 +20,7 @@ pub struct Job {
 /// Hotter is greater; of two equals the older one is.
 type Rank = (u64, Reverse<u64>);
 
+/// The files whose tables are to be built, hottest first.
 #[derive(Debug, Default)]
 pub struct Queue {
     by_rank: BTreeMap<Rank, Job>,
@@ -80,14 +81,17 @@ impl Queue {
         }
     }
 
+    /// How many files wait.
     pub fn len(&self) -> usize {
         self.by_rank.len()
     }
 
+    /// Nothing more will be built.
     pub fn close(&mut self) {
         self.is_closed = true;
     }
 
+    /// Whether the builders are to end.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }

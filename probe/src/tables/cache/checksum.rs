@@ -8,6 +8,7 @@
 /// of MurmurHash3.
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xff51_afd7_ed55_8ccd];
 
+/// The checksum of some bytes.
 pub fn of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];

@@ -33,6 +33,7 @@ const RULE_WORDS: usize = 5;
 /// The largest table with the largest dictionary.
 pub const FILE_BYTES_MAX: u64 = (TABLE_WORDS_MAX as u64 + (1 << 20)) * 4;
 
+/// The bytes of a table under its key.
 pub fn encode(table: &FileTable, key: &str) -> Vec<u8> {
     let segments: Vec<&Segment> = table.segments.iter().collect();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + table.bytes() + (1 << 12));

@@ -5,6 +5,7 @@ use crate::ids::ModuleId;
 use crate::tables::layout::Layout;
 use std::collections::{HashMap, HashSet};
 
+/// Which processes share a layout, and which was sampled last.
 #[derive(Debug, Default)]
 pub struct Members {
     by_tgid: HashMap<u32, Member>,
@@ -55,22 +56,27 @@ impl Members {
         member.map(|member| member.used_ns = now_ns).is_some()
     }
 
+    /// The layout of a process, if it was published.
     pub fn layout_of(&self, tgid: u32) -> Option<&Layout> {
         self.by_tgid.get(&tgid).map(|member| &member.layout)
     }
 
+    /// The processes that have a layout.
     pub fn of(&self, layout: &Layout) -> &[u32] {
         self.by_layout.get(layout).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether any process maps the file.
     pub fn is_mapped(&self, file: ModuleId) -> bool {
         self.files.contains_key(&file)
     }
 
+    /// How many processes there are.
     pub fn processes(&self) -> usize {
         self.by_tgid.len()
     }
 
+    /// The process whose last sample is oldest.
     pub fn least_recently_used(&self) -> Option<u32> {
         let oldest = self.by_tgid.iter().min_by_key(|(_, member)| member.used_ns);
         oldest.map(|(tgid, _)| *tgid)

@@ -19,6 +19,7 @@ pub struct Room {
 }
 
 impl Room {
+    /// All of the memory is free.
     pub fn new(memory: Arc<Shared>) -> Self {
         let mappings = memory.double_words().len() / MAPPING_DOUBLE_WORDS;
         // A list has 16 bits for the unit where it begins.
@@ -51,6 +52,7 @@ impl Room {
         Some(MappingList::new(first, length, generation))
     }
 
+    /// The mappings of a list.
     pub fn read(&self, list: MappingList) -> Vec<Mapping> {
         let first = list.first() as usize;
         (first..first + list.length() as usize)
@@ -68,6 +70,7 @@ impl Room {
         self.resting.push((first, units), now_ns);
     }
 
+    /// Makes room of what has rested long enough.
     pub fn sweep(&mut self, now_ns: u64) {
         while let Some((first, units)) = self.resting.pop(now_ns) {
             self.resting_units -= units;
@@ -80,6 +83,7 @@ impl Room {
         self.free.free() as u32 + self.resting_units
     }
 
+    /// Whether there will be more room without anything else leaving.
     pub fn is_any_resting(&self) -> bool {
         self.resting_units > 0
     }

@@ -19,6 +19,7 @@ const MMAPABLE: u32 = 1 << 10;
 /// template.
 type ChunkMap = Array<MapData, [u32; CHUNK_WORDS]>;
 
+/// Maps the BPF maps into our memory.
 pub fn open(maps: BpfMaps) -> io::Result<TableMaps> {
     Ok(TableMaps {
         rules: Arc::new(shared(&maps.rules, RULES_BYTES)?),

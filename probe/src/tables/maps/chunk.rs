@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 
+/// One chunk of the pool, mapped into our memory.
 #[derive(Debug)]
 pub struct Chunk {
     memory: Memory,
@@ -23,6 +24,7 @@ enum Memory {
 }
 
 impl Chunk {
+    /// A chunk of this process alone, which BPF does not see.
     pub fn heap() -> Self {
         Self {
             memory: Memory::Heap(Arc::new(Shared::heap(CHUNK_BYTES))),
