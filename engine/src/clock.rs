@@ -12,8 +12,13 @@ const STEP_NS: u64 = 10_000_000;
 const EARLY_REFRESH: Duration = Duration::from_millis(200);
 const EARLY: Duration = Duration::from_secs(3);
 
-/// How long a report waits for names of frames it holds.
-const NAMES_WAIT: Duration = Duration::from_secs(5);
+/// How long a report waits for the names of frames that it holds: reports are on time,
+/// and the next one has the names that this one lacks.
+const NAMES_WAIT: Duration = Duration::from_millis(200);
+/// No other comes after the last one.
+const NAMES_WAIT_LAST: Duration = Duration::from_secs(5);
+/// Somebody ended the run, and waits.
+const NAMES_WAIT_ENDED: Duration = Duration::from_millis(200);
 
 /// A snapshot that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub struct State {
     pub names_outstanding: usize,
     /// No more samples will come.
     pub ended: bool,
+    /// Nobody wants to wait.
+    pub is_hurried: bool,
 }
 
 impl SnapshotClock {
@@ -137,8 +144,13 @@ impl SnapshotClock {
         }
         let over = *self.report_over.get_or_insert_with(Instant::now);
         let is_last = self.is_last() || state.ended && state.complete_until_ns <= end;
-        let waits = names == AwaitNames::Each || is_last;
-        if waits && state.names_outstanding > 0 && over.elapsed() < NAMES_WAIT {
+        let wait = match names {
+            _ if state.is_hurried => NAMES_WAIT_ENDED,
+            _ if is_last => NAMES_WAIT_LAST,
+            AwaitNames::Each => NAMES_WAIT,
+            AwaitNames::Last => Duration::ZERO,
+        };
+        if state.names_outstanding > 0 && over.elapsed() < wait {
             return None;
         }
         self.report_over = None;
@@ -173,7 +185,14 @@ mod tests {
             begin_ns: 5 * SECOND + 3,
             names_outstanding: 0,
             ended: false,
+            is_hurried: false,
         }
+    }
+
+    /// As if that much time had gone by since the report's time was over.
+    fn age(clock: &mut SnapshotClock, by: Duration) {
+        let over = clock.report_over.expect("a report waits");
+        clock.report_over = over.checked_sub(by);
     }
 
     fn reports(count: Option<u64>) -> SnapshotClock {
@@ -239,14 +258,33 @@ mod tests {
     }
 
     #[test]
-    fn a_report_waits_for_names() {
+    fn a_report_waits_a_moment_for_names() {
         let mut clock = reports(None);
         let waiting = State {
             names_outstanding: 3,
             ..state(6 * SECOND)
         };
         assert_eq!(clock.due(&waiting), None);
-        assert!(clock.due(&state(6 * SECOND)).is_some());
+        age(&mut clock, NAMES_WAIT);
+        assert!(clock.due(&waiting).is_some(), "it is on time");
+        assert!(clock.due(&state(7 * SECOND)).is_some());
+    }
+
+    #[test]
+    fn the_last_report_waits_longer_unless_somebody_ends_the_run() {
+        let mut clock = reports(Some(1));
+        let waiting = State {
+            names_outstanding: 3,
+            ..state(6 * SECOND)
+        };
+        assert_eq!(clock.due(&waiting), None);
+        age(&mut clock, NAMES_WAIT.max(NAMES_WAIT_ENDED));
+        assert_eq!(clock.due(&waiting), None);
+        let hurried = State {
+            is_hurried: true,
+            ..waiting
+        };
+        assert!(clock.due(&hurried).is_some());
     }
 
     #[test]

@@ -31,9 +31,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Batches between the two threads: less than a second of them.
 const BATCHES_MAX: usize = 16;
+
+/// How long the threads may take to end. One that reads what a busy machine has, or waits
+/// for a file, is left alone: it ends with the process, and the kernel detaches.
+const END_WAIT: Duration = Duration::from_millis(300);
+const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A running engine. Dropping it stops sampling and detaches.
 #[derive(Debug)]
@@ -88,12 +94,18 @@ impl Engine {
 
     fn stop_and_join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        let end = Instant::now() + END_WAIT;
         for thread in [self.sampler.take(), self.model.take()]
             .into_iter()
             .flatten()
         {
-            // A thread that panicked has said so already.
-            let _ = thread.join();
+            while !thread.is_finished() && Instant::now() < end {
+                thread::sleep(END_LOOK_EVERY);
+            }
+            if thread.is_finished() {
+                // A thread that panicked has said so already.
+                let _ = thread.join();
+            }
         }
     }
 }

@@ -420,6 +420,7 @@ impl Model {
             begin_ns: self.begin_ns,
             names_outstanding: self.naming.outstanding() + self.sources.outstanding(),
             ended: self.is_over(),
+            is_hurried: self.finishing,
         };
         match self.clock.due(&state) {
             Some(due) => {

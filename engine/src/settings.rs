@@ -30,7 +30,7 @@ pub enum Schedule {
     },
 }
 
-/// Which reports wait a moment for the names of their frames.
+/// Which reports wait a moment for the names of their frames. The last one waits longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AwaitNames {
     Each,

@@ -26,6 +26,7 @@ mod mapped;
 mod notice;
 mod output;
 mod plain;
+mod reader;
 mod run;
 mod screen;
 mod target;

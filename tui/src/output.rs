@@ -2,12 +2,21 @@
 //! never overwritten without being asked to.
 
 use crate::failure::{Exit, Failure};
+use crate::reader::Reader;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a write is under way, which may wait for its reader.
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+pub fn is_writing() -> bool {
+    WRITING.load(Ordering::Relaxed)
+}
 
 pub struct Output {
     place: Place,
@@ -55,6 +64,15 @@ impl Output {
         }
     }
 
+    /// Who reads what is written.
+    pub fn reader(&self) -> Result<Reader, Failure> {
+        let watched = match &self.place {
+            Place::Stdout(stdout) => Reader::of(stdout),
+            Place::File(file) => Reader::of(file),
+        };
+        watched.map_err(|error| Failure::failed(format!("cannot watch {}: {error}", self.name)))
+    }
+
     /// What it is called in a sentence.
     pub fn name(&self) -> &str {
         &self.name
@@ -67,6 +85,7 @@ impl Output {
     /// False if the reader has gone away: it has had enough, and that is fine.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
+        WRITING.store(true, Ordering::Relaxed);
         let written = match &mut self.place {
             Place::Stdout(stdout) => {
                 let mut stdout = stdout.lock();
@@ -74,6 +93,7 @@ impl Output {
             }
             Place::File(file) => file.write_all(bytes),
         };
+        WRITING.store(false, Ordering::Relaxed);
         match written {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

@@ -32,6 +32,7 @@ use crate::app::mode::Detail;
 use crate::code::FileLibrary;
 use crate::geometry::Size;
 use crate::notice::Notice;
+use crate::reader::Reader;
 use crate::run::{Ended, Exit, Milestones, ScreenOptions};
 use crate::view_id::ViewId;
 use dialog::Dialog;
@@ -95,10 +96,12 @@ pub async fn run(
             let _ = tell.send(converse(dialog, input));
         })?;
     let number = |kind: SignalKind| Exit::Signal(kind.as_raw_value());
+    let reader = Reader::of(io::stdout())?;
     let mut left = left;
     let exit = loop {
         tokio::select! {
             left = &mut left => break left.unwrap_or(Exit::TerminalLost),
+            () = reader.gone() => break Exit::TerminalLost,
             _ = terminate.recv() => break number(SignalKind::terminate()),
             _ = hangup.recv() => break number(SignalKind::hangup()),
             _ = interrupted.recv() => if !interrupt.press() {

@@ -96,6 +96,8 @@ const FRAME_EVERY: Duration = Duration::from_millis(33);
 /// A terminal that needs longer for a frame is behind.
 const SLOW_FRAME: Duration = Duration::from_millis(100);
 const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
+/// Who is ended by a signal has no more time than this for files under way.
+const WRITING_WAIT: Duration = Duration::from_millis(300);
 /// For what changes by itself: the clock of the state line, rows that wait to
 /// be sorted.
 const TICK_EVERY: Duration = Duration::from_millis(250);
@@ -211,7 +213,17 @@ impl Run {
             Err(error) => return Err(error),
         };
         self.leave().await;
-        self.writing.finish();
+        let patience = if exit == Exit::Quit {
+            None
+        } else {
+            Some(WRITING_WAIT)
+        };
+        tokio::select! {
+            () = self.writing.finish(patience) => {}
+            // Who asks twice does not want to wait: a file that is not whole has no
+            // name yet.
+            _ = self.signals.next() => {}
+        }
         Ok(Ended {
             exit,
             kept: Kept::of(&self.app),
@@ -254,6 +266,8 @@ impl Run {
                 self.pace(took);
                 Ok(None)
             }
+            // Whose thread reads keys would turn round and round there, and tell nobody.
+            Woken::Tick if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
             Woken::Tick => self.tell(Event::Tick).await,
             Woken::Feed(true) => self.take_snapshot().await,
             Woken::Told(event) => self.tell(event).await,

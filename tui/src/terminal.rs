@@ -12,6 +12,7 @@ mod writer;
 pub use painter::Painter;
 pub use writer::Writer;
 
+use crate::reader;
 use crossterm::cursor::Show;
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::style::ResetColor;
@@ -20,6 +21,8 @@ use crossterm::terminal::{
     enable_raw_mode,
 };
 use crossterm::{Command, queue};
+use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,6 +85,13 @@ impl Drop for TerminalGuard {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Whether there is no terminal any more, at the end where keys come from or at the other.
+/// Its hang-up need not come as a signal: only the session that it controls gets one.
+pub fn is_gone() -> bool {
+    let (keys, screen) = (io::stdin(), io::stdout());
+    keys.is_terminal() && reader::is_gone(keys.as_fd()) || reader::is_gone(screen.as_fd())
 }
 
 /// Whether a few words to it would not wait for long.

@@ -74,6 +74,9 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     write!(out, "# samples {} lost {}", report.samples, health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
     write!(out, " symbols {}", part(lacks.named, lacks.frames))?;
+    if lacks.pending > 0 {
+        write!(out, " pending {}", part(lacks.pending, lacks.frames))?;
+    }
     if is_live {
         write!(out, " own {:.1}% of 1 CPU", health.own_cpu_percent)?;
         write!(out, " rss {} MB", health.own_rss_bytes.div_ceil(1 << 20))?;

@@ -1,7 +1,7 @@
 //! `--batch`: one report after each delay, to standard output or a file; no
 //! screen.
 
-use super::run_command::{CommandWatch, Signals, exit};
+use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::batch::BatchReport;
 use crate::choices::Sort;
@@ -32,7 +32,9 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     // Before anything is sampled: a file that cannot be written should cost
     // nobody ten seconds.
     let mut output = Output::open(batch.file.as_deref(), batch.overwrite)?;
+    let reader = output.reader()?;
     let mut signals = Signals::listen()?;
+    let deadline = Deadline::start()?;
     let (publish, mut reports) = unbounded_channel();
     let schedule = Schedule::Reports {
         delay: config.show.delay,
@@ -63,6 +65,8 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 // An engine that is gone has nothing left to report.
                 let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
+            // It has had enough.
+            () = reader.gone() => break,
             caught = signals.any() => {
                 command.pass_on(caught);
                 let _ = sampling.commands.send(Command::Finish);
@@ -75,6 +79,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     if let Some(sentence) = failure {
         return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
     }
+    drop(deadline);
     exit(command, signals, samples).await
 }
 

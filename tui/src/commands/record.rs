@@ -3,11 +3,12 @@
 //! The file is whole after every second. ^C ends the recording and writes what
 //! is left, SIGUSR2 writes it and goes on.
 
-use super::run_command::{CommandWatch, Signals, exit};
+use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::reader::Reader;
 use crate::words::units::counted;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Schedule};
@@ -32,8 +33,9 @@ async fn recording(
     subject: Subject,
     record: &RecordConfig,
 ) -> Result<Exit, Failure> {
-    let mut file = Recording::open(record)?;
+    let (mut file, reader) = Recording::open(record)?;
     let mut signals = Signals::listen()?;
+    let deadline = Deadline::start()?;
     let mut write_now = signal(SignalKind::user_defined2())
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
     let (publish, mut snapshots) = unbounded_channel();
@@ -71,6 +73,8 @@ async fn recording(
                     file.say_written();
                 }
             }
+            // It has had enough.
+            () = reader.gone() => break,
             caught = signals.any() => {
                 command.pass_on(caught);
                 let _ = sampling.commands.send(Command::Finish);
@@ -84,6 +88,7 @@ async fn recording(
     if let Some(last) = &last {
         file.finish(last)?;
     }
+    drop(deadline);
     if command.is_running() {
         eprintln!("proftop: the command goes on, and is waited for (^C ends it)");
     }
@@ -122,7 +127,7 @@ impl Write for Pipe {
 }
 
 impl Recording {
-    fn open(record: &RecordConfig) -> Result<Self, Failure> {
+    fn open(record: &RecordConfig) -> Result<(Self, Reader), Failure> {
         if record.file.is_none() && io::stdout().is_terminal() {
             return Err(Failure::usage(
                 "-o - writes bytes that no terminal shows: pipe them on, or name a file",
@@ -130,13 +135,15 @@ impl Recording {
         }
         let output = Output::open(record.file.as_deref(), record.overwrite)?;
         let name = output.name().to_string();
+        let reader = output.reader()?;
         let writer = pft::Writer::new(Pipe(output)).map_err(|error| refused(&error))?;
-        Ok(Self {
+        let recording = Self {
             writer: Some(writer),
             name,
             // Who reads the pipe says what comes, perhaps on this terminal.
             is_shown: record.file.is_some() && io::stderr().is_terminal(),
-        })
+        };
+        Ok((recording, reader))
     }
 
     /// False if the reader has gone away: it has had enough, and that is fine.

@@ -1,6 +1,11 @@
 //! Looking after the command that a run without a screen started, and the
 //! signals that end such a run.
 
+/// Its end in time.
+mod deadline;
+
+pub use deadline::Deadline;
+
 use crate::failure::{Exit, Failure};
 use probe::child::{RunningCommand, StartError, exit_code};
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
@@ -146,12 +151,18 @@ async fn waited(
 }
 
 /// What ends a run early.
-pub struct Signals([Signal; 3]);
+pub struct Signals([Option<Signal>; 3]);
 
 impl Signals {
     pub fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind)
+        let ignored = ignored_signals();
+        let listen = |kind: SignalKind| {
+            // As `nohup` and a shell's `&` want it.
+            if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
+                return Ok(None);
+            }
+            let listening = signal(kind).map(Some);
+            listening
                 .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
         };
         Ok(Self([
@@ -164,9 +175,24 @@ impl Signals {
     pub async fn any(&mut self) -> Number {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = interrupt.recv() => Number::INT,
-            _ = terminate.recv() => Number::TERM,
-            _ = hangup.recv() => Number::HUP,
+            () = caught(interrupt) => Number::INT,
+            () = caught(terminate) => Number::TERM,
+            () = caught(hangup) => Number::HUP,
         }
     }
+}
+
+async fn caught(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Those that whoever started us ignored, the first signal as the lowest bit. proc(5)
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }

@@ -15,7 +15,9 @@ use profile::formats::FormatError;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::sleep;
 
 #[derive(Debug)]
 pub struct Writing {
@@ -25,6 +27,8 @@ pub struct Writing {
     /// Of the size that is being found out.
     weighing: Cancel,
 }
+
+const FINISH_LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// For what the user does not wait for.
 const NICE: i32 = 19;
@@ -109,11 +113,13 @@ impl Writing {
         }
     }
 
-    /// What was begun is finished, so that no half of a file stays.
-    pub fn finish(&mut self) {
-        for thread in self.threads.drain(..) {
-            // A panic has said so already.
-            let _ = thread.join();
+    /// Waits for the files that are being written, for that time at most.
+    pub async fn finish(&mut self, patience: Option<Duration>) {
+        let end = patience.map(|patience| Instant::now() + patience);
+        while self.threads.iter().any(|thread| !thread.is_finished())
+            && end.is_none_or(|end| Instant::now() < end)
+        {
+            sleep(FINISH_LOOK_EVERY).await;
         }
     }
 }

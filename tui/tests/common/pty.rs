@@ -15,9 +15,14 @@ pub struct Pty {
     path: String,
 }
 
+/// Only this end is ours: a child that had it as well would keep the terminal alive.
+const FLAGS: OpenptFlags = OpenptFlags::RDWR
+    .union(OpenptFlags::NOCTTY)
+    .union(OpenptFlags::CLOEXEC);
+
 impl Pty {
     pub fn open(width: u16, height: u16) -> Self {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        let terminal = openpt(FLAGS).expect("a terminal");
         grantpt(&terminal)
             .and_then(|()| unlockpt(&terminal))
             .expect("ours");

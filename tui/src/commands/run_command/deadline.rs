@@ -1,0 +1,67 @@
+//! The *deadline* of a run that a signal ends: who does not read what we write, or a
+//! machine that has no time for us, must not keep us alive.
+
+use super::Signals;
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+use rustix::process::Signal as Number;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After a signal, for a write that is stuck: its reader has stopped reading.
+const STUCK_WAIT: Duration = Duration::from_millis(700);
+/// After a signal, for everything else that the last report needs, on a machine that has
+/// no time for us.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// While this lives, a signal ends the process in time, whatever the main thread does.
+pub struct Deadline {
+    is_met: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    pub fn start() -> Result<Self, Failure> {
+        let failed = |error| Failure::failed(format!("cannot listen for signals: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let is_met = Arc::new(AtomicBool::new(false));
+        let flag = is_met.clone();
+        let mut signals = {
+            let _inside = runtime.enter();
+            Signals::listen()?
+        };
+        // It waits for a signal for as long as the process lives.
+        thread::Builder::new()
+            .name("deadline".into())
+            .spawn(move || {
+                let caught = runtime.block_on(signals.any());
+                enforce(caught, &flag);
+            })
+            .map_err(failed)?;
+        Ok(Deadline { is_met })
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.is_met.store(true, Ordering::Relaxed);
+    }
+}
+
+fn enforce(caught: Number, is_met: &AtomicBool) {
+    let began = Instant::now();
+    while !is_met.load(Ordering::Relaxed) {
+        let waited = began.elapsed();
+        if waited >= LAST_WAIT || waited >= STUCK_WAIT && output::is_writing() {
+            let signal = u8::try_from(caught.as_raw()).unwrap_or(0);
+            std::process::exit(Exit::Signal(signal).code().into());
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}

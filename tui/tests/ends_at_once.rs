@@ -1,0 +1,226 @@
+//! A run that somebody ends, or that nobody looks at any more, ends: by a signal, when
+//! the pipe is closed, when the terminal is gone. Each of these runs would
+//! go on for a minute and more; how fast they end is for benches to measure.
+
+mod common;
+
+use common::pty::Pty;
+use common::{PROFTOP, Process, machine, number, proftop, reports, run, skip, text, wait_until};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// What ends a run, and with which status.
+const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
+
+fn ended(process: &mut Process) -> ExitStatus {
+    let mut status = None;
+    wait_until("proftop ends", || {
+        status = process.0.try_wait().expect("ours");
+        status.is_some()
+    });
+    status.expect("ended")
+}
+
+/// Whether samples are being taken: the ring of BPF, or perf events, are there.
+fn is_sampling(process: &Process) -> bool {
+    let folder = format!("/proc/{}/fd", process.pid());
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        target.to_string_lossy().contains("[perf_event]")
+    })
+}
+
+fn start_sampling(command: &mut Command) -> Process {
+    let process = Process::start(command);
+    wait_until("it samples", || is_sampling(&process));
+    process
+}
+
+#[test]
+fn a_signal_ends_reports_with_the_last_one_written() {
+    let Some(_machine) = machine() else { return };
+    let _burn = Process::burn(60, 1);
+    for signal in SIGNALS {
+        let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
+        let mut process = Process::start(command.stdout(Stdio::piped()));
+        let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let mut bytes = Vec::new();
+        stdout.read_until(b'\n', &mut bytes).expect("a report");
+        // Something to tell of the next three seconds, and not all of it.
+        sleep(Duration::from_secs(1));
+        process.signal(signal);
+        let rest = std::thread::spawn(move || {
+            stdout.read_to_end(&mut bytes).expect("read");
+            bytes
+        });
+        let status = ended(&mut process);
+        assert!(status.success(), "{status}");
+        let bytes = rest.join().expect("read");
+        let reports = reports(&bytes);
+        assert!(reports.len() > 1, "{signal:?}: the last one is missing");
+        assert!(number(&reports[0], "samples") > 0);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_recording_that_is_whole() {
+    let Some(_machine) = machine() else { return };
+    let _burn = Process::burn(60, 1);
+    let folder = tempfile::tempdir().expect("a folder");
+    for signal in SIGNALS {
+        let file = folder.path().join(format!("{}.pft", signal.as_raw()));
+        let path = file.to_str().expect("UTF-8");
+        let mut process = Process::start(&mut proftop(&["record", "-F", "499", "-o", path]));
+        wait_until("samples are written", || {
+            fs::metadata(&file).is_ok_and(|file| file.len() > 2_000)
+        });
+        process.signal(signal);
+        let status = ended(&mut process);
+        assert!(status.success(), "{status}");
+        let output = run(&mut proftop(&["report", path]));
+        assert!(output.status.success());
+        let said = text(&output.stderr);
+        assert!(!said.contains("cut") && !said.contains("damaged"), "{said}");
+    }
+}
+
+/// `nohup` and the `&` of scripts ignore signals on purpose.
+#[test]
+fn a_signal_that_was_ignored_stays_so() {
+    let Some(_machine) = machine() else { return };
+    let script = format!("trap '' HUP INT; exec '{PROFTOP}' -b -d 600");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).stdout(Stdio::null());
+    let mut process = start_sampling(&mut command);
+    for signal in [Signal::HUP, Signal::INT] {
+        process.signal(signal);
+    }
+    process.signal(Signal::USR1);
+    // The signal that no handler is for ends it, and not one of the two before.
+    assert_eq!(ended(&mut process).signal(), Some(Signal::USR1.as_raw()));
+}
+
+#[test]
+fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
+    let Some(_machine) = machine() else { return };
+    for args in [
+        &["-b", "-d", "600"][..],
+        &["record", "-d", "600", "-o", "-"],
+    ] {
+        let mut command = proftop(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = start_sampling(&mut command);
+        drop(process.0.stdout.take());
+        let status = ended(&mut process);
+        assert!(matches!(status.code(), Some(0 | 5)), "{args:?}: {status}");
+    }
+}
+
+/// Somebody looks at the first page of `less`, say.
+#[test]
+fn a_reader_that_does_not_read_keeps_nobody() {
+    let Some(_machine) = machine() else { return };
+    if !rustix::process::geteuid().is_root() {
+        skip("only root is told where a process waits");
+        return;
+    }
+    let _burn = Process::burn(60, 1);
+    for args in [
+        &["-b", "-d", "0.1"][..],
+        &["record", "-F", "999", "-o", "-"],
+    ] {
+        let mut command = proftop(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = start_sampling(&mut command);
+        let stdout = process.0.stdout.as_ref().expect("a pipe");
+        // As small as pipes go.
+        rustix::pipe::fcntl_setpipe_size(stdout, 4096).expect("ours");
+        let waits_in = format!("/proc/{}/wchan", process.pid());
+        wait_until("the pipe is full", || {
+            fs::read_to_string(&waits_in).is_ok_and(|place| place.contains("pipe_write"))
+        });
+        process.signal(Signal::TERM);
+        let status = ended(&mut process);
+        assert_eq!(status.code(), Some(143), "{args:?}");
+    }
+}
+
+#[test]
+fn a_dialog_ends_with_its_reader() {
+    let mut command = proftop(&["demo", "--plain"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = Process::start(&mut command);
+    drop(process.0.stdout.take());
+    // It is not asked anything: what ends it is that nobody reads.
+    assert!(ended(&mut process).success());
+}
+
+/// Without a hang-up signal: as of a terminal that another session owns.
+#[test]
+fn a_terminal_that_is_gone_ends_every_screen() {
+    let all = [&["demo"][..], &["demo", "--plain"], &[], &["--plain"]];
+    let machine = machine();
+    for args in all {
+        if machine.is_none() && args.first() != Some(&"demo") {
+            continue;
+        }
+        let mut terminal = Pty::open(100, 30);
+        let mut command = Command::new("setsid");
+        command.arg(PROFTOP).args(args).stderr(Stdio::null());
+        command.env("PROFTOP_CONFIG", "/nonexistent");
+        command
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env("TERM", "xterm-256color");
+        terminal.attach(&mut command);
+        let mut process = Process(command.spawn().expect("it starts"));
+        terminal.read_until(if args.contains(&"--plain") {
+            b"proftop> "
+        } else {
+            b"SELF%"
+        });
+        drop(command);
+        println!("{args:?}");
+        drop(terminal);
+        assert!(ended(&mut process).success(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_file_that_never_ends_keeps_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        skip("needs mkfifo");
+        return;
+    }
+    let path = pipe.to_str().expect("UTF-8");
+    // Somebody who writes half a recording, and then nothing.
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/demo.pft");
+    let half = fs::read(demo).expect("the demo");
+    for args in [
+        &["report", path][..],
+        &["export", path, "/dev/null", "--format", "folded"],
+    ] {
+        for signal in SIGNALS {
+            let mut process = Process::start(proftop(args).stdout(Stdio::null()));
+            // Opening waits for the reader: from here on it reads.
+            let mut writer = fs::OpenOptions::new()
+                .write(true)
+                .open(&pipe)
+                .expect("a reader");
+            std::io::Write::write_all(&mut writer, &half[..40_000]).expect("it is read");
+            process.signal(signal);
+            assert_eq!(ended(&mut process).signal(), Some(signal.as_raw()));
+        }
+    }
+}
