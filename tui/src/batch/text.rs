@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! # proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
-//! # samples 3277 lost 0 whole 98.9% symbols 96.1% own 0.8% of 1 CPU rss 34 MB
+//! # samples 3277 lost 0 whole 98.9% symbols 96.1% pending 0.4% own 0.8% of 1 CPU rss 34 MB
 //! SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
 //!  14.2  1.2   14.9  465 hash_search_with_hash_value  postgres
 //!  85.8    -      -    - 416 more                     -
@@ -201,7 +201,7 @@ mod tests {
             text,
             "\
 # proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
-# samples 3277 lost 0 whole 98.9% symbols 96.1% own 0.8% of 1 CPU rss 34 MB
+# samples 3277 lost 0 whole 98.9% symbols 96.1% pending 0.4% own 0.8% of 1 CPU rss 34 MB
 # note: no kernel stacks: kptr_restrict is 2
 SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
  14.2  1.2   14.9  465 hash_search_with_hash_value  postgres
