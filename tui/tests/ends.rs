@@ -162,7 +162,7 @@ fn without_rights_a_command_is_sampled_all_the_same() {
     }
     let output = run(public
         .as_nobody()
-        .args(["-b", "--format", "json", "-F", "199", "--"])
+        .args(["-b", "--format", "json", "-F", "199", "-d", "60", "--"])
         .arg(public.copy(burn()))
         .args(["3", "2"]));
     let stderr = text(&output.stderr);
