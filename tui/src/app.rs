@@ -16,6 +16,7 @@ use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
+use crate::order::Order;
 use crate::view_id::ViewId;
 use crate::views::seconds::Seconds;
 use crate::views::{PaneId, View, Views};
@@ -46,8 +47,8 @@ mod links;
 pub mod mode;
 /// Clicks and the wheel.
 mod mouse;
-/// What is said in the palette with a word behind it.
-mod order;
+/// What is asked for is checked and done.
+mod obey;
 /// Pages of functions.
 mod page;
 /// Everything by its name.
@@ -61,6 +62,9 @@ pub mod tabs;
 mod tree;
 /// What goes to a file.
 mod write;
+
+#[cfg(test)]
+mod tests;
 
 pub use crumbs::Crumb;
 pub use write::Written;
@@ -92,6 +96,8 @@ pub enum Event {
     Progress(u64),
     /// An editor was closed, or why none was opened.
     Edited(Result<(), String>),
+    /// What was asked for without a key.
+    Order(Order),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -210,6 +216,8 @@ pub struct App {
     pub draw_cost: Option<DrawCost>,
     pub(crate) cut_shown: bool,
     calm: Calm,
+    /// What came of the last order that no key made.
+    reply: Option<Result<Option<Notice>, Notice>>,
     /// Files that follow one another.
     repeat: Option<Repeat>,
     /// What was chosen for the last file.
@@ -276,6 +284,7 @@ impl App {
             draw_cost: None,
             cut_shown: false,
             calm: Calm::default(),
+            reply: None,
             repeat: None,
             last_options: Options::default(),
         };
@@ -353,6 +362,7 @@ impl App {
                 self.behind = took;
                 Vec::new()
             }
+            Event::Order(order) => self.obey_order(order),
             Event::Tick => {
                 self.freeze_if_due();
                 self.sort_if_calm();

@@ -24,6 +24,7 @@ mod knobs;
 mod lists;
 mod mapped;
 mod notice;
+mod order;
 mod output;
 mod plain;
 mod reader;

@@ -14,6 +14,17 @@ pub enum Notice {
         samples: u64,
         position: Option<usize>,
     },
+    /// An order cannot be done: why, as a sentence without its end.
+    Refused(String),
+    /// Only this part is counted from now on.
+    Only(Arc<str>),
+    /// The window, the filter or the unit is another one now.
+    WindowSet,
+    FilterSet,
+    UnitSet,
+    MetricSet,
+    /// The samples that are shown stay, or the newest are shown again.
+    Frozen(bool),
     NoFind,
     /// There is nowhere to go back to, or forward.
     NoBack,
@@ -86,4 +97,27 @@ pub enum Notice {
     HotLine(Option<(usize, usize)>),
     /// How instructions are written from now on.
     Syntax(&'static str),
+}
+
+impl Notice {
+    /// Whether the header shows the same at the same moment.
+    pub fn is_in_header(&self) -> bool {
+        matches!(
+            self,
+            Notice::Only(_)
+                | Notice::WindowSet
+                | Notice::FilterSet
+                | Notice::UnitSet
+                | Notice::MetricSet
+                | Notice::Frozen(_)
+        )
+    }
+
+    /// Whether it tells of a step that can be undone.
+    pub fn is_a_step(&self) -> bool {
+        matches!(
+            self,
+            Notice::Only(_) | Notice::WindowSet | Notice::FilterSet | Notice::Marked
+        )
+    }
 }

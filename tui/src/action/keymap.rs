@@ -159,6 +159,15 @@ impl Default for Keymap {
 }
 
 impl Keymap {
+    /// Every action, and no key for any: sentences then name none.
+    pub fn without_keys() -> Self {
+        let mut keymap = Keymap::default();
+        for binding in &mut keymap.bindings {
+            binding.keys.clear();
+        }
+        keymap
+    }
+
     /// What a key asks for in a view.
     pub fn find(&self, event: KeyEvent, view: ViewId) -> Option<Action> {
         self.of(view)

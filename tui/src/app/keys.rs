@@ -9,6 +9,7 @@ use crate::lists::find::{Find, Prompt};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
+use crate::order::Order;
 use crate::views::PaneId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
@@ -51,9 +52,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         return Vec::new();
     }
     match action {
-        Action::View(view) => app.open(view),
-        Action::NextView => app.open(app.view.next()),
-        Action::PreviousView => app.open(app.view.previous()),
+        Action::View(view) => return app.obey_key(Order::View(view)),
+        Action::NextView => return app.obey_key(Order::View(app.view.next())),
+        Action::PreviousView => return app.obey_key(Order::View(app.view.previous())),
         Action::Find if app.difference_here().is_some() => {
             app.detail = Detail::Notice(Notice::NotInDifference);
         }
@@ -63,28 +64,30 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::SortRight => app.sort(Sort::Shift(1)),
         Action::SortLeft => app.sort(Sort::Shift(-1)),
         Action::Invert => app.invert(),
-        Action::Freeze => app.freeze_or_go_on(),
+        Action::Freeze => return app.obey_key(Order::Freeze(app.frozen.is_none())),
         Action::Explain => app.detail = Detail::Explain,
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
         Action::Pane => app.toggle_pane(),
         Action::OtherPane => app.move_focus(),
         Action::Callers => app.open_callers(),
-        Action::Back => go_back(app),
-        Action::Forward => app.go_forward(),
-        Action::Narrow => app.narrow(),
+        Action::Back => return go_back(app),
+        Action::Forward => return app.obey_key(Order::Forward),
+        Action::Narrow => return app.narrow(),
         Action::MarkRow => app.toggle_mark(),
         Action::Help => app.mode = Mode::Help { scroll: 0 },
         Action::Output => open_output(app),
-        Action::ShorterWindow => app.step_window(false),
-        Action::LongerWindow => app.step_window(true),
-        Action::Mark => app.set_mark(),
+        Action::ShorterWindow => return app.step_window(false),
+        Action::LongerWindow => return app.step_window(true),
+        Action::Mark => return app.obey_key(Order::Mark),
         Action::Write => app.open_write(),
         Action::Sampling => app.open_sampling(),
-        Action::Unit => app.next_unit(),
+        Action::Unit => return app.next_unit(),
         Action::Metric => app.next_metric(),
-        Action::Baseline => app.set_baseline(),
-        Action::Difference => app.toggle_difference(),
+        Action::Baseline => return app.obey_key(Order::Baseline),
+        Action::Difference => {
+            return app.obey_key(Order::Difference(!app.knobs.shows_difference));
+        }
         Action::EditFilter => open_filter(app),
         Action::Palette => app.open_palette(),
         Action::Filter(action) => app.filter_by(action),
@@ -110,29 +113,41 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
     }
 }
 
-/// What was opened last is closed first.
-fn go_back(app: &mut App) {
+/// Closes what was opened last, else undoes the last step.
+fn go_back(app: &mut App) -> Vec<Effect> {
+    if is_closed(app) {
+        return Vec::new();
+    }
+    app.obey_key(Order::Back)
+}
+
+/// Closes what was opened last: a find, what is zoomed into, marks, the focus on what
+/// stands beside the view.
+fn is_closed(app: &mut App) -> bool {
     if app.find().is_some() {
-        return app.set_find(None);
+        app.set_find(None);
+        return true;
     }
     let here = app.pane_here();
     let before = app.history.last().and_then(|place| place.of(here));
     if app.views.get_mut(here).close_innermost(before) {
-        return;
+        return true;
     }
     if app.views.get(here).marked() > 0 {
-        return app.views.get_mut(here).unmark();
+        app.views.get_mut(here).unmark();
+        return true;
     }
     if app.in_pane().is_some() {
-        return app.move_focus();
+        app.move_focus();
+        return true;
     }
-    let marked = PaneId::ALL
+    let has_marks = PaneId::ALL
         .iter()
-        .find(|pane| app.views.get(**pane).marked() > 0);
-    if let Some(pane) = marked {
-        return app.views.get_mut(*pane).unmark();
+        .any(|pane| app.views.get(*pane).marked() > 0);
+    if has_marks {
+        app.unmark_all();
     }
-    app.go_back();
+    has_marks
 }
 
 fn as_motion(action: Action) -> Option<Motion> {
@@ -186,7 +201,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Enter => match prompt.line.text().parse() {
             Ok(filter) => {
                 app.mode = Mode::Browse;
-                app.set_filter(filter);
+                return app.obey_key(Order::Filter(filter));
             }
             Err(error) => prompt.error = Some(error),
         },
@@ -333,4 +348,22 @@ fn scroll(app: &mut App, motion: Motion) {
         scroll.saturating_add(lines)
     }
     .min(max);
+}
+
+impl App {
+    /// Does the order that a key stands for. What the header shows anyhow is not said.
+    pub(super) fn obey_key(&mut self, order: Order) -> Vec<Effect> {
+        match self.obey(order) {
+            Ok(obeyed) => {
+                if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
+                    self.detail = Detail::Notice(notice);
+                }
+                obeyed.effect.into_iter().collect()
+            }
+            Err(why) => {
+                self.detail = Detail::Notice(why);
+                Vec::new()
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::desk::Question;
 use crate::knobs::{Knobs, Narrowing, Window};
 use crate::notice::Notice;
-use crate::view_id::ViewId;
+use crate::order::Order;
 use crate::views::PaneId;
 use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, TargetState};
@@ -35,7 +35,7 @@ impl App {
         }
     }
 
-    pub(crate) fn set_window(&mut self, window: Window) {
+    pub(super) fn set_window(&mut self, window: Window) {
         let before = self.place();
         if window != self.knobs.window {
             self.knobs.window = window;
@@ -71,18 +71,19 @@ impl App {
         }
     }
 
-    pub(crate) fn go_back(&mut self) {
-        match self.history.back(self.place()) {
-            Some(place) => self.go_to(place),
-            None => self.detail = Detail::Notice(Notice::NoBack),
-        }
+    pub(super) fn go_back(&mut self) -> Result<(), Notice> {
+        let place = self.history.back(self.place()).ok_or(Notice::NoBack)?;
+        self.go_to(place);
+        Ok(())
     }
 
-    pub(super) fn go_forward(&mut self) {
-        match self.history.forward(self.place()) {
-            Some(place) => self.go_to(place),
-            None => self.detail = Detail::Notice(Notice::NoForward),
-        }
+    pub(super) fn go_forward(&mut self) -> Result<(), Notice> {
+        let place = self
+            .history
+            .forward(self.place())
+            .ok_or(Notice::NoForward)?;
+        self.go_to(place);
+        Ok(())
     }
 
     fn go_to(&mut self, place: Place) {
@@ -182,19 +183,20 @@ impl App {
     }
 
     /// To the selected process or thread, or to those that are marked.
-    pub(super) fn narrow(&mut self) {
-        let Some(narrowing) = self.narrowing() else {
-            self.detail = Detail::Notice(Notice::NothingSelected);
-            return;
-        };
-        self.remember();
-        let before = self.knobs.clone();
-        self.knobs.scope.push(narrowing);
+    pub(super) fn narrow(&mut self) -> Vec<Effect> {
+        match self.narrowing() {
+            Some(narrowing) => self.obey_key(Order::Narrow(narrowing)),
+            None => {
+                self.detail = Detail::Notice(Notice::NothingSelected);
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn unmark_all(&mut self) {
         for pane in PaneId::ALL {
             self.views.get_mut(*pane).unmark();
         }
-        self.open(ViewId::Functions);
-        self.after_turning(&before);
     }
 
     fn narrowing(&self) -> Option<Narrowing> {
@@ -206,29 +208,14 @@ impl App {
         self.with_focused(|view, cx| view.toggle_mark(cx));
     }
 
-    /// The window begins now.
-    pub(crate) fn set_mark(&mut self) {
-        if self.base.target != TargetState::Running {
-            self.detail = Detail::Notice(Notice::NoNow);
-            return;
-        }
-        let mark_ns = self.base.report.window.end_ns;
-        self.set_window(Window::Since { mark_ns });
-        self.detail = Detail::Notice(Notice::Marked);
-    }
-
     /// The last so many seconds again, wherever the window was.
-    pub(super) fn step_window(&mut self, longer: bool) {
-        let recording = self.base.recording.as_ref();
-        if recording.is_some_and(|recording| recording.lacks.time) {
-            self.detail = Detail::Notice(Notice::NoTime);
-            return;
-        }
+    pub(super) fn step_window(&mut self, longer: bool) -> Vec<Effect> {
         let window = self.knobs.window;
-        self.set_window(match longer {
-            true => window.longer(),
-            false => window.shorter(),
-        });
+        self.obey_key(Order::Window(if longer {
+            window.longer()
+        } else {
+            window.shorter()
+        }))
     }
 
     /// What differs from the baseline, where it is shown instead of the view.
@@ -239,28 +226,6 @@ impl App {
     /// The same, while the keys go there.
     pub fn difference_here(&self) -> Option<&Diff> {
         self.difference().filter(|_| self.in_pane().is_none())
-    }
-
-    /// What is shown is compared with from now on.
-    pub(crate) fn set_baseline(&mut self) {
-        let Some(view) = self.shown.view.clone() else {
-            self.detail = Detail::Notice(Notice::NothingToWrite);
-            return;
-        };
-        self.baselines += 1;
-        let query = self.shown.query.clone();
-        let start_ns = self.shown.report.window.start_ns;
-        let baseline = Baseline::shown(self.baselines, view, query, start_ns);
-        self.turn(|knobs| knobs.baseline = Some(Arc::new(baseline)));
-        self.detail = Detail::Notice(Notice::Baseline(self.shown.report.samples));
-    }
-
-    pub(super) fn toggle_difference(&mut self) {
-        if self.knobs.baseline.is_none() {
-            self.detail = Detail::Notice(Notice::NoBaseline);
-            return;
-        }
-        self.turn(|knobs| knobs.shows_difference = !knobs.shows_difference);
     }
 
     /// What views are drawn, asked and described in.
@@ -309,7 +274,7 @@ impl App {
     }
 
     /// By its name, or why not.
-    pub fn choose_metric(&mut self, name: &str) -> Result<(), String> {
+    pub(super) fn choose_metric(&mut self, name: &str) -> Result<(), String> {
         let metrics = Arc::clone(&self.base.metrics);
         match metrics.iter().position(|metric| *metric.name == *name) {
             Some(number) => self.set_metric(number),
@@ -321,28 +286,22 @@ impl App {
         }
     }
 
-    pub(super) fn next_unit(&mut self) {
-        let next = {
-            let cx = self.context();
-            cx.unit().next(cx.has_time())
-        };
-        self.turn(|knobs| knobs.unit = Some(next));
+    pub(super) fn next_unit(&mut self) -> Vec<Effect> {
+        let cx = self.context();
+        let next = cx.unit().next(cx.has_time());
+        self.obey_key(Order::Unit(Some(next)))
     }
 
     /// As if it had been typed: Backspace undoes it.
     pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
         if !filter.is_empty() {
-            self.set_filter(filter);
+            drop(self.obey(Order::Filter(filter)));
         }
         if let Some(baseline) = baseline {
             // It stays when the difference is undone.
             self.knobs.baseline = Some(Arc::new(baseline));
-            self.turn(|knobs| knobs.shows_difference = true);
+            drop(self.obey(Order::Difference(true)));
         }
-    }
-
-    pub(crate) fn set_filter(&mut self, filter: Filter) {
-        self.turn(|knobs| knobs.filter = filter);
     }
 
     pub(super) fn filter_by(&mut self, action: FilterAction) {
@@ -358,7 +317,7 @@ impl App {
             FilterAction::User => return self.cycle_kind(FrameTest::User),
         };
         match clause {
-            Some(clause) => self.turn(|knobs| knobs.filter.push(clause)),
+            Some(clause) => drop(self.obey_key(Order::Clause(clause))),
             None => self.detail = Detail::Notice(Notice::NothingSelected),
         }
     }

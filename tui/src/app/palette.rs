@@ -1,8 +1,10 @@
 //! Keys while the palette is open.
 
 use super::{App, Effect, keys};
-use crate::app::mode::Mode;
+use crate::app::mode::{Detail, Mode};
 use crate::dialogs::palette::Palette;
+use crate::notice::Notice;
+use crate::order::Order;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 impl App {
@@ -21,8 +23,8 @@ impl App {
             KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
             KeyCode::Enter => {
                 let typed = palette.line.text().to_owned();
-                if let Some(effects) = self.obey(&typed) {
-                    return effects;
+                if let Some(order) = Order::parse(&typed) {
+                    return self.obey_typed(order);
                 }
                 let Mode::Palette(palette) = &self.mode else {
                     return Vec::new();
@@ -37,6 +39,30 @@ impl App {
             KeyCode::Char('p') if control => palette.step(false, &self.keymap, view),
             _ if palette.line.press(key) => (palette.chosen, palette.error) = (0, None),
             _ => return keys::leave_anyway(self, key),
+        }
+        Vec::new()
+    }
+}
+
+impl App {
+    /// Does the order that was typed. What is wrong with it stays in the palette, which
+    /// stays open.
+    fn obey_typed(&mut self, order: Result<Order, String>) -> Vec<Effect> {
+        let refused = match order.map(|order| self.obey(order)) {
+            Ok(Ok(obeyed)) => {
+                if matches!(self.mode, Mode::Palette(_)) {
+                    self.mode = Mode::Browse;
+                }
+                if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
+                    self.detail = Detail::Notice(notice);
+                }
+                return obeyed.effect.into_iter().collect();
+            }
+            Ok(Err(notice)) => notice,
+            Err(why) => Notice::Refused(why),
+        };
+        if let Mode::Palette(palette) = &mut self.mode {
+            palette.error = Some(refused);
         }
         Vec::new()
     }

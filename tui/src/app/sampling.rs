@@ -1,9 +1,11 @@
 //! How samples are taken, and the rate while they are.
 
+use super::obey::Obeyed;
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
 use crate::dialogs::sampling::{Reply, SamplingDialog, check_rate};
 use crate::notice::Notice;
+use crate::order::Order;
 use crossterm::event::KeyEvent;
 use engine::snapshot::{Sampler, TargetState};
 use std::sync::Arc;
@@ -50,25 +52,22 @@ impl App {
             }
             Reply::SetRate(hz) => {
                 self.mode = Mode::Browse;
-                Some(self.set_rate(hz).into_iter().collect())
+                Some(self.obey_key(Order::Rate(hz)))
             }
         }
     }
 
-    /// The same without a dialog.
-    pub fn change_rate(&mut self, hz: u32) -> Result<Option<Effect>, String> {
+    /// Has samples taken at another rate, if the source of samples can do that.
+    pub(super) fn change_rate(&mut self, hz: u32) -> Result<Obeyed, String> {
         let sampler = self.sampler()?;
         if let Some(why) = sampler.why_fixed() {
             return Err(why);
         }
         let hz = check_rate(hz, sampler.rate_max_hz)?;
-        Ok(self.set_rate(hz))
-    }
-
-    fn set_rate(&mut self, hz: u32) -> Option<Effect> {
         let is_new = hz != self.base.rate_hz;
-        let notice = Notice::Rate { hz, is_new };
-        self.detail = Detail::Notice(notice);
-        is_new.then_some(Effect::SetRate(hz))
+        Ok(Obeyed {
+            said: Some(Notice::Rate { hz, is_new }),
+            effect: is_new.then_some(Effect::SetRate(hz)),
+        })
     }
 }

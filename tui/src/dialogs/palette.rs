@@ -1,12 +1,9 @@
 //! The *palette*: everything that keys can do here, by its name, for whoever
 //! does not know the key, and *orders*, with a word behind them.
 
-mod order;
-
-pub use order::{OrderKind, begun, said};
-
 use super::line_edit::LineEdit;
 use crate::action::{Action, Binding, Keymap};
+use crate::notice::Notice;
 use crate::view_id::ViewId;
 
 /// While it is open.
@@ -16,7 +13,7 @@ pub struct Palette {
     /// Which of the matches.
     pub chosen: usize,
     /// Why what was said cannot be done.
-    pub error: Option<String>,
+    pub error: Option<Notice>,
 }
 
 impl Palette {

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Row, Target, Trouble};
 use super::session::Session;
+use crate::action::Keymap;
 use crate::lists::find::Find;
 use crate::screen::state_line;
 use crate::widgets::ascii;
@@ -25,7 +26,9 @@ pub struct Dialog {
 }
 
 impl Dialog {
-    pub fn new(session: Session, ascii: bool) -> Self {
+    pub fn new(mut session: Session, ascii: bool) -> Self {
+        // There are commands instead of keys.
+        session.app.keymap = Keymap::without_keys();
         Dialog {
             session,
             rows: Vec::new(),

@@ -4,36 +4,38 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, nothing, sentence};
 use super::time;
-use crate::app::App;
-use crate::app::mode::Detail;
-use crate::knobs::{Narrowing, Part, Unit, Window};
-use crate::notice::Notice;
-use crate::values;
-use crate::view_id::ViewId;
+use crate::knobs::{Narrowing, Part, Window};
+use crate::order::{Kind, Order};
+use crate::screen::detail;
 use crate::words::{metric, units};
-use clap::ValueEnum as _;
-use engine::snapshot::Span;
+use profile::Role;
 use profile::filter::{Action, Clause};
-use profile::{Filter, ProcessId, Role};
-use std::mem::take;
+
+/// Has an order done, and answers with what there is to say about it.
+pub fn obey(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
+    let Some(notice) = dialog.session.order(order)? else {
+        return Ok(Answer::default());
+    };
+    let said = detail::say(&dialog.session.app, &notice);
+    let back = if notice.is_a_step() {
+        "; back undoes it"
+    } else {
+        ""
+    };
+    sentence(format!("{said}{back}"))
+}
+
+/// The same for an order whose argument was typed.
+fn parsed(dialog: &mut Dialog, kind: Kind, words: &str) -> Result<Answer, Trouble> {
+    let order = kind.order(words);
+    obey(
+        dialog,
+        order.map_err(|why| Trouble::usage(format!("'{words}': {why}")))?,
+    )
+}
 
 pub fn pid(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let pid = values::id(words).map_err(|why| Trouble::usage(format!("'{words}': {why}")))?;
-    let report = &dialog.session.app.shown.report;
-    let lives: Vec<_> = report
-        .processes
-        .iter()
-        .filter(|row| row.pid == pid)
-        .collect();
-    let Some(newest) = lives.first() else {
-        let what = format!("no process {pid} has samples in what is counted");
-        return Err(Trouble::say(what));
-    };
-    let narrowing = Narrowing {
-        words: format!("{}[{pid}]", newest.comm).into(),
-        part: Part::Processes(lives.iter().map(|row| row.id).collect::<Vec<ProcessId>>()),
-    };
-    narrow(dialog, narrowing)
+    parsed(dialog, Kind::Pid, words)
 }
 
 /// To one row, or several of a kind.
@@ -60,7 +62,7 @@ pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         }
     }
     let narrowing = together(chosen)?;
-    narrow(dialog, narrowing)
+    obey(dialog, Order::Narrow(narrowing))
 }
 
 fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
@@ -83,15 +85,6 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     Ok(all)
 }
 
-fn narrow(dialog: &mut Dialog, narrowing: Narrowing) -> Result<Answer, Trouble> {
-    let words = narrowing.words.clone();
-    dialog.session.change(|app| {
-        app.open(ViewId::Functions);
-        app.turn(|knobs| knobs.scope.push(narrowing));
-    })?;
-    sentence(format!("only {words} counts now; back undoes it"))
-}
-
 pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let app = &dialog.session.app;
     if words.is_empty() {
@@ -103,64 +96,30 @@ pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             report.kept_seconds
         ));
     }
-    if let Some(recording) = &app.shown.recording
-        && recording.lacks.time
-    {
-        return Err(Trouble::say(
-            "this file does not say when a sample was taken: it has one window",
-        ));
-    }
     if words == "mark" {
         return mark(dialog, "");
     }
-    let window = match words {
-        "all" => Window::Last(Span::All),
-        _ if words.contains(':') || words.parse::<usize>().is_ok() => {
-            let (start_ns, end_ns) = time::stretch(dialog, words)?;
-            Window::Between { start_ns, end_ns }
-        }
-        _ => {
-            let time = values::window(words).map_err(Trouble::Usage)?;
-            let seconds = time.as_secs().clamp(1, u64::from(u32::MAX) - 1);
-            Window::Last(Span::Seconds(seconds as u32))
-        }
-    };
-    dialog.session.change(|app| app.set_window(window))?;
-    sentence("the window is set; back undoes it")
+    if words.contains(':') || words.parse::<usize>().is_ok() {
+        let (start_ns, end_ns) = time::stretch(dialog, words)?;
+        return obey(dialog, Order::Window(Window::Between { start_ns, end_ns }));
+    }
+    parsed(dialog, Kind::Window, words)
 }
 
 pub fn mark(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    tell(dialog, App::set_mark)?;
-    sentence("the window begins now; back undoes it")
-}
-
-/// What an action has to say against it is the trouble.
-fn tell(dialog: &mut Dialog, action: impl FnOnce(&mut App)) -> Result<(), Trouble> {
-    dialog.session.app.detail = Detail::Row;
-    dialog.session.change(action)?;
-    let said = take(&mut dialog.session.app.detail);
-    Err(Trouble::say(match said {
-        Detail::Notice(Notice::NoNow) => "no samples come in that could be counted from now on",
-        Detail::Notice(Notice::NoBack) => "this is where it began: there is nothing to undo",
-        Detail::Notice(Notice::NothingToWrite) => "no samples have come yet",
-        _ => return Ok(()),
-    }))
+    obey(dialog, Order::Mark)
 }
 
 pub fn filter(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let filter: Filter = match words {
-        "" => {
-            return sentence(match dialog.session.app.knobs.filter.to_string().as_str() {
-                "" => "no filter: all samples count".to_owned(),
-                filter => format!("the filter is {filter}"),
-            });
-        }
-        "none" => Filter::default(),
-        _ => values::filter(words).map_err(Trouble::Usage)?,
-    };
-    dialog.session.change(|app| app.set_filter(filter))?;
-    sentence("the filter is set; back undoes it")
+    if words.is_empty() {
+        let filter = dialog.session.app.knobs.filter.to_string();
+        return sentence(match filter.as_str() {
+            "" => "no filter: all samples count".to_owned(),
+            filter => format!("the filter is {filter}"),
+        });
+    }
+    parsed(dialog, Kind::Filter, words)
 }
 
 pub fn focus(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
@@ -188,47 +147,27 @@ fn by_function(
         return Err(Trouble::say(what));
     }
     let clause = Clause::function(action, &name);
-    let push = |app: &mut App| app.turn(|knobs| knobs.filter.push(clause));
-    dialog.session.change(push)?;
+    dialog.session.order(Order::Clause(clause))?;
     sentence(format!("{what} {name} count now; back undoes it"))
 }
 
 pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    tell(dialog, App::go_back)?;
+    dialog.session.order(Order::Back)?;
     sentence("as it was before")
 }
 
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let unit = match words {
-        "usual" => None,
-        "" => {
-            let words = dialog.session.app.context().unit().words();
-            return sentence(format!("numbers are in {words}"));
-        }
-        _ => match Unit::from_str(words, true) {
-            Ok(unit) => Some(unit),
-            Err(_) => return Err(Trouble::usage(format!("'{words}' is no unit"))),
-        },
-    };
-    if !dialog.session.app.context().has_time() && unit.is_some_and(Unit::needs_time) {
-        return Err(Trouble::say(
-            "without a rate and a time there are only % and samples",
-        ));
+    if words.is_empty() {
+        let words = dialog.session.app.context().unit().words();
+        return sentence(format!("numbers are in {words}"));
     }
-    dialog
-        .session
-        .change(|app| app.turn(|knobs| knobs.unit = unit))?;
-    sentence("lists are in this unit from now on")
+    parsed(dialog, Kind::Unit, words)
 }
 
 pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
-        let mut chosen = Ok(());
-        dialog
-            .session
-            .change(|app| chosen = app.choose_metric(words))?;
-        chosen.map_err(Trouble::say)?;
+        dialog.session.order(Order::Metric(words.to_owned()))?;
     }
     let app = &dialog.session.app;
     let counted = metric::metric(&app.context());
@@ -248,17 +187,12 @@ pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             hz => format!("{hz} samples a second and busy CPU"),
         });
     }
-    let hz = values::rate(words).map_err(|why| Trouble::usage(format!("'{words}': {why}")))?;
-    dialog.session.set_rate(hz).map_err(Trouble::say)?;
-    sentence(format!(
-        "{hz} samples a second and busy CPU from now on; a window that has several rates \
-         counts all at the highest"
-    ))
+    parsed(dialog, Kind::Rate, words)
 }
 
 pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    tell(dialog, App::set_baseline)?;
+    dialog.session.order(Order::Baseline)?;
     let samples = dialog.session.app.shown.report.samples;
     let samples = units::counted(samples, "sample");
     sentence(format!(
@@ -268,9 +202,7 @@ pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 pub fn freeze(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    if dialog.session.app.frozen.is_none() {
-        dialog.session.change(App::freeze_or_go_on)?;
-    }
+    dialog.session.order(Order::Freeze(true))?;
     sentence("these samples stay; go on: the newest again")
 }
 
@@ -278,8 +210,5 @@ pub fn go_on(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !matches!(words, "" | "on") {
         return Err(Trouble::usage("go on?"));
     }
-    if dialog.session.app.frozen.is_some() {
-        dialog.session.change(App::freeze_or_go_on)?;
-    }
-    sentence("the newest samples are shown")
+    obey(dialog, Order::Freeze(false))
 }

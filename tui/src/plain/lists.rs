@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::knobs::{Narrowing, Part, Unit};
 use crate::lists::find::Find;
 use crate::lists::table::Item;
+use crate::order::Order;
 use crate::view_id::ViewId;
 use crate::views::functions;
 use crate::views::functions::FunctionColumn;
@@ -19,7 +20,7 @@ const ROWS: usize = 10;
 
 pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
-    dialog.session.app.open(ViewId::Functions);
+    dialog.session.order(Order::View(ViewId::Functions))?;
     let app = &dialog.session.app;
     let rows = sorted(app);
     let scale = Scale::new(&app.context(), app.shown.report.samples);
@@ -110,7 +111,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         let (at, what) = (error.position, error.message);
         Trouble::say(format!("at character {at}: {what}"))
     })?;
-    dialog.session.app.open(ViewId::Functions);
+    dialog.session.order(Order::View(ViewId::Functions))?;
     let app = &dialog.session.app;
     let mut rows = sorted(app);
     rows.retain(|row| find.matches(&row.name));
@@ -173,7 +174,7 @@ fn people<I: Item>(
     person: impl for<'a> Fn(&'a I) -> Person<'a>,
 ) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
-    dialog.session.app.open(view);
+    dialog.session.order(Order::View(view))?;
     let app = &dialog.session.app;
     let report: &Report = &app.shown.report;
     let scale = Scale::new(&app.context(), report.samples);
@@ -226,10 +227,9 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         ));
     }
     // Shown while it is asked for; what follows counts as before.
-    let show = |app: &mut App, shows| app.turn(|knobs| knobs.shows_difference = shows);
-    let shown = dialog.session.change(|app| show(app, true));
+    let shown = dialog.session.order(Order::Difference(true));
     let diff = dialog.session.app.shown.difference.clone();
-    dialog.session.change(|app| app.go_back())?;
+    dialog.session.order(Order::Back)?;
     shown?;
     let diff = diff.ok_or_else(|| Trouble::say("no samples to compare"))?;
     let mut answer = Answer::of(format!("A: {}; B, now: {}", side(&diff.a), side(&diff.b)));

@@ -6,6 +6,9 @@ use super::interrupt::Interrupt;
 use crate::app::{App, Effect, Event};
 use crate::code::Library;
 use crate::desk::{Ask, Desk, Lane};
+use crate::notice::Notice;
+use crate::order::Order;
+use crate::screen::detail;
 use crate::views::code::{CodeAnswer, CodeWanted};
 use crate::views::page::PageAnswer;
 use crate::views::time::{TimeAnswer, TimeWanted};
@@ -83,24 +86,18 @@ impl Session {
         is_running(&self.app)
     }
 
-    /// Does something to the app, and waits until it shows what that asks for.
-    pub fn change(&mut self, change: impl FnOnce(&mut App)) -> Result<(), Trouble> {
-        change(&mut self.app);
-        self.tell(Event::Tick);
+    /// Has the app do an order, and waits until it shows what that asks for. Returns what
+    /// there is to say about it.
+    pub fn order(&mut self, order: Order) -> Result<Option<Notice>, Trouble> {
+        self.tell(Event::Order(order));
+        let reply = self.app.take_reply();
+        let said = reply.map_err(|why| Trouble::Say(detail::say(&self.app, &why)))?;
         self.wait(NEW_WINDOW, |app| !app.is_catching_up());
-        match self.is_stopped() {
-            true => Err(Trouble::Stopped),
-            false => Ok(()),
+        if self.is_stopped() {
+            Err(Trouble::Stopped)
+        } else {
+            Ok(said)
         }
-    }
-
-    /// Has samples taken at another rate from now on.
-    pub fn set_rate(&mut self, hz: u32) -> Result<(), String> {
-        if self.app.change_rate(hz)?.is_some() {
-            // The engine may have ended; then there is no other rate.
-            let _ = self.sources.control.send(Command::SetRate(hz));
-        }
-        Ok(())
     }
 
     /// Takes what comes in, until it holds, the time is over or ^C.

@@ -5,7 +5,7 @@ use super::footer;
 use crate::action::Action;
 use crate::app::mode::Detail;
 use crate::app::{App, DrawCost};
-use crate::context::DetailRoom;
+use crate::context::{Context, DetailRoom};
 use crate::geometry::Geometry;
 use crate::notice::Notice;
 use crate::widgets::theme::Theme;
@@ -69,7 +69,8 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-fn say(app: &App, notice: &Notice) -> String {
+/// The sentence of a notice, with the keys that matter then.
+pub fn say(app: &App, notice: &Notice) -> String {
     let cx = &app.context();
     match notice {
         Notice::Found {
@@ -84,6 +85,17 @@ fn say(app: &App, notice: &Notice) -> String {
             let keys = [Action::FindNext, Action::FindPrevious];
             and(&found, "   ", [hints(cx, keys, "next, previous")])
         }
+        Notice::Refused(why) => why.clone(),
+        Notice::Only(words) => undoable(cx, &format!("only {words} counts now")),
+        Notice::WindowSet => undoable(cx, "the window is set"),
+        Notice::FilterSet => undoable(cx, "the filter is set"),
+        Notice::UnitSet => "numbers are in this unit from now on".into(),
+        Notice::MetricSet => "this is counted from now on".into(),
+        Notice::Frozen(true) => {
+            let on = hint(cx, Action::Freeze, "the newest again");
+            and("these samples stay", "; ", [on])
+        }
+        Notice::Frozen(false) => "the newest samples are shown".into(),
         Notice::NoFind => {
             let opens = key(cx, Action::Find).map(|key| format!("{key} opens the find line"));
             and("nothing to find", ": ", [opens])
@@ -91,7 +103,7 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::NoPane => {
             "nothing stands beside this view here: that takes a terminal of 120 columns".into()
         }
-        Notice::NoBack => "this is where it began: there is nothing to go back to".into(),
+        Notice::NoBack => "this is where it began: there is nothing to undo".into(),
         Notice::NoForward => "this is the newest place: there is nothing ahead".into(),
         Notice::NothingSelected => "nothing is selected that this works on".into(),
         Notice::OnlySampled(scope) => format!("only {scope} is sampled: nothing else came in"),
@@ -203,4 +215,9 @@ fn say(app: &App, notice: &Notice) -> String {
         Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),
     }
+}
+
+/// A sentence on a step that can be undone, with the key that does.
+fn undoable(cx: &Context<'_>, done: &str) -> String {
+    and(done, "; ", [hint(cx, Action::Back, "undo")])
 }

@@ -1,10 +1,11 @@
 //! The palette: a few lines at the foot of the screen, above the one that is
 //! typed.
 
-use super::footer;
+use super::{detail, footer};
 use crate::app::App;
-use crate::dialogs::palette::{Palette, begun, said};
+use crate::dialogs::palette::Palette;
 use crate::geometry::Geometry;
+use crate::order::{begun, said};
 use crate::widgets::theme::Theme;
 use crate::words::text;
 use ratatui::Frame;
@@ -50,7 +51,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     }
     let count = matches.len();
     let result = match &palette.error {
-        Some(why) => why.clone(),
+        Some(why) => detail::say(app, why),
         None if is_order => "Enter: do it, Esc: leave it".into(),
         None => found(palette, count, orders.is_empty()),
     };

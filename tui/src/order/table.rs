@@ -1,17 +1,18 @@
-//! *Orders* are what can be said in the palette with a word behind it: `pid 4121`.
+//! The orders that are said by a name with a word behind it: `pid 4121`.
 
-/// One of the table.
+/// One of the table, as the palette lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
-    pub kind: OrderKind,
+pub struct Described {
+    pub kind: Kind,
     pub name: &'static str,
     /// What is said behind it.
     pub argument: &'static str,
     pub help: &'static str,
 }
 
+/// Which order a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderKind {
+pub enum Kind {
     Pid,
     Window,
     Filter,
@@ -28,72 +29,52 @@ pub enum OrderKind {
 }
 
 /// All of them, in the order of the palette.
-pub const ORDERS: [Order; 14] = [
-    order(OrderKind::Pid, "pid", "4121", "only this process"),
+pub const ORDERS: [Described; 14] = [
+    order(Kind::Pid, "pid", "4121", "only this process"),
+    order(Kind::Window, "window", "30s", "the last so long, or all"),
+    order(Kind::Filter, "filter", "EXPR", "count only what passes"),
+    order(Kind::Goto, "goto", "NAME", "to the function of that name"),
     order(
-        OrderKind::Window,
-        "window",
-        "30s",
-        "the last so long, or all",
-    ),
-    order(
-        OrderKind::Filter,
-        "filter",
-        "EXPR",
-        "count only what passes",
-    ),
-    order(
-        OrderKind::Goto,
-        "goto",
-        "NAME",
-        "to the function of that name",
-    ),
-    order(
-        OrderKind::Write,
+        Kind::Write,
         "write",
         "FILE",
         "to a file; its end tells the format",
     ),
     order(
-        OrderKind::Rate,
+        Kind::Rate,
         "rate",
         "499",
         "so many samples a second and CPU",
     ),
     order(
-        OrderKind::Unit,
+        Kind::Unit,
         "unit",
         "samples",
         "or percent, machine, cpu-ms, cpus, usual",
     ),
     order(
-        OrderKind::Metric,
+        Kind::Metric,
         "metric",
         "NAME",
         "another of the things that a file counts",
     ),
     order(
-        OrderKind::Sort,
+        Kind::Sort,
         "sort",
         "total",
         "functions by self, total, name or module",
     ),
-    order(OrderKind::View, "view", "flame", "the view of that name"),
+    order(Kind::View, "view", "flame", "the view of that name"),
+    order(Kind::Theme, "theme", "light", "or dark, 16, mono, auto"),
     order(
-        OrderKind::Theme,
-        "theme",
-        "light",
-        "or dark, 16, mono, auto",
-    ),
-    order(
-        OrderKind::Syntax,
+        Kind::Syntax,
         "asm",
         "intel",
         "or att: how instructions are written",
     ),
-    order(OrderKind::Write, "export", "FILE", "the same as write"),
+    order(Kind::Write, "export", "FILE", "the same as write"),
     order(
-        OrderKind::Cost,
+        Kind::Cost,
         "perf",
         "on",
         "or off: what drawing this screen costs",
@@ -101,12 +82,12 @@ pub const ORDERS: [Order; 14] = [
 ];
 
 const fn order(
-    kind: OrderKind,
+    kind: Kind,
     name: &'static str,
     argument: &'static str,
     help: &'static str,
-) -> Order {
-    Order {
+) -> Described {
+    Described {
         kind,
         name,
         argument,
@@ -115,7 +96,7 @@ const fn order(
 }
 
 /// What was said, if it is an order: which one, and the words behind it.
-pub fn said(typed: &str) -> Option<(OrderKind, &str)> {
+pub fn said(typed: &str) -> Option<(Kind, &str)> {
     let (name, words) = typed.trim_start().split_once(' ')?;
     let order = ORDERS.iter().find(|order| order.name == name)?;
     let words = words.trim();
@@ -123,7 +104,7 @@ pub fn said(typed: &str) -> Option<(OrderKind, &str)> {
 }
 
 /// Those whose name begins so.
-pub fn begun(typed: &str) -> impl Iterator<Item = &'static Order> {
+pub fn begun(typed: &str) -> impl Iterator<Item = &'static Described> {
     let typed = typed.trim_start();
     let word = typed.split(' ').next().unwrap_or_default().to_owned();
     let has_argument = typed.contains(' ');
@@ -139,19 +120,19 @@ mod tests {
 
     #[test]
     fn an_order_has_a_word_behind_it() {
-        assert_eq!(said("pid 4121"), Some((OrderKind::Pid, "4121")));
-        assert_eq!(said(" goto  a b "), Some((OrderKind::Goto, "a b")));
+        assert_eq!(said("pid 4121"), Some((Kind::Pid, "4121")));
+        assert_eq!(said(" goto  a b "), Some((Kind::Goto, "a b")));
         assert_eq!(said("pid"), None);
         assert_eq!(said("pid "), None);
         assert_eq!(
             said("window longer please"),
-            Some((OrderKind::Window, "longer please"))
+            Some((Kind::Window, "longer please"))
         );
         assert_eq!(said("longer window"), None);
         let names = |typed: &str| begun(typed).map(|order| order.name).collect::<Vec<_>>();
         assert_eq!(names("w"), ["window", "write"]);
         assert_eq!(names("pid 4"), ["pid"]);
-        assert_eq!(said("export a.svg"), Some((OrderKind::Write, "a.svg")));
+        assert_eq!(said("export a.svg"), Some((Kind::Write, "a.svg")));
         assert_eq!(names(""), [""; 0]);
     }
 }

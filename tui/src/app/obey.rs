@@ -1,0 +1,234 @@
+//! Orders are checked and done here, whoever made them.
+
+use super::{App, DrawCost, Effect};
+use crate::app::mode::Mode;
+use crate::code::Syntax;
+use crate::dialogs::write::{FileKind, Manner};
+use crate::knobs::{Narrowing, Part, Unit, Window};
+use crate::lists::table::Item as _;
+use crate::notice::Notice;
+use crate::order::Order;
+use crate::view_id::ViewId;
+use engine::snapshot::{Baseline, TargetState};
+use profile::FunctionRow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What an order led to: what there is to say about it, and what has to be done outside
+/// of the app.
+#[derive(Debug, Default, PartialEq)]
+pub struct Obeyed {
+    pub said: Option<Notice>,
+    pub effect: Option<Effect>,
+}
+
+impl From<Notice> for Obeyed {
+    fn from(said: Notice) -> Self {
+        Obeyed {
+            said: Some(said),
+            effect: None,
+        }
+    }
+}
+
+impl From<Effect> for Obeyed {
+    fn from(effect: Effect) -> Self {
+        Obeyed {
+            said: None,
+            effect: Some(effect),
+        }
+    }
+}
+
+impl App {
+    /// Does what is asked for. The error says in one sentence why it cannot be done;
+    /// then nothing has changed.
+    pub fn obey(&mut self, order: Order) -> Result<Obeyed, Notice> {
+        match order {
+            Order::Process(pid) => self.narrow_to_process(pid),
+            Order::Narrow(narrowing) => Ok(self.narrow_to(narrowing)),
+            Order::Window(window) => self.use_window(window),
+            Order::Mark => self.mark_now(),
+            Order::Filter(filter) => {
+                self.turn(|knobs| knobs.filter = filter);
+                Ok(Notice::FilterSet.into())
+            }
+            Order::Clause(clause) => {
+                self.turn(|knobs| knobs.filter.push(clause));
+                Ok(Notice::FilterSet.into())
+            }
+            Order::Unit(unit) => self.count_in(unit),
+            Order::Metric(name) => {
+                self.choose_metric(&name).map_err(Notice::Refused)?;
+                Ok(Notice::MetricSet.into())
+            }
+            Order::Rate(hz) => self.change_rate(hz).map_err(Notice::Refused),
+            Order::Baseline => self.compare_with_this(),
+            Order::Difference(is_wanted) => {
+                if self.knobs.baseline.is_none() {
+                    return Err(Notice::NoBaseline);
+                }
+                self.turn(|knobs| knobs.shows_difference = is_wanted);
+                Ok(Obeyed::default())
+            }
+            Order::Freeze(is_wanted) => {
+                if self.frozen.is_some() != is_wanted {
+                    self.freeze_or_go_on();
+                }
+                Ok(Notice::Frozen(is_wanted).into())
+            }
+            Order::Back => self.go_back().map(|()| Obeyed::default()),
+            Order::Forward => self.go_forward().map(|()| Obeyed::default()),
+            Order::View(view) => {
+                self.open(view);
+                Ok(Obeyed::default())
+            }
+            Order::GoTo(name) => self.go_to_function(&name),
+            Order::Sort(column) => self.sort_functions(&column),
+            Order::Theme(theme) => Ok(Effect::SetTheme(theme).into()),
+            Order::Syntax(syntax) => Ok(self.use_syntax(syntax)),
+            Order::Cost(is_wanted) => {
+                self.draw_cost = is_wanted.then(DrawCost::default);
+                Ok(Obeyed::default())
+            }
+            Order::Write(name) => self.write_to(&name),
+        }
+    }
+
+    fn narrow_to_process(&mut self, pid: u32) -> Result<Obeyed, Notice> {
+        let rows = self.shown.report.processes.iter();
+        let lives: Vec<_> = rows.filter(|row| row.pid == pid).collect();
+        let Some(newest) = lives.first() else {
+            let why = format!("no process {pid} has samples in what is counted");
+            return Err(Notice::Refused(why));
+        };
+        let narrowing = Narrowing {
+            words: format!("{}[{pid}]", newest.comm).into(),
+            part: Part::Processes(lives.iter().map(|row| row.id).collect()),
+        };
+        let said = Notice::Only(narrowing.words.clone());
+        self.turn(|knobs| knobs.scope.push(narrowing));
+        Ok(said.into())
+    }
+
+    /// Shows the functions of a part only; from there one step leads back.
+    fn narrow_to(&mut self, narrowing: Narrowing) -> Obeyed {
+        let said = Notice::Only(narrowing.words.clone());
+        self.remember();
+        let before = self.knobs.clone();
+        self.knobs.scope.push(narrowing);
+        self.unmark_all();
+        self.open(ViewId::Functions);
+        self.after_turning(&before);
+        said.into()
+    }
+
+    fn use_window(&mut self, window: Window) -> Result<Obeyed, Notice> {
+        let recording = self.shown.recording.as_ref();
+        if recording.is_some_and(|recording| recording.lacks.time) {
+            return Err(Notice::NoTime);
+        }
+        self.set_window(window);
+        Ok(Notice::WindowSet.into())
+    }
+
+    fn mark_now(&mut self) -> Result<Obeyed, Notice> {
+        if self.base.target != TargetState::Running {
+            return Err(Notice::NoNow);
+        }
+        let mark_ns = self.base.report.window.end_ns;
+        self.set_window(Window::Since { mark_ns });
+        Ok(Notice::Marked.into())
+    }
+
+    fn count_in(&mut self, unit: Option<Unit>) -> Result<Obeyed, Notice> {
+        if unit.is_some_and(Unit::needs_time) && !self.context().has_time() {
+            let why = "without a rate and a time there are only percent and samples";
+            return Err(Notice::Refused(why.into()));
+        }
+        self.turn(|knobs| knobs.unit = unit);
+        Ok(Notice::UnitSet.into())
+    }
+
+    /// What is shown is compared with from now on.
+    fn compare_with_this(&mut self) -> Result<Obeyed, Notice> {
+        let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
+        self.baselines += 1;
+        let query = self.shown.query.clone();
+        let start_ns = self.shown.report.window.start_ns;
+        let baseline = Baseline::shown(self.baselines, view, query, start_ns);
+        self.turn(|knobs| knobs.baseline = Some(Arc::new(baseline)));
+        Ok(Notice::Baseline(self.shown.report.samples).into())
+    }
+
+    /// The one of that name, else the heaviest that has it in its name.
+    fn go_to_function(&mut self, words: &str) -> Result<Obeyed, Notice> {
+        let rows = self.shown.report.functions.iter();
+        let found = rows
+            .filter(|row| row.name.contains(words))
+            .max_by_key(|row| (*row.name == *words, row.total_samples));
+        let Some(id) = found.map(|row| row.id) else {
+            let why = format!("no function here has '{words}' in its name");
+            return Err(Notice::Refused(why));
+        };
+        self.mode = Mode::Browse;
+        self.remember();
+        let before = self.knobs.clone();
+        self.knobs.shows_difference = false;
+        self.open(ViewId::Functions);
+        self.after_turning(&before);
+        let report = &self.shown.report;
+        self.views.functions.table.select_key(id, report);
+        Ok(Obeyed::default())
+    }
+
+    fn sort_functions(&mut self, words: &str) -> Result<Obeyed, Notice> {
+        let columns = FunctionRow::COLUMNS.iter();
+        let Some(column) = columns.clone().find(|column| column.words() == words) else {
+            let known: Vec<&str> = columns.map(|column| column.words()).collect();
+            return Err(Notice::Refused(format!("there are {}", known.join(", "))));
+        };
+        if self.view != ViewId::Functions {
+            self.remember();
+            self.open(ViewId::Functions);
+        }
+        let report = Arc::clone(&self.shown.report);
+        let functions = &mut self.views.functions.table;
+        functions.set_order(*column, false, &report);
+        Ok(Obeyed::default())
+    }
+
+    fn use_syntax(&mut self, syntax: Syntax) -> Obeyed {
+        let code = &mut self.views.code;
+        code.set_look(code.wanted_layout(), syntax);
+        Notice::Syntax(syntax.name()).into()
+    }
+
+    fn write_to(&mut self, name: &str) -> Result<Obeyed, Notice> {
+        let Some(kind) = FileKind::of_path(Path::new(name)) else {
+            let why = "its name tells no format: .pft .pb.gz .folded .svg .txt";
+            return Err(Notice::Refused(why.into()));
+        };
+        let job = self.write(kind, name, false, Manner::default());
+        let effect = job.map(Effect::Write);
+        effect.map(Obeyed::from).ok_or(Notice::NothingToWrite)
+    }
+
+    /// Does an order that came without a key; [`App::take_reply`] has what came of it.
+    pub(super) fn obey_order(&mut self, order: Order) -> Vec<Effect> {
+        let (reply, effect) = match self.obey(order) {
+            Ok(obeyed) => (Ok(obeyed.said), obeyed.effect),
+            Err(why) => (Err(why), None),
+        };
+        self.reply = Some(reply);
+        effect.into_iter().collect()
+    }
+
+    /// What came of the last [`Event::Order`]: what there is to say, or why it was not
+    /// done.
+    ///
+    /// [`Event::Order`]: super::Event::Order
+    pub fn take_reply(&mut self) -> Result<Option<Notice>, Notice> {
+        self.reply.take().unwrap_or(Ok(None))
+    }
+}

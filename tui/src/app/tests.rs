@@ -1,0 +1,139 @@
+//! Orders in, effects and replies out: no picture.
+
+use super::{App, Effect, Event};
+use crate::choices::Theme;
+use crate::code::Syntax;
+use crate::fixture::postgres;
+use crate::geometry::Size;
+use crate::knobs::{Unit, Window};
+use crate::notice::Notice;
+use crate::order::Order;
+use crate::view_id::ViewId;
+use engine::snapshot::{Span, TargetState};
+use profile::Filter;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn app() -> App {
+    let size = Size {
+        width: 80,
+        height: 24,
+    };
+    let mut app = App::new(size, Span::default(), 1, false);
+    app.update(Event::Snapshot(Arc::new(postgres())), Duration::ZERO);
+    app
+}
+
+/// Does an order, and returns what it led to.
+fn order(app: &mut App, order: Order) -> (Result<Option<Notice>, Notice>, Vec<Effect>) {
+    let effects = app.update(Event::Order(order), Duration::from_secs(1));
+    (app.take_reply(), effects)
+}
+
+#[test]
+fn a_window_is_asked_of_the_engine_and_can_be_undone() {
+    let mut app = app();
+    let before = app.knobs.window;
+    let minute = Window::Last(Span::Seconds(60));
+    let (reply, effects) = order(&mut app, Order::Window(minute));
+    assert_eq!(reply, Ok(Some(Notice::WindowSet)));
+    assert!(effects.contains(&Effect::SetWindow(Span::Seconds(60))));
+    assert_eq!(app.knobs.window, minute);
+    let (reply, effects) = order(&mut app, Order::Back);
+    assert_eq!(reply, Ok(None));
+    assert_eq!(app.knobs.window, before);
+    assert!(effects.iter().any(|e| matches!(e, Effect::SetWindow(_))));
+    let (reply, _) = order(&mut app, Order::Back);
+    assert_eq!(reply, Err(Notice::NoBack));
+}
+
+#[test]
+fn a_process_without_samples_is_refused_and_nothing_changes() {
+    let mut app = app();
+    let knobs = app.knobs.clone();
+    let (reply, effects) = order(&mut app, Order::Process(999_999));
+    assert!(matches!(reply, Err(Notice::Refused(why)) if why.contains("999999")));
+    assert_eq!((app.knobs == knobs, effects), (true, Vec::new()));
+    let pid = app.shown.report.processes[0].pid;
+    let (reply, _) = order(&mut app, Order::Process(pid));
+    assert!(matches!(reply, Ok(Some(Notice::Only(who))) if who.contains(&pid.to_string())));
+    assert_eq!(app.knobs.scope.len(), 1);
+}
+
+#[test]
+fn what_needs_a_baseline_says_so() {
+    let mut app = app();
+    let (reply, _) = order(&mut app, Order::Difference(true));
+    assert_eq!(reply, Err(Notice::NoBaseline));
+    assert!(!app.knobs.shows_difference);
+    // A made-up snapshot comes from no store: there is nothing to compare with.
+    let (reply, _) = order(&mut app, Order::Baseline);
+    assert_eq!(reply, Err(Notice::NothingToWrite));
+}
+
+#[test]
+fn a_mark_needs_samples_that_come() {
+    let mut app = app();
+    let ended = engine::snapshot::Snapshot {
+        target: TargetState::Exited("postgres ended".into()),
+        ..postgres()
+    };
+    app.update(Event::Snapshot(Arc::new(ended)), Duration::ZERO);
+    let (reply, _) = order(&mut app, Order::Mark);
+    assert_eq!(reply, Err(Notice::NoNow));
+}
+
+#[test]
+fn looks_are_effects_or_state_of_a_view() {
+    let mut app = app();
+    let (reply, effects) = order(&mut app, Order::Theme(Theme::Light));
+    assert_eq!(reply, Ok(None));
+    assert!(effects.contains(&Effect::SetTheme(Theme::Light)));
+    let (reply, _) = order(&mut app, Order::Syntax(Syntax::Intel));
+    assert!(matches!(reply, Ok(Some(Notice::Syntax(_)))));
+    assert_eq!(app.views.code.syntax(), Syntax::Intel);
+    let (_, _) = order(&mut app, Order::View(ViewId::Health));
+    assert_eq!(app.view, ViewId::Health);
+    let (reply, _) = order(&mut app, Order::Sort("nothing".into()));
+    assert!(matches!(reply, Err(Notice::Refused(why)) if why.contains("self")));
+}
+
+#[test]
+fn a_unit_that_needs_time_is_refused_without_it() {
+    let mut app = app();
+    let (reply, _) = order(&mut app, Order::Unit(Some(Unit::CpuMs)));
+    assert_eq!(reply, Ok(Some(Notice::UnitSet)));
+    let mut timeless = postgres();
+    Arc::make_mut(&mut timeless.report).rate_hz = 0;
+    app.update(Event::Snapshot(Arc::new(timeless)), Duration::ZERO);
+    let (reply, _) = order(&mut app, Order::Unit(Some(Unit::Cpus)));
+    assert!(matches!(reply, Err(Notice::Refused(_))));
+}
+
+#[test]
+fn a_filter_is_one_step_and_frozen_samples_stay() {
+    let mut app = app();
+    let filter: Filter = "comm:postgres".parse().expect("a filter");
+    let (reply, _) = order(&mut app, Order::Filter(filter.clone()));
+    assert_eq!(reply, Ok(Some(Notice::FilterSet)));
+    assert_eq!(app.knobs.filter, filter);
+    let (reply, _) = order(&mut app, Order::Freeze(true));
+    assert_eq!(reply, Ok(Some(Notice::Frozen(true))));
+    let generation = app.shown.generation;
+    let newer = engine::snapshot::Snapshot {
+        generation: generation + 1,
+        ..postgres()
+    };
+    app.update(Event::Snapshot(Arc::new(newer)), Duration::ZERO);
+    assert_eq!(app.shown.generation, generation);
+    let (reply, _) = order(&mut app, Order::Freeze(true));
+    assert_eq!(reply, Ok(Some(Notice::Frozen(true))));
+    assert!(app.frozen.is_some());
+}
+
+#[test]
+fn a_name_that_tells_no_format_is_refused() {
+    let mut app = app();
+    let (reply, _) = order(&mut app, Order::Write("profile".into()));
+    assert!(matches!(reply, Err(Notice::Refused(why)) if why.contains(".pft")));
+}

@@ -1,0 +1,151 @@
+//! *Orders*: everything that one can ask proftop to do to what it shows, with its
+//! arguments. Keys, the palette, the plain dialog, the configuration and the command
+//! line all make orders; `App::obey` checks each once and does it.
+
+use crate::choices::Theme;
+use crate::code::Syntax;
+use crate::knobs::{Narrowing, Unit, Window};
+use crate::values;
+use crate::view_id::ViewId;
+use engine::snapshot::Span;
+use profile::Filter;
+use profile::filter::Clause;
+
+mod table;
+
+pub use table::{Kind, begun, said};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// Count only the process of that number.
+    Process(u32),
+    /// Count only these processes or threads.
+    Narrow(Narrowing),
+    Window(Window),
+    /// The window begins now.
+    Mark,
+    Filter(Filter),
+    /// One more condition on what counts.
+    Clause(Clause),
+    /// `None`: the unit that each view usually counts in.
+    Unit(Option<Unit>),
+    /// Count another of the things that a file counts.
+    Metric(String),
+    /// Take so many samples per second of a busy CPU.
+    Rate(u32),
+    /// Compare with what is shown now.
+    Baseline,
+    /// Show what differs from the baseline, or the functions again.
+    Difference(bool),
+    /// Keep the samples that are shown; sampling goes on.
+    Freeze(bool),
+    /// Undo the last step, or do it again.
+    Back,
+    Forward,
+    View(ViewId),
+    /// Select the function of that name.
+    GoTo(String),
+    /// Order the functions by the column of that name.
+    Sort(String),
+    Theme(Theme),
+    Syntax(Syntax),
+    /// Show what drawing costs.
+    Cost(bool),
+    /// Write to the file of that name, whose end tells the format.
+    Write(String),
+}
+
+impl Order {
+    /// Reads an order from its words: `pid 4121`. `None` if it begins as no order does,
+    /// or if the word behind it is missing. The error says what is wrong with that word.
+    pub fn parse(words: &str) -> Option<Result<Order, String>> {
+        let (kind, argument) = said(words)?;
+        Some(kind.order(argument))
+    }
+}
+
+impl Kind {
+    /// The order of this kind with an argument, as it was typed.
+    pub fn order(self, argument: &str) -> Result<Order, String> {
+        Ok(match self {
+            Kind::Pid => Order::Process(values::id(argument)?),
+            Kind::Window => Order::Window(Window::Last(span(argument)?)),
+            Kind::Filter => Order::Filter(filter(argument)?),
+            Kind::Goto => Order::GoTo(argument.to_owned()),
+            Kind::Write => Order::Write(argument.to_owned()),
+            Kind::Rate => Order::Rate(values::rate(argument)?),
+            Kind::Unit if argument == "usual" => Order::Unit(None),
+            Kind::Unit => Order::Unit(Some(values::word(argument)?)),
+            Kind::Metric => Order::Metric(argument.to_owned()),
+            Kind::Sort => Order::Sort(argument.to_owned()),
+            Kind::View => Order::View(view(argument)?),
+            Kind::Theme => Order::Theme(values::word(argument)?),
+            Kind::Syntax => Order::Syntax(values::word(argument)?),
+            Kind::Cost => Order::Cost(match argument {
+                "on" => true,
+                "off" => false,
+                _ => return Err("on or off?".into()),
+            }),
+        })
+    }
+}
+
+/// `30s`, `all`
+fn span(words: &str) -> Result<Span, String> {
+    if words == "all" {
+        return Ok(Span::All);
+    }
+    let seconds = values::window(words)?.as_secs();
+    Ok(Span::Seconds(
+        seconds.clamp(1, u64::from(u32::MAX) - 1) as u32
+    ))
+}
+
+/// An expression, or `none`.
+fn filter(words: &str) -> Result<Filter, String> {
+    match words {
+        "none" => Ok(Filter::default()),
+        _ => words.parse().map_err(|error| format!("{error}")),
+    }
+}
+
+/// A view that has a tab, by its word.
+fn view(words: &str) -> Result<ViewId, String> {
+    let mut views = ViewId::ALL.into_iter();
+    let found = views.find(|view| view.word() == words);
+    found.ok_or_else(|| format!("there are {}", ViewId::ALL.map(ViewId::word).join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_orders_or_say_what_is_wrong() {
+        let parse = |words| Order::parse(words).expect("an order");
+        assert_eq!(parse("pid 4121"), Ok(Order::Process(4121)));
+        assert_eq!(
+            parse("window all"),
+            Ok(Order::Window(Window::Last(Span::All)))
+        );
+        assert_eq!(
+            parse("window 2m"),
+            Ok(Order::Window(Window::Last(Span::Seconds(120))))
+        );
+        assert_eq!(parse("filter none"), Ok(Order::Filter(Filter::default())));
+        assert_eq!(parse("unit usual"), Ok(Order::Unit(None)));
+        assert_eq!(parse("view tree"), Ok(Order::View(ViewId::Tree)));
+        assert_eq!(parse("perf on"), Ok(Order::Cost(true)));
+        for wrong in [
+            "pid x",
+            "window never",
+            "unit miles",
+            "view page",
+            "perf maybe",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Order::parse("pid").is_none());
+        assert!(Order::parse("longer window").is_none());
+    }
+}
