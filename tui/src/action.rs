@@ -10,7 +10,7 @@ mod keymap;
 pub use key::Key;
 pub use keymap::{Binding, Keymap, Rebound};
 
-use crate::view_id::ViewId;
+use crate::view_id::{Feature, ViewId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -129,26 +129,18 @@ impl Scope {
     pub fn holds(self, view: ViewId) -> bool {
         match self {
             Scope::Everywhere => true,
-            Scope::Rows => !matches!(view, ViewId::Time | ViewId::Health),
-            Scope::Tables => {
-                matches!(
-                    view,
-                    ViewId::Functions | ViewId::Processes | ViewId::Threads
-                )
-            }
+            Scope::Rows => view.has(Feature::Names),
+            Scope::Tables => view.has(Feature::Columns),
             Scope::Functions => view == ViewId::Functions,
-            Scope::People => matches!(view, ViewId::Processes | ViewId::Threads),
-            Scope::FunctionRows => matches!(
-                view,
-                ViewId::Functions | ViewId::Tree | ViewId::Flame | ViewId::Page | ViewId::Code
-            ),
+            Scope::People => view.has(Feature::People),
+            Scope::FunctionRows => view.has(Feature::Functions),
             Scope::Tree => view == ViewId::Tree,
             Scope::Flame => view == ViewId::Flame,
             Scope::Page => view == ViewId::Page,
             Scope::Time => view == ViewId::Time,
             Scope::Code => view == ViewId::Code,
-            Scope::Maps => matches!(view, ViewId::Flame | ViewId::Time),
-            Scope::Calls => matches!(view, ViewId::Tree | ViewId::Flame),
+            Scope::Maps => view.has(Feature::Map),
+            Scope::Calls => view.has(Feature::Calls),
         }
     }
 }

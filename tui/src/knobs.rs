@@ -1,7 +1,7 @@
 //! The *knobs* say what is counted and in which unit. Each is turned by itself
 //! and leaves the others where they are.
 
-use crate::view_id::ViewId;
+use crate::view_id::{Feature, ViewId};
 use clap::ValueEnum;
 use engine::snapshot::{Baseline, Span};
 use profile::{Filter, ProcessId, Query, Scope, TimeRange};
@@ -52,9 +52,10 @@ impl Unit {
 
     /// What a view counts in until another unit is asked for.
     pub fn usual(view: ViewId) -> Unit {
-        match view {
-            ViewId::Processes | ViewId::Threads => Unit::Cpus,
-            _ => Unit::Share,
+        if view.has(Feature::People) {
+            Unit::Cpus
+        } else {
+            Unit::Share
         }
     }
 

@@ -2,7 +2,7 @@
 //! words and its drawing.
 //!
 //! To add one: a folder here that implements [`View`] and [`Draw`], a line in the
-//! list below, its names in `view_id.rs`, and its rows in the keymap.
+//! list below, its entry in `view_id.rs`, and its rows in the keymap.
 
 pub mod code;
 pub mod cpus;

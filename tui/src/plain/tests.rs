@@ -231,7 +231,7 @@ fn time_says_what_was_different_then() {
     assert!(talk.ask("time 99:99").contains("no time of day"));
     assert!(talk.ask("window 5s").contains("win 5s"));
     assert!(talk.ask("window all").contains("win all"));
-    assert!(talk.ask("mark").contains("no samples come in"));
+    assert!(talk.ask("mark").contains("no new samples come in"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::action::{Action, Binding, FoldAction};
 use crate::app::App;
 use crate::app::mode::FilterPrompt;
 use crate::lists::find::Prompt;
-use crate::view_id::ViewId;
+use crate::view_id::Feature;
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use engine::snapshot::Snapshot;
@@ -141,22 +141,11 @@ fn result(app: &App, prompt: &Prompt) -> String {
 pub fn found(app: &App, rows: usize, samples: u64) -> String {
     let snapshot: &Snapshot = &app.shown;
     let view = app.focus();
-    let noun = match view {
-        ViewId::Functions => "function",
-        ViewId::Processes => "process",
-        ViewId::Threads => "thread",
-        ViewId::Tree => "open row",
-        ViewId::Flame => "frame here",
-        ViewId::Page | ViewId::Code => "row here",
-        ViewId::Time => "second",
-        ViewId::Health => "line",
-    };
-    let rows = match (view, rows) {
-        (ViewId::Processes, 0 | 2..) => format!("{} processes", units::count(rows as u64)),
-        _ => units::counted(rows as u64, noun),
-    };
+    let (one, several) = view.rows();
+    let noun = if rows == 1 { one } else { several };
+    let rows = format!("{} {noun}", units::count(rows as u64));
     // Rows of the tree hold one another: their samples do not add up.
-    if matches!(view, ViewId::Tree | ViewId::Page | ViewId::Code) {
+    if !view.has(Feature::Sums) {
         return format!("in {rows}");
     }
     format!(
