@@ -532,6 +532,7 @@ impl Model {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.source.notes.clone();
+        notes.extend(probe::files::notes());
         notes.extend(self.rate_kept.clone());
         let stats = self.store.stats();
         if self.counters.events_lost > 0 {
@@ -571,7 +572,9 @@ impl Model {
 fn symbolizer() -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
-    let symbolizer = Symbolizer::new().with_debug_bytes_max(DEBUG_BYTES_MAX);
+    let symbolizer = Symbolizer::new()
+        .with_files(probe::files::of_targets())
+        .with_debug_bytes_max(DEBUG_BYTES_MAX);
     let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
     match tables {
         Some(tables) => symbolizer.with_tables(tables),

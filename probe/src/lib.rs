@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod exec;
 pub mod features;
+pub mod files;
 mod ids;
 mod loader;
 mod mappings;

@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
-use symbolize::{FileIdentity, FileSource, JitNames, RemoteFiles, opener};
+use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
 /// All modules of a run.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub struct Modules {
     narrow_vdsos: NarrowVdsos,
     vsyscall: Option<ModuleId>,
     roots: Roots,
+    way: Way,
     next: u32,
     /// Not told yet.
     fresh: Vec<Module>,
@@ -60,6 +61,7 @@ impl Modules {
             narrow_vdsos: NarrowVdsos::default(),
             vsyscall: None,
             roots: Roots::new(),
+            way: crate::files::for_sampler(),
             next: ModuleId::KERNEL.0 + 1,
             fresh: vec![kernel],
         }
@@ -107,6 +109,11 @@ impl Modules {
         id
     }
 
+    /// The way to files of targets, and to what /proc tells of them.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
     /// A process is gone; so is the memory that only it had.
     pub fn forget_process(&mut self, process: ProcessId) {
         self.anonymous.remove(&process);
@@ -125,7 +132,7 @@ impl Modules {
     }
 
     fn narrow_vdso(&mut self, seen: &Seen<'_>) -> ModuleId {
-        self.narrow_vdsos.find(seen, |image| {
+        self.narrow_vdsos.find(seen, &self.way, |image| {
             let kind = ModuleKind::NarrowVdso { image };
             Self::numbered(&mut self.next, &mut self.fresh, kind)
         })
@@ -144,7 +151,7 @@ impl Modules {
 
     fn file(&mut self, seen: &Seen<'_>) -> ModuleId {
         let key = InodeKey::of(seen);
-        match self.files.find(&key, seen) {
+        match self.files.find(&key, seen, &self.way) {
             Some(known) => known,
             None => self.add_file(key, seen),
         }
@@ -162,7 +169,7 @@ impl Modules {
             inode,
             ..FileSource::new(&path)
         };
-        let (file, unreadable) = match opener::open(&source, RemoteFiles::Skip) {
+        let (file, unreadable) = match self.way.open(&source) {
             Ok(file) => (Some(file), None),
             Err(reason) => (None, Some(reason)),
         };
@@ -176,7 +183,7 @@ impl Modules {
                 let (major, minor) = (major(number.device()), minor(number.device()));
                 ((major, minor), number.inode())
             });
-            let root = self.roots.of(seen.pid);
+            let root = self.roots.of(seen.pid, &self.way);
             self.add(ModuleKind::File {
                 path,
                 build_id: build_id.clone(),

@@ -1,10 +1,8 @@
 //! `/proc/PID/maps`: the executable mappings of a process, as the kernel tells
-//! them now, and `/proc/PID/mem`: what is in them. What has come before is only in the side band.
+//! them now. What has come before is only in the side band.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
-use std::{fs, io};
+use std::io;
+use symbolize::Files;
 
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,16 +17,8 @@ pub struct MapsLine {
 }
 
 /// The executable mappings of a process, in order of address.
-pub fn read(pid: u32) -> io::Result<Vec<MapsLine>> {
-    Ok(parse(&fs::read(format!("/proc/{pid}/maps"))?))
-}
-
-/// What a process has in its memory there.
-pub fn memory(pid: u32, start: u64, len: usize) -> io::Result<Arc<[u8]>> {
-    let mut bytes = vec![0; len];
-    let memory = File::open(format!("/proc/{pid}/mem"))?;
-    memory.read_exact_at(&mut bytes, start)?;
-    Ok(bytes.into())
+pub fn read(pid: u32, files: &Files) -> io::Result<Vec<MapsLine>> {
+    Ok(parse(&files.code_mappings(pid)?))
 }
 
 /// Lines that are no mapping are left out.
@@ -150,7 +140,7 @@ mod tests {
 
     #[test]
     fn our_own() {
-        let own = read(std::process::id()).unwrap();
+        let own = read(std::process::id(), &Files::default()).unwrap();
         let here = our_own as fn() as usize as u64;
         assert!(own.iter().any(|line| line.start <= here && here < line.end));
     }

@@ -116,12 +116,19 @@ impl ProcessTable {
 
     /// Reads a process from /proc. What cannot be read leaves what was known.
     pub fn scan(&mut self, pid: u32, now_ns: u64) {
-        let lines = proc_maps::read(pid);
+        let lines = proc_maps::read(pid, self.modules.way());
         let comm = std::fs::read(format!("/proc/{pid}/comm"));
         if lines.is_err() && comm.is_err() {
             return;
         }
         let mut mappings = Mappings::default();
+        if let Err(error) = &lines
+            && error.kind() == std::io::ErrorKind::TimedOut
+            && let Some(known) = self.by_pid.get(&pid)
+        {
+            // It may still be there, and the side band has told of it.
+            mappings = Mappings::clone(&known.mappings);
+        }
         for line in lines.unwrap_or_default() {
             let identity = Identity {
                 device: line.device,

@@ -38,6 +38,7 @@ use probe_ebpf::{Ending, UserFrame};
 use starting::Starting;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use symbolize::Files;
 
 /// How long a sample waits for tables: longer than the largest takes to build.
 const HELD_NS: u64 = 1_500_000_000;
@@ -376,9 +377,12 @@ fn layout(mappings: &Mappings) -> Vec<MappedRange> {
 /// The vDSO is the same in every 64-bit process; ours can be read.
 fn own_vdso() -> Option<Arc<[u8]>> {
     let pid = std::process::id();
-    let own = crate::proc_maps::read(pid).ok()?;
+    // Of ourselves nothing has to be waited for.
+    let files = Files::default();
+    let own = crate::proc_maps::read(pid, &files).ok()?;
     let vdso = own.iter().find(|line| line.path == b"[vdso]")?;
-    crate::proc_maps::memory(pid, vdso.start, (vdso.end - vdso.start) as usize).ok()
+    let len = u32::try_from(vdso.end - vdso.start).ok()?;
+    Some(files.memory(pid, vdso.start, len).ok()?.into())
 }
 
 #[cfg(test)]

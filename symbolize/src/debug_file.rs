@@ -19,15 +19,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
 use crate::object::Object;
-use crate::opener::{self, FileSource, RemoteFiles};
+use crate::opener::{self, FileSource};
 use crate::source::Source;
-use crate::{OpenError, Writers, debuginfod, inflate};
+use crate::{Files, OpenError, RemoteFiles, Writers, debuginfod, inflate};
 
 /// Where distributions put such files.
 const DIRECTORY: &str = "/usr/lib/debug";
@@ -49,7 +46,7 @@ pub struct DebugFiles {
     path: PathBuf,
     /// The same if that was told from outside of the root.
     path_inside: Option<PathBuf>,
-    remote: RemoteFiles,
+    files: Files,
     /// Where debuginfod's client keeps what it has fetched.
     fetched: Option<PathBuf>,
     /// Who can write to the file that others are named in; `None` to believe all.
@@ -57,8 +54,13 @@ pub struct DebugFiles {
 }
 
 impl DebugFiles {
-    pub fn of(source: &FileSource<'_>, remote: RemoteFiles) -> DebugFiles {
-        let roots = opener::roots(source);
+    pub fn of(source: &FileSource<'_>, files: impl Into<Files>) -> DebugFiles {
+        let files = files.into();
+        let own = match source.root {
+            Some(root) => root.try_clone().ok(),
+            None => source.pid.and_then(|pid| files.root_of(pid).ok()),
+        };
+        let roots: Vec<_> = own.into_iter().chain(opener::our_root()).collect();
         let seen_at = roots.first().and_then(seen_at);
         let inside = |root: &PathBuf| inside(root, source.path);
         DebugFiles {
@@ -66,20 +68,20 @@ impl DebugFiles {
             seen_at,
             roots,
             path: source.path.to_owned(),
-            remote,
+            files,
             fetched: debuginfod::default_cache(),
             writers: None,
         }
     }
 
     /// The same where the root is known: for a file at `path` below it.
-    pub fn below(root: OwnedFd, path: &Path, remote: RemoteFiles) -> DebugFiles {
+    pub fn below(root: OwnedFd, path: &Path, files: impl Into<Files>) -> DebugFiles {
         DebugFiles {
             roots: vec![root],
             seen_at: None,
             path: path.to_owned(),
             path_inside: None,
-            remote,
+            files: files.into(),
             fetched: debuginfod::default_cache(),
             writers: None,
         }
@@ -130,7 +132,7 @@ impl DebugFiles {
 
     /// A file that lies where this one does: in the same root, and in no other.
     pub fn beside(&self, path: &Path) -> Option<Object> {
-        let file = opener::open_beneath(self.roots.first()?, path, self.remote).ok()?;
+        let file = self.files.open_beneath(self.roots.first()?, path).ok()?;
         let file = Some(file).filter(|file| is_believed(file, self.writers))?;
         Object::read(&file).ok()
     }
@@ -148,11 +150,9 @@ impl DebugFiles {
         let installed = self.open(Path::new(&path), writers).filter(belongs);
         installed.or_else(|| {
             let cached = debuginfod::debug_file(self.fetched.as_deref()?, id);
-            // A pipe in its place must not hold us up.
-            let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-            let mut options = File::options();
-            let file = options.read(true).custom_flags(nonblocking).open(cached);
-            let file = file.ok()?;
+            // In our home, wherever that is.
+            let files = self.files.with_remote(RemoteFiles::Open);
+            let file = files.open_beneath(opener::our_root()?, &cached).ok()?;
             let its = Writers::by_mode(&file.metadata().ok()?);
             let is_ours = its.are_root_or_us() || is_believed(&file, writers);
             Object::read(&file).ok().filter(|_| is_ours).filter(belongs)
@@ -208,7 +208,7 @@ impl DebugFiles {
             Some(_) => &self.roots[..1],
             None => &self.roots[..],
         };
-        let open = |root: &OwnedFd, path: &Path| opener::open_beneath(root, path, self.remote).ok();
+        let open = |root: &OwnedFd, path: &Path| self.files.open_beneath(root, path).ok();
         let literal = roots.iter().filter_map(move |root| open(root, path));
         let own = own.and_then(|own| open(self.roots.first()?, &own));
         let files = own.into_iter().chain(literal);

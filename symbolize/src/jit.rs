@@ -3,7 +3,6 @@
 //! | module | holds |
 //! |---|---|
 //! | `names` | the front door: one process, whatever it writes |
-//! | `place` | which files are believed to be the process's own |
 //! | `perf_map` | `/tmp/perf-PID.map`: lines of text, appended |
 //! | `dump` | `jit-PID.dump`: records with times, lines and code |
 //! | `spans` | which of many entries, often overlapping, has an address |
@@ -15,7 +14,6 @@
 mod dump;
 mod names;
 mod perf_map;
-mod place;
 mod spans;
 mod tail;
 

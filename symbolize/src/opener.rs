@@ -3,14 +3,19 @@
 //! The path in a mapping is the target's word for it: it may lie in another
 //! mount namespace, be replaced or deleted since, or lead by symbolic links to
 //! wherever the target wants a privileged profiler to look. So a path is
-//! resolved below the process's root by openat2 (Linux 5.6), which keeps links
-//! inside; nothing but a regular local file is ever opened for reading; and
+//! walked below the process's root, and links stay inside; nothing but a regular
+//! local file is ever opened for reading, and no other file system is asked
+//! anything: which are local is known from the kernel's lists of mounts; and
 //! what was opened is compared with what was mapped.
 
 mod candidates;
 mod identity;
 mod local;
+mod mounts;
+mod opening;
 mod verify;
+mod walk;
+mod watch;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -19,9 +24,14 @@ use std::path::Path;
 use crate::Reason;
 use candidates::Candidate;
 
-pub use candidates::{our_root, roots};
+pub use candidates::our_root;
+pub(crate) use candidates::{open_link, open_mapping, open_root_of};
 pub use identity::FileIdentity;
-pub use local::{open_beneath, open_file_beneath};
+pub(crate) use local::open_beneath;
+pub use mounts::Mounts;
+pub use opening::Opening;
+pub use walk::Links;
+pub use watch::{Place, Unwatched, Watch};
 
 /// What is known of a mapped file.
 #[derive(Debug, Clone, Copy)]
@@ -85,11 +95,17 @@ pub enum RemoteFiles {
 /// known, else by device and inode. Where neither is known, all but the last
 /// place are believed. If it is known what the mapped file was, a build-id is only
 /// believed of that file, and of those that the same user alone can write to.
-pub fn open(source: &FileSource<'_>, remote: RemoteFiles) -> Result<File, Reason> {
+pub(crate) fn open(source: &FileSource<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
+    if let Some(pid) = source.pid {
+        opening.see_mounts_of(&format!("/proc/{pid}"));
+    }
+    if source.file.is_none() && opening.is_refused(source.device) {
+        return Err(Reason::Remote);
+    }
     let mut worst = Reason::FileGone;
     for candidate in candidates::of(source) {
         let opened = candidate
-            .open(source, remote)
+            .open(source, opening)
             .and_then(|file| verify::same_file(&file, source, candidate).map(|()| file));
         match opened {
             Ok(file) => return Ok(file),

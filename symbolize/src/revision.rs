@@ -58,6 +58,28 @@ impl Revision {
         }
     }
 
+    /// For another process of this program.
+    pub fn to_words(&self) -> [u64; 7] {
+        let Revision {
+            device, inode, len, ..
+        } = *self;
+        let [modified, changed] = [self.modified, self.changed].map(|(s, ns)| [s, ns]);
+        let times = [modified[0], modified[1], changed[0], changed[1]].map(i64::cast_unsigned);
+        [device, inode, len, times[0], times[1], times[2], times[3]]
+    }
+
+    pub fn from_words(words: [u64; 7]) -> Revision {
+        let [device, inode, len, times @ ..] = words;
+        let times = times.map(u64::cast_signed);
+        Revision {
+            device,
+            inode,
+            len,
+            modified: (times[0], times[1]),
+            changed: (times[2], times[3]),
+        }
+    }
+
     /// As `st_dev` tells it.
     pub fn device(&self) -> u64 {
         self.device

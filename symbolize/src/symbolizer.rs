@@ -9,9 +9,9 @@ use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
 use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
-use crate::opener::{self, FileSource, RemoteFiles};
+use crate::opener::FileSource;
 use crate::revision::Revision;
-use crate::{ElfSymbols, Lines, Reason, TableCache};
+use crate::{ElfSymbols, Files, Lines, Reason, TableCache};
 
 use cache::Cache;
 
@@ -22,7 +22,7 @@ const DEBUG_BYTES_MAX: u64 = 1 << 30;
 /// Opens files and keeps their symbols.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
-    remote: RemoteFiles,
+    way: Files,
     /// By the file itself, as it was: anybody can give another one the same build-id.
     files: Cache<Revision, Result<Arc<ElfSymbols>, Reason>>,
     lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
@@ -36,9 +36,10 @@ impl Symbolizer {
         Symbolizer::default()
     }
 
-    /// Whether to open files on network and FUSE filesystems too.
-    pub fn with_remote_files(self, remote: RemoteFiles) -> Symbolizer {
-        Symbolizer { remote, ..self }
+    /// The way to files; without, local ones are opened in the calling thread.
+    pub fn with_files(self, way: impl Into<Files>) -> Symbolizer {
+        let way = way.into();
+        Symbolizer { way, ..self }
     }
 
     /// Where the range tables of files are found, and kept, on disk.
@@ -78,14 +79,14 @@ impl Symbolizer {
         if let Some((key, known)) = mapped.and_then(|key| Some((key, self.files.get(key)?))) {
             return known.map(|symbols| (key.clone(), symbols));
         }
-        let file = opener::open(source, self.remote)?;
+        let file = self.way.open(source)?;
         let key = match mapped {
             Some(key) => key.clone(),
             None => Revision::now(&file).map_err(|error| io_reason(&error))?,
         };
         let slot = self.files.slot(key.clone());
         let symbols = slot.get_or_init(|| {
-            let files = DebugFiles::of(source, self.remote);
+            let files = DebugFiles::of(source, &self.way);
             let symbols =
                 Object::read(&file).and_then(|object| ElfSymbols::with_debug_files(object, &files));
             symbols.map(Arc::new).map_err(|error| error.reason())
@@ -102,7 +103,7 @@ impl Symbolizer {
         self.forget_damaged(&key);
         let slot = self.lines.slot(key);
         let lines = slot.get_or_init(|| {
-            let files = DebugFiles::of(&source, self.remote);
+            let files = DebugFiles::of(&source, &self.way);
             let tables = self.tables.as_ref();
             let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
             let lines = Lines::open(symbols.object(), files, tables, bytes_max);
@@ -122,7 +123,7 @@ impl Symbolizer {
         let Ok(symbols) = self.open(source) else {
             return false;
         };
-        let files = DebugFiles::of(&source, self.remote);
+        let files = DebugFiles::of(&source, &self.way);
         let main = symbols.object();
         !main.has_debug_info() && files.separate(main).is_none()
     }
@@ -131,7 +132,7 @@ impl Symbolizer {
     /// reach by now.
     pub fn reread(&self, source: &FileSource<'_>) -> Result<(), Reason> {
         let (key, symbols) = self.find(source)?;
-        let files = DebugFiles::of(source, self.remote);
+        let files = DebugFiles::of(source, &self.way);
         let read = symbols
             .object()
             .again()

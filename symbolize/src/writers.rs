@@ -53,6 +53,21 @@ impl Writers {
         }
     }
 
+    /// For another process of this program.
+    pub fn to_words(&self) -> [u64; 2] {
+        let group = self.group.unwrap_or_default();
+        let flags = u64::from(self.group.is_some()) | u64::from(self.anybody) << 1;
+        [u64::from(self.owner) << 32 | u64::from(group), flags]
+    }
+
+    pub fn from_words([users, flags]: [u64; 2]) -> Writers {
+        Writers {
+            owner: (users >> 32) as u32,
+            group: (flags & 1 != 0).then_some(users as u32),
+            anybody: flags & 2 != 0,
+        }
+    }
+
     /// The only user who can, besides root; `None` if there are others.
     pub fn only(&self) -> Option<u32> {
         (self.group.is_none() && !self.anybody).then_some(self.owner)

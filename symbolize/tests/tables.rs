@@ -97,7 +97,7 @@ fn a_damaged_one_is_made_again() {
     let Some(run) = Run::new() else { return };
     let symbolizer = || {
         Symbolizer::new()
-            .with_remote_files(RemoteFiles::Open)
+            .with_files(RemoteFiles::Open)
             .with_tables(run.cache(u64::MAX))
     };
     let first = run.lines(&run.cache(u64::MAX));

@@ -44,8 +44,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     trace::process_begins();
+    // While there is one thread. Without readers files are opened here.
+    _ = probe::files::start_readers();
     probe::memory::share_arenas();
     let outcome = cli::parse(std::env::args_os(), config::load).and_then(commands::run);
+    probe::files::end_readers();
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {

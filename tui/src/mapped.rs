@@ -1,9 +1,9 @@
 //! The code that a process has *mapped* from files.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::{fs, io};
 use symbolize::{FileOffset, Mapping, ProcessAddr};
 
 /// One executable mapping of a file.
@@ -18,7 +18,7 @@ pub struct CodeMapping {
 }
 
 pub fn read(pid: u32) -> io::Result<Vec<CodeMapping>> {
-    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    let maps = probe::files::of_targets().code_mappings(pid)?;
     let mappings = maps.split(|&byte| byte == b'\n').filter_map(parse);
     Ok(mappings.collect())
 }

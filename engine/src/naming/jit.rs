@@ -37,7 +37,7 @@ pub struct Budget(AtomicUsize);
 impl Jit {
     pub fn new(directory: Arc<OwnedFd>) -> Self {
         Self(Mutex::new(State {
-            names: Some(JitNames::new(directory)),
+            names: Some(JitNames::new(directory, probe::files::of_targets())),
             counted: None,
         }))
     }

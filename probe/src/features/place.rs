@@ -23,7 +23,7 @@ pub fn in_host_cgroup_namespace() -> bool {
 
 /// Container, namespaces and virtual machine.
 pub fn surroundings() -> Vec<Finding> {
-    let container = find_container(|path| Path::new(path).exists(), read("/proc/1/environ"));
+    let container = find_container(|path| Path::new(path).exists(), environment_of_init());
     vec![
         judge_pid_namespace(in_host_pid_namespace()),
         judge_container(container),
@@ -114,8 +114,11 @@ fn parse_namespace(link: &str) -> Option<u64> {
     rest.strip_suffix(']')?.parse().ok()
 }
 
-fn read(path: &str) -> Vec<u8> {
-    fs::read(path).unwrap_or_default()
+/// In a container that process may be anybody's.
+fn environment_of_init() -> Vec<u8> {
+    crate::files::of_targets()
+        .environment(1)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

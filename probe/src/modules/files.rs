@@ -14,10 +14,10 @@
 use super::Seen;
 use crate::ids::ModuleId;
 use crate::sideband::record::Identity;
-use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+use rustix::fs::makedev;
 use std::collections::HashMap;
-use symbolize::FileIdentity;
 use symbolize::revision::Revision;
+use symbolize::{FileIdentity, Files as Way};
 
 /// The files of all modules.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Files {
     }
 
     /// The module of a file that was mapped before, if it has not been written to since.
-    pub fn find(&mut self, key: &InodeKey, seen: &Seen<'_>) -> Option<ModuleId> {
+    pub fn find(&mut self, key: &InodeKey, seen: &Seen<'_>, way: &Way) -> Option<ModuleId> {
         let turn = self.turn;
         let known = self.by_inode.get_mut(key)?;
         let Some(file) = &known.file else {
@@ -83,7 +83,7 @@ impl Files {
             return Some(known.module);
         }
         known.turn = turn;
-        match mapped(seen) {
+        match way.mapped_revision(seen.pid, (seen.start, seen.end)) {
             Some(revision) => revision
                 .is_as_written(&file.revision)
                 .then_some(known.module),
@@ -130,17 +130,4 @@ fn build(file: &FileIdentity, id: &[u8]) -> Option<Build> {
         user,
         id: id.to_vec(),
     })
-}
-
-/// The file that is mapped there now, as it is now.
-fn mapped(seen: &Seen<'_>) -> Option<Revision> {
-    let Seen {
-        pid, start, end, ..
-    } = seen;
-    let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
-    // Whoever mapped it may have put a file in its place whose server does not answer:
-    // none is asked.
-    let flags = AtFlags::STATX_DONT_SYNC;
-    let status = statx(CWD, link, flags, StatxFlags::BASIC_STATS).ok()?;
-    Some(Revision::of_status(&status))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Seen;
 use crate::ids::ModuleId;
-use crate::proc_maps;
+use symbolize::Files;
 
 /// Two pages on all kernels so far; with room.
 const IMAGE_BYTES_MAX: u64 = 64 << 10;
@@ -28,9 +28,10 @@ impl NarrowVdsos {
     pub fn find(
         &mut self,
         seen: &Seen<'_>,
+        files: &Files,
         add: impl FnOnce(Option<Arc<[u8]>>) -> ModuleId,
     ) -> ModuleId {
-        let image = read(seen);
+        let image = read(seen, files);
         match image {
             Some(image) => self.of_image(image, add),
             None => *self.unread.get_or_insert_with(|| add(None)),
@@ -60,12 +61,13 @@ pub fn is_narrow(seen: &Seen<'_>) -> bool {
     seen.end <= 1 << 32
 }
 
-fn read(seen: &Seen<'_>) -> Option<Arc<[u8]>> {
+fn read(seen: &Seen<'_>, files: &Files) -> Option<Arc<[u8]>> {
     let len = seen.end.checked_sub(seen.start)?;
     if len > IMAGE_BYTES_MAX {
         return None;
     }
-    proc_maps::memory(seen.pid, seen.start, len as usize).ok()
+    let image = files.memory(seen.pid, seen.start, len as u32).ok()?;
+    Some(image.into())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The root directories of processes that have another one than we have: those
 //! in containers, and in mount namespaces or below a root of their own.
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, statx};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
+use symbolize::{Files, opener};
 
 /// Which directory it is, in which mount: a container may have the host's
 /// directories with others mounted into them.
@@ -26,14 +27,14 @@ pub struct Roots {
 impl Roots {
     pub fn new() -> Self {
         Self {
-            ours: open_directory("/").and_then(|root| identity(&root)),
+            ours: opener::our_root().and_then(|root| identity(&root)),
             others: HashMap::new(),
         }
     }
 
     /// The root of a process, if it lives, we may, and it is not ours as well.
-    pub fn of(&mut self, pid: u32) -> Option<Arc<OwnedFd>> {
-        let root = open_directory(&format!("/proc/{pid}/root"))?;
+    pub fn of(&mut self, pid: u32, files: &Files) -> Option<Arc<OwnedFd>> {
+        let root = files.root_of(pid).ok()?;
         let identity = identity(&root)?;
         if self.ours.is_none_or(|ours| ours == identity) {
             return None;
@@ -48,15 +49,11 @@ impl Roots {
     }
 }
 
-/// To start paths from; nothing in it is read.
-fn open_directory(path: &str) -> Option<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    open(path, flags, Mode::empty()).ok()
-}
-
 fn identity(root: &OwnedFd) -> Option<Identity> {
     let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-    let status = statx(root, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+    // A server that it may be on is not asked.
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let status = statx(root, "", flags, wanted).ok()?;
     Some(Identity {
         device: (status.stx_dev_major, status.stx_dev_minor),
         inode: status.stx_ino,
@@ -68,6 +65,7 @@ fn identity(root: &OwnedFd) -> Option<Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags};
     use std::process::{Child, Command, Stdio};
 
     struct Sleeper(Child);
@@ -98,9 +96,9 @@ mod tests {
 
     #[test]
     fn a_process_with_our_root_has_none_of_its_own() {
-        let mut roots = Roots::new();
-        assert!(roots.of(std::process::id()).is_none());
-        assert!(roots.of(u32::MAX).is_none());
+        let (mut roots, files) = (Roots::new(), Files::default());
+        assert!(roots.of(std::process::id(), &files).is_none());
+        assert!(roots.of(u32::MAX, &files).is_none());
     }
 
     #[test]
@@ -117,9 +115,9 @@ mod tests {
             }
             return;
         };
-        let mut roots = Roots::new();
-        let root = roots.of(sleeper.0.id()).expect("another mount");
-        let again = roots.of(sleeper.0.id()).expect("it still lives");
+        let (mut roots, files) = (Roots::new(), Files::default());
+        let root = roots.of(sleeper.0.id(), &files).expect("another mount");
+        let again = roots.of(sleeper.0.id(), &files).expect("it still lives");
         assert!(Arc::ptr_eq(&root, &again));
         let has_files = rustix::fs::openat(
             &*root,

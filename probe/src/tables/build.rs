@@ -162,11 +162,12 @@ impl Shared {
 fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
     // Linux keeps this per thread. Without it everything works as well.
     _ = rustix::process::nice(duty.nice());
-    let cache = shared.cache.as_ref();
+    let (cache, files) = (shared.cache.as_ref(), crate::files::of_targets());
     while let Some(Job { file, content, .. }) = shared.next_job(duty) {
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
-        let read = std::panic::catch_unwind(AssertUnwindSafe(|| read::table(&content, cache)));
+        let read =
+            std::panic::catch_unwind(AssertUnwindSafe(|| read::table(&content, cache, &files)));
         let (table, new_key) = match read {
             Ok(Ok(found)) => (Ok(Arc::new(found.table)), found.new_key),
             Ok(Err(reason)) => (Err(reason), None),

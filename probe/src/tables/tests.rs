@@ -47,7 +47,7 @@ fn wait(tables: &mut Tables, now_ns: u64) -> Vec<ModuleId> {
 /// The mappings of this process that are of its own file.
 fn own_layout(file: ModuleId) -> Vec<MappedRange> {
     let own = std::fs::read_link("/proc/self/exe").unwrap();
-    let lines = crate::proc_maps::read(std::process::id()).unwrap();
+    let lines = crate::proc_maps::read(std::process::id(), &symbolize::Files::default()).unwrap();
     let own: &[u8] = own.as_os_str().as_encoded_bytes();
     lines
         .iter()

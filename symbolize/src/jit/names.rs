@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{JitDump, PerfMap, place};
+use super::{JitDump, PerfMap};
 use crate::Reason;
+use crate::files::{Files, has_ended};
 
 /// What a runtime calls a piece of its code: not safe to display.
 pub type JitName = Vec<u8>;
@@ -17,6 +18,7 @@ pub type JitName = Vec<u8>;
 /// read stays when the process has ended.
 #[derive(Debug)]
 pub struct JitNames {
+    files: Files,
     process: Arc<OwnedFd>,
     map: Option<PerfMap>,
     dump: Option<JitDump>,
@@ -28,8 +30,9 @@ pub struct JitNames {
 impl JitNames {
     /// Of a process, by its directory in /proc. The descriptor names this
     /// process for ever, also when its pid is used again.
-    pub fn new(process: Arc<OwnedFd>) -> JitNames {
+    pub fn new(process: Arc<OwnedFd>, files: Files) -> JitNames {
         JitNames {
+            files,
             process,
             map: None,
             dump: None,
@@ -47,16 +50,16 @@ impl JitNames {
     /// Reads what the process has written since. True if there may be names
     /// that were not there before.
     pub fn update(&mut self) -> bool {
-        match place::perf_map(&self.process) {
+        match self.files.perf_map(&self.process) {
             Ok(file) => self.see_map(file),
             Err(reason) => self.missing = reason,
         }
-        self.ended = place::has_ended(&self.process);
+        self.ended = has_ended(&self.process);
         // A dump is mapped when the runtime starts: once there is a map, it is
         // not looked for.
         if self.map.is_none()
             && self.dump.is_none()
-            && let Ok(file) = place::dump(&self.process)
+            && let Ok(file) = self.files.jit_dump(&self.process)
         {
             self.dump = JitDump::new(file).ok();
         }
@@ -120,7 +123,7 @@ mod tests {
 
         fn names(&self) -> JitNames {
             let process = JitNames::hold(self.child.id()).unwrap();
-            JitNames::new(Arc::new(process))
+            JitNames::new(Arc::new(process), Files::default())
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
 
 use super::local::{open_beneath, reopen};
-use super::{FileSource, RemoteFiles};
+use super::{FileSource, Links, Opening, Place};
 use crate::Reason;
 use crate::error::io_reason;
 
@@ -51,13 +51,7 @@ fn own_root(source: &FileSource<'_>) -> Option<OwnedFd> {
     if let Some(root) = source.root {
         return root.try_clone().ok();
     }
-    open_root(&format!("/proc/{}/root", source.pid?)).ok()
-}
-
-/// The root directories below which files that belong to a process may lie:
-/// its own, if it can be used, then ours.
-pub fn roots(source: &FileSource<'_>) -> Vec<OwnedFd> {
-    own_root(source).into_iter().chain(our_root()).collect()
+    open_root_of(source.pid?).ok()
 }
 
 /// The root directory that we have.
@@ -65,44 +59,62 @@ pub fn our_root() -> Option<OwnedFd> {
     open_root("/").ok()
 }
 
+/// The root directory of a process.
+pub fn open_root_of(pid: u32) -> Result<OwnedFd, Reason> {
+    open_root(&format!("/proc/{pid}/root"))
+}
+
 fn open_root(path: &str) -> Result<OwnedFd, Reason> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))
 }
 
+/// Opens what a process has mapped at a range. The link is one that the kernel made: it
+/// leads to the file mapped, whatever has become of its path.
+pub fn open_mapping(
+    pid: u32,
+    (start, end): (u64, u64),
+    opening: &mut Opening<'_>,
+) -> Result<File, Reason> {
+    opening.watch.enter(Place::Process(pid))?;
+    open_link(&format!("/proc/{pid}/map_files/{start:x}-{end:x}"), opening)
+}
+
+/// Opens what a link of the kernel leads to.
+pub fn open_link(path: &str, opening: &mut Opening<'_>) -> Result<File, Reason> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let file = open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))?;
+    reopen(file.as_fd(), opening)
+}
+
 impl Candidate {
-    pub fn open(self, source: &FileSource<'_>, remote: RemoteFiles) -> Result<File, Reason> {
-        let failed = |error: rustix::io::Errno| io_reason(&error.into());
-        let proc = |rest: &str| format!("/proc/{}/{rest}", source.pid.unwrap_or_default());
+    pub fn open(self, source: &FileSource<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
         match self {
             Candidate::Given => {
                 let file = source.file.ok_or(Reason::FileGone)?;
-                reopen(file, remote)
+                reopen(file.as_fd(), opening)
             }
             Candidate::Mapping => {
-                let (start, end) = source.range.ok_or(Reason::FileGone)?;
-                let path = proc(&format!("map_files/{start:x}-{end:x}"));
-                // A link that the kernel made: it leads to the file mapped,
-                // whatever has become of its path.
-                let flags = OFlags::PATH | OFlags::CLOEXEC;
-                let file = open(path, flags, Mode::empty()).map_err(failed)?;
-                reopen(&file, remote)
+                let of_process = source.pid.zip(source.range);
+                let (pid, range) = of_process.ok_or(Reason::FileGone)?;
+                open_mapping(pid, range, opening)
             }
             Candidate::Root => {
                 let root = own_root(source).ok_or(Reason::FileGone)?;
-                open_path(&root, source.path, remote)
+                open_path(&root, source.path, opening)
             }
-            Candidate::Host => open_path(&open_root("/")?, source.path, remote),
+            Candidate::Host => open_path(&open_root("/")?, source.path, opening),
         }
     }
 }
 
 /// The path as it is, then without the kernel's mark: a file's name may well
 /// end like the mark.
-fn open_path(root: &OwnedFd, path: &Path, remote: RemoteFiles) -> Result<File, Reason> {
-    let literal = open_beneath(root, path, remote);
+fn open_path(root: &OwnedFd, path: &Path, opening: &mut Opening<'_>) -> Result<File, Reason> {
+    let root = root.as_fd();
+    let literal = open_beneath(root, path, Links::Follow, opening);
     match (literal, without_mark(path)) {
-        (Err(Reason::FileGone), Some(path)) => open_beneath(root, path, remote),
+        (Err(Reason::FileGone), Some(path)) => open_beneath(root, path, Links::Follow, opening),
         (result, _) => result,
     }
 }

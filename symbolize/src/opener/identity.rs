@@ -21,6 +21,20 @@ impl FileIdentity {
         })
     }
 
+    /// For another process of this program.
+    pub fn to_words(&self) -> [u64; 9] {
+        let [a, b, c, d, e, f, g] = self.revision.to_words();
+        let [h, i] = self.writers.to_words();
+        [a, b, c, d, e, f, g, h, i]
+    }
+
+    pub fn from_words([a, b, c, d, e, f, g, h, i]: [u64; 9]) -> FileIdentity {
+        FileIdentity {
+            revision: Revision::from_words([a, b, c, d, e, f, g]),
+            writers: Writers::from_words([h, i]),
+        }
+    }
+
     /// Whether a file with the same build-id has the same content. Anybody can give a
     /// file any build-id: it is only believed of the files of one user, whom nobody
     /// else can write for.

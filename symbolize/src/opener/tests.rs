@@ -1,12 +1,17 @@
 use std::fs;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
 use super::*;
+use crate::Files;
+
+fn any() -> Files {
+    RemoteFiles::Open.into()
+}
 
 fn text(file: &mut File) -> String {
     let mut text = String::new();
@@ -37,11 +42,11 @@ fn links_stay_below_the_root() {
         symlink(target, &link).unwrap();
         let fd = File::open(root.path()).unwrap();
         let path = Path::new("/lib/evil.so");
-        let mut file = open_beneath(&fd, path, RemoteFiles::Open).unwrap();
+        let mut file = any().open_beneath(&fd, path).unwrap();
         assert_eq!(text(&mut file), "inside", "{target}");
     }
     let fd = File::open(root.path()).unwrap();
-    let outside = open_beneath(&fd, Path::new("../../etc/hostname"), RemoteFiles::Open);
+    let outside = any().open_beneath(&fd, Path::new("../../etc/hostname"));
     assert_eq!(outside.unwrap_err(), Reason::FileGone);
 }
 
@@ -50,7 +55,16 @@ fn a_file_that_must_be_none_is_no_link() {
     let root = root();
     symlink("/etc/passwd", root.path().join("lib/link")).unwrap();
     let fd = File::open(root.path()).unwrap();
-    let open = |path: &str| open_file_beneath(&fd, Path::new(path), RemoteFiles::Open);
+    let open = |path: &str| {
+        let mut mounts = Mounts::default();
+        let mut opening = Opening {
+            remote: RemoteFiles::Open,
+            mounts: &mut mounts,
+            watch: &mut Unwatched,
+            mountinfo: None,
+        };
+        super::open_beneath(fd.as_fd(), Path::new(path), Links::Refuse, &mut opening)
+    };
     assert_eq!(open("/lib/link").unwrap_err(), Reason::Refused);
     assert_eq!(text(&mut open("/lib/../etc/passwd").unwrap()), "inside");
 }
@@ -58,7 +72,7 @@ fn a_file_that_must_be_none_is_no_link() {
 #[test]
 fn magic_links_are_not_followed() {
     let host = File::open("/").unwrap();
-    let opened = open_beneath(&host, Path::new("/proc/self/exe"), RemoteFiles::Open);
+    let opened = any().open_beneath(&host, Path::new("/proc/self/exe"));
     assert!(opened.is_err());
 }
 
@@ -66,7 +80,7 @@ fn magic_links_are_not_followed() {
 fn only_regular_files() {
     let host = File::open("/").unwrap();
     for path in ["/dev/null", "/etc", "/dev/tty"] {
-        let opened = open_beneath(&host, Path::new(path), RemoteFiles::Open);
+        let opened = any().open_beneath(&host, Path::new(path));
         assert!(opened.is_err(), "{path}");
     }
     let root = root();
@@ -80,7 +94,7 @@ fn only_regular_files() {
     );
     made.unwrap();
     let fd = File::open(root.path()).unwrap();
-    let opened = open_beneath(&fd, Path::new("pipe"), RemoteFiles::Open);
+    let opened = any().open_beneath(&fd, Path::new("pipe"));
     assert_eq!(opened.unwrap_err(), Reason::Refused);
 }
 
@@ -113,19 +127,19 @@ fn the_file_of_a_living_process() {
         range: Some(range),
         ..with_inode(&path, &metadata)
     };
-    let file = open(&source, RemoteFiles::Open).unwrap();
+    let file = any().open(&source).unwrap();
     assert_eq!(file.metadata().unwrap().ino(), metadata.ino());
 
     let by_path = FileSource {
         range: None,
         ..source
     };
-    assert!(open(&by_path, RemoteFiles::Open).is_ok());
+    assert!(any().open(&by_path).is_ok());
     let other = FileSource {
         inode: metadata.ino() + 1,
         ..by_path
     };
-    let refused = open(&other, RemoteFiles::Open).unwrap_err();
+    let refused = any().open(&other).unwrap_err();
     assert_eq!(refused, Reason::ChangedOnDisk);
 }
 
@@ -138,13 +152,13 @@ fn of_a_gone_process_only_the_same_file() {
         pid: Some(u32::MAX),
         ..with_inode(&path, &metadata)
     };
-    assert!(open(&gone, RemoteFiles::Open).is_ok());
+    assert!(any().open(&gone).is_ok());
 
     let unknown = FileSource { inode: 0, ..gone };
-    let refused = open(&unknown, RemoteFiles::Open).unwrap_err();
+    let refused = any().open(&unknown).unwrap_err();
     assert_eq!(refused, Reason::ChangedOnDisk);
     let missing = Path::new("/nonexistent/lib.so");
-    let refused = open(&FileSource::new(missing), RemoteFiles::Open).unwrap_err();
+    let refused = any().open(&FileSource::new(missing)).unwrap_err();
     assert_eq!(refused, Reason::FileGone);
 }
 
@@ -165,12 +179,12 @@ fn build_ids_decide() {
         build_id: Some(&padded),
         ..FileSource::new(&path)
     };
-    assert!(open(&source, RemoteFiles::Open).is_ok());
+    assert!(any().open(&source).is_ok());
     let other = FileSource {
         build_id: Some(b"another id"),
         ..source
     };
-    let refused = open(&other, RemoteFiles::Open).unwrap_err();
+    let refused = any().open(&other).unwrap_err();
     assert_eq!(refused, Reason::ChangedOnDisk);
 }
 
@@ -190,17 +204,17 @@ fn deleted_and_replaced() {
         pid: Some(std::process::id()),
         ..with_inode(&marked, &metadata)
     };
-    let replaced = open(&source, RemoteFiles::Open).unwrap_err();
+    let replaced = any().open(&source).unwrap_err();
     assert_eq!(replaced, Reason::ChangedOnDisk);
     let given = FileSource {
         file: Some(&held),
         ..source
     };
-    assert_eq!(text(&mut open(&given, RemoteFiles::Open).unwrap()), "old");
+    assert_eq!(text(&mut any().open(&given).unwrap()), "old");
 
     // A file that is really called so.
     fs::write(&marked, "odd").unwrap();
     let metadata = fs::metadata(&marked).unwrap();
     let odd = with_inode(&marked, &metadata);
-    assert_eq!(text(&mut open(&odd, RemoteFiles::Open).unwrap()), "odd");
+    assert_eq!(text(&mut any().open(&odd).unwrap()), "odd");
 }

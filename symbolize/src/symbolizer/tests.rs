@@ -3,6 +3,7 @@ use super::*;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::RemoteFiles;
 use rustix::fs::{major, minor};
 
 fn open(symbolizer: &Symbolizer, path: &Path) -> Result<Arc<ElfSymbols>, Reason> {
@@ -16,7 +17,7 @@ fn open(symbolizer: &Symbolizer, path: &Path) -> Result<Arc<ElfSymbols>, Reason>
 
 #[test]
 fn a_file_is_read_once() {
-    let symbolizer = Symbolizer::new().with_remote_files(RemoteFiles::Open);
+    let symbolizer = Symbolizer::new().with_files(RemoteFiles::Open);
     let path = std::env::current_exe().unwrap();
     let threads: Vec<_> = std::thread::scope(|scope| {
         let start = || scope.spawn(|| open(&symbolizer, &path).unwrap());
@@ -33,7 +34,7 @@ fn a_file_is_read_once() {
 
 #[test]
 fn a_changed_file_is_read_again() {
-    let symbolizer = Symbolizer::new().with_remote_files(RemoteFiles::Open);
+    let symbolizer = Symbolizer::new().with_files(RemoteFiles::Open);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("program");
     std::fs::write(&path, "not ELF").unwrap();

@@ -8,7 +8,7 @@ use super::rule::{Register, UnwindRule};
 use super::{debug_frame, eh_frame, flatten, go, start_code};
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
-use crate::{FileSource, LinkAddr, OpenError, RemoteFiles};
+use crate::{FileSource, Files, LinkAddr, OpenError};
 
 /// Rows have 32 bits for an address.
 const ADDRESS_END: u64 = 1 << 32;
@@ -35,12 +35,13 @@ impl UnwindTable {
     pub fn read_mapped(
         object: &Object,
         source: &FileSource<'_>,
+        files: &Files,
     ) -> Result<(UnwindTable, bool), OpenError> {
         let own = UnwindTable::read(object)?;
         if !own.lacks_most(object) {
             return Ok((own, true));
         }
-        let files = DebugFiles::of(source, RemoteFiles::Skip);
+        let files = DebugFiles::of(source, files);
         let Some(debug) = files.separate(object) else {
             return Ok((own, false));
         };

@@ -107,7 +107,9 @@ impl Library for FileLibrary {
 fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
-    let symbolizer = Symbolizer::new().with_debug_bytes_max(debug_bytes_max);
+    let symbolizer = Symbolizer::new()
+        .with_files(probe::files::of_targets())
+        .with_debug_bytes_max(debug_bytes_max);
     match tables {
         Some(tables) => symbolizer.with_tables(tables),
         None => symbolizer,

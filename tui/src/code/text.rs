@@ -3,15 +3,14 @@
 //! it is a regular file; what is in it is made safe to print.
 
 use super::SourceMap;
-use probe::privilege::UserRights;
-use rustix::fs::{Mode, OFlags, open, stat};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use symbolize::opener::open_beneath;
-use symbolize::{Reason, RemoteFiles, sanitize};
+use symbolize::opener::our_root;
+use symbolize::{Reason, sanitize};
 
 /// Larger ones are not read by people.
 const BYTES_MAX: u64 = 8 << 20;
@@ -114,15 +113,16 @@ impl Root {
 
     /// Whether it can be used, and is not ours.
     fn is_another(&self) -> bool {
-        let of = |path: &Path| stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-        let root = self.path();
-        let slash = root.join(".");
-        of(&slash).is_some_and(|found| Some(found) != of(Path::new("/")))
+        let of = |root: &Root| identity(&root.open().ok()?);
+        of(self).is_some_and(|found| Some(found) != of(&Root::Ours))
     }
 
     fn open(&self) -> Result<OwnedFd, &'static str> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        open(self.path(), flags, Mode::empty()).map_err(|_| "the root cannot be opened")
+        let opened = match self {
+            Root::Ours => our_root(),
+            Root::Process(pid) => probe::files::of_targets().root_of(*pid).ok(),
+        };
+        opened.ok_or("the root cannot be opened")
     }
 
     fn place(&self, path: &Path) -> PathBuf {
@@ -141,12 +141,18 @@ impl Root {
     }
 }
 
+/// Which directory it is, as far as that is known without asking a file server.
+fn identity(root: &OwnedFd) -> Option<(u32, u32, u64)> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(root, "", flags, StatxFlags::INO).ok()?;
+    Some((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
+}
+
 fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
-    let below = root.open()?;
     // A program's debug information may name any file: under sudo the user sees no more
     // of them than without.
-    let opened = UserRights::current().run(|| Ok(open_beneath(below, path, RemoteFiles::Skip)));
-    let file = opened.unwrap_or(Err(Reason::NoPermission)).map_err(why)?;
+    let file = probe::files::of_user().open_beneath(root.open()?, path);
+    let file = file.map_err(why)?;
     let modified = file.metadata().ok().and_then(|m| m.modified().ok());
     let text = read(file)?;
     Ok(SourceText {

@@ -6,6 +6,8 @@
     reason = "each test binary uses only a part of what they share"
 )]
 
+/// A file system that hangs when it is told to.
+pub mod fuse;
 /// A terminal of bytes, whose other end is ours.
 pub mod pty;
 /// A real terminal, driven from outside.

@@ -8,7 +8,7 @@ use std::fs::File;
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::unwind::UnwindTable;
-use symbolize::{FileSource, OpenError};
+use symbolize::{FileSource, Files, OpenError};
 
 /// `EM_X86_64` of the ELF specification.
 const X86_64: u16 = 62;
@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 /// The table of a file: from the cache, or else from its unwind information.
-pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable> {
+pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<Found, NoTable> {
     let object = open(content).map_err(no_table)?;
     if object.machine() != X86_64 {
         return Err(NoTable::UnsupportedMachine);
@@ -41,7 +41,7 @@ pub fn table(content: &Content, cache: Option<&Cache>) -> Result<Found, NoTable>
                 root: root.as_deref(),
                 ..FileSource::new(path)
             };
-            UnwindTable::read_mapped(&object, &source)
+            UnwindTable::read_mapped(&object, &source, files)
         }
         Content::Bytes(_) => UnwindTable::read(&object).map(|table| (table, true)),
     }

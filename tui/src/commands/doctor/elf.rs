@@ -56,7 +56,7 @@ fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::Open
         .filter(|header| header.is_load() && header.is_executable())
         .map(|header| header.filesz)
         .sum();
-    let (table, _) = UnwindTable::read_mapped(&object, source)?;
+    let (table, _) = UnwindTable::read_mapped(&object, source, &probe::files::of_targets())?;
     let covered = table.covered_bytes();
     Ok((covered as f64 / code.max(1) as f64).min(1.0))
 }

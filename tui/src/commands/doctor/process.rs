@@ -8,15 +8,13 @@ use crate::failure::Failure;
 use crate::target::process_name;
 use maps::{CodeMapping, read_code_mappings};
 use probe::features::Finding;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use std::fs::{self, File};
-use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use symbolize::FileSource;
 use symbolize::debug_file::{self, DebugFiles};
 use symbolize::object::Object;
-use symbolize::opener::RemoteFiles;
+use symbolize::{FileSource, Files, Reason};
 
 /// A process maps some hundred files at most; this only bounds the hostile.
 const MODULES_MAX: usize = 2_000;
@@ -59,15 +57,16 @@ pub enum OnDisk {
 
 pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
     let comm = process_name(pid)?;
-    let mappings = read_code_mappings(pid);
+    let way = probe::files::of_targets();
+    let mappings = read_code_mappings(pid, &way);
     let files = mappings.as_deref().unwrap_or_default();
-    let root = open_root(pid);
+    let root = way.root_of(pid);
     let modules = one_per_file(files)
-        .map(|mapping| inspect_module(pid, &root, mapping))
+        .map(|mapping| inspect_module(pid, &root, mapping, &way))
         .collect();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
-    let exe_facts = File::open(&link).ok();
+    let exe_facts = way.open_program(pid).ok();
     let perf_map = format!("/tmp/perf-{}.map", inner_pid(pid).unwrap_or(pid));
     Ok(ProcessFacts {
         pid,
@@ -79,7 +78,7 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         shares_pid_namespace: shares_namespace(pid, "pid"),
         shares_mount_namespace: shares_namespace(pid, "mnt"),
         has_anonymous_code: files.iter().any(|mapping| mapping.path.is_none()),
-        perf_map: open_in(&root, Path::new(&perf_map))
+        perf_map: open_in(&root, Path::new(&perf_map), &way)
             .is_ok()
             .then(|| perf_map.into()),
         modules: match mappings {
@@ -220,15 +219,20 @@ fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
     }
 }
 
-fn inspect_module(pid: u32, root: &io::Result<File>, mapping: &CodeMapping) -> ModuleFacts {
+fn inspect_module(
+    pid: u32,
+    root: &Result<OwnedFd, Reason>,
+    mapping: &CodeMapping,
+    way: &Files,
+) -> ModuleFacts {
     let path = mapping.path.clone().unwrap_or_default();
     // The mapped file itself, whatever has become of its name; needs more rights
     // than the path does.
-    let mapped = File::open(format!("/proc/{pid}/map_files/{}", mapping.range));
-    let named = open_in(root, &path);
+    let mapped = way.open_mapping(pid, mapping.range);
+    let named = open_in(root, &path, way);
     let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
     let on_disk = match (&mapped, &named) {
-        (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => OnDisk::Deleted,
+        (_, Err(Reason::FileGone)) => OnDisk::Deleted,
         (_, Err(_)) => OnDisk::Unreadable,
         (Ok(mapped), Ok(named)) if identity(mapped) != identity(named) => OnDisk::Replaced,
         (Ok(_), Ok(_)) => OnDisk::Same,
@@ -238,7 +242,8 @@ fn inspect_module(pid: u32, root: &io::Result<File>, mapping: &CodeMapping) -> M
             _ => OnDisk::Replaced,
         },
     };
-    let file = mapped.or(named).map_err(|error| error.to_string());
+    let why = |reason: Reason| reason.explain().trim_end_matches('.').to_string();
+    let file = mapped.or(named).map_err(why);
     let source = FileSource {
         pid: Some(pid),
         ..FileSource::new(&path)
@@ -258,7 +263,7 @@ fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     let Ok(object) = Object::read(file) else {
         return false;
     };
-    let found = DebugFiles::of(source, RemoteFiles::Skip).separate(&object);
+    let found = DebugFiles::of(source, probe::files::of_targets()).separate(&object);
     found.is_some() || matches!(debug_file::mini(&object), Ok(Some(_)))
 }
 
@@ -271,23 +276,9 @@ fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> 
         .take(MODULES_MAX)
 }
 
-fn open_root(pid: u32) -> io::Result<File> {
-    File::open(format!("/proc/{pid}/root"))
-}
-
-/// A regular file below the process's root. Links inside cannot lead out of it,
-/// and a pipe put in the file's place cannot hold us up.
-fn open_in(root: &io::Result<File>, path: &Path) -> io::Result<File> {
-    let root = root
-        .as_ref()
-        .map_err(|error| io::Error::from(error.kind()))?;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let file = File::from(openat2(root, path, flags, Mode::empty(), inside)?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    Ok(file)
+/// A regular file below the process's root.
+fn open_in(root: &Result<OwnedFd, Reason>, path: &Path, way: &Files) -> Result<File, Reason> {
+    way.open_beneath(root.as_ref().map_err(|reason| *reason)?, path)
 }
 
 /// Its pid as it knows it, which is what it names its perf map by.

@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
-use symbolize::{FileSource, RemoteFiles, Resolver, opener};
+use symbolize::{FileSource, Resolver, opener};
 
 /// Debug information that is held in memory, of one file.
 const DEBUG_BYTES_MAX: u64 = 8 << 30;
@@ -32,9 +32,18 @@ impl Places {
         let mut places = Self::default();
         let mut entries = 0;
         for directory in directories {
+            let name = || input::name(directory);
+            let answers = std::path::absolute(directory)
+                .map_or(Ok(()), |path| probe::files::of_targets().answers(&path));
+            answers.map_err(|_| {
+                Failure::failed(format!(
+                    "cannot read {}: its file system does not answer",
+                    name()
+                ))
+            })?;
             let listed = fs::read_dir(directory).map(|_| ());
             listed.map_err(|error| {
-                let name = input::name(directory);
+                let name = name();
                 Failure::failed(format!("cannot read {name}: {error}"))
             })?;
             places.walk(directory, 0, &mut entries);
@@ -105,7 +114,7 @@ impl Places {
         }
         // The recording is a stranger's: only regular files on disks of ours.
         let root = opener::our_root()?;
-        let file = opener::open_beneath(root, path, RemoteFiles::Skip).ok()?;
+        let file = probe::files::of_targets().open_beneath(root, path).ok()?;
         let object = Object::read(&file).ok()?;
         let is_it = build_id.is_empty() || object.build_id().as_deref() == Some(build_id);
         is_it.then(|| (object, path.to_path_buf()))
@@ -118,6 +127,6 @@ fn read(path: &Path) -> Option<Object> {
 
 fn resolver(object: Object, path: &Path) -> Option<Resolver> {
     let path = path.canonicalize().ok()?;
-    let files = || DebugFiles::of(&FileSource::new(&path), RemoteFiles::Skip);
+    let files = || DebugFiles::of(&FileSource::new(&path), probe::files::of_targets());
     Resolver::of_file(object, files, DEBUG_BYTES_MAX).ok()
 }

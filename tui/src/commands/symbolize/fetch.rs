@@ -7,13 +7,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
-use symbolize::{FileSource, RemoteFiles};
+use symbolize::{FileSource, Files, RemoteFiles};
 
 /// Somebody waits for it.
 const LIMITS: Limits = Limits {
     bytes: 4 << 30,
     time: Duration::from_secs(600),
 };
+
+/// Files that the user names, wherever they are.
+pub fn any_files() -> Files {
+    probe::files::of_targets().with_remote(RemoteFiles::Open)
+}
 
 /// Fetches what a file's debug information is in, unless it is here. What comes
 /// of it is said on standard error: answers do not depend on it.
@@ -24,7 +29,7 @@ pub fn debug_file(object: &Object, path: &Path) {
     let Some(id) = object.build_id() else {
         return;
     };
-    let files = DebugFiles::of(&FileSource::new(path), RemoteFiles::Open);
+    let files = DebugFiles::of(&FileSource::new(path), any_files());
     if object.has_debug_info() || files.separate(object).is_some() {
         return;
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use symbolize::debug_file::DebugFiles;
 use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
-use symbolize::{FileSource, LinkAddr, OpenError, RemoteFiles, Resolver, demangle, opener};
+use symbolize::{FileSource, LinkAddr, OpenError, Resolver, demangle, opener};
 
 /// Debug information that is held in memory, of one file.
 const BYTES_MAX: u64 = 8 << 30;
@@ -183,7 +183,8 @@ impl Modules {
         // The text is a stranger's: only regular files on disks of ours.
         let root = opener::our_root().ok_or("no root directory")?;
         let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
-        let file = opener::open_beneath(root, &absolute, RemoteFiles::Skip)
+        let file = probe::files::of_targets()
+            .open_beneath(root, &absolute)
             .map_err(|reason| reason.explain().to_owned())?;
         let module = read(&file, &absolute).map_err(|error| error.to_string())?;
         of_build(Opened::new(module), build)
@@ -222,11 +223,12 @@ impl Modules {
             build: None,
         };
         let open = || {
-            let file = opener::open(source, RemoteFiles::Open)
+            let file = fetch::any_files()
+                .open(source)
                 .map_err(|reason| reason.explain().to_owned())?;
             let object = Object::read(&file).map_err(|error| error.to_string())?;
             fetch::debug_file(&object, source.path);
-            let files = || DebugFiles::of(source, RemoteFiles::Open);
+            let files = || DebugFiles::of(source, fetch::any_files());
             let read = Resolver::of_file(object, files, BYTES_MAX);
             read.map(Opened::new).map_err(|error| error.to_string())
         };
@@ -250,6 +252,9 @@ fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
 
 /// A file that the user names: of this system or another.
 pub fn open_file(path: &Path) -> Result<Resolver, String> {
+    let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
+    let answers = probe::files::of_targets().answers(&absolute);
+    answers.map_err(|_| "its file system does not answer")?;
     // Beside a Mach-O program, or the bundle itself.
     let path = &dsym_of(path).unwrap_or(path.to_owned());
     let file = File::open(path).map_err(|error| error.to_string())?;
@@ -275,6 +280,6 @@ fn is_foreign(file: &File) -> bool {
 fn read(file: &File, absolute: &Path) -> Result<Resolver, OpenError> {
     let object = Object::read(file)?;
     fetch::debug_file(&object, absolute);
-    let files = || DebugFiles::of(&FileSource::new(absolute), RemoteFiles::Open);
+    let files = || DebugFiles::of(&FileSource::new(absolute), fetch::any_files());
     Resolver::of_file(object, files, BYTES_MAX)
 }

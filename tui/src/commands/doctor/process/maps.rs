@@ -1,9 +1,10 @@
 //! The executable lines of `/proc/PID/maps`.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::{fs, io};
+use symbolize::Files;
 
 const DELETED: &[u8] = b" (deleted)";
 /// Shared memory has an inode and looks like a file, but was never one: runtimes
@@ -12,16 +13,15 @@ const NEVER_A_FILE: [&[u8]; 4] = [b"/memfd:", b"/SYSV", b"/dev/zero", b"//anon"]
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMapping {
-    /// As in the name of its entry in `/proc/PID/map_files`.
-    pub range: String,
+    pub range: (u64, u64),
     pub inode: u64,
     /// `None` for anonymous memory; the kernel's own pages are left out.
     pub path: Option<PathBuf>,
     pub deleted: bool,
 }
 
-pub fn read_code_mappings(pid: u32) -> io::Result<Vec<CodeMapping>> {
-    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+pub fn read_code_mappings(pid: u32, way: &Files) -> io::Result<Vec<CodeMapping>> {
+    let maps = way.code_mappings(pid)?;
     Ok(maps
         .split(|&b| b == b'\n')
         .filter_map(parse_code_mapping)
@@ -31,7 +31,9 @@ pub fn read_code_mappings(pid: u32) -> io::Result<Vec<CodeMapping>> {
 /// `start-end perms offset dev inode   path`, see proc_pid_maps(5).
 fn parse_code_mapping(line: &[u8]) -> Option<CodeMapping> {
     let mut fields = line.splitn(6, |&b| b == b' ');
-    let range = std::str::from_utf8(fields.next()?).ok()?;
+    let (start, end) = std::str::from_utf8(fields.next()?).ok()?.split_once('-')?;
+    let address = |digits| u64::from_str_radix(digits, 16).ok();
+    let range = (address(start)?, address(end)?);
     let executable = fields.next()?.get(2) == Some(&b'x');
     let inode = std::str::from_utf8(fields.nth(2)?).ok()?.parse().ok()?;
     let path = fields.next().unwrap_or_default().trim_ascii_start();
@@ -45,7 +47,7 @@ fn parse_code_mapping(line: &[u8]) -> Option<CodeMapping> {
     let shared_memory = NEVER_A_FILE.iter().any(|start| path.starts_with(start));
     let is_file = inode != 0 && path.starts_with(b"/") && !shared_memory;
     Some(CodeMapping {
-        range: range.to_owned(),
+        range,
         inode,
         path: is_file.then(|| PathBuf::from(OsString::from_vec(path.to_vec()))),
         deleted: is_file && deleted,
@@ -66,7 +68,7 @@ mod tests {
             "7f12a000-7f12b000 r-xp 00001000 fd:00 42                         /opt/my app/lib.so (deleted)",
         )
         .unwrap();
-        assert_eq!(mapping.range, "7f12a000-7f12b000");
+        assert_eq!(mapping.range, (0x7f12_a000, 0x7f12_b000));
         assert_eq!(mapping.inode, 42);
         assert_eq!(mapping.path, Some(PathBuf::from("/opt/my app/lib.so")));
         assert!(mapping.deleted);

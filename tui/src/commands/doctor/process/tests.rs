@@ -101,20 +101,22 @@ fn knows_itself() {
 fn a_link_cannot_lead_out_of_the_root() {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
-    let root = File::open(dir.path());
-    let error = open_in(&root, Path::new("/link")).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::NotFound);
-    assert!(open_in(&root, Path::new("/../../etc/passwd")).is_err());
+    let root = Ok(OwnedFd::from(File::open(dir.path()).unwrap()));
+    let way = Files::default();
+    let error = open_in(&root, Path::new("/link"), &way).unwrap_err();
+    assert_eq!(error, Reason::FileGone);
+    assert!(open_in(&root, Path::new("/../../etc/passwd"), &way).is_err());
 }
 
 #[test]
 fn a_pipe_in_the_place_of_a_file_does_not_hold_us_up() {
     let dir = tempfile::tempdir().unwrap();
-    let mode = Mode::RUSR | Mode::WUSR;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, dir.path().join("pipe"), kind, mode, 0).unwrap();
-    let root = File::open(dir.path());
-    assert!(open_in(&root, Path::new("pipe")).is_err());
+    let root = Ok(OwnedFd::from(File::open(dir.path()).unwrap()));
+    let way = Files::default();
+    assert!(open_in(&root, Path::new("pipe"), &way).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::Reason;
-use crate::opener::{RemoteFiles, open_file_beneath};
+use crate::opener::{Links, Opening, Place, open_beneath};
 
 /// Of `/proc/PID/maps`, to find a dump: it is mapped as a mark, early.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
@@ -18,16 +18,17 @@ const MAPS_BYTES_MAX: u64 = 4 << 20;
 /// What `/proc/PID/status` tells.
 #[derive(Debug, PartialEq, Eq)]
 struct Status {
+    pid: u32,
     euid: u32,
     /// The pid as the process itself sees it, in the innermost namespace.
     own_pid: u32,
 }
 
 /// Opens `/tmp/perf-PID.map` of the process whose directory in /proc is given.
-pub fn perf_map(process: &OwnedFd) -> Result<File, Reason> {
+pub fn perf_map(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
     let status = status(process)?;
     let path = format!("/tmp/perf-{}.map", status.own_pid);
-    let opened = open_file_beneath(root(process)?, Path::new(&path), RemoteFiles::Skip);
+    let opened = open_own(process, Path::new(&path), opening);
     let file = opened.map_err(|reason| match reason {
         Reason::FileGone => Reason::Jit,
         Reason::Refused => Reason::JitMapRefused,
@@ -38,7 +39,9 @@ pub fn perf_map(process: &OwnedFd) -> Result<File, Reason> {
 }
 
 /// Opens `jit-PID.dump`, wherever the process has it mapped.
-pub fn dump(process: &OwnedFd) -> Result<File, Reason> {
+pub fn jit_dump(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
+    let status = status(process)?;
+    opening.watch.enter(Place::Process(status.pid))?;
     let mut maps = Vec::new();
     open_text(process, "maps")?
         .take(MAPS_BYTES_MAX)
@@ -46,9 +49,20 @@ pub fn dump(process: &OwnedFd) -> Result<File, Reason> {
         .map_err(|_| Reason::Jit)?;
     let path = maps.split(|byte| *byte == b'\n').find_map(dump_path);
     let path = Path::new(std::ffi::OsStr::from_bytes(path.ok_or(Reason::Jit)?));
-    let file = open_file_beneath(root(process)?, path, RemoteFiles::Skip)?;
-    check(&file, &status(process)?)?;
+    let file = open_own(process, path, opening)?;
+    check(&file, &status)?;
     Ok(file)
+}
+
+/// Opens a file of the process that is no link.
+fn open_own(
+    process: BorrowedFd<'_>,
+    path: &Path,
+    opening: &mut Opening<'_>,
+) -> Result<File, Reason> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = openat(process, "root", flags, Mode::empty()).map_err(reason)?;
+    open_beneath(root.as_fd(), path, Links::Refuse, opening)
 }
 
 /// The path in a line of `/proc/PID/maps`, if it is that of a dump.
@@ -74,15 +88,10 @@ fn check(file: &File, status: &Status) -> Result<(), Reason> {
 
 /// Whether the process is gone.
 pub fn has_ended(process: &OwnedFd) -> bool {
-    status(process).is_err()
+    status(process.as_fd()).is_err()
 }
 
-fn root(process: &OwnedFd) -> Result<OwnedFd, Reason> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(process, "root", flags, Mode::empty()).map_err(reason)
-}
-
-fn status(process: &OwnedFd) -> Result<Status, Reason> {
+fn status(process: BorrowedFd<'_>) -> Result<Status, Reason> {
     let mut text = String::new();
     open_text(process, "status")?
         .read_to_string(&mut text)
@@ -92,10 +101,11 @@ fn status(process: &OwnedFd) -> Result<Status, Reason> {
 
 fn parse_status(text: &str) -> Option<Status> {
     let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-    let pid = field("NSpid:").or_else(|| field("Pid:"))?;
+    let own_pid = field("NSpid:").or_else(|| field("Pid:"))?;
     Some(Status {
+        pid: field("Pid:")?.trim().parse().ok()?,
         euid: field("Uid:")?.split_whitespace().nth(1)?.parse().ok()?,
-        own_pid: pid.split_whitespace().last()?.parse().ok()?,
+        own_pid: own_pid.split_whitespace().last()?.parse().ok()?,
     })
 }
 
@@ -121,7 +131,7 @@ mod tests {
     fn the_pid_is_the_innermost() {
         let text = "Name:\tnode\nPid:\t4242\nUid:\t1\t1000\t2\t3\nNSpid:\t4242\t17\t1\n";
         let status = parse_status(text).unwrap();
-        assert_eq!((status.euid, status.own_pid), (1000, 1));
+        assert_eq!((status.pid, status.euid, status.own_pid), (4242, 1000, 1));
         let old = "Pid:\t4242\nUid:\t0\t0\t0\t0\n";
         assert_eq!(parse_status(old).unwrap().own_pid, 4242);
         assert_eq!(parse_status("Pid:\t1\n"), None);

@@ -1,0 +1,108 @@
+//! Files of targets, opened by processes of ours that can be given up.
+//!
+//! Whoever waits for a file server that is gone waits for ever, and its process cannot
+//! end: not even `SIGKILL` helps once the server has read the request. So this process
+//! asks no server anything. *Readers* do, one request at a time, and hand over open
+//! files and bytes; one that does not answer in time is given up, and what it waited for
+//! is avoided from then on. A *spawner* forks them: it was forked itself when there
+//! was but one thread, touches no file, and so can always be reached.
+//!
+//! ```text
+//! sampler, naming, … ── Request ──► pool ──► reader ──► file system
+//!                    ◄── File ─────      ◄──
+//!                                   pool ──► spawner ──► fork: one more reader
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | `pool` | the readers that are idle, and how long one is waited for |
+//! | `patience` | how long that is |
+//! | `avoided` | what did not answer, and when it is tried again |
+//! | `spawner` | the process that forks readers, and kills them |
+//! | `reader` | what a reader does |
+//! | `message` | a request and its reply as bytes |
+//! | `socket` | bytes and descriptors between processes |
+
+mod avoided;
+mod message;
+mod patience;
+mod pool;
+mod reader;
+mod socket;
+mod spawner;
+
+use crate::privilege::UserRights;
+use pool::{Handle, Pool};
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use symbolize::files::{Proxy, Reply, Request};
+use symbolize::{Files, Reason, RemoteFiles};
+
+/// How long anything else is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The sampler has rings to drain, and must be able to end.
+const PATIENCE_OF_SAMPLER: Duration = Duration::from_millis(700);
+
+static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+
+/// From now on files are opened by processes of their own. To be called before anything
+/// else, while there is but one thread: it forks.
+pub fn start_readers() -> io::Result<()> {
+    let pool = Arc::new(Pool::new(spawner::start()?));
+    _ = POOL.set(pool);
+    Ok(())
+}
+
+/// Ends them. Files are out of reach from now on.
+pub fn end_readers() {
+    if let Some(pool) = POOL.get() {
+        pool.end();
+    }
+}
+
+/// The way to files of targets. Without [`start_readers`] it is taken in the calling
+/// thread.
+pub fn of_targets() -> Files {
+    with_patience(PATIENCE)
+}
+
+/// The same with the rights of the invoking user, for paths that a stranger tells.
+pub fn of_user() -> Files {
+    match POOL.get() {
+        Some(pool) => Files::by(Arc::new(
+            Handle::new(pool.clone(), PATIENCE).with_user_rights(),
+        )),
+        None => Files::by(Arc::new(HereAsUser)),
+    }
+}
+
+/// The same for a thread that is waited for.
+pub(crate) fn for_sampler() -> Files {
+    with_patience(PATIENCE_OF_SAMPLER)
+}
+
+/// What has not answered, in sentences.
+pub fn notes() -> Vec<String> {
+    POOL.get().map_or_else(Vec::new, |pool| pool.notes())
+}
+
+/// The user's rights without readers.
+#[derive(Debug)]
+struct HereAsUser;
+
+impl Proxy for HereAsUser {
+    fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
+        let here = Files::from(remote);
+        let done = UserRights::current().run(|| Ok(here.perform(request)));
+        done.unwrap_or(Err(Reason::NoPermission))
+    }
+}
+
+fn with_patience(patience: Duration) -> Files {
+    match POOL.get() {
+        Some(pool) => Files::by(Arc::new(Handle::new(pool.clone(), patience))),
+        None => Files::default(),
+    }
+}

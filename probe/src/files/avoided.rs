@@ -1,0 +1,83 @@
+//! What did not answer: it is left alone, and tried again ever more rarely.
+
+use std::time::{Duration, Instant};
+use symbolize::opener::Place;
+
+/// Before the first new try. Each one that fails doubles it.
+const FIRST: Duration = Duration::from_secs(60);
+const DOUBLED_MAX: u32 = 5;
+
+/// As many as a message tells a reader. More at once are nobody's accident.
+pub const PLACES_MAX: usize = 32;
+
+#[derive(Debug)]
+struct Entry {
+    place: Place,
+    failures: u32,
+    until: Instant,
+}
+
+/// The places that are avoided, those that failed last at the end.
+#[derive(Debug, Default)]
+pub struct Avoided(Vec<Entry>);
+
+impl Avoided {
+    /// A reader was given up there.
+    pub fn add(&mut self, place: Place, now: Instant) {
+        let known = self.0.iter().position(|entry| entry.place == place);
+        let failures = known.map_or(0, |at| self.0.remove(at).failures);
+        if self.0.len() == PLACES_MAX {
+            self.0.remove(0);
+        }
+        self.0.push(Entry {
+            place,
+            failures: failures + 1,
+            until: now + FIRST * 2u32.pow(failures.min(DOUBLED_MAX)),
+        });
+    }
+
+    /// It has answered.
+    pub fn remove(&mut self, place: Place) {
+        self.0.retain(|entry| entry.place != place);
+    }
+
+    /// Those that are not to be tried now.
+    pub fn at(&self, now: Instant) -> impl Iterator<Item = Place> {
+        let is_due = move |entry: &&Entry| now < entry.until;
+        self.0.iter().filter(is_due).map(|entry| entry.place)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = Place> {
+        self.0.iter().map(|entry| entry.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_again_waits_longer() {
+        let (mut avoided, mut now) = (Avoided::default(), Instant::now());
+        let place = Place::FileSystem(0, 39);
+        for minutes in [1, 2, 4, 8, 16, 32, 32] {
+            avoided.add(place, now);
+            now += minutes * FIRST;
+            let before = now - Duration::from_millis(1);
+            assert_eq!(avoided.at(before).collect::<Vec<_>>(), [place], "{minutes}");
+            assert_eq!(avoided.at(now).next(), None, "{minutes}");
+        }
+        avoided.remove(place);
+        assert_eq!(avoided.all().next(), None);
+    }
+
+    #[test]
+    fn the_oldest_leave_first() {
+        let (mut avoided, now) = (Avoided::default(), Instant::now());
+        for pid in 0..=PLACES_MAX as u32 {
+            avoided.add(Place::Process(pid), now);
+        }
+        assert_eq!(avoided.all().count(), PLACES_MAX);
+        assert_eq!(avoided.all().next(), Some(Place::Process(1)));
+    }
+}

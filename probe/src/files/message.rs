@@ -1,0 +1,409 @@
+//! A request and what comes back, as bytes. Both ends are this program.
+
+use super::avoided::PLACES_MAX;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use symbolize::files::{Reply, Request};
+use symbolize::opener::{Links, Place};
+use symbolize::{FileIdentity, FileSource, Reason, RemoteFiles};
+
+/// What a reader needs to know for one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    pub remote: RemoteFiles,
+    /// File systems that no list has are not asked what they are.
+    pub is_careful: bool,
+    /// With the rights of the invoking user.
+    pub as_user: bool,
+    pub avoided: Vec<Place>,
+}
+
+/// What a reader says.
+#[derive(Debug)]
+pub enum Word {
+    /// It is about to wait there.
+    Entering(Place),
+    Done(Result<Reply, Reason>),
+}
+
+/// Any request, field by field; those that it does not have are empty.
+#[derive(Debug, Default)]
+struct Fields<'a> {
+    tag: u8,
+    flags: u8,
+    pid: u32,
+    numbers: [u64; 4],
+    path: &'a [u8],
+    build_id: &'a [u8],
+    identity: Option<[u64; IDENTITY_WORDS]>,
+}
+
+const IDENTITY_WORDS: usize = 9;
+
+const HAS_PID: u8 = 1;
+const HAS_RANGE: u8 = 2;
+const HAS_BUILD_ID: u8 = 4;
+const HAS_FILE: u8 = 8;
+const HAS_ROOT: u8 = 16;
+const FOLLOWS: u8 = 32;
+const HAS_IDENTITY: u8 = 64;
+
+/// The bytes of a request, and the files that go with it.
+pub fn write_request<'r>(request: &Request<'r>, terms: &Terms) -> (Vec<u8>, Vec<BorrowedFd<'r>>) {
+    let mut files = Vec::new();
+    let fields = fields(request, &mut files);
+    let mut out = vec![
+        u8::from(terms.remote == RemoteFiles::Open),
+        u8::from(terms.is_careful),
+        u8::from(terms.as_user),
+        terms.avoided.len().min(PLACES_MAX) as u8,
+    ];
+    for place in terms.avoided.iter().take(PLACES_MAX) {
+        write_place(&mut out, *place);
+    }
+    out.extend([fields.tag, fields.flags]);
+    out.extend(fields.pid.to_le_bytes());
+    for number in fields.numbers {
+        out.extend(number.to_le_bytes());
+    }
+    for word in fields.identity.into_iter().flatten() {
+        out.extend(word.to_le_bytes());
+    }
+    out.extend((fields.path.len() as u32).to_le_bytes());
+    out.extend(fields.path);
+    out.extend(fields.build_id);
+    (out, files)
+}
+
+/// Gives a request that was written so to `perform`; `None` if it is not one.
+pub fn read_request<T>(
+    bytes: &[u8],
+    files: &[OwnedFd],
+    perform: impl FnOnce(Request<'_>, Terms) -> T,
+) -> Option<T> {
+    let mut rest = bytes;
+    let [remote, is_careful, as_user, count] = take(&mut rest)?;
+    let avoided = (0..count).map(|_| read_place(&mut rest));
+    let terms = Terms {
+        remote: if remote == 1 {
+            RemoteFiles::Open
+        } else {
+            RemoteFiles::Skip
+        },
+        is_careful: is_careful == 1,
+        as_user: as_user == 1,
+        avoided: avoided.collect::<Option<_>>()?,
+    };
+    let [tag, flags] = take(&mut rest)?;
+    let pid = u32::from_le_bytes(take(&mut rest)?);
+    let mut numbers = [0; 4];
+    for number in &mut numbers {
+        *number = u64::from_le_bytes(take(&mut rest)?);
+    }
+    let mut identity = None;
+    if flags & HAS_IDENTITY != 0 {
+        let words = identity.insert([0; IDENTITY_WORDS]);
+        for word in words {
+            *word = u64::from_le_bytes(take(&mut rest)?);
+        }
+    }
+    let path = u32::from_le_bytes(take(&mut rest)?) as usize;
+    let (path, build_id) = rest.split_at_checked(path)?;
+    let fields = Fields {
+        tag,
+        flags,
+        pid,
+        numbers,
+        path,
+        build_id,
+        identity,
+    };
+    let identity = identity.map(FileIdentity::from_words);
+    Some(perform(request(&fields, files, identity.as_ref())?, terms))
+}
+
+fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<'r> {
+    let plain = |tag, pid| Fields {
+        tag,
+        pid,
+        ..Fields::default()
+    };
+    match *request {
+        Request::Mapped(source) => {
+            files.extend(source.file.map(OwnedFd::as_fd));
+            files.extend(source.root.map(OwnedFd::as_fd));
+            let (start, end) = source.range.unwrap_or_default();
+            let flags = [
+                (source.pid.is_some(), HAS_PID),
+                (source.range.is_some(), HAS_RANGE),
+                (source.build_id.is_some(), HAS_BUILD_ID),
+                (source.file.is_some(), HAS_FILE),
+                (source.root.is_some(), HAS_ROOT),
+                (source.identity.is_some(), HAS_IDENTITY),
+            ];
+            let set = flags.iter().filter(|(is_set, _)| *is_set);
+            Fields {
+                tag: 0,
+                flags: set.fold(0, |all, (_, flag)| all | flag),
+                pid: source.pid.unwrap_or_default(),
+                numbers: [start, end, device(source.device), source.inode],
+                path: source.path.as_os_str().as_bytes(),
+                build_id: source.build_id.unwrap_or_default(),
+                identity: source.identity.map(FileIdentity::to_words),
+            }
+        }
+        Request::Mapping { pid, range } => Fields {
+            numbers: [range.0, range.1, 0, 0],
+            ..plain(1, pid)
+        },
+        Request::Program { pid } => plain(2, pid),
+        Request::Beneath { root, path, links } => {
+            files.push(root);
+            Fields {
+                flags: if links == Links::Follow { FOLLOWS } else { 0 },
+                path: path.as_os_str().as_bytes(),
+                ..plain(3, 0)
+            }
+        }
+        Request::Root { pid } => plain(4, pid),
+        Request::Named { path } => Fields {
+            path: path.as_os_str().as_bytes(),
+            ..plain(5, 0)
+        },
+        Request::PerfMap { process } => {
+            files.push(process);
+            plain(6, 0)
+        }
+        Request::JitDump { process } => {
+            files.push(process);
+            plain(7, 0)
+        }
+        Request::CodeMappings { pid } => plain(8, pid),
+        Request::Memory { pid, start, len } => Fields {
+            numbers: [start, len.into(), 0, 0],
+            ..plain(9, pid)
+        },
+        Request::Environment { pid } => plain(10, pid),
+        Request::MappedRevision { pid, range } => Fields {
+            numbers: [range.0, range.1, 0, 0],
+            ..plain(11, pid)
+        },
+    }
+}
+
+fn request<'a>(
+    fields: &Fields<'a>,
+    files: &'a [OwnedFd],
+    identity: Option<&'a FileIdentity>,
+) -> Option<Request<'a>> {
+    let Fields { pid, path, .. } = *fields;
+    let [start, end, device, inode] = fields.numbers;
+    let path = Path::new(OsStr::from_bytes(path));
+    let has = |flag: u8| fields.flags & flag != 0;
+    Some(match fields.tag {
+        0 => {
+            let mut files = files.iter();
+            let mut next = |flag| if has(flag) { files.next() } else { None };
+            Request::Mapped(FileSource {
+                path,
+                pid: has(HAS_PID).then_some(pid),
+                range: has(HAS_RANGE).then_some((start, end)),
+                build_id: has(HAS_BUILD_ID).then_some(fields.build_id),
+                device: ((device >> 32) as u32, device as u32),
+                inode,
+                identity,
+                file: next(HAS_FILE),
+                root: next(HAS_ROOT),
+            })
+        }
+        1 => Request::Mapping {
+            pid,
+            range: (start, end),
+        },
+        2 => Request::Program { pid },
+        3 => Request::Beneath {
+            root: files.first()?.as_fd(),
+            path,
+            links: if has(FOLLOWS) {
+                Links::Follow
+            } else {
+                Links::Refuse
+            },
+        },
+        4 => Request::Root { pid },
+        5 => Request::Named { path },
+        6 => Request::PerfMap {
+            process: files.first()?.as_fd(),
+        },
+        7 => Request::JitDump {
+            process: files.first()?.as_fd(),
+        },
+        8 => Request::CodeMappings { pid },
+        9 => Request::Memory {
+            pid,
+            start,
+            len: u32::try_from(end).ok()?,
+        },
+        10 => Request::Environment { pid },
+        11 => Request::MappedRevision {
+            pid,
+            range: (start, end),
+        },
+        _ => return None,
+    })
+}
+
+/// The bytes of a word, without the file that may go with it.
+pub fn write_word(word: &Word) -> Vec<u8> {
+    match word {
+        Word::Entering(place) => {
+            let mut out = vec![0];
+            write_place(&mut out, *place);
+            out
+        }
+        Word::Done(Ok(reply)) => [&[1], reply.bytes.as_slice()].concat(),
+        Word::Done(Err(reason)) => vec![2, *reason as u8],
+    }
+}
+
+/// `None` if it is not one.
+pub fn read_word(bytes: Vec<u8>, mut files: Vec<OwnedFd>) -> Option<Word> {
+    let (tag, mut rest) = bytes.split_first()?;
+    Some(match tag {
+        0 => Word::Entering(read_place(&mut rest)?),
+        1 => Word::Done(Ok(Reply {
+            file: files.pop(),
+            bytes: rest.to_vec(),
+        })),
+        2 => Word::Done(Err(*Reason::ALL.get(usize::from(*rest.first()?))?)),
+        _ => return None,
+    })
+}
+
+fn write_place(out: &mut Vec<u8>, place: Place) {
+    let (tag, one, other) = match place {
+        Place::FileSystem(major, minor) => (0, major, minor),
+        Place::Process(pid) => (1, pid, 0),
+    };
+    out.push(tag);
+    out.extend(one.to_le_bytes());
+    out.extend(other.to_le_bytes());
+}
+
+fn read_place(rest: &mut &[u8]) -> Option<Place> {
+    let [tag] = take(rest)?;
+    let (one, other) = (take(rest)?, take(rest)?);
+    let (one, other) = (u32::from_le_bytes(one), u32::from_le_bytes(other));
+    Some(match tag {
+        0 => Place::FileSystem(one, other),
+        _ => Place::Process(one),
+    })
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*first)
+}
+
+fn device((major, minor): (u32, u32)) -> u64 {
+    u64::from(major) << 32 | u64::from(minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn requests_arrive_as_they_were_sent() {
+        let file: OwnedFd = File::open("/dev/null").unwrap().into();
+        let path = Path::new("/a b/c (deleted)");
+        let identity = FileIdentity::from_words([1, 2, 3, 4, 5, 6, 7, 8 << 32 | 9, 3]);
+        let source = FileSource {
+            pid: Some(7),
+            range: Some((0x1000, u64::MAX)),
+            build_id: Some(b"id"),
+            device: (u32::MAX, 5),
+            inode: u64::MAX,
+            identity: Some(&identity),
+            ..FileSource::new(path)
+        };
+        let with_files = FileSource {
+            root: Some(&file),
+            file: Some(&file),
+            ..FileSource::new(path)
+        };
+        let links = Links::Refuse;
+        let (root, process) = (file.as_fd(), file.as_fd());
+        let pid = 4_194_304;
+        let requests = [
+            Request::Mapped(source),
+            Request::Mapped(with_files),
+            Request::Mapping { pid, range: (1, 2) },
+            Request::Program { pid },
+            Request::Beneath { root, path, links },
+            Request::Root { pid },
+            Request::Named { path },
+            Request::PerfMap { process },
+            Request::JitDump { process },
+            Request::CodeMappings { pid },
+            Request::Memory {
+                pid,
+                start: u64::MAX,
+                len: 3,
+            },
+            Request::Environment { pid },
+            Request::MappedRevision { pid, range: (1, 2) },
+        ];
+        let terms = Terms {
+            remote: RemoteFiles::Open,
+            is_careful: true,
+            as_user: true,
+            avoided: vec![Place::Process(3), Place::FileSystem(0, 39)],
+        };
+        // Without the numbers of descriptors, which are others there.
+        let words = |request: &Request<'_>| {
+            let words = format!("{request:?}");
+            let pieces = words.split("fd: ");
+            pieces
+                .map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()))
+                .collect::<String>()
+        };
+        for request in &requests {
+            let (bytes, files) = write_request(request, &terms);
+            let files: Vec<_> = files
+                .iter()
+                .map(|f| f.try_clone_to_owned().unwrap())
+                .collect();
+            let read = read_request(&bytes, &files, |read, read_terms| {
+                assert_eq!(words(&read), words(request));
+                assert_eq!(read_terms, terms);
+            });
+            assert!(read.is_some());
+            for len in 0..bytes.len() - 20 {
+                assert!(read_request(&bytes[..len], &files, |_, _| ()).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn words_arrive_as_they_were_said() {
+        for reason in Reason::ALL {
+            let word = write_word(&Word::Done(Err(reason)));
+            let read = read_word(word, Vec::new());
+            assert!(matches!(read, Some(Word::Done(Err(read))) if read == reason));
+        }
+        let reply = Reply {
+            file: None,
+            bytes: b"lines".to_vec(),
+        };
+        let read = read_word(write_word(&Word::Done(Ok(reply))), Vec::new());
+        assert!(matches!(read, Some(Word::Done(Ok(read))) if read.bytes == b"lines"));
+        let place = Place::FileSystem(1, 2);
+        let read = read_word(write_word(&Word::Entering(place)), Vec::new());
+        assert!(matches!(read, Some(Word::Entering(read)) if read == place));
+    }
+}

@@ -1,0 +1,62 @@
+//! A process that performs requests, one after the other, and may get stuck.
+
+use super::message::{Terms, Word, read_request, write_word};
+use super::socket::{Inbox, send};
+use crate::privilege::UserRights;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use symbolize::Reason;
+use symbolize::opener::{Mounts, Opening, Place, Watch};
+
+/// Tells the other side where it is about to wait, and keeps away from what is avoided.
+struct Announcing<'a> {
+    socket: BorrowedFd<'a>,
+    terms: &'a Terms,
+}
+
+impl Watch for Announcing<'_> {
+    fn enter(&mut self, place: Place) -> Result<(), Reason> {
+        let is_unknown = self.terms.is_careful && matches!(place, Place::FileSystem(..));
+        if is_unknown || self.terms.avoided.contains(&place) {
+            return Err(Reason::Remote);
+        }
+        // If nobody listens any more, the next message ends this process.
+        _ = send(self.socket, &write_word(&Word::Entering(place)), &[]);
+        Ok(())
+    }
+}
+
+/// Until nobody asks any more.
+pub fn serve(socket: &UnixStream) {
+    let (mut inbox, mut mounts) = (Inbox::default(), Mounts::default());
+    while let Ok((message, files)) = inbox.receive(socket, None) {
+        let done = read_request(&message, &files, |request, terms| {
+            let mut watch = Announcing {
+                socket: socket.as_fd(),
+                terms: &terms,
+            };
+            let mut opening = Opening {
+                remote: terms.remote,
+                mounts: &mut mounts,
+                watch: &mut watch,
+                mountinfo: None,
+            };
+            let mut perform = || request.perform(&mut opening);
+            if terms.as_user {
+                let done = UserRights::current().run(|| Ok(perform()));
+                done.unwrap_or(Err(Reason::NoPermission))
+            } else {
+                perform()
+            }
+        });
+        let word = Word::Done(done.unwrap_or(Err(Reason::Refused)));
+        let file = match &word {
+            Word::Done(Ok(reply)) => reply.file.as_ref(),
+            _ => None,
+        };
+        let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
+        if send(socket, &write_word(&word), &files).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Bytes and open files between two processes of ours.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+/// Of one message: the file itself, and a root.
+pub const FILES_MAX: usize = 2;
+
+/// The list of mappings of a process is the longest.
+const BYTES_MAX: usize = 20 << 20;
+
+/// What has come and was not taken yet. A message is its length in four bytes, then that
+/// much, with open files.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    files: Vec<OwnedFd>,
+}
+
+/// Sends a message. Files go with its first byte.
+pub fn send(socket: impl AsFd, message: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let len = u32::try_from(message.len()).map_err(io::Error::other)?;
+    let whole = [&len.to_le_bytes(), message].concat();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::Error::other("too many files in a message"));
+    }
+    let mut rest = whole.as_slice();
+    while !rest.is_empty() {
+        let sent = sendmsg(
+            &socket,
+            &[IoSlice::new(rest)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        );
+        match sent {
+            Ok(sent) => rest = &rest[sent..],
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        control.clear();
+    }
+    Ok(())
+}
+
+impl Inbox {
+    /// Waits for the next message, until the deadline if there is one.
+    pub fn receive(
+        &mut self,
+        socket: impl AsFd,
+        deadline: Option<Instant>,
+    ) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok((message, std::mem::take(&mut self.files)));
+            }
+            if let Some(deadline) = deadline {
+                wait(socket.as_fd(), deadline)?;
+            }
+            self.fill(socket.as_fd())?;
+        }
+    }
+
+    fn take(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some((len, rest)) = self.bytes.split_first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let len = u32::from_le_bytes(*len) as usize;
+        if len > BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if rest.len() < len {
+            return Ok(None);
+        }
+        let message = rest[..len].to_vec();
+        self.bytes.drain(..4 + len);
+        Ok(Some(message))
+    }
+
+    fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut piece = [0; 64 << 10];
+        let received = recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut piece)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        );
+        let received = match received {
+            Ok(received) => received.bytes,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.files.extend(files);
+            }
+        }
+        if received == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.bytes.extend_from_slice(&piece[..received]);
+        Ok(())
+    }
+}
+
+fn wait(socket: BorrowedFd<'_>, deadline: Instant) -> io::Result<()> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        let mut sockets = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+        match poll(&mut sockets, Some(&timeout)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn messages_arrive_whole_and_in_order() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "inside").unwrap();
+        let long = vec![7; 1 << 20];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                send(&one, b"first", &[]).unwrap();
+                send(&one, &long, &[file.as_file().as_fd()]).unwrap();
+                send(&one, b"", &[]).unwrap();
+            });
+            let mut inbox = Inbox::default();
+            let mut next = || inbox.receive(&other, None).unwrap();
+            assert_eq!(next().0, b"first");
+            let (bytes, mut files) = next();
+            assert_eq!(bytes, long);
+            let mut text = String::new();
+            let file = files.pop().unwrap();
+            std::fs::File::from(file).read_to_string(&mut text).unwrap();
+            assert_eq!(text, "inside");
+            assert_eq!(next().0, b"");
+        });
+    }
+
+    #[test]
+    fn nobody_is_waited_for_longer_than_the_deadline() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let soon = Some(Instant::now() + Duration::from_millis(1));
+        let error = Inbox::default().receive(&other, soon).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(one);
+        let error = Inbox::default().receive(&other, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

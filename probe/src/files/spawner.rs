@@ -1,0 +1,262 @@
+//! The process that forks readers and kills them. It opens nothing and asks nobody, so
+//! that it never waits for anything but orders.
+
+use super::reader;
+use super::socket::{Inbox, send};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, setsid, waitpid,
+};
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// What both kinds of process are called.
+const NAME: &std::ffi::CStr = c"proftop-files";
+
+/// An answer to an order takes a fork.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether those killed have ended: they may be stuck for good.
+const REAP: Duration = Duration::from_secs(1);
+
+/// How long it is waited for at the end.
+const LAST_REAP: Duration = Duration::from_millis(100);
+
+/// No process has these numbers.
+const SPAWN: u32 = 0;
+const END: u32 = u32::MAX;
+
+/// The other end of the spawner.
+#[derive(Debug)]
+pub struct Spawner {
+    socket: UnixStream,
+    inbox: Inbox,
+    pid: Pid,
+}
+
+/// A reader that was just forked.
+#[derive(Debug)]
+pub struct Spawned {
+    pub socket: UnixStream,
+    pub pid: u32,
+    /// Readers that were killed and have not ended.
+    pub stuck: u32,
+}
+
+/// Forks the spawner.
+pub fn start() -> io::Result<Spawner> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let parent = rustix::process::getpid();
+    match fork()? {
+        Some(pid) => {
+            drop(theirs);
+            let mut inbox = Inbox::default();
+            inbox.receive(&ours, Some(Instant::now() + ANSWER))?;
+            Ok(Spawner {
+                socket: ours,
+                inbox,
+                pid,
+            })
+        }
+        None => child(|| {
+            drop(ours);
+            begin(&theirs, parent)?;
+            // It can be relied upon from here on.
+            send(&theirs, b"ready", &[])?;
+            obey(&theirs);
+            Ok(())
+        }),
+    }
+}
+
+impl Spawner {
+    /// One more reader.
+    pub fn spawn(&mut self) -> io::Result<Spawned> {
+        let (ours, theirs) = UnixStream::pair()?;
+        send(&self.socket, &SPAWN.to_le_bytes(), &[theirs.as_fd()])?;
+        let deadline = Instant::now() + ANSWER;
+        let (answer, _) = self.inbox.receive(&self.socket, Some(deadline))?;
+        let number = |at: usize| {
+            let bytes = answer.get(at..).and_then(|bytes| bytes.first_chunk());
+            bytes.map(|bytes| u32::from_le_bytes(*bytes))
+        };
+        match (number(0), number(4)) {
+            (Some(pid), Some(stuck)) if pid > 0 => Ok(Spawned {
+                socket: ours,
+                pid,
+                stuck,
+            }),
+            _ => Err(io::ErrorKind::OutOfMemory.into()),
+        }
+    }
+
+    /// Ends a reader, whatever it is doing, as soon as the kernel allows it.
+    pub fn kill(&self, pid: u32) {
+        // A spawner that is gone has taken its readers along.
+        _ = send(&self.socket, &pid.to_le_bytes(), &[]);
+    }
+
+    /// Ends it, and with it all readers, and waits a moment for that: whoever takes in
+    /// orphans may never look at them.
+    pub fn end(&self) {
+        _ = send(&self.socket, &END.to_le_bytes(), &[]);
+        let deadline = Instant::now() + 2 * LAST_REAP;
+        let is_there = || matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
+        while is_there() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The readers that were forked, as their parent knows them.
+#[derive(Debug, Default)]
+struct Readers {
+    /// Whose death was not seen yet.
+    all: HashSet<Pid>,
+    killed: HashSet<Pid>,
+}
+
+/// Runs until the other end says that it is over, or is closed. An order is the pid of a
+/// reader to kill, or [`SPAWN`] or [`END`].
+fn obey(orders: &UnixStream) {
+    let (mut inbox, mut readers) = (Inbox::default(), Readers::default());
+    loop {
+        let wake = (!readers.killed.is_empty()).then(|| Instant::now() + REAP);
+        let order = inbox.receive(orders, wake);
+        readers.reap();
+        let (order, files) = match order {
+            Ok(order) => order,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
+            Err(_) => return,
+        };
+        match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
+            Some(SPAWN) => {
+                let socket = files.into_iter().next();
+                let new = socket.and_then(|socket| readers.spawn(socket, orders));
+                let answer = [new.unwrap_or(0), readers.killed.len() as u32];
+                let answer = answer.map(u32::to_le_bytes).concat();
+                if send(orders, &answer, &[]).is_err() {
+                    return;
+                }
+            }
+            None | Some(END) => return readers.end(),
+            Some(pid) => readers.kill(pid),
+        }
+    }
+}
+
+impl Readers {
+    fn spawn(&mut self, socket: OwnedFd, orders: &UnixStream) -> Option<u32> {
+        let parent = rustix::process::getpid();
+        if let Some(pid) = fork().ok()? {
+            self.all.insert(pid);
+            return Some(pid.as_raw_pid().cast_unsigned());
+        }
+        child(|| {
+            let socket = UnixStream::from(socket);
+            close(orders);
+            die_with(parent)?;
+            reader::serve(&socket);
+            Ok(())
+        })
+    }
+
+    /// One that has not been waited for keeps its pid.
+    fn kill(&mut self, pid: u32) {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid.filter(|pid| self.all.contains(pid)) {
+            _ = kill_process(pid, Signal::KILL);
+            self.killed.insert(pid);
+            self.reap();
+        }
+    }
+
+    fn reap(&mut self) {
+        let is_there = |pid: &Pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None));
+        self.all.retain(is_there);
+        self.killed.retain(|pid| self.all.contains(pid));
+    }
+
+    /// Those that are stuck are left to whoever takes in orphans.
+    fn end(&mut self) {
+        for pid in &self.all {
+            _ = kill_process(*pid, Signal::KILL);
+        }
+        let deadline = Instant::now() + LAST_REAP;
+        while !self.all.is_empty() && Instant::now() < deadline {
+            self.reap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// What the spawner does first: nothing of the user's may be held by it, or by readers
+/// that are stuck.
+fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
+    _ = rustix::thread::set_name(NAME);
+    // Its own session: what the terminal says to us is not for it.
+    _ = setsid();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: no handler is installed, the signal is only ignored.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    die_with(parent)?;
+    {
+        let nothing = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&nothing)?;
+        rustix::stdio::dup2_stdout(&nothing)?;
+        rustix::stdio::dup2_stderr(&nothing)?;
+    }
+    close_all_but(orders);
+    rustix::process::chdir("/")?;
+    Ok(())
+}
+
+/// However the parent ends, this process ends with it.
+fn die_with(parent: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(io::Error::other("the parent is gone"))
+    }
+}
+
+/// Descriptors that a shell left open to us.
+fn close_all_but(kept: &UnixStream) {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: only standard descriptors and `kept` are used from here on.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
+fn close(socket: &UnixStream) {
+    // SAFETY: in this process nobody uses it: the child ends without dropping it.
+    unsafe { libc::close(socket.as_raw_fd()) };
+}
+
+/// The child's pid; `None` in the child.
+fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: there is one thread, at the beginning of `main` and in the spawner, so that
+    // no lock is held by another.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Runs a forked process. What belongs to its parent is neither unwound nor flushed.
+fn child(work: impl FnOnce() -> io::Result<()>) -> ! {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let status = i32::from(!matches!(done, Ok(Ok(()))));
+    // SAFETY: ends this process; does not return.
+    unsafe { libc::_exit(status) }
+}

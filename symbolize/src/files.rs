@@ -1,0 +1,182 @@
+//! Files of targets, and what else of a target may keep a reader waiting.
+//!
+//! A file server that is gone, or a target that wants it so, can hold up whoever
+//! opens, reads or even looks at a file for ever, out of reach of any signal
+//! (`request_wait_answer` in Linux's `fs/fuse/dev.c`). So everything that could wait is a
+//! [`Request`], and [`Files`] has it performed: in this thread, or by a [`Proxy`] that
+//! gives up at a deadline.
+
+mod jit_files;
+mod request;
+
+use std::array;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::Reason;
+use crate::opener::{FileSource, Links, Mounts, Opening, RemoteFiles, Unwatched};
+use crate::revision::Revision;
+
+pub(crate) use jit_files::has_ended;
+pub use request::{Reply, Request};
+
+/// Performs requests somewhere else, where waiting harms nobody.
+pub trait Proxy: std::fmt::Debug + Send + Sync {
+    /// What [`Request::perform`] gives, or [`Reason::Remote`] if that takes too long.
+    fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason>;
+}
+
+/// The way to files of targets. What it gives can be read without waiting for a server,
+/// unless remote files were asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    remote: RemoteFiles,
+    proxy: Option<Arc<dyn Proxy>>,
+}
+
+impl From<RemoteFiles> for Files {
+    /// In the calling thread, however long it takes.
+    fn from(remote: RemoteFiles) -> Files {
+        Files {
+            remote,
+            proxy: None,
+        }
+    }
+}
+
+impl From<&Files> for Files {
+    fn from(files: &Files) -> Files {
+        files.clone()
+    }
+}
+
+impl Files {
+    /// Only local files, opened by someone else.
+    pub fn by(proxy: Arc<dyn Proxy>) -> Files {
+        Files {
+            remote: RemoteFiles::Skip,
+            proxy: Some(proxy),
+        }
+    }
+
+    /// The same way, to remote files or not.
+    pub fn with_remote(&self, remote: RemoteFiles) -> Files {
+        Files {
+            remote,
+            ..self.clone()
+        }
+    }
+
+    /// Opens the file that a process has mapped. See [`opener`](crate::opener).
+    pub fn open(&self, source: &FileSource<'_>) -> Result<File, Reason> {
+        self.file(&Request::Mapped(*source))
+    }
+
+    /// Opens what is mapped at this range, whatever has become of its path.
+    pub fn open_mapping(&self, pid: u32, range: (u64, u64)) -> Result<File, Reason> {
+        self.file(&Request::Mapping { pid, range })
+    }
+
+    /// What is mapped at this range, as it is now. No server of it is asked, so that what
+    /// a remote file was changed to may not be known yet.
+    pub fn mapped_revision(&self, pid: u32, range: (u64, u64)) -> Option<Revision> {
+        let reply = self.perform(&Request::MappedRevision { pid, range }).ok()?;
+        let mut words = reply.bytes.chunks_exact(8);
+        let words: [u64; 7] = array::from_fn(|_| {
+            let word = words.next().and_then(|word| word.try_into().ok());
+            u64::from_le_bytes(word.unwrap_or_default())
+        });
+        Some(Revision::from_words(words))
+    }
+
+    /// Opens the program that a process runs.
+    pub fn open_program(&self, pid: u32) -> Result<File, Reason> {
+        self.file(&Request::Program { pid })
+    }
+
+    /// Opens `path` for reading as a process with this root directory would, with
+    /// every symbolic link, absolute or with `..`, kept below the root.
+    pub fn open_beneath(&self, root: impl AsFd, path: &Path) -> Result<File, Reason> {
+        self.file(&Request::Beneath {
+            root: root.as_fd(),
+            path,
+            links: Links::Follow,
+        })
+    }
+
+    /// The root directory of a process, to start paths from.
+    pub fn root_of(&self, pid: u32) -> Result<OwnedFd, Reason> {
+        let reply = self.perform(&Request::Root { pid })?;
+        reply.file.ok_or(Reason::FileGone)
+    }
+
+    /// Whether a file or directory that the user names, by an absolute path, answers:
+    /// it was opened and a little of it read.
+    pub fn answers(&self, path: &Path) -> Result<(), Reason> {
+        self.with_remote(RemoteFiles::Open)
+            .perform(&Request::Named { path })
+            .map(drop)
+    }
+
+    /// The executable lines of `/proc/PID/maps`.
+    pub fn code_mappings(&self, pid: u32) -> io::Result<Vec<u8>> {
+        let reply = self.perform(&Request::CodeMappings { pid });
+        reply.map(|reply| reply.bytes).map_err(io_error)
+    }
+
+    /// What a process has in its memory there.
+    pub fn memory(&self, pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
+        let reply = self.perform(&Request::Memory { pid, start, len });
+        reply.map(|reply| reply.bytes).map_err(io_error)
+    }
+
+    /// The environment that a process was started with.
+    pub fn environment(&self, pid: u32) -> io::Result<Vec<u8>> {
+        let reply = self.perform(&Request::Environment { pid });
+        reply.map(|reply| reply.bytes).map_err(io_error)
+    }
+
+    /// Opens `/tmp/perf-PID.map` of the process whose directory in /proc this is.
+    pub(crate) fn perf_map(&self, process: &OwnedFd) -> Result<File, Reason> {
+        let process = process.as_fd();
+        self.file(&Request::PerfMap { process })
+    }
+
+    /// Opens its `jit-PID.dump`, wherever it has that mapped.
+    pub(crate) fn jit_dump(&self, process: &OwnedFd) -> Result<File, Reason> {
+        let process = process.as_fd();
+        self.file(&Request::JitDump { process })
+    }
+
+    fn file(&self, request: &Request<'_>) -> Result<File, Reason> {
+        let reply = self.perform(request)?;
+        reply.file.map(File::from).ok_or(Reason::FileGone)
+    }
+
+    /// Has any request performed.
+    pub fn perform(&self, request: &Request<'_>) -> Result<Reply, Reason> {
+        match &self.proxy {
+            Some(proxy) => proxy.perform(request, self.remote),
+            None => request.perform(&mut Opening {
+                remote: self.remote,
+                mounts: &mut Mounts::default(),
+                watch: &mut Unwatched,
+                mountinfo: None,
+            }),
+        }
+    }
+}
+
+/// For callers to whom it is an error.
+fn io_error(reason: Reason) -> io::Error {
+    let kind = match reason {
+        Reason::NoPermission => io::ErrorKind::PermissionDenied,
+        Reason::Remote => io::ErrorKind::TimedOut,
+        Reason::FileGone => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::Other,
+    };
+    kind.into()
+}

@@ -1,0 +1,212 @@
+//! What can be asked for, and how it is done.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
+
+use super::jit_files;
+use crate::Reason;
+use crate::error::io_reason;
+use crate::opener::{self, FileSource, Links, Opening, Place};
+use crate::revision::Revision;
+
+/// Of the executable lines of `/proc/PID/maps`: 65,530 mappings, which is the most that a
+/// process has by default, of paths of 250 bytes.
+const MAPS_BYTES_MAX: usize = 16 << 20;
+
+/// Environments of programs are smaller; the kernel allows a quarter of the stack.
+const ENVIRONMENT_BYTES_MAX: u64 = 2 << 20;
+
+/// Images of vDSOs are what is read of other processes' memory.
+const MEMORY_BYTES_MAX: u32 = 1 << 20;
+
+/// Something that may wait for a file server, or for a target.
+#[derive(Debug, Clone, Copy)]
+pub enum Request<'a> {
+    /// The file that a process has mapped.
+    Mapped(FileSource<'a>),
+    /// What is mapped at exactly this range.
+    Mapping { pid: u32, range: (u64, u64) },
+    /// How what is mapped at exactly this range was last written: seven words.
+    MappedRevision { pid: u32, range: (u64, u64) },
+    /// `/proc/PID/exe`.
+    Program { pid: u32 },
+    /// A regular file below a root directory.
+    Beneath {
+        root: BorrowedFd<'a>,
+        path: &'a Path,
+        links: Links,
+    },
+    /// A root directory.
+    Root { pid: u32 },
+    /// A file or directory at an absolute path that the user names.
+    Named { path: &'a Path },
+    /// The perf map of the process with this directory in /proc.
+    PerfMap { process: BorrowedFd<'a> },
+    /// The jitdump of the process with this directory in /proc.
+    JitDump { process: BorrowedFd<'a> },
+    /// The executable lines of `/proc/PID/maps`.
+    CodeMappings { pid: u32 },
+    /// A piece of a process's memory.
+    Memory { pid: u32, start: u64, len: u32 },
+    /// `/proc/PID/environ`.
+    Environment { pid: u32 },
+}
+
+/// What came of a request.
+#[derive(Debug, Default)]
+pub struct Reply {
+    pub file: Option<OwnedFd>,
+    pub bytes: Vec<u8>,
+}
+
+impl Request<'_> {
+    /// Does it here and now.
+    pub fn perform(&self, opening: &mut Opening<'_>) -> Result<Reply, Reason> {
+        match *self {
+            Request::Mapped(source) => opener::open(&source, opening).map(Reply::file),
+            Request::Mapping { pid, range } => {
+                opening.see_mounts_of(&format!("/proc/{pid}"));
+                opener::open_mapping(pid, range, opening).map(Reply::file)
+            }
+            Request::MappedRevision { pid, range } => {
+                opening.watch.enter(Place::Process(pid))?;
+                let words = mapped_revision(pid, range)?.to_words();
+                Ok(Reply::bytes(words.map(u64::to_le_bytes).concat()))
+            }
+            Request::Program { pid } => {
+                opening.see_mounts_of(&format!("/proc/{pid}"));
+                opener::open_link(&format!("/proc/{pid}/exe"), opening).map(Reply::file)
+            }
+            Request::Beneath { root, path, links } => {
+                opener::open_beneath(root, path, links, opening).map(Reply::file)
+            }
+            Request::Root { pid } => opener::open_root_of(pid).map(|root| Reply {
+                file: Some(root),
+                ..Reply::default()
+            }),
+            Request::Named { path } => try_to_read(path).map(|()| Reply::default()),
+            Request::PerfMap { process } => {
+                opening.see_mounts_of(&directory(process));
+                jit_files::perf_map(process, opening).map(Reply::file)
+            }
+            Request::JitDump { process } => {
+                opening.see_mounts_of(&directory(process));
+                jit_files::jit_dump(process, opening).map(Reply::file)
+            }
+            Request::CodeMappings { pid } => {
+                opening.watch.enter(Place::Process(pid))?;
+                let file = File::open(format!("/proc/{pid}/maps")).map_err(reason)?;
+                executable_lines(file).map(Reply::bytes).map_err(reason)
+            }
+            Request::Memory { pid, start, len } => {
+                opening.watch.enter(Place::Process(pid))?;
+                memory(pid, start, len).map(Reply::bytes).map_err(reason)
+            }
+            Request::Environment { pid } => {
+                opening.watch.enter(Place::Process(pid))?;
+                environment(pid).map(Reply::bytes).map_err(reason)
+            }
+        }
+    }
+}
+
+impl Reply {
+    fn file(file: File) -> Reply {
+        Reply {
+            file: Some(file.into()),
+            ..Reply::default()
+        }
+    }
+
+    fn bytes(bytes: Vec<u8>) -> Reply {
+        Reply {
+            bytes,
+            ..Reply::default()
+        }
+    }
+}
+
+fn reason(error: io::Error) -> Reason {
+    io_reason(&error)
+}
+
+/// Where a directory that we hold is for /proc.
+fn directory(held: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", held.as_raw_fd())
+}
+
+/// Whoever mapped it may have put a file in its place whose server does not answer: none
+/// is asked.
+fn mapped_revision(pid: u32, (start, end): (u64, u64)) -> Result<Revision, Reason> {
+    let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+    let flags = AtFlags::STATX_DONT_SYNC;
+    let status = statx(CWD, link, flags, StatxFlags::BASIC_STATS);
+    let status = status.map_err(|error| io_reason(&error.into()))?;
+    Ok(Revision::of_status(&status))
+}
+
+/// `start-end r-xp …`, whole lines only.
+fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
+    let mut lines = io::BufReader::with_capacity(64 << 10, maps);
+    let (mut kept, mut line) = (Vec::new(), Vec::new());
+    while io::BufRead::read_until(&mut lines, b'\n', &mut line)? > 0 {
+        let rights = memchr::memchr(b' ', &line).and_then(|space| line.get(space + 3));
+        if rights == Some(&b'x') {
+            if kept.len() + line.len() > MAPS_BYTES_MAX {
+                break;
+            }
+            kept.extend_from_slice(&line);
+        }
+        line.clear();
+    }
+    Ok(kept)
+}
+
+fn memory(pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len.min(MEMORY_BYTES_MAX) as usize];
+    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut bytes, start)?;
+    Ok(bytes)
+}
+
+fn environment(pid: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(format!("/proc/{pid}/environ"))?;
+    file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What cannot be opened at all is left to whoever wants it: he has words for it.
+fn try_to_read(path: &Path) -> Result<(), Reason> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options()
+        .read(true)
+        .custom_flags(nonblocking)
+        .open(path);
+    let Ok(mut file) = opened else {
+        return Ok(());
+    };
+    let is = file.metadata().map(|metadata| metadata.file_type());
+    if is.as_ref().is_ok_and(fs::FileType::is_dir) {
+        _ = fs::read_dir(path).map(|mut entries| entries.next());
+    } else if is.is_ok_and(|is| is.is_file()) {
+        _ = file.read(&mut [0; 4096]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_of_code_are_kept() {
+        let maps = "1000-2000 r--p 0 fe:01 5 /x\n2000-3000 r-xp 0 fe:01 5 /x y\n\n3000-4000 rwxp";
+        let kept = executable_lines(maps.as_bytes()).unwrap();
+        assert_eq!(kept, b"2000-3000 r-xp 0 fe:01 5 /x y\n3000-4000 rwxp");
+    }
+}

@@ -1,0 +1,234 @@
+//! Which file systems are answered for by somebody else, as the kernel lists them: to
+//! ask the file system itself could already take for ever.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::time::{Duration, Instant};
+
+/// Types of file systems behind which someone else answers, or does not. `fuse.sshfs` and
+/// the like count as `fuse`.
+const REMOTE: [&[u8]; 21] = [
+    b"fuse",
+    b"fuseblk",
+    b"virtiofs",
+    b"nfs",
+    b"nfs4",
+    b"cifs",
+    b"smb3",
+    b"smbfs",
+    b"ncpfs",
+    b"ceph",
+    b"afs",
+    b"9p",
+    b"coda",
+    b"lustre",
+    b"gpfs",
+    b"beegfs",
+    b"orangefs",
+    b"ocfs2",
+    b"gfs2",
+    b"autofs",
+    b"acfs",
+];
+
+/// How long a list is believed. Numbers of mounts and devices are used again.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// Of a list: a hundred thousand mounts.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// What it takes to read from a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Local,
+    /// The kernel itself, whose links lead anywhere.
+    Proc,
+    Remote,
+}
+
+pub type Device = (u32, u32);
+
+/// The file systems of the mount namespaces that were looked at.
+#[derive(Debug, Default)]
+pub struct Mounts {
+    by_mount: HashMap<u64, Kind>,
+    by_device: HashMap<Device, Kind>,
+    read: Option<Instant>,
+}
+
+impl Mounts {
+    /// Of a mount, by its number. `others` is the list of a namespace to look into if it
+    /// is not in ours.
+    pub fn of_mount(&mut self, mount: u64, others: Option<&str>) -> Option<Kind> {
+        self.find(others, |mounts| mounts.by_mount.get(&mount).copied())
+    }
+
+    /// Of a file system, by the device that mappings of its files show.
+    pub fn of_device(&mut self, device: Device, others: Option<&str>) -> Option<Kind> {
+        self.find(others, |mounts| mounts.by_device.get(&device).copied())
+    }
+
+    /// A mount that no list has, but that was looked at.
+    pub fn note(&mut self, mount: u64, kind: Kind) {
+        self.by_mount.insert(mount, kind);
+    }
+
+    fn find(
+        &mut self,
+        others: Option<&str>,
+        look: impl Fn(&Mounts) -> Option<Kind>,
+    ) -> Option<Kind> {
+        if self.read.is_none_or(|read| read.elapsed() > BELIEVED) {
+            self.by_mount.clear();
+            self.by_device.clear();
+            self.read = Some(Instant::now());
+            self.add(&list("/proc/self/mountinfo"));
+        }
+        if let Some(kind) = look(self) {
+            return Some(kind);
+        }
+        self.add(&list(others?));
+        look(self)
+    }
+
+    fn add(&mut self, list: &[u8]) {
+        let lines: Vec<Line<'_>> = list.split(|byte| *byte == b'\n').filter_map(line).collect();
+        for line in &lines {
+            let kind = line.kind(&lines);
+            // One file system may be mounted in many places.
+            self.by_device.entry(line.device).or_insert(kind);
+            self.by_mount.insert(line.mount, kind);
+        }
+    }
+}
+
+/// None of it if it cannot be read: what is not known is treated with care.
+fn list(path: &str) -> Vec<u8> {
+    let mut text = Vec::new();
+    _ = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text));
+    text
+}
+
+/// A line of `/proc/PID/mountinfo`, see proc_pid_mountinfo(5).
+#[derive(Debug)]
+struct Line<'a> {
+    mount: u64,
+    device: Device,
+    place: &'a [u8],
+    kind: &'a [u8],
+    options: &'a [u8],
+}
+
+fn line(line: &[u8]) -> Option<Line<'_>> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(fields.next()?).ok();
+    let mount = number()?.parse().ok()?;
+    number()?;
+    let (major, minor) = number()?.split_once(':')?;
+    let device = (major.parse().ok()?, minor.parse().ok()?);
+    let place = fields.nth(1)?;
+    // Options, then fields in any number up to a dash.
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let kind = fields.next()?;
+    let options = fields.nth(1).unwrap_or_default();
+    Some(Line {
+        mount,
+        device,
+        place,
+        kind,
+        options,
+    })
+}
+
+impl Line<'_> {
+    fn kind(&self, all: &[Line<'_>]) -> Kind {
+        match self.kind {
+            b"proc" => Kind::Proc,
+            // Its files are those of its layers.
+            b"overlay" if self.layers().any(|layer| is_remote(layer, all)) => Kind::Remote,
+            kind if is_remote_type(kind) => Kind::Remote,
+            _ => Kind::Local,
+        }
+    }
+
+    fn layers(&self) -> impl Iterator<Item = &[u8]> {
+        let options = self.options.split(|byte| *byte == b',');
+        let layers = options.filter_map(|option| {
+            let names: [&[u8]; 3] = [b"lowerdir=", b"lowerdir+=", b"upperdir="];
+            names.iter().find_map(|name| option.strip_prefix(*name))
+        });
+        layers.flat_map(|layers| layers.split(|byte| *byte == b':'))
+    }
+}
+
+fn is_remote_type(kind: &[u8]) -> bool {
+    let family = kind.split(|byte| *byte == b'.').next().unwrap_or(kind);
+    REMOTE.contains(&family)
+}
+
+/// Whether a path lies in a remote mount, by the innermost place that holds it. Later
+/// lines lie over earlier ones.
+fn is_remote(path: &[u8], all: &[Line<'_>]) -> bool {
+    let holds = |place: &[u8]| {
+        let rest = path.strip_prefix(place);
+        place == b"/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    let holding = all.iter().filter(|line| holds(line.place));
+    let innermost = holding.max_by_key(|line| line.place.len());
+    innermost.is_some_and(|line| is_remote_type(line.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+23 22 0:21 / /proc rw - proc proc rw
+30 22 0:39 / /mnt/dead rw,nosuid shared:7 master:2 - fuse.sshfs host:/ rw,user_id=0
+31 22 0:40 / /data\\040x rw - nfs4 server:/x rw,vers=4.2
+32 22 0:41 / /merged rw - overlay overlay rw,lowerdir=/lower:/mnt/dead/layer,upperdir=/u,workdir=/w
+33 22 0:42 / /fine rw - overlay overlay rw,lowerdir=/mnt/deadly,upperdir=/u,workdir=/w
+34 22 254:1 /x /bound rw - ext4 /dev/vda1 rw
+nonsense
+";
+
+    #[test]
+    fn kinds_are_told_by_device_and_by_mount() {
+        let mut mounts = Mounts::default();
+        mounts.add(LIST.as_bytes());
+        for (mount, device, expected) in [
+            (22, (254, 1), Kind::Local),
+            (23, (0, 21), Kind::Proc),
+            (30, (0, 39), Kind::Remote),
+            (31, (0, 40), Kind::Remote),
+            (32, (0, 41), Kind::Remote),
+            (33, (0, 42), Kind::Local),
+            (34, (254, 1), Kind::Local),
+        ] {
+            assert_eq!(mounts.by_mount.get(&mount), Some(&expected), "{mount}");
+            assert_eq!(mounts.by_device.get(&device), Some(&expected), "{mount}");
+        }
+        assert_eq!(mounts.by_mount.len(), 7);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_list_is_harmless(list in "[0-9]{1,3} 1 0:[0-9] / [/a ]{1,5} rw - (overlay|nfs) x ([a-z=:,/+]{0,20}|lowerdir=:)\n?.*") {
+            Mounts::default().add(list.as_bytes());
+        }
+    }
+
+    #[test]
+    fn this_systems_proc_is_found() {
+        let mut mounts = Mounts::default();
+        let proc = rustix::fs::stat("/proc").unwrap().st_dev;
+        let device = (rustix::fs::major(proc), rustix::fs::minor(proc));
+        assert_eq!(mounts.of_device(device, None), Some(Kind::Proc));
+        assert_eq!(
+            mounts.of_mount(u64::MAX, Some("/proc/self/mountinfo")),
+            None
+        );
+    }
+}

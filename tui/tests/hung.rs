@@ -1,0 +1,267 @@
+//! Targets whose files lie on a file system that does not answer: whoever asks it waits
+//! for ever, and cannot be killed.
+
+mod common;
+
+use common::fuse::Fuse;
+use common::pty::Pty;
+use common::{
+    BURN_FUNCTIONS, Machine, Process, list, machine, proftop, reports, run, self_samples, skip,
+    sum, text, wait_until,
+};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use symbolize::files::Request;
+use symbolize::opener::{Mounts, Opening, Place, Watch};
+use symbolize::{Files, Reason, RemoteFiles};
+
+/// As many processes of each kind.
+const PROCESSES: usize = 4;
+
+/// Burns a part of a CPU: in code of its file, or with an argument in code that was made
+/// at run time (`mov ecx, n; dec ecx; jnz; ret`).
+const SOURCE: &str = r"
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void spin(void) { for (volatile long i = 0; i < 10000000; i++); }
+int main(int argc, char **argv) {
+    static const unsigned char code[] = {0xb9, 0, 0, 0, 1, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    void (*work)(void) = spin;
+    if (argc > 1) {
+        void *made = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memcpy(made, code, sizeof code);
+        work = (void (*)(void))made;
+    }
+    for (;;) { work(); usleep(20000); }
+}
+";
+
+/// Processes on a file system that hangs, and one that has nothing to do with it.
+struct Scene {
+    on_it: Vec<Process>,
+    with_tmp_on_it: Vec<Process>,
+    burn: Process,
+    // Last: what waits for it goes on then.
+    fuse: Fuse,
+    _machine: Machine,
+}
+
+impl Scene {
+    fn new() -> Option<Self> {
+        let machine = machine()?;
+        let program = program()?;
+        let fuse = Fuse::mount(fs::read(&program).expect("it was made"));
+        let fuse = fuse.map_err(|why| skip(&why)).ok()?;
+        let on_it = (0..PROCESSES).map(|_| Process::start(&mut Command::new(fuse.program())));
+        let on_it: Vec<_> = on_it.collect();
+        let tmp = fuse.path().to_str().expect("UTF-8");
+        // The program itself may lie in /tmp.
+        let script = r#"exec 9<"$1" && mount --bind "$0" /tmp && exec /proc/self/fd/9 jit"#;
+        let with_tmp_on_it = (0..PROCESSES).map(|_| {
+            let mut command = Command::new("unshare");
+            Process::start(command.args(["-m", "sh", "-c", script, tmp]).arg(&program))
+        });
+        let with_tmp_on_it: Vec<_> = with_tmp_on_it.collect();
+        let scene = Self {
+            on_it,
+            with_tmp_on_it,
+            burn: Process::burn(600, 1),
+            fuse,
+            _machine: machine,
+        };
+        wait_until("all run", || scene.all_run());
+        scene.fuse.hang();
+        Some(scene)
+    }
+
+    /// Of all that are watched.
+    fn pids(&self) -> String {
+        let all = self.on_it.iter().chain(&self.with_tmp_on_it);
+        let all = all
+            .chain([&self.burn])
+            .map(|process| process.pid().to_string());
+        all.collect::<Vec<_>>().join(",")
+    }
+
+    /// What runs by a descriptor is called by its number.
+    fn all_run(&self) -> bool {
+        let is = |process: &Process, name: &str| {
+            let comm = fs::read_to_string(format!("/proc/{}/comm", process.pid()));
+            comm.is_ok_and(|comm| comm.trim_end() == name)
+        };
+        let on_it = self.on_it.iter().all(|process| is(process, "prog"));
+        on_it && self.with_tmp_on_it.iter().all(|process| is(process, "9"))
+    }
+}
+
+/// The program, made once.
+fn program() -> Option<PathBuf> {
+    if !cfg!(target_arch = "x86_64") {
+        skip("code made at run time is written for x86-64 only");
+        return None;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("hung-{}", std::process::id()));
+    let source = program.with_extension("c");
+    fs::write(&source, SOURCE).expect("a place for it");
+    let made = Command::new("cc")
+        .args(["-O1", "-static", "-o"])
+        .args([&program, &source])
+        .output();
+    let made = made.is_ok_and(|output| output.status.success());
+    if !made {
+        skip("cc cannot make a static program");
+    }
+    made.then_some(program)
+}
+
+#[test]
+fn reports_come_and_other_names_are_as_ever() {
+    let Some(scene) = Scene::new() else { return };
+    let pids = scene.pids();
+    for engine in ["bpf", "perf"] {
+        let output = run(&mut proftop(&[
+            "-b", "--format", "json", "--engine", engine, "-p", &pids, "-F", "299", "-d", "1.5",
+            "-n", "2",
+        ]));
+        assert!(output.status.success());
+        let reports = reports(&output.stdout);
+        assert_eq!(reports.len(), 2);
+        for name in BURN_FUNCTIONS {
+            assert!(self_samples(&reports, name) > 0, "{engine}: {name}");
+        }
+        let in_module = |module: &str| {
+            let functions = reports.iter().flat_map(|report| list(report, "functions"));
+            let of_it = functions.filter(|function| function["module"] == module);
+            of_it
+                .map(|function| function["no_name"].as_str().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        // Why the code of the file has no name, and that made at run time.
+        for module in ["prog", "[anon]"] {
+            let why = in_module(module);
+            assert!(!why.is_empty(), "{engine}: {module}");
+            assert!(why.iter().all(|why| why == "remote"), "{engine}: {why:?}");
+        }
+        assert!(sum(&reports, "samples") > 0);
+        assert_eq!(scene.fuse.unanswered(), 0, "{engine} asked the server");
+    }
+}
+
+#[test]
+fn a_signal_and_q_end_it() {
+    let Some(scene) = Scene::new() else { return };
+    for engine in ["bpf", "perf"] {
+        let mut command = proftop(&["-b", "--format", "json", "-d", "1", "--engine", engine]);
+        let mut process = Process::start(command.stdout(Stdio::piped()));
+        let mut output = BufReader::new(process.0.stdout.take().expect("it is piped"));
+        let read = output.read_line(&mut String::new());
+        assert!(read.expect("a report") > 0);
+        let rest = std::thread::spawn(move || output.lines().count());
+        process.signal(Signal::TERM);
+        wait_until("TERM ends it", || {
+            process.0.try_wait().expect("ours").is_some()
+        });
+        rest.join().expect("its output ends");
+
+        let mut terminal = Pty::open(100, 30);
+        let mut command = proftop(&["--engine", engine]);
+        terminal.attach(&mut command);
+        let mut process = Process::start(&mut command);
+        terminal.read_until(b"burn");
+        terminal.press(b"q");
+        wait_until("q ends it", || {
+            process.0.try_wait().expect("ours").is_some()
+        });
+    }
+    assert_eq!(scene.fuse.unanswered(), 0);
+}
+
+#[test]
+fn doctor_and_symbolize_say_what_cannot_be_read() {
+    let Some(scene) = Scene::new() else { return };
+    let pid = scene.on_it[0].pid().to_string();
+    let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
+    assert!(said.contains("network or FUSE"), "{said}");
+    let pid = scene.with_tmp_on_it[0].pid().to_string();
+    let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
+    assert!(said.contains("no perf map"), "{said}");
+    assert_eq!(scene.fuse.unanswered(), 0);
+
+    // What the user names is asked, and given up.
+    let file = scene.fuse.program();
+    let named = [file.to_str().expect("UTF-8"), "0x1000"];
+    let output = run(proftop(&["symbolize"]).args(named));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("does not answer"), "{said}");
+    assert!(scene.fuse.unanswered() > 0);
+}
+
+/// Nothing stops it.
+struct Careless(Vec<Place>);
+
+impl Watch for Careless {
+    fn enter(&mut self, place: Place) -> Result<(), Reason> {
+        self.0.push(place);
+        Ok(())
+    }
+}
+
+#[test]
+fn paths_that_lead_into_it_end_before_it() {
+    let Some(program) = program() else { return };
+    let bytes = fs::read(&program).expect("it was made");
+    let fuse = match Fuse::mount(bytes) {
+        Ok(fuse) => fuse,
+        Err(why) => return skip(&why),
+    };
+    let outside = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink(fuse.path(), outside.path().join("to")).expect("a link");
+    std::os::unix::fs::symlink("to/prog", outside.path().join("prog")).expect("a link");
+    let root = fs::File::open("/").expect("it is there");
+    let files = Files::default();
+    let direct = fuse.program();
+    // It is refused while it answers, too.
+    let alive = files.open_beneath(&root, &direct).map(drop);
+    assert_eq!(alive, Err(Reason::Remote));
+    let asked = files.with_remote(RemoteFiles::Open);
+    assert!(asked.open_beneath(&root, &direct).is_ok());
+    fuse.hang();
+    let linked = outside.path().join("to/prog");
+    let twice = outside.path().join("prog");
+    for path in [&direct, &linked, &twice, &fuse.path().join("none/../../x")] {
+        let opened = files.open_beneath(&root, path).map(drop);
+        assert_eq!(opened, Err(Reason::Remote), "{}", path.display());
+    }
+    // From inside, as a process has it whose root it is.
+    let inside = rustix::fs::open(
+        fuse.path(),
+        rustix::fs::OFlags::PATH,
+        rustix::fs::Mode::empty(),
+    );
+    let inside = inside.expect("its root can be held");
+    let opened = files.open_beneath(&inside, Path::new("prog")).map(drop);
+    assert_eq!(opened, Err(Reason::Remote));
+    // Only who asks for remote files is told of it, before it is too late.
+    let mut watch = Careless(Vec::new());
+    let local = Request::Beneath {
+        root: root.as_fd(),
+        path: &program,
+        links: symbolize::opener::Links::Follow,
+    };
+    let done = local.perform(&mut Opening {
+        remote: RemoteFiles::Skip,
+        mounts: &mut Mounts::default(),
+        watch: &mut watch,
+        mountinfo: None,
+    });
+    assert!(done.is_ok());
+    assert_eq!(watch.0, []);
+    assert_eq!(fuse.unanswered(), 0);
+}
