@@ -84,9 +84,10 @@ impl Format {
     /// By the end of a file's name.
     pub fn of_path(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = match is_gzipped(path) && !name.ends_with(".pb.gz") {
-            true => &name[..name.len() - 3],
-            false => &name,
+        let name = if is_gzipped(path) && !name.ends_with(".pb.gz") {
+            &name[..name.len() - 3]
+        } else {
+            &name
         };
         let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
         Some(match () {
@@ -214,9 +215,10 @@ impl Format {
         selection: &Selection,
         out: impl Write,
     ) -> Result<(), FormatError> {
-        let by = match by_thread {
-            true => GroupBy::Thread,
-            false => GroupBy::Comm,
+        let by = if by_thread {
+            GroupBy::Thread
+        } else {
+            GroupBy::Comm
         };
         // pprof always is.
         if !is_gzipped(path) || self == Format::Pprof {

@@ -210,9 +210,10 @@ impl<'a> Part<'a> {
         let links = tables.sources.chain(id);
         for (at, link) in links.iter().enumerate() {
             let is_own = at + 1 == links.len();
-            let function = match is_own {
-                true => Some(name),
-                false => tables.names.name(link.function),
+            let function = if is_own {
+                Some(name)
+            } else {
+                tables.names.name(link.function)
             };
             chain.push(Link {
                 function: import.text(function.map_or("", |name| name))?,

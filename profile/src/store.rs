@@ -352,7 +352,9 @@ impl Store {
     fn end_of_history(&self) -> Option<u64> {
         const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
         let newest = self.histories.newest_second()?;
-        let told = { self.end_ns }.filter(|end| *end > newest.saturating_mul(SECOND_NS));
+        let told = self
+            .end_ns
+            .filter(|end| *end > newest.saturating_mul(SECOND_NS));
         Some(told.unwrap_or((newest + 1).saturating_mul(SECOND_NS)))
     }
 
@@ -507,7 +509,9 @@ pub(crate) mod tests {
         let rows = |view: &View| {
             let all = view.select(&crate::Query::default(), &crate::Cancel::new());
             let report = all.unwrap().report();
-            let mut rows: Vec<_> = { report.functions.iter() }
+            let mut rows: Vec<_> = report
+                .functions
+                .iter()
                 .map(|row| row.self_samples)
                 .collect();
             rows.sort_unstable();

@@ -160,9 +160,10 @@ impl View {
         let mut files = HashMap::new();
         for frame in (0..self.tables.frames.len() as u32).map(FrameId) {
             for (at, link) in sources.chain(frame).iter().enumerate() {
-                let function = match at < sources.inlined_in(frame).len() {
-                    true => link.function,
-                    false => self.function_of(frame),
+                let function = if at < sources.inlined_in(frame).len() {
+                    link.function
+                } else {
+                    self.function_of(frame)
                 };
                 if let Some(file) = sources.file(*link) {
                     files.entry(function).or_insert(&**file);
@@ -187,8 +188,9 @@ impl View {
         let tables = &*self.tables;
         let frame = self.frame(id);
         let address = frame.map_or(0, |f| f.address);
-        let inlined = tables.sources.inlined_in(place).iter();
-        let source = { inlined }
+        let inlined = tables.sources.inlined_in(place);
+        let source = inlined
+            .iter()
             .find(|link| link.function == id)
             .or(tables.sources.chain(place).last())
             .or(tables.sources.chain(id).last());

@@ -177,8 +177,9 @@ fn used(status: &Stat) -> SystemTime {
 
 fn require_ours(status: &Stat, forbidden: u32) -> io::Result<()> {
     let is_ours = status.st_uid == rustix::process::geteuid().as_raw();
-    match is_ours && status.st_mode & forbidden == 0 {
-        true => Ok(()),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
+    if is_ours && status.st_mode & forbidden == 0 {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
     }
 }

@@ -98,7 +98,7 @@ impl DebugFiles {
     pub fn separate(&self, object: &Object) -> Option<Object> {
         let writers = object.source().writers();
         let id = object.build_id();
-        let by_id = { id.as_deref() }.and_then(|id| self.by_build_id(id, writers));
+        let by_id = id.as_deref().and_then(|id| self.by_build_id(id, writers));
         by_id.or_else(|| self.by_link(object, id.as_deref(), writers))
     }
 
@@ -125,7 +125,9 @@ impl DebugFiles {
     /// A file that another one names, at one of the paths, as what `take` makes of it:
     /// the first that it does not refuse.
     pub fn named<T>(&self, paths: &[&Path], take: impl Fn(Object) -> Option<T>) -> Option<T> {
-        let files = { paths.iter() }.flat_map(|path| self.open_files(path, self.writers));
+        let files = paths
+            .iter()
+            .flat_map(|path| self.open_files(path, self.writers));
         let mut objects = files.filter_map(|file| Object::read(&file).ok());
         objects.find_map(take)
     }

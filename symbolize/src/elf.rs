@@ -153,9 +153,10 @@ impl ElfSymbols {
             aliases,
             names,
             stripped,
-            origin: match stripped {
-                true => Origin::Exports,
-                false => Origin::SymbolTable,
+            origin: if stripped {
+                Origin::Exports
+            } else {
+                Origin::SymbolTable
             },
             separate: None,
             object,
@@ -176,9 +177,10 @@ impl ElfSymbols {
         if let Some(Ok(symbol)) = separate {
             return Ok(symbol);
         }
-        let none = match self.is_stripped() {
-            true => Reason::Stripped,
-            false => Reason::NotCovered,
+        let none = if self.is_stripped() {
+            Reason::Stripped
+        } else {
+            Reason::NotCovered
         };
         let behind = self.ranges.partition_point(|range| range.start <= addr.0);
         let range = behind.checked_sub(1).map(|index| &self.ranges[index]);

@@ -100,9 +100,10 @@ impl ForeignSymbols {
 
     /// The function at an address as the linker wrote it.
     pub fn find(&self, addr: LinkAddr) -> Result<ForeignSymbol<'_>, Reason> {
-        let none = match self.stripped {
-            true => Reason::Stripped,
-            false => Reason::NotCovered,
+        let none = if self.stripped {
+            Reason::Stripped
+        } else {
+            Reason::NotCovered
         };
         let behind = self.functions.partition_point(|f| f.start <= addr.0);
         let function = behind.checked_sub(1).map(|index| &self.functions[index]);

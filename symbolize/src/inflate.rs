@@ -36,9 +36,10 @@ pub fn zstd(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, Open
 pub fn xz(bytes: &[u8], max: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
     let decoder = XzReader::new_mem_limit(bytes, false, XZ_KIB_MAX);
     let inflated = read(decoder, bytes, max + 1).map_err(|_| OpenError::Damaged(what))?;
-    match inflated.len() as u64 > max {
-        true => Err(OpenError::Refused(what)),
-        false => Ok(inflated),
+    if inflated.len() as u64 > max {
+        Err(OpenError::Refused(what))
+    } else {
+        Ok(inflated)
     }
 }
 
@@ -49,9 +50,10 @@ fn exactly(
     what: &'static str,
 ) -> Result<Vec<u8>, OpenError> {
     let inflated = read(decoder, bytes, size).map_err(|_| OpenError::Damaged(what))?;
-    match inflated.len() as u64 == size {
-        true => Ok(inflated),
-        false => Err(OpenError::Damaged(what)),
+    if inflated.len() as u64 == size {
+        Ok(inflated)
+    } else {
+        Err(OpenError::Damaged(what))
     }
 }
 

@@ -32,9 +32,10 @@ impl Lines {
         cache: Option<&TableCache>,
         bytes_max: u64,
     ) -> Result<Option<Lines>, OpenError> {
-        let separate = match main.has_debug_info() {
-            true => None,
-            false => files.separate(main),
+        let separate = if main.has_debug_info() {
+            None
+        } else {
+            files.separate(main)
         };
         let object = separate.as_ref().unwrap_or(main);
         let key = TableKey::new(main, object);

@@ -107,9 +107,10 @@ impl Object {
             .filter(|header| header.is_load());
         let mut code = loads.filter(|header| header.is_executable());
         let is_told = code.all(|header| header.filesz == header.memsz);
-        let segments = match is_told {
-            true => self.segments,
-            false => Segments::new(layout::segments(&self.program_headers)),
+        let segments = if is_told {
+            self.segments
+        } else {
+            Segments::new(layout::segments(&self.program_headers))
         };
         Object {
             segments,

@@ -58,9 +58,10 @@ impl Resolver {
         files: impl Fn() -> DebugFiles,
         bytes_max: u64,
     ) -> Result<Resolver, OpenError> {
-        let separate = match main.has_debug_info() {
-            true => None,
-            false => files().separate(&main),
+        let separate = if main.has_debug_info() {
+            None
+        } else {
+            files().separate(&main)
         };
         let debug = separate.as_ref().unwrap_or(&main);
         let info = DebugInfo::read(debug, files(), bytes_max)?.map(Box::new);

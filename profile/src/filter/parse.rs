@@ -174,9 +174,10 @@ impl<'a> Reader<'a> {
             match c {
                 '"' => {
                     self.at += at + 1;
-                    return match value.is_empty() {
-                        true => Err(self.error(start, "a value is missing")),
-                        false => Ok(value),
+                    return if value.is_empty() {
+                        Err(self.error(start, "a value is missing"))
+                    } else {
+                        Ok(value)
                     };
                 }
                 '\\' => value.extend(chars.next().map(|(_, c)| c)),

@@ -99,9 +99,10 @@ impl Import {
         room(self.modules.len())?;
         let id = ModuleId(self.modules.len() as u32);
         let path = &key.0;
-        let name = match path.starts_with('[') {
-            true => path,
-            false => path.rsplit('/').next().unwrap_or_default(),
+        let name = if path.starts_with('[') {
+            path
+        } else {
+            path.rsplit('/').next().unwrap_or_default()
         };
         self.store.add_module(id, name, path);
         self.store.set_build_id(id, build_id);
@@ -227,9 +228,10 @@ impl Import {
 }
 
 fn room(len: usize) -> Result<(), FormatError> {
-    match len < THINGS_MAX {
-        true => Ok(()),
-        false => Err(FormatError::TooLarge("the things it names")),
+    if len < THINGS_MAX {
+        Ok(())
+    } else {
+        Err(FormatError::TooLarge("the things it names"))
     }
 }
 

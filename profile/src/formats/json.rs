@@ -22,9 +22,10 @@ pub(super) fn load(input: impl Read) -> Result<Vec<u8>, FormatError> {
 fn load_up_to(input: impl Read, max: u64) -> Result<Vec<u8>, FormatError> {
     let mut text = Vec::new();
     input.take(max + 1).read_to_end(&mut text)?;
-    match text.len() as u64 > max {
-        true => Err(FormatError::TooLarge("JSON of more than 256 MB")),
-        false => Ok(text),
+    if text.len() as u64 > max {
+        Err(FormatError::TooLarge("JSON of more than 256 MB"))
+    } else {
+        Ok(text)
     }
 }
 

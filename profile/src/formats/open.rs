@@ -53,9 +53,10 @@ pub fn read_metric<'a>(
     if !is_packed {
         return read_one(whole, limits, wanted);
     }
-    let unpacked: Box<dyn Read + 'a> = match head.starts_with(&GZIP) {
-        true => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
-        false => unzstd(whole)?,
+    let unpacked: Box<dyn Read + 'a> = if head.starts_with(&GZIP) {
+        Box::new(MultiGzDecoder::new(BufReader::new(whole)))
+    } else {
+        unzstd(whole)?
     };
     let bounded = Bounded {
         input: unpacked,
@@ -154,8 +155,11 @@ fn read_plain(
 /// Not so: stacks that begin with `<T as Trait>::function`.
 fn is_page(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
-    let is_it =
-        |word: &[u8]| { start.get(..word.len()) }.is_some_and(|s| s.eq_ignore_ascii_case(word));
+    let is_it = |word: &[u8]| {
+        start
+            .get(..word.len())
+            .is_some_and(|s| s.eq_ignore_ascii_case(word))
+    };
     [&b"<!doctype"[..], b"<html", b"<?xml", b"<svg"]
         .into_iter()
         .any(is_it)

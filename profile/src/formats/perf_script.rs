@@ -144,10 +144,7 @@ impl Reader {
             tid: number("tid").unwrap_or(pid),
             cpu: number("cpu").unwrap_or(0).min(u32::from(u16::MAX)) as u16,
             time_ns: seconds.min(1 << 33) * 1_000_000_000 + fraction,
-            weight: match is_clock {
-                true => 1,
-                false => period.unwrap_or(1),
-            },
+            weight: if is_clock { 1 } else { period.unwrap_or(1) },
             frames: Vec::new(),
             inlined: Vec::new(),
             last: None,
@@ -220,7 +217,9 @@ impl Reader {
         let Some(sample) = &mut self.sample else {
             return Ok(false);
         };
-        let told = { sample.inlined.last_mut() }
+        let told = sample
+            .inlined
+            .last_mut()
             .or(sample.last.as_mut().and_then(|(_, chain)| chain.last_mut()));
         if let Some(link) = told {
             (link.file, link.line) = (file, line);
@@ -237,7 +236,10 @@ impl Reader {
         }
         let process = self.import.process(sample.pid, &sample.comm)?;
         let comm = self.import.comm(&sample.comm)?;
-        let in_kernel = { sample.frames.first() }.is_some_and(|f| f.kind == FrameKind::Kernel);
+        let in_kernel = sample
+            .frames
+            .first()
+            .is_some_and(|f| f.kind == FrameKind::Kernel);
         self.import.sample(NewSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu,
@@ -256,12 +258,13 @@ impl Reader {
         let Some(event) = self.event else {
             return Err(FormatError::Unknown);
         };
-        let metric = match is_clock(&event) {
-            true => Metric::default(),
-            false => Metric {
+        let metric = if is_clock(&event) {
+            Metric::default()
+        } else {
+            Metric {
                 name: super::wire::clean(&event),
                 unit: "events".into(),
-            },
+            }
         };
         self.import.store.set_info(Info {
             metric,

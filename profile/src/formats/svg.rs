@@ -119,9 +119,10 @@ fn told(tree: &CallTree, kind: NodeKind) -> (String, String, &'static str) {
         FrameKind::Jit => "#9d9",
         FrameKind::User => "#fb7",
     };
-    let module = match function.module.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", function.module),
+    let module = if function.module.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", function.module)
     };
     (name, module, color)
 }

@@ -90,9 +90,10 @@ impl<W: Write> Writer<'_, W> {
             let stretch = self.stretch(sample, samples.get(at + 1), last_end);
             let path = self.path(sample);
             let is_gap = stretch.start_ns > last_end;
-            let shared = match is_gap {
-                true => 0,
-                false => open.iter().zip(&path).take_while(|(a, b)| a == b).count(),
+            let shared = if is_gap {
+                0
+            } else {
+                open.iter().zip(&path).take_while(|(a, b)| a == b).count()
             };
             let closed = last_end.min(stretch.start_ns);
             self.close(&mut open, shared, closed, &who)?;

@@ -119,7 +119,8 @@ impl Selection {
                 }
             }
         }
-        found.addresses = { counts.into_iter() }
+        found.addresses = counts
+            .into_iter()
             .filter_map(|(frame, count)| self.code_address(function, frame, count))
             .collect();
         found
@@ -259,7 +260,8 @@ impl Selection {
                 sum.1 += samples;
             }
         }
-        let mut pids: Vec<(bool, Reverse<u64>, u32)> = { processes.into_iter() }
+        let mut pids: Vec<(bool, Reverse<u64>, u32)> = processes
+            .into_iter()
             .map(|(pid, (exited, samples))| (exited, Reverse(samples), pid))
             .collect();
         pids.sort_unstable();

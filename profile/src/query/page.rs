@@ -86,7 +86,9 @@ impl Selection {
             function: row,
             callers: sorted(callers),
             callees: sorted(callees),
-            heaviest: { heaviest.iter().rev() }
+            heaviest: heaviest
+                .iter()
+                .rev()
                 .map(|step| Step(*step).function())
                 .collect(),
             heaviest_samples,

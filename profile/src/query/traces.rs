@@ -99,11 +99,13 @@ impl Selection {
         // A filter only ever takes steps away, or all of them.
         let is_whole =
             shape[0] != HIDDEN.0 && frames.iter().map(links).sum::<usize>() == shape.len();
-        let mut places: Vec<Place> = match is_whole {
-            true => frames.iter().map(|frame| place(FrameId(*frame))).collect(),
-            false => { shape.iter() }
+        let mut places: Vec<Place> = if is_whole {
+            frames.iter().map(|frame| place(FrameId(*frame))).collect()
+        } else {
+            shape
+                .iter()
                 .map(|step| Place::Function(Step(*step).function()))
-                .collect(),
+                .collect()
         };
         if trace.ending.is_user_stack() && !trace.ending.is_whole() {
             places.push(Place::Function(stopped(trace.ending)));
@@ -113,8 +115,9 @@ impl Selection {
 }
 
 fn place(frame: FrameId) -> Place {
-    match frame.0 < RESERVED {
-        true => Place::Function(frame),
-        false => Place::Frame(frame),
+    if frame.0 < RESERVED {
+        Place::Function(frame)
+    } else {
+        Place::Frame(frame)
     }
 }

@@ -411,9 +411,10 @@ impl CallTree {
         low += 1;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.word(middle, depth) == word {
-                true => low = middle + 1,
-                false => high = middle,
+            if self.word(middle, depth) == word {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         low

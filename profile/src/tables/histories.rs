@@ -56,7 +56,7 @@ impl Histories {
     pub(crate) fn push(&mut self, event: EventId, sample: Sample) {
         let history = match event.index() {
             None => Some(&mut self.first),
-            Some(index) => { self.others.get_mut(index) }.map(|other| &mut other.history),
+            Some(index) => self.others.get_mut(index).map(|other| &mut other.history),
         };
         if let Some(history) = history {
             history.push(sample);

@@ -51,7 +51,7 @@ impl ProcessTable {
         mut comm: impl FnMut(&Arc<str>) -> Arc<str>,
         mut details: impl FnMut(&ProcessDetails) -> ProcessDetails,
     ) -> Self {
-        let renamed = { self.by_number().into_iter() }.map(|(id, process)| {
+        let renamed = self.by_number().into_iter().map(|(id, process)| {
             let process = Process {
                 comm: comm(&process.comm),
                 details: details(&process.details),

@@ -76,9 +76,10 @@ impl BoundedDirectory {
         let length = self.directory.write_with(name, |file| {
             write(file)?;
             let length = file.metadata()?.len();
-            match length > self.bytes_max.min(bytes_max) {
-                true => Err(io::ErrorKind::FileTooLarge.into()),
-                false => Ok(length),
+            if length > self.bytes_max.min(bytes_max) {
+                Err(io::ErrorKind::FileTooLarge.into())
+            } else {
+                Ok(length)
             }
         });
         let length = length.ok();

@@ -31,7 +31,9 @@ impl Reader<'_> {
             let rows = rows::read(&unit, columns, std::mem::take(&mut scratch.rows));
             let strings = self.strings();
             let mut files = Files::new(dwarf, &unit, strings);
-            let found = { unit.dwo_id }.and_then(|id| split.find(dwarf, &unit, strings, id));
+            let found = unit
+                .dwo_id
+                .and_then(|id| split.find(dwarf, &unit, strings, id));
             let read = match found {
                 Some(found) => found.with(dwarf, |entries| {
                     let SplitUnit { reader, mut unit } = SplitUnit::new(entries, self.ranges())?;

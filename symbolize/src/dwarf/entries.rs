@@ -272,9 +272,10 @@ impl<'u, 'd> Entries<'u, 'd> {
     fn signed_leb(&mut self) -> Option<i64> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
-        let (value, bits, last) = match byte < 0x80 {
-            true => (u64::from(byte), 7, byte),
-            false => self.longer_leb(byte)?,
+        let (value, bits, last) = if byte < 0x80 {
+            (u64::from(byte), 7, byte)
+        } else {
+            self.longer_leb(byte)?
         };
         (bits <= 63 || last == 0 || last == 0x7f).then_some(())?;
         let unused = 64_u32.saturating_sub(bits);

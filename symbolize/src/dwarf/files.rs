@@ -66,9 +66,10 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
         let header = self.unit.line_program.as_ref()?.header();
         let entry = header.file(file.into())?;
         let name = self.text(entry.path_name())?;
-        let directory = match is_absolute(&name) {
-            true => Cow::Borrowed(&[][..]),
-            false => self.directory(header, entry.directory_index()),
+        let directory = if is_absolute(&name) {
+            Cow::Borrowed(&[][..])
+        } else {
+            self.directory(header, entry.directory_index())
         };
         Some((directory, name))
     }
@@ -86,9 +87,10 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
         let named = header.directory(index);
         let named = named.and_then(|value| self.text(value));
         let named = named.unwrap_or_default();
-        match is_absolute(&named) || compiled_in.is_empty() {
-            true => named,
-            false => joined(compiled_in, &named).into(),
+        if is_absolute(&named) || compiled_in.is_empty() {
+            named
+        } else {
+            joined(compiled_in, &named).into()
         }
     }
 }

@@ -202,9 +202,10 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
             return *known;
         }
         let name = self.names.function_name(entry);
-        let text = match name.text.is_some() || name.next.is_some() {
-            true => self.out.add_text(name.text),
-            false => NONE,
+        let text = if name.text.is_some() || name.next.is_some() {
+            self.out.add_text(name.text)
+        } else {
+            NONE
         };
         self.elsewhere.extend(name.next.map(|place| (text, place)));
         self.known.insert(entry, text);

@@ -103,7 +103,7 @@ fn add_unit(
                 intervals.push(Interval { start, end, owner });
             }
         };
-        _ = { reader.lists(lists) }.each_of_unit(reader.dwarf(), &unit, add);
+        _ = reader.lists(lists).each_of_unit(reader.dwarf(), &unit, add);
     }
     // Some compilers leave the ranges out; the lines tell as well.
     if intervals.len() == before

@@ -125,9 +125,10 @@ impl Stretch {
             let end = self.start + self.bytes.len();
             let goes_on =
                 at.saturating_add(len) > end && at <= end + FIRST_BYTES && !self.bytes.is_empty();
-            let most = match goes_on {
-                true => (self.bytes.len() * 2).clamp(FIRST_BYTES, MOST_BYTES),
-                false => FIRST_BYTES,
+            let most = if goes_on {
+                (self.bytes.len() * 2).clamp(FIRST_BYTES, MOST_BYTES)
+            } else {
+                FIRST_BYTES
             };
             self.start = at;
             let end = section.size().min(at.checked_add(most)?);

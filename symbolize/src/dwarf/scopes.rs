@@ -126,9 +126,10 @@ impl<'d> Pass<'_, 'd> {
             caller: self.open.last().and_then(|(_, scope)| *scope),
             file: number(function.call_file),
             line: short(function.call_line),
-            column: match self.columns {
-                true => short(function.call_column),
-                false => 0,
+            column: if self.columns {
+                short(function.call_column)
+            } else {
+                0
             },
         }
     }

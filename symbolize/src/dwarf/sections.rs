@@ -60,9 +60,10 @@ impl Loaded {
     fn add(&mut self, size: usize, held: usize, name: &'static str) -> Result<(), OpenError> {
         self.all += size as u64;
         self.held += held as u64;
-        match self.all > self.held_max.saturating_mul(IN_PARTS) {
-            true => Err(OpenError::Refused(name)),
-            false => Ok(()),
+        if self.all > self.held_max.saturating_mul(IN_PARTS) {
+            Err(OpenError::Refused(name))
+        } else {
+            Ok(())
         }
     }
 }
@@ -122,9 +123,10 @@ impl Sections {
             line: parts(SectionId::DebugLine)?,
             ranges: parts(SectionId::DebugRanges)?,
             aranges: parts(SectionId::DebugAranges)?,
-            strings: match strings_later {
-                true => Some(parts(SectionId::DebugStr)?),
-                false => None,
+            strings: if strings_later {
+                Some(parts(SectionId::DebugStr)?)
+            } else {
+                None
             },
             unit_max: 0,
         };
@@ -135,9 +137,12 @@ impl Sections {
             _ => false,
         };
         let is_needed = |id| NEEDED.contains(&id) && !is_later(id);
-        let needed = |id: SectionId| match is_needed(id) {
-            true => read(object, id, Some(id.name()), &mut loaded),
-            false => Ok(Vec::new()),
+        let needed = |id: SectionId| {
+            if is_needed(id) {
+                read(object, id, Some(id.name()), &mut loaded)
+            } else {
+                Ok(Vec::new())
+            }
         };
         let sections = DwarfSections::load(needed)?;
         units.unit_max = loaded.left().try_into().unwrap_or(usize::MAX);
@@ -151,9 +156,12 @@ impl Sections {
     pub fn read_split(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
         let of_units = [SectionId::DebugInfo, SectionId::DebugLine];
-        let needed = |id: SectionId| match NEEDED.contains(&id) || of_units.contains(&id) {
-            true => read(object, id, id.dwo_name(), &mut loaded),
-            false => Ok(Vec::new()),
+        let needed = |id: SectionId| {
+            if NEEDED.contains(&id) || of_units.contains(&id) {
+                read(object, id, id.dwo_name(), &mut loaded)
+            } else {
+                Ok(Vec::new())
+            }
         };
         let sections = DwarfSections::load(needed)?;
         Ok(Sections {

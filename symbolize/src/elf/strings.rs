@@ -166,9 +166,10 @@ fn without_version(name: &[u8]) -> (&[u8], bool) {
     };
     // Other languages have the sign in their names.
     let is_version = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+".contains(byte);
-    match version.iter().all(is_version) {
-        true => (base, old),
-        false => (name, false),
+    if version.iter().all(is_version) {
+        (base, old)
+    } else {
+        (name, false)
     }
 }
 

@@ -80,9 +80,10 @@ fn check(file: &File, status: &Status) -> Result<(), Reason> {
     let is_own = stat.uid() == status.euid || stat.uid() == 0;
     let is_open_to_all = stat.mode() & 0o002 != 0;
     // More than one name: a link that somebody else may have made.
-    match is_own && !is_open_to_all && stat.nlink() == 1 {
-        true => Ok(()),
-        false => Err(Reason::JitMapRefused),
+    if is_own && !is_open_to_all && stat.nlink() == 1 {
+        Ok(())
+    } else {
+        Err(Reason::JitMapRefused)
     }
 }
 

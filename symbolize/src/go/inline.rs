@@ -126,9 +126,10 @@ fn call(table: &Table, function: &Function, base: Option<u64>, index: u32) -> Op
     };
     let is_new = layout == Layout::Go1_20;
     let parent = i16::from_le_bytes([bytes[0], bytes[1]]);
-    let is_first = match is_new {
-        true => bytes[1..4] == [0; 3],
-        false => parent == -1 && bytes[3] == 0,
+    let is_first = if is_new {
+        bytes[1..4] == [0; 3]
+    } else {
+        parent == -1 && bytes[3] == 0
     };
     Some(Call {
         name: word(if is_new { 4 } else { 12 }) as u32,

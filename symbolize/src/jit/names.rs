@@ -73,9 +73,10 @@ impl JitNames {
     pub fn find(&mut self, addr: u64) -> Result<JitName, Reason> {
         let in_map = self.map.as_mut().and_then(|map| map.find(addr));
         let name = in_map.or_else(|| self.dump.as_ref()?.find(addr));
-        name.ok_or(match self.map.is_some() || self.dump.is_some() {
-            true => Reason::JitNotCovered,
-            false => self.missing,
+        name.ok_or(if self.map.is_some() || self.dump.is_some() {
+            Reason::JitNotCovered
+        } else {
+            self.missing
         })
     }
 

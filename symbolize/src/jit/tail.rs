@@ -58,9 +58,10 @@ impl Tail {
             self.mark.clear();
             return Ok(Change::Anew);
         }
-        Ok(match len > self.done {
-            true => Change::Grown,
-            false => Change::Same,
+        Ok(if len > self.done {
+            Change::Grown
+        } else {
+            Change::Same
         })
     }
 

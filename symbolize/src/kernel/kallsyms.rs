@@ -273,9 +273,10 @@ fn hole_between(last: Option<&Entry>, next: &Entry) -> Option<Entry> {
     let last = last.filter(|last| last.name != HOLE)?;
     let is_end = next.start == u64::MAX;
     let same_module = next.name == HOLE || next.module == last.module;
-    let max = match same_module && !is_end {
-        true => FUNCTION_BYTES_MAX,
-        false => LAST_FUNCTION_BYTES_MAX,
+    let max = if same_module && !is_end {
+        FUNCTION_BYTES_MAX
+    } else {
+        LAST_FUNCTION_BYTES_MAX
     };
     let end = last.start.saturating_add(max);
     (end < next.start).then(|| Entry::hole(end))

@@ -98,8 +98,9 @@ fn old_form(bytes: &[u8], max: u64, what: &'static str) -> Result<Vec<u8>, OpenE
         .filter(|(header, _)| header.starts_with(b"ZLIB"))
         .ok_or(damaged)?;
     let size = u64_at(header, 4).swap_bytes();
-    match size > max {
-        true => Err(OpenError::Refused(what)),
-        false => inflate::zlib(stream, size, what),
+    if size > max {
+        Err(OpenError::Refused(what))
+    } else {
+        inflate::zlib(stream, size, what)
     }
 }

@@ -86,7 +86,8 @@ impl Pool {
             texts[*number as usize] = Source::At(rank);
         }
         let places: Vec<u32> = order.into_iter().map(|(place, _)| place).collect();
-        let mut own: Vec<(u32, Box<[u8]>)> = { own_numbers.into_iter() }
+        let mut own: Vec<(u32, Box<[u8]>)> = own_numbers
+            .into_iter()
             .map(|(bytes, number)| (number, bytes))
             .collect();
         own.sort_unstable_by_key(|(number, _)| *number);

@@ -150,11 +150,15 @@ impl<'d> UnitBuilder<'d> {
     pub fn finish(mut self, pool: &Mutex<Pool>) -> (UnitRanges, UnitScratch) {
         self.put();
         let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let texts: Box<[u32]> = { self.texts.into_iter() }
+        let texts: Box<[u32]> = self
+            .texts
+            .into_iter()
             .map(|text| text.map_or(NONE, |text| pool.add(text)))
             .collect();
         let number = |text: &u32| texts[*text as usize];
-        let files = { self.files.iter() }
+        let files = self
+            .files
+            .iter()
             .map(|(directory, name)| pool.add_file(number(directory), number(name)))
             .collect();
         drop(pool);

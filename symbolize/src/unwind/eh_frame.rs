@@ -60,9 +60,10 @@ pub fn sections(
             })?;
         }
     }
-    match found {
-        true => Ok(()),
-        false => by_segment(object, bases, each),
+    if found {
+        Ok(())
+    } else {
+        by_segment(object, bases, each)
     }
 }
 

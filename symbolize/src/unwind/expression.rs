@@ -67,9 +67,10 @@ pub fn address(bytes: &[u8]) -> Option<Address> {
             }
             _ => return None,
         };
-        let sum = match address.deref {
-            true => &mut address.addend,
-            false => &mut address.offset,
+        let sum = if address.deref {
+            &mut address.addend
+        } else {
+            &mut address.offset
         };
         *sum = sum.checked_add(plus)?;
     }

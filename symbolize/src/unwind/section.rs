@@ -91,11 +91,12 @@ impl Extent {
             len => (at + 4, u64::from(len)),
         };
         let rest = (data.len() - start) as u64;
-        Some(match len <= rest {
-            true => Extent::Entry {
+        Some(if len <= rest {
+            Extent::Entry {
                 behind: start + len as usize,
-            },
-            false => Extent::Damaged,
+            }
+        } else {
+            Extent::Damaged
         })
     }
 }

@@ -19,9 +19,10 @@ const UCONTEXT_RSP: i64 = 160;
 /// `section` is where the expressions are. `signal` is the CIE's augmentation
 /// `S`. `with_rbx` asks for rbx as well.
 pub fn rule(state: &State, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
-    let rule = match signal {
-        true => signal_frame(state, section),
-        false => frame(state, section),
+    let rule = if signal {
+        signal_frame(state, section)
+    } else {
+        frame(state, section)
     };
     match rule.unwrap_or_else(UnwindRule::Unsupported) {
         UnwindRule::Frame { cfa, rbp } if with_rbx => UnwindRule::FrameWithRbx {
@@ -127,9 +128,10 @@ fn signal_frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported
         deref: true,
         addend: 0,
     };
-    match expression::address(bytes(section, expression)) == Some(rsp) {
-        true => Ok(UnwindRule::Signal),
-        false => Err(Unsupported::SignalFrame),
+    if expression::address(bytes(section, expression)) == Some(rsp) {
+        Ok(UnwindRule::Signal)
+    } else {
+        Err(Unsupported::SignalFrame)
     }
 }
 

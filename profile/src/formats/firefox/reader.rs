@@ -162,7 +162,10 @@ impl Reader {
             if self.steps > STEPS_MAX {
                 return Err(FormatError::TooLarge("its stacks"));
             }
-            let in_kernel = { stack.frames.first() }.is_some_and(|f| f.kind == FrameKind::Kernel);
+            let in_kernel = stack
+                .frames
+                .first()
+                .is_some_and(|f| f.kind == FrameKind::Kernel);
             self.import.sample(NewSample {
                 time_ns: ((time - self.first).clamp(0.0, TIME_MAX) * 1e6) as u64,
                 cpu: 0,

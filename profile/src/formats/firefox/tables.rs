@@ -58,9 +58,10 @@ impl<'a> Tables<'a> {
             resources: table!(resource_table),
             sources: thread.sources.as_ref().or(shared.sources.as_ref()),
             strings: &table!(string_array).0,
-            libs: match thread.libs.0.is_empty() {
-                true => libs,
-                false => &thread.libs.0,
+            libs: if thread.libs.0.is_empty() {
+                libs
+            } else {
+                &thread.libs.0
             },
             categories,
             steps: vec![None; frames.func.len()],

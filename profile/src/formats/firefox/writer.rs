@@ -83,9 +83,10 @@ fn meta(info: &Info, begin_ns: u64) -> String {
         0 => 1.0,
         hz => 1000.0 / f64::from(hz),
     };
-    let product = match info.scope.is_empty() {
-        true => "proftop".into(),
-        false => info.scope.clone(),
+    let product = if info.scope.is_empty() {
+        "proftop".into()
+    } else {
+        info.scope.clone()
     };
     let system = [info.host.as_str(), info.kernel.as_str(), info.arch.as_str()].join(" ");
     let cpus = match info.cpus {
@@ -134,9 +135,10 @@ impl Libs {
         let number = *self.numbers.entry(id).or_insert(next);
         if number == next {
             let code_id: String = module.build_id.iter().map(|b| format!("{b:02x}")).collect();
-            let code_id = match code_id.is_empty() {
-                true => "null".to_string(),
-                false => format!("\"{code_id}\""),
+            let code_id = if code_id.is_empty() {
+                "null".to_string()
+            } else {
+                format!("\"{code_id}\"")
             };
             let (name, path) = (Text(&module.name), Text(&module.path));
             self.told.push(format!(

@@ -122,11 +122,12 @@ impl Attributes {
         let is = |bit| self.read_format & bit != 0;
         let times = READ_TOTAL_TIMES.into_iter().filter(|bit| is(*bit)).count();
         let each = 1 + usize::from(is(READ_ID)) + usize::from(is(READ_LOST));
-        let words = match is(READ_GROUP) {
-            true => usize::try_from(cursor.u64()?)
+        let words = if is(READ_GROUP) {
+            usize::try_from(cursor.u64()?)
                 .unwrap_or(usize::MAX)
-                .saturating_mul(each),
-            false => each,
+                .saturating_mul(each)
+        } else {
+            each
         };
         cursor.skip(words.saturating_add(times).saturating_mul(8))
     }
@@ -138,12 +139,11 @@ impl Attributes {
         if !is(has::TIME) || (!is_sample && self.flags & SAMPLE_ID_ALL == 0) {
             return 0;
         }
-        let at = match is_sample {
-            true => Some(words(&[has::IDENTIFIER, has::IP, has::TID]) * 8),
-            false => {
-                let after = [has::ID, has::STREAM_ID, has::CPU, has::IDENTIFIER];
-                body.len().checked_sub((words(&after) + 1) * 8)
-            }
+        let at = if is_sample {
+            Some(words(&[has::IDENTIFIER, has::IP, has::TID]) * 8)
+        } else {
+            let after = [has::ID, has::STREAM_ID, has::CPU, has::IDENTIFIER];
+            body.len().checked_sub((words(&after) + 1) * 8)
         };
         let bytes = at.and_then(|at| body.get(at..));
         bytes

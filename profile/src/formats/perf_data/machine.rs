@@ -122,9 +122,10 @@ impl Machine {
 
     fn count(&mut self) -> Result<(), FormatError> {
         self.maps += 1;
-        match self.maps > MAPS_MAX || self.processes.len() > PROCESSES_MAX {
-            true => Err(FormatError::TooLarge("its mappings")),
-            false => Ok(()),
+        if self.maps > MAPS_MAX || self.processes.len() > PROCESSES_MAX {
+            Err(FormatError::TooLarge("its mappings"))
+        } else {
+            Ok(())
         }
     }
 
@@ -303,9 +304,10 @@ impl Machine {
         import: &mut Import,
     ) -> Result<(), FormatError> {
         for build_id in told {
-            let path = match build_id.is_kernel && build_id.path.starts_with(KERNEL) {
-                true => KERNEL,
-                false => &build_id.path,
+            let path = if build_id.is_kernel && build_id.path.starts_with(KERNEL) {
+                KERNEL
+            } else {
+                &build_id.path
             };
             let module = import.module(path, &[])?;
             import.store.set_build_id(module, &build_id.build_id);

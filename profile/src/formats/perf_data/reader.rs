@@ -254,10 +254,12 @@ impl Reader {
         let sample = Sample::parse(body, event)?;
         // What counts nothing is kept all the same: by whichever event the file is
         // read, places and stacks have the same numbers.
-        let weight = match event.is_clock() {
-            _ if !counts => 0,
-            true => 1,
-            false => sample.period,
+        let weight = if !counts {
+            0
+        } else if event.is_clock() {
+            1
+        } else {
+            sample.period
         };
         let copies_stacks = event.copies_stacks();
         self.other_events += u64::from(!counts);
@@ -287,9 +289,10 @@ impl Reader {
             },
             weight,
         };
-        match self.events.are_several() {
-            true => self.import.sample_of_any(sample),
-            false => self.import.sample(sample),
+        if self.events.are_several() {
+            self.import.sample_of_any(sample)
+        } else {
+            self.import.sample(sample)
         }
     }
 
@@ -297,9 +300,10 @@ impl Reader {
         let (machine, import) = (&self.machine, &mut self.import);
         let mut frames = Vec::new();
         let has_chain = sample.chain.iter().any(|address| *address < MARKS);
-        let chain: &[u64] = match has_chain {
-            true => &sample.chain,
-            false => std::slice::from_ref(&sample.ip),
+        let chain: &[u64] = if has_chain {
+            &sample.chain
+        } else {
+            std::slice::from_ref(&sample.ip)
         };
         let mut in_kernel = chain.first().is_some_and(|address| *address >> 63 == 1);
         // The innermost of each side is where it was; others return there.
@@ -314,9 +318,10 @@ impl Reader {
                 address => {
                     let address = address - u64::from(is_caller);
                     is_caller = true;
-                    frames.push(match in_kernel {
-                        true => machine.kernel_frame(address, import)?,
-                        false => machine.user_frame(sample.pid, address, import)?,
+                    frames.push(if in_kernel {
+                        machine.kernel_frame(address, import)?
+                    } else {
+                        machine.user_frame(sample.pid, address, import)?
                     });
                 }
             }

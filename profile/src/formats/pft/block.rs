@@ -60,9 +60,10 @@ impl Packer {
             ..=STREAMED_MAX => (STREAMED, self.go_on(raw)?),
             _ => (DEFLATED, deflated(raw)?),
         };
-        let (codec, stored) = match codec == STREAMED || packed.len() < raw.len() {
-            true => (codec, &packed[..]),
-            false => (STORED, raw),
+        let (codec, stored) = if codec == STREAMED || packed.len() < raw.len() {
+            (codec, &packed[..])
+        } else {
+            (STORED, raw)
         };
         let mut block = Vec::with_capacity(HEADER + stored.len());
         for word in [
@@ -151,9 +152,10 @@ impl Unpacker {
         *self.stream.inner_mut() = Piece::new(stored);
         let len = (&mut self.stream).take(raw_len as u64).read_to_end(raw)?;
         let piece = self.stream.inner();
-        match piece.position() == piece.get_ref().len() as u64 {
-            true => Ok(len),
-            false => Err(ErrorKind::InvalidData.into()),
+        if piece.position() == piece.get_ref().len() as u64 {
+            Ok(len)
+        } else {
+            Err(ErrorKind::InvalidData.into())
         }
     }
 }

@@ -205,11 +205,12 @@ impl<R: Read> Reader<R> {
     }
 
     fn check_weight(&self) -> Result<(), FormatError> {
-        match self.weight.saturating_mul(self.spread) > WEIGHT_MAX {
-            true => Err(FormatError::TooLarge(
+        if self.weight.saturating_mul(self.spread) > WEIGHT_MAX {
+            Err(FormatError::TooLarge(
                 "its samples add up to more than 2^53",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

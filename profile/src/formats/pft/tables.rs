@@ -248,8 +248,9 @@ impl Tables {
 }
 
 fn check_room(len: usize, max: usize, what: &'static str) -> Result<(), FormatError> {
-    match len < max {
-        true => Ok(()),
-        false => Err(FormatError::TooLarge(what)),
+    if len < max {
+        Ok(())
+    } else {
+        Err(FormatError::TooLarge(what))
     }
 }

@@ -249,9 +249,10 @@ impl<W: Write> Writer<W> {
             put_bytes(out, column);
         }
         self.samples += samples.len() as u64;
-        match self.block.len() > RAW_TARGET {
-            true => self.flush(),
-            false => Ok(()),
+        if self.block.len() > RAW_TARGET {
+            self.flush()
+        } else {
+            Ok(())
         }
     }
 
@@ -554,9 +555,10 @@ impl<W: Write> Writer<W> {
         };
         let mut links = Vec::new();
         for (at, link) in chain.iter().enumerate() {
-            let name = match at < inlined.len() {
-                true => tables.names.name(link.function).cloned(),
-                false => None,
+            let name = if at < inlined.len() {
+                tables.names.name(link.function).cloned()
+            } else {
+                None
             };
             let name = name.map_or(0, |name| self.string(&name));
             let file = tables.sources.file(*link).cloned();

@@ -57,7 +57,8 @@ pub(super) fn meaning(
     let usual = ticks.or(default).unwrap_or(types.len() - 1);
     let usual = choices.iter().find(|(number, _)| *number == usual);
     let usual = usual.or(choices.last());
-    let metrics: Vec<String> = { choices.iter() }
+    let metrics: Vec<String> = choices
+        .iter()
         .map(|(_, metric)| metric.name.clone())
         .collect();
     let chosen = match wanted {
@@ -68,10 +69,11 @@ pub(super) fn meaning(
         ),
     };
     let (value, metric) = chosen.cloned().expect("there is a type");
-    let rate_hz = match has_rate {
+    let rate_hz = if has_rate {
         // Not rounded down: 99 Hz are 10,101,010 ns.
-        true => (1_000_000_000 + tables.period / 2) / tables.period.max(1),
-        false => 0,
+        (1_000_000_000 + tables.period / 2) / tables.period.max(1)
+    } else {
+        0
     };
     let mut info = Info {
         metric,

@@ -74,9 +74,10 @@ fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatErro
     } else {
         input.take(limit).read_to_end(&mut message)?;
     }
-    match message.len() as u64 > bytes_max {
-        true => Err(FormatError::TooLarge("it unpacks to more than 512 MB")),
-        false => Ok(message),
+    if message.len() as u64 > bytes_max {
+        Err(FormatError::TooLarge("it unpacks to more than 512 MB"))
+    } else {
+        Ok(message)
     }
 }
 
@@ -149,9 +150,10 @@ impl<'a> Reader<'a> {
         let mut known: HashMap<(u64, u64), ModuleId> = HashMap::new();
         for (id, mapping) in mappings {
             let path = self.tables.text(mapping.file)?;
-            let name = match path.starts_with('[') {
-                true => &path[..],
-                false => path.rsplit('/').next().unwrap_or_default(),
+            let name = if path.starts_with('[') {
+                &path[..]
+            } else {
+                path.rsplit('/').next().unwrap_or_default()
             };
             let next = ModuleId(known.len() as u32 + 1);
             let module = *known

@@ -75,11 +75,12 @@ pub(super) fn damaged(what: &str) -> FormatError {
 }
 
 pub(super) fn room(count: usize) -> Result<(), FormatError> {
-    match count < THINGS_MAX {
-        true => Ok(()),
-        false => Err(FormatError::TooLarge(
+    if count < THINGS_MAX {
+        Ok(())
+    } else {
+        Err(FormatError::TooLarge(
             "it describes more than two million things of a kind",
-        )),
+        ))
     }
 }
 
@@ -145,9 +146,10 @@ impl<'a> Tables<'a> {
             }
         }
         room(self.mappings.len())?;
-        match id == 0 || self.mappings.insert(id, mapping).is_some() {
-            true => Err(damaged("two mappings have one number")),
-            false => Ok(()),
+        if id == 0 || self.mappings.insert(id, mapping).is_some() {
+            Err(damaged("two mappings have one number"))
+        } else {
+            Ok(())
         }
     }
 
@@ -167,9 +169,10 @@ impl<'a> Tables<'a> {
             function.name = system_name;
         }
         room(self.functions.len())?;
-        match id == 0 || self.functions.insert(id, function).is_some() {
-            true => Err(damaged("two functions have one number")),
-            false => Ok(()),
+        if id == 0 || self.functions.insert(id, function).is_some() {
+            Err(damaged("two functions have one number"))
+        } else {
+            Ok(())
         }
     }
 

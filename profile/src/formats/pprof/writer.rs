@@ -112,9 +112,10 @@ impl<'a> Writer<'a> {
         let info = self.info.clone();
         let period_ns = period_ns(&info);
         let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
-        let counts = match is_cpu {
-            true => self.value_type("samples", "count"),
-            false => self.value_type(&info.metric.name, &info.metric.unit),
+        let counts = if is_cpu {
+            self.value_type("samples", "count")
+        } else {
+            self.value_type(&info.metric.name, &info.metric.unit)
         };
         self.profile.message(field::profile::SAMPLE_TYPE, &counts);
         if let Some(period_ns) = period_ns {
@@ -143,9 +144,10 @@ impl<'a> Writer<'a> {
         let thread = people.thread(trace.thread);
         let process = people.get(thread.process);
         let (comm, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
-        let ending = match trace.ending.is_user_stack() {
-            true => "",
-            false => trace.ending.label(),
+        let ending = if trace.ending.is_user_stack() {
+            ""
+        } else {
+            trace.ending.label()
         };
         for (key, text) in [
             ("thread", &*thread.comm),
@@ -233,9 +235,10 @@ impl<'a> Writer<'a> {
     }
 
     fn line(&mut self, id: FunctionId, name: &str, file: &str, line: u32) -> Message {
-        let file = match file.is_empty() {
-            true => self.files.get(&id).copied().unwrap_or_default(),
-            false => file,
+        let file = if file.is_empty() {
+            self.files.get(&id).copied().unwrap_or_default()
+        } else {
+            file
         };
         let file = self.strings.add(file);
         let next = self.functions.len() as u64 + 1;
@@ -318,7 +321,10 @@ impl<'a> Writer<'a> {
 
     fn finish(mut self) -> Message {
         for (number, mapping) in (1u64..).zip(&self.mappings) {
-            let build_id: String = { mapping.module.build_id.iter() }
+            let build_id: String = mapping
+                .module
+                .build_id
+                .iter()
                 .map(|byte| format!("{byte:02x}"))
                 .collect();
             let mut message = Message::default();

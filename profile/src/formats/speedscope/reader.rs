@@ -63,9 +63,10 @@ pub(in super::super) fn read(
     let document: Document = json::parse(text)?;
     let mut reader = Reader::new(&document, limits)?;
     for (number, profile) in (1..).zip(&document.profiles.0) {
-        let name = match profile.name.is_empty() {
-            true => "[unknown]",
-            false => &profile.name,
+        let name = if profile.name.is_empty() {
+            "[unknown]"
+        } else {
+            &profile.name
         };
         let process = reader.import.process(number, name)?;
         match profile.r#type.as_str() {

@@ -79,9 +79,10 @@ impl HeatRows {
                 part / STAMPS_PER_SECOND as usize
             }
             Kind::People { row_of, is_cpu, .. } => {
-                let number = match is_cpu {
-                    true => usize::from(sample.cpu),
-                    false => sample.thread.0 as usize,
+                let number = if *is_cpu {
+                    usize::from(sample.cpu)
+                } else {
+                    sample.thread.0 as usize
                 };
                 // Those of another selection may have no row: the last one is theirs.
                 let row = row_of.get(number).map(|row| *row as usize);
@@ -134,9 +135,10 @@ impl Selection {
             let thread = table.thread(*slot);
             (Reverse(*samples), thread.tid, *slot)
         });
-        let own = match threads.len() > at_most {
-            true => at_most - 1,
-            false => threads.len(),
+        let own = if threads.len() > at_most {
+            at_most - 1
+        } else {
+            threads.len()
         };
         let mut row_of = vec![own as u32; self.threads.len()];
         let mut rows = Vec::with_capacity(own + 1);

@@ -102,7 +102,9 @@ fn functions(info: &BpfProgramInfo, btf: Option<&Btf<'_>>, strings: &mut Strings
     let size = info.function_bytes as usize;
     let types: Vec<u32> = match size {
         0..8 => Vec::new(),
-        _ => { info.functions.chunks_exact(size) }
+        _ => info
+            .functions
+            .chunks_exact(size)
             .filter_map(|record| u32_in(record, 4))
             .collect(),
     };
@@ -276,7 +278,7 @@ pub mod tests {
             }
             let extents: Vec<BpfExtent> = extents.into_iter()
                 .map(|(start, len)| BpfExtent { start, len }).collect();
-            let addrs: Vec<u64> = { extents.iter() }
+            let addrs: Vec<u64> = extents.iter()
                 .flat_map(|e| [e.start, e.start.wrapping_add(1), e.start.saturating_add(e.len.into())])
                 .chain(line_addrs.iter().copied())
                 .collect();

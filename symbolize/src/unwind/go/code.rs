@@ -30,9 +30,10 @@ impl<'o> Code<'o> {
         if !self.has(start, end) {
             self.fill(start);
         }
-        match self.has(start, end) {
-            true => &self.bytes[(start - self.start) as usize..(end - self.start) as usize],
-            false => &[],
+        if self.has(start, end) {
+            &self.bytes[(start - self.start) as usize..(end - self.start) as usize]
+        } else {
+            &[]
         }
     }
 

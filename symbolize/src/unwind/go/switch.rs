@@ -120,9 +120,10 @@ fn calls_of_c(code: &[u8], rows: &[GoRow]) -> impl Iterator<Item = Part> {
         8 => vec![0x48, 0x89, register, 0x24],
         at => vec![0x48, 0x89, register + 0x40, 0x24, at.wrapping_sub(8)],
     });
-    let (above, rbp) = match has_frame_pointer(rows) {
-        true => (2 * WORD, RbpRule::AtCfa(-2 * WORD)),
-        false => (WORD, RbpRule::Same),
+    let (above, rbp) = if has_frame_pointer(rows) {
+        (2 * WORD, RbpRule::AtCfa(-2 * WORD))
+    } else {
+        (WORD, RbpRule::Same)
     };
     let rule = UnwindRule::CgoCall {
         goroutine: i32::from(goroutine),

@@ -178,9 +178,10 @@ impl<'a> Tables<'a> {
                 let module = self.view.frame(id).map(|frame| frame.module);
                 let is_function = function.role == Role::Function;
                 let has_name = !is_function || function.name_state == RowName::Named;
-                let name = match has_name {
-                    true => function.name.to_string(),
-                    false => unnamed(function.address),
+                let name = if has_name {
+                    function.name.to_string()
+                } else {
+                    unnamed(function.address)
                 };
                 let shown = Shown {
                     id,
@@ -236,10 +237,11 @@ impl<'a> Tables<'a> {
     fn frame(&mut self, shown: &Shown<'_>, depth: u32) -> u32 {
         let resource = shown.module.map_or(-1, |id| i64::from(self.resource(id)));
         let name = self.string(shown.name);
-        let file = match shown.file.is_empty() {
+        let file = if shown.file.is_empty() {
             // Else the viewer would show the function twice.
-            true => self.files.get(&shown.id).copied().unwrap_or_default(),
-            false => shown.file,
+            self.files.get(&shown.id).copied().unwrap_or_default()
+        } else {
+            shown.file
         };
         let file = (!file.is_empty()).then(|| self.string(file));
         let key = (name, resource, file);
