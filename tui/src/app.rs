@@ -60,6 +60,8 @@ pub mod state;
 pub mod tabs;
 /// Keys of the call tree and the flame graph.
 mod tree;
+/// What a step back undoes.
+mod undo;
 /// What goes to a file.
 mod write;
 

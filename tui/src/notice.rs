@@ -23,6 +23,8 @@ pub enum Notice {
     FilterSet,
     UnitSet,
     MetricSet,
+    /// A step back was taken: what it undid.
+    Undone(String),
     /// The samples that are shown stay, or the newest are shown again.
     Frozen(bool),
     NoFind,

@@ -18,7 +18,14 @@ use profile::Filter;
 const FIND_LENGTH_MAX: usize = 200;
 
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    app.detail = Detail::Row;
+    let said = std::mem::take(&mut app.detail);
+    // What is open or said is closed first; a step back that was just told is not in
+    // the way of the next one.
+    let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
+    let is_closed_first = is_open && app.find().is_none();
+    if key.code == KeyCode::Esc && is_closed_first && matches!(app.mode, Mode::Browse) {
+        return Vec::new();
+    }
     match app.mode {
         Mode::Find(_) => type_find(app, key),
         Mode::Filter(_) => type_filter(app, key),

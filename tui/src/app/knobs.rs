@@ -1,5 +1,6 @@
 //! Turning the knobs, and going back.
 
+use super::undo;
 use super::{App, Effect};
 use crate::action::FilterAction;
 use crate::app::history::Place;
@@ -71,10 +72,12 @@ impl App {
         }
     }
 
-    pub(super) fn go_back(&mut self) -> Result<(), Notice> {
-        let place = self.history.back(self.place()).ok_or(Notice::NoBack)?;
+    pub(super) fn go_back(&mut self) -> Result<Option<Notice>, Notice> {
+        let here = self.place();
+        let place = self.history.back(here.clone()).ok_or(Notice::NoBack)?;
+        let undone = undo::words(&here.knobs, &place.knobs);
         self.go_to(place);
-        Ok(())
+        Ok(undone.map(Notice::Undone))
     }
 
     pub(super) fn go_forward(&mut self) -> Result<(), Notice> {
@@ -88,6 +91,8 @@ impl App {
 
     fn go_to(&mut self, place: Place) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
+        // What is compared with is chosen on purpose: no step back takes it away.
+        self.knobs.baseline.clone_from(&before.baseline);
         for (pane, place) in &place.panes {
             self.views.get_mut(*pane).return_to(&**place);
         }

@@ -77,7 +77,7 @@ impl App {
                 }
                 Ok(Notice::Frozen(is_wanted).into())
             }
-            Order::Back => self.go_back().map(|()| Obeyed::default()),
+            Order::Back => self.go_back().map(|said| Obeyed { said, effect: None }),
             Order::Forward => self.go_forward().map(|()| Obeyed::default()),
             Order::View(view) => {
                 self.open(view);
@@ -157,7 +157,9 @@ impl App {
         let query = self.shown.query.clone();
         let start_ns = self.shown.report.window.start_ns;
         let baseline = Baseline::shown(self.baselines, view, query, start_ns);
-        self.turn(|knobs| knobs.baseline = Some(Arc::new(baseline)));
+        let before = self.knobs.clone();
+        self.knobs.baseline = Some(Arc::new(baseline));
+        self.after_turning(&before);
         Ok(Notice::Baseline(self.shown.report.samples).into())
     }
 

@@ -40,7 +40,7 @@ fn a_window_is_asked_of_the_engine_and_can_be_undone() {
     assert!(effects.contains(&Effect::SetWindow(Span::Seconds(60))));
     assert_eq!(app.knobs.window, minute);
     let (reply, effects) = order(&mut app, Order::Back);
-    assert_eq!(reply, Ok(None));
+    assert_eq!(reply, Ok(Some(Notice::Undone("win 60s".into()))));
     assert_eq!(app.knobs.window, before);
     assert!(effects.iter().any(|e| matches!(e, Effect::SetWindow(_))));
     let (reply, _) = order(&mut app, Order::Back);

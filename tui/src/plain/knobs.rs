@@ -153,8 +153,7 @@ fn by_function(
 
 pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    dialog.session.order(Order::Back)?;
-    sentence("as it was before")
+    obey(dialog, Order::Back)
 }
 
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {

@@ -89,6 +89,10 @@ pub fn say(app: &App, notice: &Notice) -> String {
         Notice::Only(words) => undoable(cx, &format!("only {words} counts now")),
         Notice::WindowSet => undoable(cx, "the window is set"),
         Notice::FilterSet => undoable(cx, "the filter is set"),
+        Notice::Undone(what) => {
+            let again = hint(cx, Action::Forward, "do it again");
+            and(&format!("undone: {what}"), "; ", [again])
+        }
         Notice::UnitSet => "numbers are in this unit from now on".into(),
         Notice::MetricSet => "this is counted from now on".into(),
         Notice::Frozen(true) => {

@@ -3,6 +3,7 @@
 use super::Hand;
 use crate::action::Action;
 use crate::app::Event;
+use crate::app::mode::Detail;
 use crate::fixture::{postgres, tree_step};
 use crate::knobs::{Knobs, Window};
 use crate::screen::rules;
@@ -44,10 +45,29 @@ fn narrowed_and_filtered_at_every_size() {
 }
 
 #[test]
+fn escape_closes_what_is_said_before_it_undoes() {
+    let mut hand = hand(80, 24);
+    hand.keys("x");
+    let (knobs, explained) = (hand.app.knobs.clone(), |hand: &Hand| {
+        hand.app.detail == Detail::Explain
+    });
+    hand.keys("i");
+    assert!(explained(&hand));
+    hand.code(KeyCode::Esc);
+    assert!(!explained(&hand) && hand.app.knobs == knobs);
+    hand.code(KeyCode::Esc);
+    assert!(hand.app.knobs.filter.is_empty());
+    assert!(hand.frame().contains("undone: filter !"));
+    // A step that was just told is not in the way of the next one.
+    hand.keys("xx").code(KeyCode::Esc).code(KeyCode::Esc);
+    assert!(hand.app.knobs.filter.is_empty());
+}
+
+#[test]
 fn enter_narrows_to_a_process_and_backspace_leads_back() {
     let mut hand = hand(80, 24);
     hand.keys("4");
-    let before = hand.frame();
+    let before = body(&hand);
     hand.keys("\n");
     assert_eq!(hand.app.view, ViewId::Functions);
     assert!(
@@ -55,11 +75,12 @@ fn enter_narrows_to_a_process_and_backspace_leads_back() {
             || line(&hand, 1).contains("› postgres[4121] › postgres[4121]")
     );
     hand.keys("\u{8}");
-    assert_eq!(hand.frame(), before);
+    assert!(hand.frame().contains("undone: only postgres[4121]"));
+    assert_eq!(body(&hand), before);
     hand.keys("]");
     assert_eq!(hand.app.view, ViewId::Functions);
     hand.keys("[");
-    assert_eq!(hand.frame(), before);
+    assert_eq!(body(&hand), before);
 }
 
 /// Clicks on a step of the way to what is looked at.
@@ -391,7 +412,8 @@ fn the_same_samples_do_not_differ() {
     assert!(hand.app.difference().is_none());
     assert!(!hand.app.knobs.filter.is_empty(), "the other knobs stay");
     hand.keys("\u{8}\u{8}\u{8}\u{8}");
-    assert!(hand.app.knobs.filter.is_empty() && hand.app.knobs.baseline.is_none());
+    assert!(hand.app.knobs.filter.is_empty());
+    assert!(hand.app.knobs.baseline.is_some(), "no step back drops it");
 }
 
 #[test]
@@ -525,7 +547,7 @@ proptest! {
             rules::frame(&hand.app, &super::UTF8);
         }
         hand.keys(&"\u{8}".repeat(24));
-        prop_assert_eq!(&hand.app.knobs, &place);
+        prop_assert_eq!(&hand.app.knobs, &with_the_baseline_of(&hand, place));
         // A view that was only switched to is no step.
         let key = hand.app.keymap.label(Action::View(view.tab()), view);
         hand.keys(&key.expect("views have keys"));
@@ -584,14 +606,23 @@ proptest! {
         }
         // One at a time: how many steps there are depends on what the keys could do.
         for _ in 0..80 {
+            let knobs = with_the_baseline_of(&hand, knobs.clone());
             if hand.app.knobs == knobs && hand.app.view == view && body(&hand) == before {
                 break;
             }
             hand.keys("\u{8}");
         }
-        prop_assert_eq!(&hand.app.knobs, &knobs);
+        prop_assert_eq!(&hand.app.knobs, &with_the_baseline_of(&hand, knobs));
         prop_assert_eq!(hand.app.view, view);
         prop_assert_eq!(body(&hand), before);
+    }
+}
+
+/// The knobs as they should be after steps back: a baseline stays that was chosen since.
+fn with_the_baseline_of(hand: &Hand, knobs: Knobs) -> Knobs {
+    Knobs {
+        baseline: hand.app.knobs.baseline.clone(),
+        ..knobs
     }
 }
 
