@@ -69,6 +69,10 @@ pub struct Model {
     users: Users,
     counters: Counters,
     tables: TableStats,
+    /// Users, and how many of their processes are not walked: they have their share.
+    over_share: Vec<(Arc<str>, usize)>,
+    /// Processes that have more mappings than are kept of one.
+    processes_cut: usize,
     host: Arc<Host>,
     source: SourceInfo,
     sampler: Option<Arc<Sampler>>,
@@ -122,6 +126,8 @@ impl Model {
             users: Users::read(),
             counters: Counters::default(),
             tables: TableStats::default(),
+            over_share: Vec::new(),
+            processes_cut: 0,
             host: Arc::new(host),
             source: SourceInfo::default(),
             sampler: None,
@@ -227,6 +233,15 @@ impl Model {
         }
         self.counters = batch.counters;
         self.tables = batch.tables;
+        self.processes_cut = batch.processes_cut;
+        self.over_share.clear();
+        for (uid, processes) in &batch.over_share {
+            let user = match *uid {
+                u32::MAX => "users that are not known".into(),
+                uid => self.users.name(uid),
+            };
+            self.over_share.push((user, *processes));
+        }
         let lost = batch.counters.lost;
         if self.losses.is_news(lost) {
             Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost, &batch.lost_by_cpu);
@@ -332,7 +347,8 @@ impl Model {
         }
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
-        self.stops.note(ending(sample.ending), stopped_in);
+        let ending = how_it_ended(sample);
+        self.stops.note(ending, stopped_in);
         let event = match sample.event {
             probe::Event::Tick => EventId::FIRST,
         };
@@ -344,7 +360,7 @@ impl Model {
             comm: &sample.comm,
             frames: &frames,
             kernel_frames: sample.kernel_frames,
-            ending: ending(sample.ending),
+            ending,
             weight: sample.weight,
         };
         self.store.add_sample_of(event, sample);
@@ -551,6 +567,19 @@ impl Model {
         if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
             notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
         }
+        if self.processes_cut > 0 {
+            notes.push(format!(
+                "{} map more code than is followed of one process: stacks in the rest are cut",
+                processes(self.processes_cut)
+            ));
+        }
+        notes.extend(self.over_share.iter().map(|(user, count)| {
+            format!(
+                "the stacks of {} of {user} are cut: together they map more than an eighth \
+                 of what can be followed, and others want room",
+                processes(*count)
+            )
+        }));
         notes.extend(self.fetching.iter().flat_map(Fetching::notes));
         if stats.refused_memory > 0 {
             notes.push(format!(
@@ -609,4 +638,18 @@ fn epoch_unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_ms = probe::now_ns() / 1_000_000;
     now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
+}
+
+fn processes(count: usize) -> String {
+    match count {
+        1 => "1 process".into(),
+        count => format!("{count} processes"),
+    }
+}
+
+fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
+    if sample.over_share {
+        return profile::Ending::OverShare;
+    }
+    ending(sample.ending)
 }

@@ -1,6 +1,7 @@
 //! Where in a process its executable mappings lie.
 
 use crate::ids::ModuleId;
+use probe_ebpf::table::PROCESS_MAPPINGS_MAX;
 
 /// What a mapping is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +30,17 @@ impl Mapping {
     }
 }
 
-/// More mappings than this in one process are not kept: Linux allows 65,530 by
-/// default, and few of those are executable.
-pub const MAPPINGS_MAX: usize = 65_536;
+/// More mappings than this in one process are not kept: it is what the walk can have
+/// of one process, an eighth of what it can have of all. Linux allows 65,530 by default,
+/// and few of those are executable.
+pub const MAPPINGS_MAX: usize = PROCESS_MAPPINGS_MAX;
 
 /// The executable mappings of one process: sorted, without overlaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mappings {
     sorted: Vec<Mapping>,
+    /// The process has more than are kept.
+    is_cut: bool,
 }
 
 impl Mappings {
@@ -54,40 +58,51 @@ impl Mappings {
         self.sorted.iter()
     }
 
+    /// Whether there is room for one more.
+    pub fn is_full(&self) -> bool {
+        self.sorted.len() >= MAPPINGS_MAX
+    }
+
+    /// Whether the process has more than are here.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// There is one more in the process, that is not kept.
+    pub fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
     /// Adds a mapping; what it covers of older ones is gone.
     pub fn insert(&mut self, new: Mapping) {
-        if new.start >= new.end {
+        self.put(new.start, new.end, Some(new));
+    }
+
+    /// Something was mapped there that is not kept.
+    pub fn cover(&mut self, start: u64, end: u64) {
+        self.put(start, end, None);
+        self.cut();
+    }
+
+    fn put(&mut self, start: u64, end: u64, new: Option<Mapping>) {
+        if start >= end {
             return;
         }
-        let first = self
-            .sorted
-            .partition_point(|mapping| mapping.end <= new.start);
-        let last = self
-            .sorted
-            .partition_point(|mapping| mapping.start < new.end);
-        let mut replacement = Vec::with_capacity(3);
-        if let Some(cut) = self.sorted[first..last].first()
-            && cut.start < new.start
-        {
-            replacement.push(Mapping {
-                end: new.start,
-                ..*cut
-            });
-        }
-        replacement.push(new);
-        if let Some(cut) = self.sorted[first..last].last()
-            && cut.end > new.end
-        {
-            let file_offset = cut.offset_of(new.end);
-            replacement.push(Mapping {
-                start: new.end,
-                file_offset,
-                ..*cut
-            });
-        }
-        if self.sorted.len() - (last - first) + replacement.len() <= MAPPINGS_MAX {
-            self.sorted.splice(first..last, replacement);
-        }
+        let first = self.sorted.partition_point(|mapping| mapping.end <= start);
+        let last = self.sorted.partition_point(|mapping| mapping.start < end);
+        let covered = &self.sorted[first..last];
+        let before = { covered.first() }.filter(|cut| cut.start < start);
+        let before = before.map(|cut| Mapping { end: start, ..*cut });
+        let after = { covered.last() }.filter(|cut| cut.end > end);
+        let after = after.map(|cut| Mapping {
+            start: end,
+            file_offset: cut.offset_of(end),
+            ..*cut
+        });
+        let room = MAPPINGS_MAX - (self.sorted.len() - covered.len());
+        let parts = [before, new, after].into_iter().flatten();
+        self.is_cut |= parts.clone().count() > room;
+        self.sorted.splice(first..last, parts.take(room));
     }
 }
 
@@ -165,6 +180,27 @@ mod tests {
             &[(10, 20), (20, 30), (30, 40), (15, 35)],
             &[(14, Some(0)), (15, Some(3)), (34, Some(3)), (35, Some(2))],
         );
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_kept_and_nothing_else_is_said_to_be_there() {
+        let mut mappings = Mappings::default();
+        for at in 0..MAPPINGS_MAX as u64 {
+            mappings.insert(mapping(at * 10, at * 10 + 8, 1));
+        }
+        assert!(mappings.is_full() && !mappings.is_cut());
+        mappings.insert(mapping(18, 20, 2));
+        assert!(mappings.is_cut());
+        assert_eq!(mappings.find(18), None);
+        mappings.insert(mapping(10, 30, 3));
+        assert_eq!(mappings.find(15).map(owner), Some(3), "it replaces two");
+        mappings.insert(mapping(92, 94, 4));
+        mappings.cover(102, 104);
+        for (address, module) in [(91, Some(1)), (95, None), (101, Some(1)), (103, None)] {
+            assert_eq!(mappings.find(address).map(owner), module, "{address}");
+        }
+        assert!(mappings.sorted.len() <= MAPPINGS_MAX);
+        assert!(mappings.sorted.is_sorted_by(|a, b| a.end <= b.start));
     }
 
     #[test]

@@ -77,15 +77,16 @@ impl Modules {
         self.files.begin_turn();
     }
 
-    /// What a mapping is of.
-    pub fn backing(&mut self, seen: &Seen<'_>) -> Backing {
-        match seen.path {
+    /// What a mapping is of. A file that is not known yet is opened if that is still
+    /// allowed: `may_open` is how many more may be, for this process. `None` if it is not.
+    pub fn backing(&mut self, seen: &Seen<'_>, may_open: &mut usize) -> Option<Backing> {
+        Some(match seen.path {
             b"[vdso]" if narrow_vdso::is_narrow(seen) => Backing::Module(self.narrow_vdso(seen)),
             b"[vdso]" => Backing::Module(self.vdso()),
             b"[vsyscall]" => Backing::Module(self.vsyscall()),
-            path if is_file(path) => Backing::Module(self.file(seen)),
+            path if is_file(path) => Backing::Module(self.file(seen, may_open)?),
             _ => Backing::Anonymous,
-        }
+        })
     }
 
     /// Executable memory of a process that is of no file.
@@ -149,12 +150,13 @@ impl Modules {
         ))
     }
 
-    fn file(&mut self, seen: &Seen<'_>) -> ModuleId {
+    fn file(&mut self, seen: &Seen<'_>, may_open: &mut usize) -> Option<ModuleId> {
         let key = InodeKey::of(seen);
-        match self.files.find(&key, seen, &self.way) {
-            Some(known) => known,
-            None => self.add_file(key, seen),
-        }
+        let known = self.files.find(&key, seen, &self.way);
+        known.or_else(|| {
+            *may_open = may_open.checked_sub(1)?;
+            Some(self.add_file(key, seen))
+        })
     }
 
     /// Opens the file now, while the process that maps it is most likely alive,
@@ -232,6 +234,27 @@ mod tests {
         }
     }
 
+    fn backing(modules: &mut Modules, seen: &Seen<'_>) -> Backing {
+        modules.backing(seen, &mut 1).unwrap()
+    }
+
+    #[test]
+    fn no_more_files_are_opened_than_are_allowed() {
+        let mut modules = Modules::new();
+        let identity = |inode| Identity {
+            device: (0, 0),
+            inode,
+            generation: 1,
+        };
+        let mut may_open = 1;
+        let mut backing =
+            |inode| modules.backing(&seen(b"/nowhere/a", &identity(inode)), &mut may_open);
+        let first = backing(1);
+        assert!(first.is_some());
+        assert_eq!(backing(2), None);
+        assert_eq!(backing(1), first, "it is known");
+    }
+
     #[test]
     fn what_is_a_file() {
         for (path, expected) in [
@@ -255,14 +278,20 @@ mod tests {
             inode: 7,
             generation: 1,
         };
-        let first = modules.backing(&seen(b"/nowhere/a", &identity));
-        assert_eq!(first, modules.backing(&seen(b"/nowhere/a", &identity)));
+        let first = backing(&mut modules, &seen(b"/nowhere/a", &identity));
+        assert_eq!(
+            first,
+            backing(&mut modules, &seen(b"/nowhere/a", &identity))
+        );
         assert_eq!(modules.take_fresh().len(), 2, "the kernel and the file");
         let replaced = Identity {
             generation: 2,
             ..identity
         };
-        assert_ne!(first, modules.backing(&seen(b"/nowhere/a", &replaced)));
+        assert_ne!(
+            first,
+            backing(&mut modules, &seen(b"/nowhere/a", &replaced))
+        );
         assert_eq!(modules.take_fresh().len(), 1);
     }
 
@@ -278,7 +307,7 @@ mod tests {
             generation: 0,
         };
         let seen = seen(path.as_os_str().as_bytes(), &identity);
-        match modules.backing(&seen) {
+        match backing(modules, &seen) {
             Backing::Module(module) => module,
             Backing::Anonymous => unreachable!("it is a file"),
         }

@@ -16,6 +16,8 @@ pub struct Owner {
     /// The path in the hierarchy of version 2, else in that of systemd.
     pub cgroup: Option<Arc<str>>,
     pub uid: Option<u32>,
+    /// Who started it: whatever it becomes, what it takes is counted as theirs.
+    pub real_uid: Option<u32>,
 }
 
 impl Owner {
@@ -34,7 +36,18 @@ impl Owner {
         if let Ok(folder) = fs::metadata(format!("/proc/{pid}")) {
             self.uid = Some(folder.uid());
         }
+        self.real_uid = real_uid(pid).or(self.real_uid);
     }
+}
+
+/// The first of `Uid: real effective saved file-system`, as our user namespace has
+/// them.
+pub fn real_uid(pid: u32) -> Option<u32> {
+    // A name may be any bytes.
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    uids.split_whitespace().next()?.parse().ok()
 }
 
 /// `0::/system.slice/nginx.service`, or a line of systemd's own hierarchy.

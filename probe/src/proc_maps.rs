@@ -18,14 +18,22 @@ pub struct MapsLine {
 
 /// The executable mappings of a process, in order of address.
 pub fn read(pid: u32, files: &Files) -> io::Result<Vec<MapsLine>> {
-    Ok(parse(&files.code_mappings(pid)?))
+    Ok(parse(&text(pid, files)?))
 }
 
 /// Lines that are no mapping are left out.
 pub fn parse(text: &[u8]) -> Vec<MapsLine> {
-    text.split(|byte| *byte == b'\n')
-        .filter_map(parse_line)
-        .collect()
+    lines(text).collect()
+}
+
+/// The same, one after the other: there may be more than anybody wants.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = MapsLine> {
+    text.split(|byte| *byte == b'\n').filter_map(parse_line)
+}
+
+/// What [`lines`] reads.
+pub fn text(pid: u32, files: &Files) -> io::Result<Vec<u8>> {
+    files.code_mappings(pid)
 }
 
 /// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/x.so`

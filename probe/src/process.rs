@@ -2,7 +2,7 @@
 //! band, so that an address is looked up in the mappings as they were.
 
 use crate::ids::ProcessId;
-use crate::mappings::{Backing, Mapping, Mappings};
+use crate::mappings::{Backing, MAPPINGS_MAX, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
 use crate::owner::Owner;
 use crate::proc_maps;
@@ -19,6 +19,12 @@ const REMEMBERED_NS: u64 = 10_000_000_000;
 /// How often the mappings of one process are read again when an address is in
 /// none of them.
 const RESCAN_NS: u64 = 1_000_000_000;
+/// The same of a process that has more of them than are kept.
+const RESCAN_CUT_NS: u64 = 30_000_000_000;
+
+/// Files that are opened for one process, which is work and memory: an eighth of the
+/// mappings that are kept of it, and more than any program that we know has.
+const FILES_MAX: usize = MAPPINGS_MAX / 8;
 
 /// All processes that are known.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub struct Process {
     /// It has become another program since we know it.
     pub has_execed: bool,
     exited_ns: Option<u64>,
+    /// So many more files are opened for it, until /proc is read again.
+    may_open: usize,
     /// When /proc was read: events before that are in it already.
     scanned_ns: u64,
     /// As far as it is known: read when somebody above first hears of it.
@@ -106,7 +114,14 @@ impl ProcessTable {
     /// Reads the mappings again, if that was not done just before. True if it
     /// was done.
     pub fn rescan(&mut self, pid: u32, now_ns: u64) -> bool {
-        let recently = |process: &Process| now_ns.saturating_sub(process.scanned_ns) < RESCAN_NS;
+        let recently = |process: &Process| {
+            let patience_ns = if process.mappings.is_cut() {
+                RESCAN_CUT_NS
+            } else {
+                RESCAN_NS
+            };
+            now_ns.saturating_sub(process.scanned_ns) < patience_ns
+        };
         if self.by_pid.get(&pid).is_some_and(recently) {
             return false;
         }
@@ -116,33 +131,43 @@ impl ProcessTable {
 
     /// Reads a process from /proc. What cannot be read leaves what was known.
     pub fn scan(&mut self, pid: u32, now_ns: u64) {
-        let lines = proc_maps::read(pid, self.modules.way());
+        let text = proc_maps::text(pid, self.modules.way());
         let comm = std::fs::read(format!("/proc/{pid}/comm"));
-        if lines.is_err() && comm.is_err() {
+        if text.is_err() && comm.is_err() {
             return;
         }
         let mut mappings = Mappings::default();
-        if let Err(error) = &lines
+        if let Err(error) = &text
             && error.kind() == std::io::ErrorKind::TimedOut
             && let Some(known) = self.by_pid.get(&pid)
         {
             // It may still be there, and the side band has told of it.
             mappings = Mappings::clone(&known.mappings);
         }
-        for line in lines.unwrap_or_default() {
+        let mut may_open = FILES_MAX;
+        for line in proc_maps::lines(&text.unwrap_or_default()) {
+            if mappings.is_full() {
+                mappings.cut();
+                break;
+            }
             let identity = Identity {
                 device: line.device,
                 inode: line.inode,
                 generation: 0,
             };
-            let backing = self.modules.backing(&Seen {
+            let seen = Seen {
                 pid,
                 start: line.start,
                 end: line.end,
                 path: &line.path,
                 identity: &identity,
-            });
-            mappings.insert(mapping(line.start, line.end, line.file_offset, backing));
+            };
+            match self.modules.backing(&seen, &mut may_open) {
+                Some(backing) => {
+                    mappings.insert(mapping(line.start, line.end, line.file_offset, backing));
+                }
+                None => mappings.cut(),
+            }
         }
         let comm = comm.unwrap_or_default();
         let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
@@ -152,6 +177,7 @@ impl ProcessTable {
             .entry(pid)
             .or_insert_with(|| Process::new(next_id, comm));
         process.mappings = Arc::new(mappings);
+        process.may_open = may_open;
         process.scanned_ns = now_ns;
     }
 
@@ -177,6 +203,12 @@ impl ProcessTable {
             }
             !long_gone
         });
+    }
+
+    /// Processes that have more mappings, or files, than are kept of one.
+    pub fn cut(&self) -> usize {
+        let is_cut = |process: &&Process| process.mappings.is_cut() && process.exited_ns.is_none();
+        self.by_pid.values().filter(is_cut).count()
     }
 
     /// The name of a process, if it is known.
@@ -226,6 +258,7 @@ impl ProcessTable {
         }
         if exec {
             process.mappings = Arc::default();
+            process.may_open = FILES_MAX;
             process.has_execed = true;
         }
         process.comm = sanitize(comm).into();
@@ -246,24 +279,40 @@ impl ProcessTable {
             return;
         }
         let end = map.start.saturating_add(map.length);
-        let backing = self.modules.backing(&Seen {
+        if let Some(process) = { self.by_pid.get_mut(&map.pid) }.filter(|p| p.mappings.is_full()) {
+            // Its file is not even opened.
+            Arc::make_mut(&mut process.mappings).cover(map.start, end);
+            return;
+        }
+        let seen = Seen {
             pid: map.pid,
             start: map.start,
             end,
             path: &map.path,
             identity: &map.identity,
-        });
+        };
         let next_id = &mut self.next_id;
         let process = self
             .by_pid
             .entry(map.pid)
             .or_insert_with(|| Process::new(next_id, b""));
-        let new = mapping(map.start, end, map.file_offset, backing);
-        Arc::make_mut(&mut process.mappings).insert(new);
+        let backing = self.modules.backing(&seen, &mut process.may_open);
+        let mappings = Arc::make_mut(&mut process.mappings);
+        match backing {
+            Some(backing) => {
+                mappings.insert(mapping(map.start, end, map.file_offset, backing));
+            }
+            None => mappings.cover(map.start, end),
+        }
     }
 }
 
 impl Process {
+    /// Whom it is counted as; all that nobody could be asked about are as one user.
+    pub fn user(&self) -> u32 {
+        self.owner.real_uid.unwrap_or(u32::MAX)
+    }
+
     fn new(next_id: &mut u32, comm: &[u8]) -> Self {
         let id = ProcessId(*next_id);
         *next_id += 1;
@@ -273,6 +322,7 @@ impl Process {
             mappings: Arc::default(),
             has_execed: false,
             exited_ns: None,
+            may_open: FILES_MAX,
             scanned_ns: 0,
             owner: Owner::default(),
             announced: false,

@@ -18,9 +18,13 @@ const COMMS_MAX: usize = 65_536;
 #[derive(Debug, Clone)]
 pub struct Located {
     pub process: ProcessId,
+    /// Whom it is counted as.
+    pub user: u32,
     pub mappings: Arc<Mappings>,
     /// It was becoming another program: there was no user stack.
     pub in_exec: bool,
+    /// Its stack was not walked because its user's processes have their share.
+    pub over_share: bool,
 }
 
 /// Turns raw samples into samples.
@@ -41,7 +45,7 @@ impl Resolver {
         let comm = comm_bytes(&raw.comm);
         let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
         let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
-        let (id, has_execed) = (process.id, process.has_execed);
+        let (id, user, has_execed) = (process.id, process.user(), process.has_execed);
         let mut mappings = process.mappings.clone();
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
         // In the midst of exec the registers are those of the old program.
@@ -56,8 +60,10 @@ impl Resolver {
         }
         Located {
             process: id,
+            user,
             mappings,
             in_exec,
+            over_share: false,
         }
     }
 
@@ -82,6 +88,7 @@ impl Resolver {
         if in_exec {
             (ending, stopped_at) = (Ending::Exec, 0);
         }
+        let mut over_share = located.over_share;
         let user = if in_exec { &[] } else { raw.user.as_slice() };
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
@@ -97,6 +104,7 @@ impl Resolver {
                     });
                 }
                 None if index == 0 => {
+                    over_share |= located.mappings.is_cut();
                     let module = processes.modules.unmapped(id);
                     frames.push(Frame { module, address });
                     (ending, stopped_at) = (Ending::NoMapping, address);
@@ -126,6 +134,7 @@ impl Resolver {
             cgroup_id: raw.cgroup_id,
             frames,
             kernel_frames,
+            over_share: over_share && !matches!(ending, Ending::Root | Ending::NoUserStack),
             ending,
             stopped_at,
         }

@@ -45,6 +45,9 @@ pub struct Sample {
     pub ending: Ending,
     /// Where the walk stopped; 0 at the root.
     pub stopped_at: u64,
+    /// It stopped there because the process, or its user's processes together, have
+    /// more mappings than their share of the room.
+    pub over_share: bool,
 }
 
 /// What a module is.
@@ -124,6 +127,11 @@ pub struct Batch {
     pub targets_alive: Option<usize>,
     /// The unwind tables that are in use now.
     pub tables: TableStats,
+    /// Users, and how many of their processes are not walked because together they have
+    /// more mappings than their share of the room.
+    pub over_share: Vec<(u32, usize)>,
+    /// Processes that have more mappings than are kept of one.
+    pub processes_cut: usize,
     /// Totals of this run; see `Config::check_walks`.
     pub walks: WalkCheck,
     /// Stacks that were walked here, see `Config::keep_walks`.

@@ -173,17 +173,23 @@ impl Tables {
         self.files.table_of(file)
     }
 
-    /// A process has exactly these executable mappings, sorted by address.
-    /// Nothing is written if it had the same before.
-    pub fn publish(&mut self, tgid: u32, layout: &[MappedRange], now_ns: u64) {
+    /// A process of a user has exactly these executable mappings, sorted by address.
+    /// Nothing is written if it had the same before. False if the user has a share
+    /// already, and others may want what is left.
+    pub fn publish(&mut self, tgid: u32, user: u32, layout: &[MappedRange], now_ns: u64) -> bool {
         let files = &self.files;
-        self.lists
-            .publish(tgid, layout, now_ns, &|layout| files.resolve(layout));
+        let resolve: lists::Resolve<'_> = &|layout| files.resolve(layout);
+        self.lists.publish(tgid, user, layout, now_ns, resolve)
     }
 
     /// What a layout means to the walk now.
     pub fn resolve(&self, layout: &[MappedRange]) -> Vec<Mapping> {
         self.files.resolve(layout)
+    }
+
+    /// The user that a published process is counted as.
+    pub fn user_of(&self, tgid: u32) -> Option<u32> {
+        self.lists.user_of(tgid)
     }
 
     /// A process has ended, or must not be walked.
@@ -245,6 +251,7 @@ impl Tables {
             rules_dropped: self.dictionary.dropped(),
             processes_evicted: lists.evicted,
             processes_refused: lists.refused,
+            lists_over_share: lists.over_share,
             lists_postponed: lists.postponed,
             lists_cut: self.files.cut(),
             cache_hits: cache.map_or(0, Cache::hits),

@@ -48,6 +48,7 @@ pub struct Timeline {
     stacks: HashMap<(u32, u64), StackCopy>,
     events_lost: u64,
     unwanted: u64,
+    processes_cut: usize,
     housekeeping: Instant,
 }
 
@@ -66,6 +67,7 @@ impl Timeline {
             stacks: HashMap::new(),
             events_lost: 0,
             unwanted: 0,
+            processes_cut: 0,
             housekeeping: Instant::now(),
         }
     }
@@ -143,6 +145,8 @@ impl Timeline {
         batch.complete_until_ns = settled_ns.min(held_ns);
         batch.targets_alive = self.targets.alive();
         batch.tables = self.unwinding.tables().stats();
+        batch.over_share = self.unwinding.over_share();
+        batch.processes_cut = self.processes_cut;
         batch.walks = self.unwinding.walks().clone();
         batch.kept_walks = self.unwinding.take_kept_walks();
     }
@@ -156,6 +160,7 @@ impl Timeline {
         self.housekeeping = Instant::now();
         self.targets.bury_the_missing();
         self.processes.sweep(now_ns());
+        self.processes_cut = self.processes.cut();
         self.unwinding.sweep(now_ns());
         true
     }
@@ -195,17 +200,21 @@ impl Timeline {
             self.unwanted += 1;
             return;
         }
-        let located = self.resolver.locate(&raw, &mut self.processes, now_ns);
+        let mut located = self.resolver.locate(&raw, &mut self.processes, now_ns);
         self.tell_modules(batch);
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
-        self.unwinding.sampled(raw.tgid, &located.mappings, now_ns);
+        self.unwinding
+            .sampled(raw.tgid, located.user, &located.mappings, now_ns);
+        located.over_share = self.unwinding.is_over_share(raw.tgid);
         match stack {
             Some(stack) if raw.is_checked && !located.in_exec => {
                 self.unwinding.check(&raw, &located, &stack);
                 let sample = self.resolver.resolve(&raw, &located, &mut self.processes);
                 batch.samples.push(sample);
             }
-            Some(stack) if !located.in_exec => self.unwinding.hold(raw, located, stack),
+            Some(stack) if !located.in_exec && !located.over_share => {
+                self.unwinding.hold(raw, located, stack)
+            }
             _ => batch
                 .samples
                 .push(self.resolver.resolve(&raw, &located, &mut self.processes)),

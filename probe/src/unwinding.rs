@@ -21,6 +21,7 @@
 //! where it went further.
 
 mod check;
+mod shares;
 mod starting;
 
 use crate::decode::RawSample;
@@ -35,6 +36,7 @@ use crate::stack::StackCopy;
 use crate::tables::{Content, MappedRange, Tables};
 use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
+use shares::Shares;
 use starting::Starting;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -91,6 +93,7 @@ pub struct Unwinding {
     frames_max: usize,
     published: HashMap<u32, Published>,
     starting: Starting,
+    shares: Shares,
     held: VecDeque<Held>,
     held_bytes: usize,
     /// Files whose table is not known yet, and the samples that wanted it.
@@ -110,6 +113,7 @@ impl Unwinding {
             frames_max,
             published: HashMap::new(),
             starting: Starting::default(),
+            shares: Shares::default(),
             held: VecDeque::new(),
             held_bytes: 0,
             unknown: HashMap::new(),
@@ -166,16 +170,22 @@ impl Unwinding {
                 tid,
                 exec: true,
                 ..
-            } if pid == tid => self.forget(pid, now_ns),
+            } if pid == tid => {
+                self.forget(pid, now_ns);
+                self.shares.forget(pid);
+            }
             What::Exit { pid, tid } if pid == tid => {
                 self.forget(pid, now_ns);
                 self.published.remove(&pid);
+                self.shares.forget(pid);
+                self.tables.unpublish(pid, now_ns);
             }
             What::Fork { pid, parent_pid } => {
                 let parent = self.published.get(&parent_pid);
                 let shared = parent.filter(|_| self.tables.list_of(parent_pid).is_some());
-                if let Some(mappings) = shared.and_then(Published::in_place).cloned() {
-                    self.publish(pid, &mappings, now_ns);
+                let mappings = shared.and_then(Published::in_place).cloned();
+                if let (Some(mappings), Some(user)) = (mappings, self.tables.user_of(parent_pid)) {
+                    self.publish(pid, user, &mappings, now_ns);
                 }
             }
             _ => {}
@@ -213,14 +223,17 @@ impl Unwinding {
     }
 
     /// A process was sampled: it is walked by tables as soon as they are there.
-    pub fn sampled(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
+    pub fn sampled(&mut self, pid: u32, user: u32, mappings: &Arc<Mappings>, now_ns: u64) {
+        if self.shares.is_refused(pid, now_ns) {
+            return;
+        }
         let known = self.published.get(&pid);
         let known = known.and_then(Published::in_place);
         let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if same && self.tables.list_of(pid).is_some() {
             self.tables.touch(pid, now_ns);
         } else if !self.starting.contains(pid, now_ns) && self.has_tables(mappings) {
-            self.publish(pid, mappings, now_ns);
+            self.publish(pid, user, mappings, now_ns);
         } else {
             // By the tables that there are it would be walked by frame pointers
             // in between. Without any, its stacks are sent here.
@@ -306,6 +319,7 @@ impl Unwinding {
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
         self.starting.sweep(now_ns);
+        self.shares.sweep(now_ns);
         let waiting = self.tables.stats().waiting + self.held.len();
         if waiting == 0 && self.was_waiting {
             memory::give_back();
@@ -331,10 +345,22 @@ impl Unwinding {
         &self.tables
     }
 
-    fn publish(&mut self, pid: u32, mappings: &Arc<Mappings>, now_ns: u64) {
-        self.tables.publish(pid, &layout(mappings), now_ns);
+    fn publish(&mut self, pid: u32, user: u32, mappings: &Arc<Mappings>, now_ns: u64) {
+        let is_there = self.tables.publish(pid, user, &layout(mappings), now_ns);
+        self.shares.note(pid, user, is_there, now_ns);
         let known = self.published.entry(pid).or_default();
-        known.push(Some(mappings.clone()));
+        known.push(is_there.then(|| mappings.clone()));
+    }
+
+    /// Whether a process is not walked because its user's processes have their share.
+    pub fn is_over_share(&self, pid: u32) -> bool {
+        self.shares.contains(pid)
+    }
+
+    /// The users whose processes have more than their share, and how many of those are
+    /// not walked for that.
+    pub fn over_share(&self) -> Vec<(u32, usize)> {
+        self.shares.by_user()
     }
 
     fn forget(&mut self, pid: u32, now_ns: u64) {

@@ -38,10 +38,13 @@ pub enum Ending {
     Remapped,
     /// The task was ending, and its memory with it. Not a user stack.
     Exiting,
+    /// The process, or its user's processes together, had more mappings than their share
+    /// of the room: it was not walked.
+    OverShare,
 }
 
 impl Ending {
-    pub const ALL: [Ending; 15] = [
+    pub const ALL: [Ending; 16] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -57,6 +60,7 @@ impl Ending {
         Ending::StackSwitch,
         Ending::Remapped,
         Ending::Exiting,
+        Ending::OverShare,
     ];
 
     /// The word that scripts see; part of the JSON schema.
@@ -77,6 +81,7 @@ impl Ending {
             Ending::StackSwitch => "stack_switch",
             Ending::Remapped => "remapped",
             Ending::Exiting => "exiting",
+            Ending::OverShare => "over_share",
         }
     }
 
@@ -106,6 +111,9 @@ impl Ending {
                 "another file was mapped there a moment before: its rules were not in place"
             }
             Ending::Exiting => "the thread was ending: its stack was gone, or going",
+            Ending::OverShare => {
+                "its user's processes map more than an eighth of all that can be followed"
+            }
         }
     }
 

@@ -4,6 +4,8 @@
 use super::file_table::TableHandle;
 use crate::ids::ModuleId;
 use probe_ebpf::table::{Mapping, PROCESS_MAPPINGS_MAX};
+use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+use std::ops::Deref;
 use std::sync::Arc;
 use symbolize::{FileOffset, Segments};
 
@@ -18,8 +20,45 @@ pub struct MappedRange {
     pub file: Option<ModuleId>,
 }
 
-/// All of them, by address.
-pub type Layout = Arc<[MappedRange]>;
+/// All of them, by address. A layout of thousands is looked up at each sample: its hash
+/// is made once.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    ranges: Arc<[MappedRange]>,
+    hash: u64,
+}
+
+impl Layout {
+    pub fn new(ranges: &[MappedRange], hasher: &RandomState) -> Self {
+        Self {
+            hash: hasher.hash_one(ranges),
+            ranges: ranges.into(),
+        }
+    }
+}
+
+impl Deref for Layout {
+    type Target = [MappedRange];
+
+    fn deref(&self) -> &[MappedRange] {
+        &self.ranges
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        let is_one = Arc::ptr_eq(&self.ranges, &other.ranges);
+        is_one || self.hash == other.hash && self.ranges == other.ranges
+    }
+}
+
+impl Eq for Layout {}
+
+impl Hash for Layout {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
 
 /// The table of a file that is mapped, and its executable segments.
 pub type TableOf<'a> = (TableHandle, &'a Segments);

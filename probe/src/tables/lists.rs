@@ -12,14 +12,18 @@
 mod members;
 mod room;
 
+/// No user, and no process, has more than one part of so many while others want room.
+pub const SHARES: usize = 8;
+
 use super::layout::{Layout, MappedRange, is_addition};
 use super::maps::Processes;
 use super::shared::Shared;
 use crate::ids::ModuleId;
-use members::Members;
-use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, PROCESSES_MAX};
-use room::Room;
+use members::{Members, Use};
+use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, NO_TABLE, PROCESSES_MAX};
+use room::{Room, units_of};
 use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 /// What a layout means to the walk, by the tables that there are.
@@ -35,6 +39,11 @@ pub struct Lists {
     /// Layouts that wait for room.
     waiting: usize,
     counts: ListCounts,
+    hasher: RandomState,
+    /// The list of those for whom there is no room: of a place where nothing is.
+    nothing: Option<MappingList>,
+    /// The processes that have it.
+    without: HashSet<u32>,
 }
 
 /// How often things did not fit.
@@ -46,6 +55,8 @@ pub struct ListCounts {
     pub postponed: u64,
     /// Processes that the kernel had no room for.
     pub refused: u64,
+    /// Lists that were not written because their user has a share already.
+    pub over_share: u64,
 }
 
 /// The list of a layout.
@@ -60,44 +71,105 @@ struct List {
 impl Lists {
     /// Over the value of `MAPPINGS`.
     pub fn new(mappings: Arc<Shared>, processes: Box<dyn Processes>) -> Self {
+        let mut room = Room::new(mappings);
+        let nowhere = Mapping {
+            start: 1,
+            end: 2,
+            table: NO_TABLE,
+            ..Mapping::default()
+        };
+        let nothing = room.write(&[nowhere], 1);
         Self {
-            room: Room::new(mappings),
+            room,
             processes,
             members: Members::default(),
             lists: HashMap::new(),
-            generation: 0,
+            generation: 1,
             waiting: 0,
             counts: ListCounts::default(),
+            hasher: RandomState::new(),
+            nothing,
+            without: HashSet::new(),
         }
     }
 
-    /// A process has this layout from now on.
+    /// A process of a user has this layout from now on. False if that user's processes
+    /// have their share already, and no more room is left than others may want.
     pub fn publish(
         &mut self,
         tgid: u32,
+        user: u32,
         layout: &[MappedRange],
         now_ns: u64,
         resolve: Resolve<'_>,
-    ) {
+    ) -> bool {
+        let layout = Layout::new(layout, &self.hasher);
         if self.members.touch(tgid, now_ns) {
             let before = self.members.layout_of(tgid);
-            if before.is_some_and(|before| **before == *layout) {
-                return;
+            if before.is_some_and(|before| *before == layout) {
+                return true;
             }
         } else if self.members.processes() >= PROCESSES_MAX {
             self.evict(now_ns);
         }
-        let layout = match self.lists.get_key_value(layout) {
+        let layout = match self.lists.get_key_value(&layout) {
             Some((known, _)) => known.clone(),
-            None => self.add(tgid, layout.into(), now_ns, resolve),
+            None => {
+                let mappings = resolve(&layout);
+                if !self.may_have(tgid, user, &layout, mappings.len()) {
+                    self.refuse(tgid, now_ns);
+                    return false;
+                }
+                self.add(tgid, layout, &mappings, now_ns)
+            }
         };
-        let left = self.members.join(tgid, layout.clone(), now_ns);
+        self.without.remove(&tgid);
+        let left = self.members.join(tgid, user, layout.clone(), now_ns);
         self.point(tgid, &layout);
         self.abandon(left, now_ns);
+        true
+    }
+
+    /// Whether a list of that length may be written for a user: there is room enough
+    /// for others, or the user has less than a share.
+    fn may_have(&self, tgid: u32, user: u32, layout: &Layout, length: usize) -> bool {
+        let units = units_of(length as u32).unwrap_or(0);
+        if self.room.available() >= units + self.room.reserve() {
+            return true;
+        }
+        // Of what the process has now it gives the place back.
+        let before = self.members.layout_of(tgid);
+        let before = before.filter(|layout| self.members.of(layout).len() == 1);
+        let others = self.members.use_of(user).mappings;
+        let others = others.saturating_sub(before.map_or(0, |before| before.len()));
+        others + layout.len() <= self.share().mappings
+    }
+
+    /// The most that one user has while others want more.
+    fn share(&self) -> Use {
+        Use {
+            mappings: self.room.mappings() / SHARES,
+            processes: PROCESSES_MAX / SHARES,
+        }
+    }
+
+    /// Gives a process a list of nothing: it is not walked, and what is on its stack is
+    /// not copied either.
+    fn refuse(&mut self, tgid: u32, now_ns: u64) {
+        self.unpublish(tgid, now_ns);
+        self.counts.over_share += 1;
+        if let Some(nothing) = self.nothing {
+            let told = self.processes.set(tgid, nothing);
+            self.counts.refused += u64::from(told.is_err());
+            self.without.insert(tgid);
+        }
     }
 
     /// A process is gone.
     pub fn unpublish(&mut self, tgid: u32, now_ns: u64) {
+        if self.without.remove(&tgid) {
+            _ = self.processes.remove(tgid);
+        }
         if self.members.layout_of(tgid).is_none() {
             return;
         }
@@ -153,6 +225,11 @@ impl Lists {
         self.lists.get(self.members.layout_of(tgid)?)?.published
     }
 
+    /// The user that a process is counted as.
+    pub fn user_of(&self, tgid: u32) -> Option<u32> {
+        self.members.user_of(tgid)
+    }
+
     /// Processes that have a list.
     pub fn processes(&self) -> usize {
         self.members.processes()
@@ -169,10 +246,9 @@ impl Lists {
     }
 
     /// Writes the list of a layout that no process has yet.
-    fn add(&mut self, tgid: u32, layout: Layout, now_ns: u64, resolve: Resolve<'_>) -> Layout {
-        let mappings = resolve(&layout);
-        let kept = self.generation_to_keep(tgid, &mappings);
-        let published = self.write(&mappings, kept);
+    fn add(&mut self, tgid: u32, layout: Layout, mappings: &[Mapping], now_ns: u64) -> Layout {
+        let kept = self.generation_to_keep(tgid, mappings);
+        let published = self.write(mappings, kept);
         let is_waiting = published.is_none();
         let list = List {
             published,
@@ -268,7 +344,9 @@ impl Lists {
     }
 
     fn evict(&mut self, now_ns: u64) -> bool {
-        let Some(tgid) = self.members.least_recently_used() else {
+        // What is small makes no room.
+        let much = self.share().mappings / SHARES;
+        let Some(tgid) = self.members.who_leaves(self.share(), much) else {
             return false;
         };
         self.unpublish(tgid, now_ns);

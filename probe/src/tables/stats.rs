@@ -28,6 +28,8 @@ pub struct TableStats {
     pub processes_evicted: u64,
     /// Updates of a process's list that the kernel did not take.
     pub processes_refused: u64,
+    /// Lists that were not written because their user has a share already.
+    pub lists_over_share: u64,
     /// Lists that had to wait for room.
     pub lists_postponed: u64,
     /// Lists that were longer than the walk can search.

@@ -92,7 +92,7 @@ fn check_own_rules(tables: &Tables, tgid: u32) {
 fn a_process_gets_its_table_when_it_is_built() {
     let mut tables = in_memory();
     let file = ModuleId(5);
-    tables.publish(1, &own_layout(file), 0);
+    tables.publish(1, 0, &own_layout(file), 0);
     let before = tables.list_of(1).unwrap();
     assert_eq!(tables.table_of(file), None);
     tables.want(file, content("/proc/self/exe"), 1);
@@ -110,7 +110,7 @@ fn a_process_gets_its_table_when_it_is_built() {
 fn a_table_goes_when_nobody_maps_the_file_for_long() {
     let mut tables = in_memory();
     let file = ModuleId(5);
-    tables.publish(1, &own_layout(file), 0);
+    tables.publish(1, 0, &own_layout(file), 0);
     tables.want(file, content("/proc/self/exe"), 1);
     wait(&mut tables, 0);
     tables.unpublish(1, 10);

@@ -1,9 +1,9 @@
 //! Whose processes are wanted, where no BPF program can ask at each tick: as /proc
 //! has them.
 
+use crate::owner::real_uid;
 use crate::sideband::record::{Event, What};
 use std::collections::{HashMap, HashSet};
-use std::fs;
 
 /// The users that are targets, and the processes that were asked about.
 #[derive(Debug)]
@@ -86,16 +86,6 @@ impl UserFilter {
         };
         self.known.insert(pid, known);
     }
-}
-
-/// The first of `Uid: real effective saved file-system`, as our user namespace has
-/// them.
-fn real_uid(pid: u32) -> Option<u32> {
-    // A name may be any bytes.
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    uids.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

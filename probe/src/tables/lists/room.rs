@@ -88,6 +88,11 @@ impl Room {
         self.resting_units > 0
     }
 
+    /// Mappings that all lists can have together.
+    pub fn mappings(&self) -> usize {
+        self.units as usize * MAPPING_UNIT
+    }
+
     /// What should always be available: room for the longest list that there
     /// may be.
     pub fn reserve(&self) -> u32 {
@@ -96,6 +101,6 @@ impl Room {
 }
 
 /// `None` for an empty list, which needs no place.
-fn units_of(length: u32) -> Option<u32> {
+pub fn units_of(length: u32) -> Option<u32> {
     (length > 0).then(|| length.div_ceil(MAPPING_UNIT as u32))
 }

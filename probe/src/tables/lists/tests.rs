@@ -46,9 +46,14 @@ impl Fixture {
     }
 
     fn publish(&mut self, tgid: u32, layout: &[MappedRange], now_ns: u64) {
+        // Each is of a user of its own.
+        self.publish_of(tgid, tgid, layout, now_ns);
+    }
+
+    fn publish_of(&mut self, user: u32, tgid: u32, layout: &[MappedRange], now_ns: u64) -> bool {
         let ready = &self.ready;
-        self.lists
-            .publish(tgid, layout, now_ns, &|layout| resolve(layout, ready));
+        let resolve: Resolve<'_> = &|layout| resolve(layout, ready);
+        self.lists.publish(tgid, user, layout, now_ns, resolve)
     }
 
     fn becomes_ready(&mut self, file: u32, now_ns: u64) {
@@ -189,18 +194,59 @@ fn an_empty_list_is_a_list() {
 #[test]
 fn the_least_recently_used_make_room() {
     let mut fixture = Fixture::new();
-    let half = |file: u32| -> Vec<(u64, u32)> { (0..100).map(|at| (at * 10, file)).collect() };
-    fixture.publish(1, &layout(&half(1)), 0);
-    fixture.publish(2, &layout(&half(2)), 1);
-    fixture.lists.touch(1, 2);
+    let list = |file: u32| -> Vec<(u64, u32)> { (0..30).map(|at| (at * 10, file)).collect() };
+    for tgid in 1..=7 {
+        fixture.publish(tgid, &layout(&list(tgid)), u64::from(tgid));
+        assert_eq!(fixture.told(tgid).unwrap().length(), 30);
+    }
+    fixture.lists.touch(1, 8);
     // No room now, but soon.
-    fixture.publish(3, &layout(&half(3)), 3);
-    assert_eq!(fixture.told(3), None);
+    fixture.publish(8, &layout(&list(8)), 9);
+    assert_eq!(fixture.told(8), None);
     assert!(fixture.told(1).is_some() && fixture.told(2).is_none());
-    fixture.sweep(3 + REST_NS);
-    assert_eq!(fixture.told(3).unwrap().length(), 100);
+    fixture.sweep(9 + REST_NS);
+    assert_eq!(fixture.told(8).unwrap().length(), 30);
     let counts = fixture.lists.counts();
     assert_eq!((counts.evicted, counts.postponed), (1, 1));
+}
+
+/// 256 mappings: a share is 32 of them.
+#[test]
+fn no_user_takes_the_room_that_others_want() {
+    const MANY: u32 = 60_001;
+    const OTHER: u32 = 60_002;
+    let list = |tgid: u32| layout(&(0..30).map(|at| (at * 10, tgid)).collect::<Vec<_>>());
+    let mut fixture = Fixture::new();
+    let mut refused = Vec::new();
+    for tgid in 1..=20 {
+        if !fixture.publish_of(MANY, tgid, &list(tgid), u64::from(tgid)) {
+            refused.push(tgid);
+        }
+    }
+    // What is refused is not walked by anything, and its stack is not copied.
+    assert_eq!(refused, (7..=20).collect::<Vec<_>>());
+    assert_eq!(fixture.read(fixture.told(20).unwrap())[0].end, 2);
+    assert_eq!(fixture.lists.counts().over_share, 14);
+    // Others find their share in place, and what they take is made up for.
+    for (tgid, now_ns) in [(31, REST_NS), (32, 3 * REST_NS), (33, 5 * REST_NS)] {
+        assert!(fixture.publish_of(tgid, tgid, &list(tgid), now_ns));
+        assert_eq!(fixture.told(tgid).unwrap().length(), 30, "{tgid}");
+        fixture.sweep(now_ns + 1);
+        fixture.sweep(now_ns + 1 + REST_NS);
+    }
+    let many = |fixture: &Fixture| (1..=6).filter(|tgid| fixture.told(*tgid).is_some()).count();
+    assert_eq!(many(&fixture), 3);
+    // One process of a user is within the share, however many others have.
+    assert!(fixture.publish_of(OTHER, 50, &list(50), 9 * REST_NS));
+    assert!(fixture.told(50).is_some());
+    // There is room again when others are gone.
+    for tgid in 31..=33 {
+        fixture.lists.unpublish(tgid, 10 * REST_NS);
+    }
+    fixture.sweep(12 * REST_NS);
+    assert!(fixture.publish_of(MANY, 20, &list(20), 12 * REST_NS));
+    fixture.lists.unpublish(8, 12 * REST_NS);
+    assert_eq!(fixture.told(8), None, "it has ended");
 }
 
 #[test]
@@ -252,12 +298,17 @@ proptest! {
             match step {
                 Step::Publish(tgid, mappings) => {
                     layouts.insert(tgid, layout(&mappings));
-                    fixture.publish(tgid, &layouts[&tgid], now_ns);
+                    if !fixture.publish_of(tgid, tgid, &layouts[&tgid], now_ns) {
+                        layouts.remove(&tgid);
+                    }
                 }
                 Step::Fork(from, to) => {
                     let Some(mappings) = layouts.get(&from).cloned() else { continue };
-                    fixture.publish(to, &mappings, now_ns);
-                    layouts.insert(to, mappings);
+                    if fixture.publish_of(to, to, &mappings, now_ns) {
+                        layouts.insert(to, mappings);
+                    } else {
+                        layouts.remove(&to);
+                    }
                 }
                 Step::Exit(tgid) => {
                     layouts.remove(&tgid);
@@ -284,7 +335,11 @@ proptest! {
             }
             for (tgid, list) in &told {
                 let content = fixture.read(*list);
-                let expected = resolve(&layouts[tgid], &fixture.ready);
+                let Some(layout) = layouts.get(tgid) else {
+                    prop_assert_eq!((content[0].start, content[0].end), (1, 2), "refused");
+                    continue;
+                };
+                let expected = resolve(layout, &fixture.ready);
                 prop_assert_eq!(content.len(), expected.len());
                 for (mapping, mut expected) in content.into_iter().zip(expected) {
                     // The list with the new table may wait for room.
