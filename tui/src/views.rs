@@ -12,6 +12,8 @@ pub mod flame;
 pub mod functions;
 pub mod health;
 pub mod page;
+/// What tables of processes and of threads have in common.
+mod people;
 pub mod processes;
 /// What is asked of the profile when a knob was turned.
 pub mod report;

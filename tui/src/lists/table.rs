@@ -14,10 +14,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// A row of a report that can be in a table.
-pub trait Item: Clone + Debug + 'static {
+pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// What the row is known by from one report to the next.
-    type Key: Copy + Eq + Hash + Debug;
-    type Column: Copy + Eq + Debug + Default + 'static;
+    type Key: Copy + Eq + Hash + Debug + Send + Sync;
+    type Column: Copy + Eq + Debug + Default + Send + Sync + 'static;
 
     /// The columns to sort by, from left to right.
     const COLUMNS: &'static [Self::Column];

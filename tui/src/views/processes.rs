@@ -2,8 +2,9 @@
 //! used again is another.
 
 pub mod draw;
-mod view;
+use crate::knobs::Part;
 use crate::lists::table::Item;
+use crate::views::people::Person;
 use profile::{ProcessId, ProcessRow, Report};
 use std::cmp::Ordering;
 
@@ -15,6 +16,18 @@ pub enum ProcessColumn {
     Kernel,
     Threads,
     Command,
+}
+
+impl Person for ProcessRow {
+    const PLURAL: &'static str = "processes";
+
+    fn part(keys: Vec<Self::Key>) -> Part {
+        Part::Processes(keys)
+    }
+
+    fn who(&self) -> String {
+        format!("{}[{}]", self.comm, self.pid)
+    }
 }
 
 impl Item for ProcessRow {

@@ -1,9 +1,10 @@
 //! The threads as a table, each on its own row.
 
 pub mod draw;
-mod view;
 use super::processes::by_share;
+use crate::knobs::Part;
 use crate::lists::table::Item;
+use crate::views::people::Person;
 use profile::{ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
 
@@ -15,6 +16,18 @@ pub enum ThreadColumn {
     #[default]
     Cpus,
     Kernel,
+}
+
+impl Person for ThreadRow {
+    const PLURAL: &'static str = "threads";
+
+    fn part(keys: Vec<Self::Key>) -> Part {
+        Part::Threads(keys)
+    }
+
+    fn who(&self) -> String {
+        format!("{}[{}]", self.comm, self.tid)
+    }
 }
 
 impl Item for ThreadRow {

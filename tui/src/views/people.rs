@@ -1,18 +1,29 @@
-//! The threads as the app sees them.
+//! Tables of processes and of threads as the app sees them: the scope is narrowed to their
+//! rows.
 
 use crate::context::Context;
 use crate::geometry;
 use crate::knobs::{Narrowing, Part};
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
-use crate::lists::table::{Place, Sort, Table};
+use crate::lists::table::{Item, Place, Sort, Table};
 use crate::views::View;
 use crate::words::explain;
-use profile::ThreadRow;
 use std::any::Any;
 use std::sync::Arc;
 
-impl View for Table<ThreadRow> {
+/// A process or a thread.
+pub trait Person: Item {
+    /// What several of them are called.
+    const PLURAL: &'static str;
+
+    fn part(keys: Vec<Self::Key>) -> Part;
+
+    /// Its name and number: `postgres[4121]`.
+    fn who(&self) -> String;
+}
+
+impl<I: Person> View for Table<I> {
     fn update(&mut self, cx: &Context<'_>, sort: bool) -> bool {
         self.update(&cx.shown.report, sort);
         true
@@ -62,7 +73,7 @@ impl View for Table<ThreadRow> {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place<ThreadRow>>() {
+        if let Some(place) = place.downcast_ref::<Place<I>>() {
             self.return_to(place.clone());
         }
     }
@@ -80,16 +91,15 @@ impl View for Table<ThreadRow> {
     }
 
     fn narrowing(&self, cx: &Context<'_>) -> Option<Narrowing> {
-        let (keys, words) = self.chosen(&cx.shown.report, "threads")?;
+        let (keys, words) = self.chosen(&cx.shown.report, I::PLURAL)?;
         Some(Narrowing {
-            part: Part::Threads(keys),
+            part: I::part(keys),
             words,
         })
     }
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         let row = self.selected(&cx.shown.report)?.row;
-        let who = format!("{}[{}]", row.comm, row.tid);
-        Some(explain::cpus(cx, row.samples, &who))
+        Some(explain::cpus(cx, row.samples(), &row.who()))
     }
 }
