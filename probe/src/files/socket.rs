@@ -16,8 +16,13 @@ pub const FILES_MAX: usize = 2;
 /// The list of mappings of a process is the longest.
 const BYTES_MAX: usize = 20 << 20;
 
-/// What has come and was not taken yet. A message is its length in four bytes, then that
-/// much, with open files.
+/// A message begins with its length, in four bytes, and the number of its files, in one.
+///
+/// The number is needed because a stream socket may deliver the end of one message and
+/// the files of the next in one piece.
+const HEAD: usize = 5;
+
+/// What has come and was not taken yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -27,7 +32,8 @@ pub struct Inbox {
 /// Sends a message. Files go with its first byte.
 pub fn send(socket: impl AsFd, message: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let len = u32::try_from(message.len()).map_err(io::Error::other)?;
-    let whole = [&len.to_le_bytes(), message].concat();
+    let count = u8::try_from(files.len()).map_err(io::Error::other)?;
+    let whole = [&len.to_le_bytes(), &[count][..], message].concat();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
@@ -60,7 +66,7 @@ impl Inbox {
     ) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
         loop {
             if let Some(message) = self.take()? {
-                return Ok((message, std::mem::take(&mut self.files)));
+                return Ok(message);
             }
             if let Some(deadline) = deadline {
                 wait(socket.as_fd(), deadline)?;
@@ -69,20 +75,26 @@ impl Inbox {
         }
     }
 
-    fn take(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let Some((len, rest)) = self.bytes.split_first_chunk::<4>() else {
+    /// The first message, if all of it has come. Its files came with its first byte.
+    fn take(&mut self) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+        let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
-        let len = u32::from_le_bytes(*len) as usize;
+        let [len @ .., count] = *head;
+        let len = u32::from_le_bytes(len) as usize;
+        let count = usize::from(count);
         if len > BYTES_MAX {
             return Err(io::ErrorKind::InvalidData.into());
         }
         if rest.len() < len {
             return Ok(None);
         }
+        if self.files.len() < count {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let message = rest[..len].to_vec();
-        self.bytes.drain(..4 + len);
-        Ok(Some(message))
+        self.bytes.drain(..HEAD + len);
+        Ok(Some((message, self.files.drain(..count).collect())))
     }
 
     fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -157,6 +169,20 @@ mod tests {
             assert_eq!(text, "inside");
             assert_eq!(next().0, b"");
         });
+    }
+
+    #[test]
+    fn files_belong_to_the_message_that_they_were_sent_with() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        // Both are there before the first is asked for: they may come in one piece.
+        send(&one, b"first", &[]).unwrap();
+        send(&one, b"second", &[file.as_fd()]).unwrap();
+        let mut inbox = Inbox::default();
+        let (bytes, files) = inbox.receive(&other, None).unwrap();
+        assert_eq!((&*bytes, files.len()), (&b"first"[..], 0));
+        let (bytes, files) = inbox.receive(&other, None).unwrap();
+        assert_eq!((&*bytes, files.len()), (&b"second"[..], 1));
     }
 
     #[test]
