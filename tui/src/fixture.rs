@@ -9,6 +9,7 @@ use profile::{
 use std::sync::Arc;
 use std::time::Duration;
 use symbolize::Origin;
+use test_support::Random;
 
 /// Many stacks.
 mod bush;
@@ -170,7 +171,7 @@ pub fn first_samples() -> Snapshot {
 /// Snapshot number `step` of a feed: a function of the step alone.
 pub fn step(step: u64) -> Snapshot {
     let mut snapshot = postgres();
-    let mut random = Random(step.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::new(step.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let report = Arc::make_mut(&mut snapshot.report);
     let gone = random.below(report.functions.len() as u64) as usize;
     report.functions.remove(gone);
@@ -341,16 +342,4 @@ fn threads() -> Vec<ThreadRow> {
             trend: [(samples / 10) as u32; TREND_LEN],
         };
     rows.into_iter().map(thread).collect()
-}
-
-/// Enough for a picture that moves: xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit.max(1)
-    }
 }

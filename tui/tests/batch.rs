@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS};
-use common::{Process, band, burn_str, list, machine, number, proftop, reports, run, self_samples};
+use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, burning};
+use common::{band, burn_str, list, machine, number, proftop, reports, run, self_samples};
 use common::{sum, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use test_support::Process;
 
 #[test]
 fn shares_are_those_of_the_work() {
@@ -52,7 +53,7 @@ fn shares_are_those_of_the_work() {
 #[test]
 fn reports_add_up() {
     let Some(_machine) = machine() else { return };
-    let _busy = Process::burn(30, 2);
+    let _busy = burning(30, 2);
     let output = run(&mut proftop(&[
         "-b", "--format", "json", "-n", "5", "-d", "0.5", "-F", "499",
     ]));
@@ -119,7 +120,7 @@ fn check_sums(report: &Value) {
 #[test]
 fn text_and_csv_say_the_same() {
     let Some(_machine) = machine() else { return };
-    let burn = Process::burn(30, 1);
+    let burn = burning(30, 1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "1", "-F", "499", "-p", &pid];
     let output = run(proftop(&shared).args(["--format", "csv"]));
@@ -164,7 +165,7 @@ fn a_short_command_is_seen() {
 #[test]
 fn an_interrupt_ends_with_a_report() {
     let Some(_machine) = machine() else { return };
-    let burn = Process::burn(30, 1);
+    let burn = burning(30, 1);
     let pid = burn.pid().to_string();
     let mut proftop = proftop(&[
         "-b", "--format", "json", "-d", "60", "-F", "499", "-p", &pid,

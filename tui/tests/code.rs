@@ -3,10 +3,11 @@
 mod common;
 
 use common::tmux::{PROMPT, Terminal};
-use common::{Machine, Process, machine, proftop, run, skip};
+use common::{Machine, machine, proftop, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use test_support::{Process, compile, is_root_or_skip, wait_until};
 
 /// Nearly all of its time goes to one line.
 const SOURCE: &str = r#"
@@ -39,18 +40,13 @@ struct Program {
 
 impl Program {
     /// Nothing where there is no compiler, and then says so.
-    fn compile(flags: &[&str]) -> Option<Self> {
+    fn new(flags: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("hot.c"), SOURCE).expect("written");
         let program = Program { folder };
-        let mut compiler = Command::new("cc");
-        compiler.args(["-O2", "-o"]).arg(program.path("hot"));
-        let output = compiler.arg(program.path("hot.c")).args(flags).output();
-        if output.is_ok_and(|output| output.status.success()) {
-            return Some(program);
-        }
-        skip("needs a C compiler");
-        None
+        let flags = [&["-O2"], flags].concat();
+        compile(&program.path("hot.c"), &program.path("hot"), flags)?;
+        Some(program)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -63,7 +59,7 @@ impl Program {
 }
 
 fn parts(flags: &[&str]) -> Option<(Machine, Terminal, Program)> {
-    let program = Program::compile(flags)?;
+    let program = Program::new(flags)?;
     Some((machine()?, Terminal::open(100, 30)?, program))
 }
 
@@ -212,8 +208,7 @@ fn under_sudo_the_editor_is_the_users() {
     let Some((_machine, terminal, program)) = parts(&["-g"]) else {
         return;
     };
-    if !rustix::process::geteuid().is_root() {
-        common::skip("only root can be called by another user");
+    if !is_root_or_skip("only root can be called by another user") {
         return;
     }
     // No account has it.
@@ -238,7 +233,7 @@ fn under_sudo_the_editor_is_the_users() {
     terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     terminal.keys(&["e"]);
     let lines = || fs::read_to_string(&told).unwrap_or_default();
-    common::wait_until("the editor ran", || lines().lines().count() == 4);
+    wait_until("the editor ran", || lines().lines().count() == 4);
     assert_eq!(lines(), format!("{uid}\n{uid}\n{uid}\n/nonexistent\n"));
     terminal.wait("the screen", |screen| selected(screen).contains(HOT));
     terminal.keys(&["q"]);

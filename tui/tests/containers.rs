@@ -3,11 +3,13 @@
 
 mod common;
 
-use common::{machine, proftop, reports, run, skip};
+use common::{machine, proftop, reports_until};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use test_support::{Process, run_tool, skip, wait_for};
 
 const SOURCE: &str = "
 static __attribute__((noinline)) unsigned hidden_work(unsigned rounds) {
@@ -54,11 +56,7 @@ impl Container {
             ("strip", &["-s", &program]),
         ];
         for (command, args) in steps {
-            let output = Command::new(command).args(args).output();
-            if !output.is_ok_and(|output| output.status.success()) {
-                skip(&format!("{command} cannot make a static program"));
-                return None;
-            }
+            run_tool(Command::new(command).args(args))?;
         }
         Some(Container {
             directory,
@@ -90,23 +88,25 @@ impl Container {
         assert!(status.unwrap().success());
     }
 
-    /// What is seen of it by somebody outside: the hottest function's name, its
-    /// file and its line.
-    fn watch(&self, process: &Work) -> (String, String, u64) {
-        let pid = process.0.id().to_string();
-        let mut command = proftop(&[
-            "-b", "--format", "json", "-F", "499", "-d", "1", "-n", "3", "-p", &pid,
-        ]);
-        let output = run(command.env("XDG_CACHE_HOME", self.path("tables")));
-        let reports = reports(&output.stdout);
-        let function = &reports.last().expect("a report")["functions"][0];
+    /// What is seen of it by somebody outside when all has been looked for: the hottest
+    /// function's name, its file and its line.
+    fn watch(&self, process: &Process) -> (String, String, u64) {
+        let pid = process.pid().to_string();
+        let mut command = proftop(&["-b", "--format", "json", "-F", "499", "-d", "1", "-p", &pid]);
+        command.env("XDG_CACHE_HOME", self.path("tables"));
+        let is_settled = |report: &Value| report["pending"] == 0 && report["samples"] != 0;
+        let reports = reports_until(&mut command, "all names", |reports| {
+            reports.len() >= 3 && reports.last().is_some_and(is_settled)
+        });
+        let last = reports.iter().rfind(|report| is_settled(report));
+        let function = &last.expect("waited for")["functions"][0];
         let name = function["name"].as_str().unwrap_or_default().to_owned();
         let file = function["file"].as_str().unwrap_or_default().to_owned();
         (name, file, function["line"].as_u64().unwrap_or(0))
     }
 
     #[track_caller]
-    fn check_found(&self, process: &Work) {
+    fn check_found(&self, process: &Process) {
         let (name, file, line) = self.watch(process);
         assert_eq!(name, "hidden_work");
         assert!(file.ends_with("work.c"), "{file}");
@@ -114,44 +114,31 @@ impl Container {
     }
 
     #[track_caller]
-    fn check_not_found(&self, process: &Work) {
+    fn check_not_found(&self, process: &Process) {
         let (name, file, _) = self.watch(process);
         assert!(name.starts_with("work+0x"), "{name}");
         assert_eq!(file, "");
     }
 }
 
-/// A process that ends with the test.
-struct Work(Child);
-
-impl Work {
-    fn start(command: &[&str]) -> Option<Work> {
-        let child = Command::new(command[0])
-            .args(&command[1..])
-            .stdout(Stdio::null())
-            .spawn();
-        let work = Work(child.ok()?);
-        let link = PathBuf::from(format!("/proc/{}/exe", work.0.id()));
-        // Until it is the program: shells and `unshare` come before.
-        for _ in 0..200 {
-            if fs::read_link(&link).is_ok_and(|exe| exe.ends_with("work")) {
-                return Some(work);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+/// Starts the program in its root directory by a command. `None` where that cannot be done.
+fn start(command: &[&str]) -> Option<Process> {
+    let mut starting = Command::new(command[0]);
+    starting.args(&command[1..]).stdout(Stdio::null());
+    let mut process = Process::try_start(&mut starting).ok()?;
+    let link = PathBuf::from(format!("/proc/{}/exe", process.pid()));
+    // Shells, `chroot` and `unshare` come before the program.
+    let has_come = wait_for("the program", || {
+        if fs::read_link(&link).is_ok_and(|exe| exe.ends_with("work")) {
+            return Some(true);
         }
-        None
-    }
-
-    fn below(root: &Path) -> Option<Work> {
-        Work::start(&["chroot", root.to_str().unwrap(), "/opt/work"])
-    }
+        process.try_wait().expect("ours").map(|_| false)
+    });
+    has_come.then_some(process)
 }
 
-impl Drop for Work {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
+fn start_below(root: &Path) -> Option<Process> {
+    start(&["chroot", root.to_str().unwrap(), "/opt/work"])
 }
 
 #[test]
@@ -160,7 +147,7 @@ fn debug_files_below_the_root_of_a_process() {
     let Some(container) = Container::new() else {
         return;
     };
-    let Some(work) = Work::below(&container.path("root")) else {
+    let Some(work) = start_below(&container.path("root")) else {
         return skip("no root directory of its own can be given to a process");
     };
     container.check_not_found(&work);
@@ -171,7 +158,7 @@ fn debug_files_below_the_root_of_a_process() {
     drop(work);
     container.link();
     for place in ["root/opt/.debug", "root/usr/lib/debug/opt"] {
-        let work = Work::below(&container.path("root")).unwrap();
+        let work = start_below(&container.path("root")).unwrap();
         container.check_not_found(&work);
         fs::create_dir_all(container.path(place)).unwrap();
         let place = container.path(place).join("work.debug");
@@ -189,7 +176,7 @@ fn links_that_lead_out_of_the_root_stay_inside() {
     let Some(container) = Container::new() else {
         return;
     };
-    let Some(work) = Work::below(&container.path("root")) else {
+    let Some(work) = start_below(&container.path("root")) else {
         return skip("no root directory of its own can be given to a process");
     };
     let outside = container.path("work.debug");
@@ -229,7 +216,7 @@ fn a_mount_that_only_the_process_has() {
         debug = container.path("work.debug").display(),
         program = container.path("root/opt/work").display(),
     );
-    let Some(work) = Work::start(&["unshare", "-m", "sh", "-c", &script]) else {
+    let Some(work) = start(&["unshare", "-m", "sh", "-c", &script]) else {
         return skip("no namespace of mounts can be made");
     };
     assert!(!Path::new("/").join(container.place()).exists());

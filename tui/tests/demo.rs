@@ -5,8 +5,9 @@ mod common;
 
 use common::pty::Pty;
 use common::tmux::Terminal;
-use common::{Process, proftop, run, text};
+use common::{proftop, run, text};
 use std::fs;
+use test_support::Process;
 
 #[test]
 fn a_configuration_gives_other_keys_and_another_start() {
@@ -144,7 +145,7 @@ fn what_a_terminal_says_of_itself_is_no_key() {
     assert!(!String::from_utf8_lossy(&bytes).contains("are the baseline, A"));
     terminal.press(b"q");
     terminal.read_until(b"4,473 samples in demo.pft");
-    assert!(proftop.0.wait().expect("ours").success());
+    assert!(proftop.wait().expect("ours").success());
 }
 
 #[test]

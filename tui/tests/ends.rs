@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, Process, band, burn, burn_str, list, machine, number,
-    proftop, reports, run, self_samples, skip, sum, text,
+    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, machine, number,
+    proftop, reports, run, self_samples, sum, text,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use test_support::{Process, skip, wait_for, wait_until};
 
 #[test]
 fn the_commands_own_status_is_passed_on() {
@@ -86,11 +87,11 @@ fn no_samples_is_5() {
 fn the_end_of_the_target_is_the_end_of_the_reports() {
     let Some(_machine) = machine() else { return };
     // Long enough to be found burning by a machine that is busy.
-    let burn = Process::burn(3, 4);
+    let burn = burning(3, 4);
     let pid = burn.pid().to_string();
     let reaper = std::thread::spawn(move || {
         let mut burn = burn;
-        burn.0.wait().expect("it ends");
+        burn.wait().expect("it ends");
     });
     let output = run(&mut proftop(&[
         "-b", "--format", "json", "-d", "20", "-p", &pid,
@@ -211,7 +212,7 @@ fn perf_can_be_asked_for() {
 #[test]
 fn a_reader_that_has_had_enough_is_no_failure() {
     let Some(_machine) = machine() else { return };
-    let _burn = Process::burn(30, 1);
+    let _burn = burning(30, 1);
     let script = format!("{{ '{PROFTOP}' -b -d 0.2 -F 499; echo status $? >&2; }} | head -1");
     let output = run(Command::new("sh").args(["-c", &script]));
     assert_eq!(text(&output.stdout).lines().count(), 1);
@@ -224,7 +225,7 @@ fn a_file_is_written_whole_and_never_over_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report");
     let file = path.to_str().expect("UTF-8");
-    let _burn = Process::burn(30, 1);
+    let _burn = burning(30, 1);
     let args = ["-b", "-n", "1", "-d", "0.3", "-F", "499", "-o", file];
     let output = run(&mut proftop(&args));
     assert_eq!(output.status.code(), Some(0));
@@ -269,7 +270,7 @@ fn a_full_disk_is_one_sentence() {
         skip("needs root to mount a small file system");
         return;
     };
-    let _burn = Process::burn(30, 1);
+    let _burn = burning(30, 1);
     let file = disk.0.path().join("report");
     let output =
         run(proftop(&["-b", "-d", "0.2", "-F", "499", "--format", "json", "-o"]).arg(&file));
@@ -282,25 +283,14 @@ fn a_full_disk_is_one_sentence() {
 #[test]
 fn terminating_us_terminates_the_command() {
     let Some(_machine) = machine() else { return };
-    let mut child = proftop(&["-b", "-d", "60", "--", "sleep", "60"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut sleeping = None;
-    common::wait_until("the command runs", || {
-        sleeping = child_of(child.id(), "sleep");
-        sleeping.is_some()
-    });
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM)
-        .expect("it runs");
-    let mut status = None;
-    common::wait_until("proftop ends", || {
-        status = child.try_wait().expect("ours");
-        status.is_some()
-    });
-    assert_eq!(status.expect("ended").code(), Some(128 + 15));
-    let path = format!("/proc/{}", sleeping.expect("seen"));
-    common::wait_until("the command ends", || !Path::new(&path).exists());
+    let mut command = proftop(&["-b", "-d", "600", "--", "sleep", "600"]);
+    let mut child = Process::start(command.stdout(Stdio::piped()));
+    let sleeping = wait_for("the command runs", || child_of(child.pid(), "sleep"));
+    child.signal(Signal::TERM);
+    let status = wait_for("proftop ends", || child.try_wait().expect("ours"));
+    assert_eq!(status.code(), Some(128 + 15));
+    let path = format!("/proc/{sleeping}");
+    wait_until("the command ends", || !Path::new(&path).exists());
 }
 
 /// The child of that name.
@@ -333,18 +323,14 @@ fn killed_it_leaves_nothing_attached() {
         skip("needs bpftool");
         return;
     };
-    let mut child = proftop(&["-b", "-d", "60", "--", burn_str(), "20"])
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut command = None;
-    common::wait_until("the command runs, watched", || {
-        command = child_of(child.id(), "burn");
-        command.is_some() && loaded_programs() > Some(before)
+    let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
+    let mut child = Process::start(command.stderr(Stdio::null()));
+    let command = wait_for("the command runs, watched", || {
+        child_of(child.pid(), "burn").filter(|_| loaded_programs() > Some(before))
     });
     child.kill().expect("it runs");
     child.wait().expect("ours");
-    common::wait_until("nothing is loaded", || loaded_programs() == Some(before));
-    let command = rustix::process::Pid::from_raw(command.expect("seen").cast_signed());
+    wait_until("nothing is loaded", || loaded_programs() == Some(before));
+    let command = rustix::process::Pid::from_raw(command.cast_signed());
     rustix::process::kill_process(command.expect("a pid"), Signal::KILL).expect("it is unharmed");
 }

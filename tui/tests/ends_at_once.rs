@@ -5,7 +5,7 @@
 mod common;
 
 use common::pty::Pty;
-use common::{PROFTOP, Process, machine, number, proftop, reports, run, skip, text, wait_until};
+use common::{PROFTOP, machine, number, proftop, reports, run, text};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+use test_support::{Process, skip, wait_until};
 
 /// What ends a run, and with which status.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
@@ -21,7 +22,7 @@ const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 fn ended(process: &mut Process) -> ExitStatus {
     let mut status = None;
     wait_until("proftop ends", || {
-        status = process.0.try_wait().expect("ours");
+        status = process.try_wait().expect("ours");
         status.is_some()
     });
     status.expect("ended")
@@ -48,11 +49,11 @@ fn start_sampling(command: &mut Command) -> Process {
 #[test]
 fn a_signal_ends_reports_with_the_last_one_written() {
     let Some(_machine) = machine() else { return };
-    let _burn = Process::burn(60, 1);
+    let _burn = common::burning(60, 1);
     for signal in SIGNALS {
         let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
         let mut process = Process::start(command.stdout(Stdio::piped()));
-        let mut stdout = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut bytes = Vec::new();
         stdout.read_until(b'\n', &mut bytes).expect("a report");
         // Something to tell of the next three seconds, and not all of it.
@@ -74,7 +75,7 @@ fn a_signal_ends_reports_with_the_last_one_written() {
 #[test]
 fn a_signal_ends_a_recording_that_is_whole() {
     let Some(_machine) = machine() else { return };
-    let _burn = Process::burn(60, 1);
+    let _burn = common::burning(60, 1);
     let folder = tempfile::tempdir().expect("a folder");
     for signal in SIGNALS {
         let file = folder.path().join(format!("{}.pft", signal.as_raw()));
@@ -119,7 +120,7 @@ fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
         let mut command = proftop(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = start_sampling(&mut command);
-        drop(process.0.stdout.take());
+        drop(process.stdout.take());
         let status = ended(&mut process);
         assert!(matches!(status.code(), Some(0 | 5)), "{args:?}: {status}");
     }
@@ -133,7 +134,7 @@ fn a_reader_that_does_not_read_keeps_nobody() {
         skip("only root is told where a process waits");
         return;
     }
-    let _burn = Process::burn(60, 1);
+    let _burn = common::burning(60, 1);
     for args in [
         &["-b", "-d", "0.1"][..],
         &["record", "-F", "999", "-o", "-"],
@@ -141,7 +142,7 @@ fn a_reader_that_does_not_read_keeps_nobody() {
         let mut command = proftop(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = start_sampling(&mut command);
-        let stdout = process.0.stdout.as_ref().expect("a pipe");
+        let stdout = process.stdout.as_ref().expect("a pipe");
         // As small as pipes go.
         rustix::pipe::fcntl_setpipe_size(stdout, 4096).expect("ours");
         let waits_in = format!("/proc/{}/wchan", process.pid());
@@ -159,7 +160,7 @@ fn a_dialog_ends_with_its_reader() {
     let mut command = proftop(&["demo", "--plain"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start(&mut command);
-    drop(process.0.stdout.take());
+    drop(process.stdout.take());
     // It is not asked anything: what ends it is that nobody reads.
     assert!(ended(&mut process).success());
 }
@@ -181,7 +182,7 @@ fn a_terminal_that_is_gone_ends_every_screen() {
             .env("XDG_STATE_HOME", "/dev/null")
             .env("TERM", "xterm-256color");
         terminal.attach(&mut command);
-        let mut process = Process(command.spawn().expect("it starts"));
+        let mut process = Process::from(command.spawn().expect("it starts"));
         terminal.read_until(if args.contains(&"--plain") {
             b"proftop> "
         } else {

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{BURN_THREADS, Machine, Process, list, machine, number, proftop, reports, run, skip};
+use common::{BURN_THREADS, Machine, burning, list, machine, number, proftop, reports, run};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use test_support::{Process, skip, wait_until};
 
 /// One report of half a second.
 fn report(args: &[&str]) -> Value {
@@ -36,7 +37,7 @@ fn seen(report: &Value) -> (Vec<u64>, Vec<String>) {
 /// A burning process, and others that burn beside it.
 fn busy() -> Option<(Machine, Process, Process)> {
     let machine = machine()?;
-    Some((machine, Process::burn(30, 2), Process::burn(30, 1)))
+    Some((machine, burning(30, 2), burning(30, 1)))
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn a_thread() {
 /// The thread of that name, once it runs.
 fn common_thread(pid: u32, name: &str) -> u64 {
     let mut found = None;
-    common::wait_until("a thread", || {
+    wait_until("a thread", || {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
         found = tasks.flatten().find_map(|task| {
             let comm = fs::read_to_string(task.path().join("comm")).ok()?;
@@ -134,7 +135,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        common::wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
     }
 }
 
@@ -145,7 +146,7 @@ fn a_control_group() {
         skip("needs a writable cgroup2 hierarchy");
         return;
     };
-    let (burn, _other) = (Process::burn(30, 1), Process::burn(30, 1));
+    let (burn, _other) = (burning(30, 1), burning(30, 1));
     group.add(burn.pid());
     let name = group.0.to_str().expect("UTF-8");
     let report = report(&["-g", name]);

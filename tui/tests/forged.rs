@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{machine, proftop, reports, run, skip};
+use common::{machine, proftop, reports, run};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use symbolize::object::Object;
+use test_support::skip;
 
 /// Without frame pointers each caller is found by `.eh_frame` alone.
 const SOURCE: &str = "

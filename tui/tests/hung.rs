@@ -6,8 +6,7 @@ mod common;
 use common::fuse::Fuse;
 use common::pty::Pty;
 use common::{
-    BURN_FUNCTIONS, Machine, Process, list, machine, proftop, reports, run, self_samples, skip,
-    sum, text, wait_until,
+    BURN_FUNCTIONS, Machine, burning, list, machine, proftop, reports, run, self_samples, sum, text,
 };
 use rustix::process::Signal;
 use std::fs;
@@ -18,6 +17,7 @@ use std::process::{Command, Stdio};
 use symbolize::files::Request;
 use symbolize::opener::{Mounts, Opening, Place, Watch};
 use symbolize::{Files, Reason, RemoteFiles};
+use test_support::{Process, skip, wait_until};
 
 /// As many processes of each kind.
 const PROCESSES: usize = 4;
@@ -70,7 +70,7 @@ impl Scene {
         let scene = Self {
             on_it,
             with_tmp_on_it,
-            burn: Process::burn(600, 1),
+            burn: burning(600, 1),
             fuse,
             _machine: machine,
         };
@@ -159,13 +159,13 @@ fn a_signal_and_q_end_it() {
     for engine in ["bpf", "perf"] {
         let mut command = proftop(&["-b", "--format", "json", "-d", "1", "--engine", engine]);
         let mut process = Process::start(command.stdout(Stdio::piped()));
-        let mut output = BufReader::new(process.0.stdout.take().expect("it is piped"));
+        let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
         let read = output.read_line(&mut String::new());
         assert!(read.expect("a report") > 0);
         let rest = std::thread::spawn(move || output.lines().count());
         process.signal(Signal::TERM);
         wait_until("TERM ends it", || {
-            process.0.try_wait().expect("ours").is_some()
+            process.try_wait().expect("ours").is_some()
         });
         rest.join().expect("its output ends");
 
@@ -175,9 +175,7 @@ fn a_signal_and_q_end_it() {
         let mut process = Process::start(&mut command);
         terminal.read_until(b"burn");
         terminal.press(b"q");
-        wait_until("q ends it", || {
-            process.0.try_wait().expect("ours").is_some()
-        });
+        wait_until("q ends it", || process.try_wait().expect("ours").is_some());
     }
     assert_eq!(scene.fuse.unanswered(), 0);
 }

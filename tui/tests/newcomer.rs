@@ -5,12 +5,13 @@
 mod common;
 
 use common::tmux::Terminal;
-use common::{Machine, Process, machine, skip, wait_until};
+use common::{Machine, machine};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use test_support::{Process, skip, wait_until};
 
 /// How long a key takes to get there, and what it changes to get back.
 const LINE_DELAY: Duration = Duration::from_millis(150);
@@ -27,7 +28,7 @@ impl Postgres {
     /// Nothing where it is not installed, or no rights can be given away.
     fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            skip("the five tasks on PostgreSQL: it is not installed");
+            skip("PostgreSQL is not installed");
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
@@ -45,7 +46,7 @@ impl Postgres {
         let data = format!("{path}/data");
         let made = run("initdb", &["-D", &data, "-A", "trust", "-U", "test"]).status();
         if !made.is_ok_and(|status| status.success()) {
-            skip("the five tasks on PostgreSQL: initdb cannot be run as nobody");
+            skip("PostgreSQL's initdb cannot be run as nobody");
             return None;
         }
         let settings = ["-k", &path, "-c", "listen_addresses=", "-c", "fsync=off"];
@@ -192,13 +193,13 @@ fn the_five_tasks_take_few_lines() {
     command.current_dir(folder.path()).env_remove("SUDO_UID");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut proftop = Process::start(&mut command);
-    let mut input = proftop.0.stdin.take().expect("a pipe");
+    let mut input = proftop.stdin.take().expect("a pipe");
     writeln!(input, "{}", lines.join("\n")).expect("it reads");
     drop(input);
-    let mut output = proftop.0.stdout.take().expect("a pipe");
+    let mut output = proftop.stdout.take().expect("a pipe");
     let mut said = String::new();
     output.read_to_string(&mut said).expect("UTF-8");
-    assert!(proftop.0.wait().expect("ours").success());
+    assert!(proftop.wait().expect("ours").success());
     for part in [
         "callers of ",
         "  1  ",

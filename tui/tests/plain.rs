@@ -3,11 +3,12 @@
 mod common;
 
 use common::pty::Pty;
-use common::{BURN_FUNCTIONS, Process, burn_str, machine, proftop, text};
+use common::{BURN_FUNCTIONS, burn_str, machine, proftop, text};
 use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use test_support::Process;
 
 const PROMPT: &[u8] = b"proftop> ";
 
@@ -47,7 +48,7 @@ fn a_dumb_terminal_gets_text_and_nothing_else() {
     // The end of input.
     terminal.press(b"\x04");
     terminal.read_until(b"proftop: 4,473 samples in demo.pft");
-    assert!(proftop.0.wait().expect("ours").success());
+    assert!(proftop.wait().expect("ours").success());
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn an_interrupt_stops_an_answer_and_then_the_program() {
     terminal.press(b"top 1\n");
     terminal.read_until(PROMPT);
     proftop.signal(Signal::INT);
-    let status = proftop.0.wait().expect("ours");
+    let status = proftop.wait().expect("ours");
     assert_eq!(status.code().or(status.signal()), Some(130));
 }
 
@@ -83,8 +84,8 @@ impl Piped {
         let mut command = dumb(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut proftop = Process::start(&mut command);
-        let input = proftop.0.stdin.take();
-        let output = proftop.0.stdout.take().expect("a pipe");
+        let input = proftop.stdin.take();
+        let output = proftop.stdout.take().expect("a pipe");
         Self {
             proftop,
             input,
@@ -112,7 +113,7 @@ impl Piped {
         drop(self.input.take());
         let mut rest = Vec::new();
         std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
-        assert!(self.proftop.0.wait().expect("ours").success());
+        assert!(self.proftop.wait().expect("ours").success());
         text(&rest)
     }
 }

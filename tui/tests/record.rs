@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::wait_until;
-use common::{BURN_FUNCTIONS, BURN_SHARES};
-use common::{Process, band, burn_str, list, machine, number, proftop, reports, run, sum, text};
+use common::{BURN_FUNCTIONS, BURN_SHARES, burning};
+use common::{band, burn_str, list, machine, number, proftop, reports, run, sum, text};
 use profile::formats::pft;
 use profile::{
     Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
@@ -14,6 +13,7 @@ use rustix::process::Signal;
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use test_support::{Process, wait_until};
 
 const FOLDED: &str = "\
 postgres;main;exec;scan 60
@@ -282,25 +282,21 @@ fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let (file, said) = (folder.path().join("a.pft"), folder.path().join("said"));
     let mut command = proftop(&["record", "-o", file.to_str().unwrap()]);
-    let mut child = command
-        .stderr(fs::File::create(&said).unwrap())
-        .spawn()
-        .unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
+    let mut record = Process::start(command.stderr(fs::File::create(&said).unwrap()));
     let says = |words: &str| fs::read_to_string(&said).unwrap().contains(words);
     // More than its head: a second has been written.
     wait_until("a block", || {
         fs::metadata(&file).is_ok_and(|file| file.len() > 12)
     });
-    rustix::process::kill_process(pid, Signal::USR2).unwrap();
+    record.signal(Signal::USR2);
     wait_until("so far", || says("so far"));
     let so_far = fs::metadata(&file).unwrap().len();
     wait_until("more", || {
         fs::metadata(&file).is_ok_and(|file| file.len() > so_far)
     });
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    record.signal(Signal::INT);
     assert_eq!(
-        child.wait().unwrap().code(),
+        record.wait().unwrap().code(),
         Some(0),
         "{}",
         fs::read_to_string(&said).unwrap()
@@ -339,7 +335,7 @@ fn profile_count(samples: u64) -> String {
 #[test]
 fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     let Some(_machine) = machine() else { return };
-    let _busy = Process::burn(30, 1);
+    let _busy = burning(30, 1);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
     let mut record = proftop(&["record", "-F", "499", "-o", file.to_str().unwrap()]);
@@ -367,7 +363,7 @@ fn a_side_of_the_comparison_can_be_recorded_now() {
     let Some(_machine) = machine() else {
         return;
     };
-    let (one, two) = (Process::burn(60, 1), Process::burn(60, 1));
+    let (one, two) = (burning(60, 1), burning(60, 1));
     let (a, b) = (
         format!("pid:{}@2s", one.pid()),
         format!("pid:{}@2s", two.pid()),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{proftop, run, skip, text};
+use common::{proftop, run, text};
 use profile::formats::pft;
 use profile::{
     Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store,
@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use symbolize::{ElfSymbols, FileOffset};
+use test_support::skip;
 
 /// A recording of one process with one frame in a file that is only known by
 /// its build-id.
@@ -67,7 +68,7 @@ fn names_are_found_by_build_id_where_the_file_is() {
     let program = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
     let Some(build_id) = symbols.object().build_id() else {
-        return skip("names by build-id: the linker here writes none");
+        return skip("the linker here writes none");
     };
     let (place, name) = function(&symbols);
     let file = folder.path().join("a.pft");
@@ -170,14 +171,14 @@ fn names_of_debug_file(what: &str, tool: impl Fn(&Path, &Path) -> Command) {
     let program = std::env::current_exe().unwrap();
     let symbols = ElfSymbols::read(&fs::File::open(&program).unwrap()).unwrap();
     let Some(build_id) = symbols.object().build_id() else {
-        return skip("names by build-id: the linker here writes none");
+        return skip("the linker here writes none");
     };
     let (place, name) = function(&symbols);
     fs::create_dir(path("debug")).unwrap();
     fs::create_dir(path("stripped")).unwrap();
     match tool(&program, folder.path()).status() {
         Ok(status) if status.success() => {}
-        _ => return skip(&format!("names from a debug file: needs {what}")),
+        _ => return skip(format_args!("needs {what}")),
     }
     let file = path("a.pft");
     recording(

@@ -5,11 +5,12 @@ mod common;
 use common::pty::Pty;
 use common::tmux::Terminal;
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, Process, band, burn_str, machine, skip,
+    BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, Machine, band, burn_str, burning, machine,
 };
-use common::{PROFTOP, proftop, run, text, wait_until};
+use common::{PROFTOP, proftop, run, text};
 use std::fs;
 use std::process::{Command, Stdio};
+use test_support::{Process, skip, wait_for, wait_until};
 
 /// A terminal on a machine that is ours.
 fn terminal(width: u16, height: u16) -> Option<(Machine, Terminal)> {
@@ -75,7 +76,7 @@ fn keys_do_what_they_say() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 2);
+    let burn = burning(60, 2);
     terminal.start(&format!("-F 499 -p {}", burn.pid()));
     terminal.wait_for(BURN_FUNCTIONS[0]);
 
@@ -144,7 +145,7 @@ fn any_size_will_do() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 2);
+    let burn = burning(60, 2);
     terminal.start(&format!("-F 499 -p {}", burn.pid()));
     terminal.wait_for(BURN_FUNCTIONS[0]);
     for (width, height) in [
@@ -190,7 +191,7 @@ fn a_killed_target_leaves_its_data() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 1);
+    let burn = burning(60, 1);
     let scope = format!("burn[{}]", burn.pid());
     terminal.start(&format!("-F 499 -p {}", burn.pid()));
     terminal.wait("samples", |screen| samples(screen) > Some(200));
@@ -268,7 +269,7 @@ fn it_can_be_stopped_and_continued() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 1);
+    let burn = burning(60, 1);
     terminal.start(&format!("-F 499 -p {}", burn.pid()));
     terminal.wait_for(BURN_FUNCTIONS[0]);
     for _ in 0..2 {
@@ -300,7 +301,7 @@ fn a_plain_terminal_gets_plain_characters() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 2);
+    let burn = burning(60, 2);
     terminal.type_line(&format!(
         "TERM=linux LC_ALL=C '{PROFTOP}' -F 499 -p {}",
         burn.pid()
@@ -386,12 +387,8 @@ fn a_terminal_that_takes_nothing_holds_nobody_up() {
         same >= 50
     });
     proftop.signal(rustix::process::Signal::TERM);
-    let mut status = None;
-    wait_until("it ends", || {
-        status = proftop.0.try_wait().expect("ours");
-        status.is_some()
-    });
-    assert_eq!(status.expect("ended").code(), Some(128 + 15));
+    let status = wait_for("it ends", || proftop.try_wait().expect("ours"));
+    assert_eq!(status.code(), Some(128 + 15));
 }
 
 #[test]
@@ -425,7 +422,7 @@ fn a_recording_is_shown_while_it_is_made() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    let burn = Process::burn(60, 2);
+    let burn = burning(60, 2);
     let record = format!(
         "\"$PROFTOP\" record -F 499 -o - -p {} 2>/dev/null",
         burn.pid()

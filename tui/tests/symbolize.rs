@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{proftop, run, skip, text};
+use common::{proftop, run, text};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use test_support::{Process, compile, run_tool, skip};
 
 const SOURCE: &str = "
 #include <stdio.h>
@@ -24,6 +25,8 @@ int main(int argc, char **argv) {
 }
 ";
 
+const FLAGS: [&str; 3] = ["-O2", "-g", "-Wl,--build-id=sha1"];
+
 /// A program, in a directory of its own.
 struct Fixture {
     directory: tempfile::TempDir,
@@ -36,14 +39,7 @@ impl Fixture {
         let source = directory.path().join("sum.c");
         fs::write(&source, format!("#include <stdlib.h>{SOURCE}")).unwrap();
         let program = directory.path().join("sum");
-        let output = Command::new("cc")
-            .args(["-O2", "-g", "-Wl,--build-id=sha1", "-o"])
-            .args([&program, &source])
-            .output();
-        if !output.is_ok_and(|output| output.status.success()) {
-            skip("no C compiler");
-            return None;
-        }
+        compile(&source, &program, FLAGS)?;
         Some(Fixture { directory, program })
     }
 
@@ -53,11 +49,7 @@ impl Fixture {
 
     /// The addresses of a function, by nm.
     fn addresses(&self, function: &str) -> Option<Vec<u64>> {
-        let output = Command::new("nm").arg("-S").arg(&self.program).output();
-        let Ok(output) = output else {
-            skip("no nm");
-            return None;
-        };
+        let output = run_tool(Command::new("nm").arg("-S").arg(&self.program))?;
         let listed = text(&output.stdout);
         let line = listed
             .lines()
@@ -221,11 +213,8 @@ fn a_process() {
     let Some(address) = inlined(&fixture) else {
         return;
     };
-    let mut child = Command::new(&fixture.program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(&fixture.program);
+    let mut child = Process::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     // It has printed: it is past the loader.
     let mut byte = [0];
     let stdout = child.stdout.as_mut().unwrap();
@@ -288,11 +277,7 @@ fn builds_are_told_apart() {
     // The same program two lines further down.
     let source = new.directory.path().join("sum.c");
     fs::write(&source, format!("#include <stdlib.h>\n\n\n{SOURCE}")).unwrap();
-    let built = Command::new("cc")
-        .args(["-O2", "-g", "-Wl,--build-id=sha1", "-o"])
-        .args([&new.program, &source])
-        .status();
-    assert!(built.unwrap().success());
+    compile(&source, &new.program, FLAGS).expect("it compiled before");
     let (Some(address), Some(ids)) = (inlined(&old), build_ids(&[&old, &new])) else {
         return;
     };
@@ -427,10 +412,10 @@ fn what_debuginfod_has_fetched() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (program, debug) = (path("program"), path("debug"));
     fs::copy(fixture.program(), &program).unwrap();
-    let done = |command: &mut Command| command.status().is_ok_and(|status| status.success());
-    let kept = done(Command::new("objcopy").args(["--only-keep-debug", &program, &debug]));
-    if !kept || !done(Command::new("strip").arg(&program)) {
-        return skip("needs binutils");
+    let mut keep = Command::new("objcopy");
+    keep.args(["--only-keep-debug", &program, &debug]);
+    if run_tool(&mut keep).is_none() || run_tool(Command::new("strip").arg(&program)).is_none() {
+        return;
     }
     let notes = Command::new("readelf").args(["-n", &program]).output();
     let notes = notes.unwrap().stdout;
@@ -467,9 +452,9 @@ fn a_program_of_another_system() {
     )
     .unwrap();
     let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-    let made = compiler.arg("-o").arg(&program).arg(&source).status();
-    if !made.is_ok_and(|status| status.success()) {
-        return skip("needs gcc-mingw-w64-x86-64");
+    // Of the package gcc-mingw-w64-x86-64.
+    if run_tool(compiler.arg("-o").arg(&program).arg(&source)).is_none() {
+        return;
     }
     let symbols = Command::new("nm").arg(&program).output().unwrap();
     let symbols = text(&symbols.stdout);

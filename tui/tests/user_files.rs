@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{proftop, run, skip, text};
+use common::{proftop, run, text};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
+use test_support::{is_root_or_skip, skip};
 
 /// No account has it.
 const UID: u32 = 4_242_424;
@@ -27,8 +28,7 @@ struct World {
 
 impl World {
     fn new() -> Option<World> {
-        if !rustix::process::geteuid().is_root() {
-            skip("only root can be called by another user");
+        if !is_root_or_skip("only root can be called by another user") {
             return None;
         }
         let all = tempfile::tempdir().unwrap();

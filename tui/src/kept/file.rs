@@ -139,8 +139,7 @@ mod tests {
 
     #[test]
     fn current_it_is_written_with_the_users_rights() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can be another user");
+        if !test_support::is_root_or_skip("only root can be another user") {
             return;
         }
         let folder = tempfile::tempdir().expect("a folder");

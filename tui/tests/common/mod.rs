@@ -15,22 +15,13 @@ pub mod tmux;
 
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-/// No machine is so busy that something takes longer than this.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+use test_support::{Process, skip};
 
 pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
-
-/// Says what is not tested here.
-pub fn skip(why: &str) {
-    // Not `eprintln`: the test harness would keep it to itself.
-    _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
 
 pub fn proftop(args: &[&str]) -> Command {
     let mut command = Command::new(PROFTOP);
@@ -105,46 +96,53 @@ pub fn burn_str() -> &'static str {
     burn().to_str().expect("a path in UTF-8")
 }
 
-/// A process that ends with the test, and all that it started with it.
-pub struct Process(pub Child);
-
-impl Process {
-    pub fn start(command: &mut Command) -> Self {
-        use std::os::unix::process::CommandExt as _;
-        Self(command.process_group(0).spawn().expect("it starts"))
-    }
-
-    pub fn burn(seconds: u32, threads: u32) -> Self {
-        let mut command = Command::new(burn());
-        command.args([seconds.to_string(), threads.to_string()]);
-        Self::start(command.stdout(std::process::Stdio::null()))
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).expect("it lives");
-    }
+/// The example `burn`, running.
+pub fn burning(seconds: u32, threads: u32) -> Process {
+    let mut command = Command::new(burn());
+    command.args([seconds.to_string(), threads.to_string()]);
+    Process::start(command.stdout(Stdio::null()))
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let group = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        let _ = self.0.wait();
-    }
-}
+/// More reports than any test waits for, however busy the machine is.
+pub const REPORTS_MAX: usize = 120;
 
-/// Waits until it holds.
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
-    while !holds() {
-        assert!(Instant::now() < end, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
+/// Runs a command that prints reports of `--format json`, and interrupts it when the reports
+/// so far are enough. Gives all of them; fails if [`REPORTS_MAX`] were not enough.
+#[track_caller]
+pub fn reports_until(
+    command: &mut Command,
+    what: &str,
+    enough: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let mut errors = tempfile::tempfile().expect("a file");
+    command.stderr(errors.try_clone().expect("a second descriptor"));
+    let mut running = Process::start(command.stdout(Stdio::piped()));
+    let output = running.stdout.take().expect("a pipe");
+    let mut reports: Vec<Value> = Vec::new();
+    let mut is_enough = false;
+    for line in BufReader::new(output).lines() {
+        let line = line.expect("output is UTF-8");
+        reports.push(serde_json::from_str(&line).expect("each line is JSON"));
+        // What comes between the interrupt and the end is read as well.
+        if !is_enough {
+            is_enough = enough(&reports);
+            assert!(
+                is_enough || reports.len() < REPORTS_MAX,
+                "waited in vain: {what}; the last report: {line}"
+            );
+            if is_enough {
+                running.interrupt();
+            }
+        }
     }
+    let status = running.wait().expect("ours");
+    errors.rewind().expect("from the start");
+    println!("$ {command:?}\n{status}");
+    println!("{}", std::io::read_to_string(errors).expect("UTF-8"));
+    assert!(is_enough, "{status} before {what}: {reports:?}");
+    // A command of its own is interrupted as well, and its status is passed on.
+    assert!(matches!(status.code(), Some(0 | 130)), "{status}");
+    reports
 }
 
 /// The reports of `--format json`.

@@ -1,7 +1,6 @@
 //! A *pseudo-terminal* whose other end is ours: what a program writes is bytes,
 //! and nobody answers it but us.
 
-use super::DEADLINE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -9,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use test_support::DEADLINE;
 
 pub struct Pty {
     ours: File,

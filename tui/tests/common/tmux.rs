@@ -1,11 +1,11 @@
 //! A *terminal* is a tmux server of its own, with one window and a shell in it.
 //! Nothing sleeps for a while and hopes: everything is waited for.
 
-use super::{DEADLINE, PROFTOP};
+use super::PROFTOP;
 use std::cell::RefCell;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use test_support::{skip, wait_for};
 
 /// What the shell says when it waits for a command.
 pub const PROMPT: &str = "ready> ";
@@ -20,7 +20,7 @@ impl Terminal {
     pub fn open(width: u16, height: u16) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if Command::new("tmux").arg("-V").output().is_err() {
-            super::skip("needs tmux");
+            skip("needs tmux");
             return None;
         }
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -90,15 +90,10 @@ impl Terminal {
 
     /// The first screen of which that holds.
     pub fn wait(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + DEADLINE;
-        loop {
+        wait_for(what, || {
             let screen = self.screen();
-            if holds(&screen) {
-                return screen;
-            }
-            assert!(Instant::now() < end, "in vain: {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            holds(&screen).then_some(screen)
+        })
     }
 
     pub fn wait_for(&self, marker: &str) -> String {

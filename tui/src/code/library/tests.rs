@@ -5,7 +5,7 @@ use crate::code::{Piece, Syntax};
 use profile::FrameKind;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use test_support::Random;
 
 const SOURCE: &str = "\
 static inline int add(int a, int b)
@@ -37,22 +37,15 @@ struct Program {
     path: PathBuf,
 }
 
-/// Nothing where there is no compiler, and then says so.
+/// `None` where there is no compiler.
 fn compile(flags: &[&str]) -> Option<Program> {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("sum.c");
     fs::write(&source, SOURCE).expect("written");
     let path = folder.path().join("sum");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-fno-tree-vectorize"]).args(flags);
-    let output = compiler.arg("-o").arg(&path).arg(&source).output();
-    if output.is_ok_and(|output| output.status.success()) {
-        return Some(Program { folder, path });
-    }
-    use std::io::Write as _;
-    // Not `eprintln`: the test harness would keep it to itself.
-    _ = writeln!(std::io::stderr(), "skipped: needs a C compiler");
-    None
+    let flags = [&["-O2", "-fno-tree-vectorize"], flags].concat();
+    test_support::compile(&source, &path, flags)?;
+    Some(Program { folder, path })
 }
 
 /// Where in the file the code of a function is.
@@ -256,15 +249,12 @@ fn damaged_files_are_no_harm() {
     let start = start_of(&program.path, "sum");
     let good = wanted(&program.path, "sum", start, None);
     let bytes = fs::read(&program.path).expect("read");
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for visit in 0..300 {
         let mut damaged = bytes.clone();
         for _ in 0..1 + visit % 40 {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let at = random as usize % damaged.len();
-            damaged[at] = (random >> 40) as u8;
+            let at = random.index(damaged.len());
+            damaged[at] = random.byte();
         }
         fs::write(&program.path, &damaged).expect("written");
         let body = body(&Wanted {

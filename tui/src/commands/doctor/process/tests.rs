@@ -1,6 +1,7 @@
 use super::*;
 use probe::features::Level;
 use std::process::{Command, Stdio};
+use test_support::{Process, wait_until};
 
 fn elf(symbols: Symbols) -> ElfFacts {
     ElfFacts {
@@ -24,7 +25,7 @@ fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
 /// Some long-running process whose binary is ours to take away.
 struct Sleeper {
     dir: tempfile::TempDir,
-    child: std::process::Child,
+    process: Process,
 }
 
 impl Sleeper {
@@ -35,17 +36,15 @@ impl Sleeper {
         let mut command = Command::new(&program);
         command.arg("600").stdin(Stdio::null());
         // Another test's fork may hold the file open for writing for a moment.
-        let child = loop {
-            match command.spawn() {
+        let process = loop {
+            match Process::try_start(&mut command) {
                 Err(error) if error.raw_os_error() == Some(libc::ETXTBSY) => {}
                 other => break other.unwrap(),
             }
         };
-        let sleeper = Sleeper { dir, child };
+        let sleeper = Sleeper { dir, process };
         // Spawn returns when exec begins; the file is mapped a moment later.
-        while sleeper.find_own_module().is_none() {
-            std::thread::yield_now();
-        }
+        wait_until("the file is mapped", || sleeper.find_own_module().is_some());
         sleeper
     }
 
@@ -58,15 +57,8 @@ impl Sleeper {
     }
 
     fn find_own_module(&self) -> Option<ModuleFacts> {
-        let modules = inspect(self.child.id()).unwrap().modules.unwrap();
+        let modules = inspect(self.process.pid()).unwrap().modules.unwrap();
         modules.into_iter().find(|m| m.path == self.program())
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

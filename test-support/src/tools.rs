@@ -1,0 +1,87 @@
+//! Programs of the machine that a test needs, and that the machine may lack.
+
+use crate::skip;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs a program of the machine to its end. `None` if it is missing or fails; skips with
+/// what it printed as the reason.
+#[track_caller]
+pub fn run_tool(command: &mut Command) -> Option<Output> {
+    match run(command) {
+        Ok(output) => Some(output),
+        Err(why) => {
+            skip(why);
+            None
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<Output, String> {
+    let output = command.output();
+    let name = command.get_program().display();
+    match output {
+        Ok(output) if output.status.success() => Ok(output),
+        Ok(output) => {
+            let printed = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{name}: {}\n{printed}", output.status))
+        }
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}
+
+/// Compiles a source file into a program: C with `cc`, C++ (`.cpp`) with `c++`, Rust (`.rs`)
+/// with the compiler that Cargo uses. `None` if that is not possible here; skips with the
+/// reason. The program lies at `program`.
+///
+/// Flags come behind the source, where those of the linker belong.
+#[track_caller]
+pub fn compile<S: AsRef<std::ffi::OsStr>>(
+    source: &Path,
+    program: &Path,
+    flags: impl IntoIterator<Item = S>,
+) -> Option<()> {
+    let kind = source.extension().and_then(|kind| kind.to_str());
+    let mut compiler = match kind {
+        Some("rs") => Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into())),
+        Some("cpp") => Command::new("c++"),
+        _ => Command::new("cc"),
+    };
+    compiler.arg("-o").arg(program).arg(source).args(flags);
+    run_tool(&mut compiler).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scratch;
+
+    #[test]
+    fn what_is_missing_or_fails_says_why() {
+        let missing = run(&mut Command::new("/nonexistent/tool")).unwrap_err();
+        assert!(
+            missing.starts_with("/nonexistent/tool: No such"),
+            "{missing}"
+        );
+        let failed = run(Command::new("sh").args(["-c", "echo because >&2; exit 3"]));
+        assert_eq!(failed.unwrap_err(), "sh: exit status: 3\nbecause\n");
+        let output = run(Command::new("sh").args(["-c", "echo hello"]));
+        assert_eq!(output.unwrap().stdout, b"hello\n");
+    }
+
+    #[test]
+    fn programs_are_compiled_and_run() {
+        let scratch = Scratch::new();
+        for (name, source) in [
+            ("a.c", "int main(void) { return 7; }"),
+            ("a.rs", "fn main() { std::process::exit(7) }"),
+        ] {
+            let source = scratch.write(name, source);
+            let program = source.with_extension("program");
+            if compile(&source, &program, ["-g"]).is_some() {
+                let status = Command::new(&program).status().unwrap();
+                assert_eq!(status.code(), Some(7), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What the test harness lets through of a test that passes.
+
+use std::process::Command;
+
+/// Not a test by itself: the one below runs it.
+#[test]
+#[ignore = "skips, to be looked at by the other test"]
+fn skipping() {
+    println!("this is kept");
+    test_support::skip("there is no such thing");
+}
+
+#[test]
+fn a_reason_cannot_be_swallowed() {
+    for threads in ["1", "2"] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "skipping", "--ignored"])
+            .args(["--test-threads", threads])
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let what = printed.strip_prefix("skipped: ").expect("it is printed");
+        let what = what.strip_suffix(": there is no such thing\n").unwrap();
+        // With one thread there is no name of the test.
+        assert!(["skipping", file!()].contains(&what), "{what}");
+        let kept = String::from_utf8(output.stdout).unwrap();
+        assert!(!kept.contains("this is kept"), "{kept}");
+    }
+}
