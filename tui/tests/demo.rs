@@ -115,7 +115,7 @@ fn a_configuration_to_begin_with_is_written_once() {
     );
     let again = config("init");
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("File exists"));
+    assert!(text(&again.stderr).contains("it exists already"));
     assert!(text(&config("path").stdout).contains("is read"));
     fs::write(&path, "sample.rate = 499\nsample.keep = 3\n[theme\n").expect("written");
     let shown = config("show");

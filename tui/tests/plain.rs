@@ -144,7 +144,7 @@ fn a_command_is_watched_line_by_line() {
     dialog.say("window 1s");
     assert!(dialog.until("window is set").contains("win 1s"));
     dialog.say("mark");
-    dialog.until("from now on");
+    dialog.until("begins now");
     dialog.say("wait 1s");
     dialog.until("waited");
     dialog.say("status");
