@@ -535,10 +535,19 @@ impl Milestones {
 }
 
 async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>> {
-    match input {
-        Some(input) => input.next().await,
-        None => pending().await,
-    }
+    let Some(input) = input else {
+        return pending().await;
+    };
+    // A read from a terminal that is gone gives nothing at once, and the stream reads
+    // again and again without returning: it is not asked any more from then on.
+    poll_fn(|cx| {
+        if terminal::is_gone() {
+            Poll::Ready(None)
+        } else {
+            input.poll_next_unpin(cx)
+        }
+    })
+    .await
 }
 
 /// Whether the feed still lives.
