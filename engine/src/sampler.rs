@@ -44,7 +44,7 @@ pub fn sample(
     let mut source = match make_source() {
         Ok(source) => source,
         Err(sentence) => {
-            // Nobody listens any more: then nobody wants to know.
+            // The model has ended; then the failure is of no use.
             let _ = news.send(News::Failed(sentence));
             return;
         }

@@ -42,7 +42,7 @@ pub enum AwaitNames {
 #[derive(Debug)]
 pub enum Command {
     SetWindow(Span),
-    /// Take so many samples per second of a busy CPU from now on.
+    /// Take this number of samples per second of a busy CPU from now on.
     SetRate(u32),
     /// The started command has ended: in these words, at this time on the clock
     /// of the samples.
@@ -52,6 +52,6 @@ pub enum Command {
     },
     /// Lines that it printed.
     Output(Vec<String>),
-    /// Nobody wants to wait any longer: report what there is.
+    /// End now: report what has come so far, without waiting for names.
     Finish,
 }

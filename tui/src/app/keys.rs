@@ -122,15 +122,15 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
 
 /// Closes what was opened last, else undoes the last step.
 fn go_back(app: &mut App) -> Vec<Effect> {
-    if is_closed(app) {
+    if close_innermost(app) {
         return Vec::new();
     }
     app.obey_key(Order::Back)
 }
 
 /// Closes what was opened last: a find, what is zoomed into, marks, the focus on what
-/// stands beside the view.
-fn is_closed(app: &mut App) -> bool {
+/// stands beside the view. Returns false if nothing of that is open.
+fn close_innermost(app: &mut App) -> bool {
     if app.find().is_some() {
         app.set_find(None);
         return true;
@@ -358,15 +358,10 @@ fn scroll(app: &mut App, motion: Motion) {
 }
 
 impl App {
-    /// Does the order that a key stands for. What the header shows anyhow is not said.
+    /// Does the order that a key stands for.
     pub(super) fn obey_key(&mut self, order: Order) -> Vec<Effect> {
         match self.obey(order) {
-            Ok(obeyed) => {
-                if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
-                    self.detail = Detail::Notice(notice);
-                }
-                obeyed.effect.into_iter().collect()
-            }
+            Ok(obeyed) => self.show_obeyed(obeyed),
             Err(why) => {
                 self.detail = Detail::Notice(why);
                 Vec::new()

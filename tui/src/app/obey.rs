@@ -1,7 +1,7 @@
 //! Orders are checked and done here, whoever made them.
 
 use super::{App, DrawCost, Effect};
-use crate::app::mode::Mode;
+use crate::app::mode::{Detail, Mode};
 use crate::code::Syntax;
 use crate::dialogs::write::{FileKind, Manner};
 use crate::knobs::{Narrowing, Part, Unit, Window};
@@ -214,6 +214,15 @@ impl App {
         let job = self.write(kind, name, false, Manner::default());
         let effect = job.map(Effect::Write);
         effect.map(Obeyed::from).ok_or(Notice::NothingToWrite)
+    }
+
+    /// Says in the detail line what an order led to, unless the header shows the same, and
+    /// returns what has to be done outside of the app.
+    pub(super) fn show_obeyed(&mut self, obeyed: Obeyed) -> Vec<Effect> {
+        if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
+            self.detail = Detail::Notice(notice);
+        }
+        obeyed.effect.into_iter().collect()
     }
 
     /// Does an order that came without a key; [`App::take_reply`] has what came of it.

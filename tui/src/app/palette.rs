@@ -1,7 +1,7 @@
 //! Keys while the palette is open.
 
 use super::{App, Effect, keys};
-use crate::app::mode::{Detail, Mode};
+use crate::app::mode::Mode;
 use crate::dialogs::palette::Palette;
 use crate::notice::Notice;
 use crate::order::Order;
@@ -53,10 +53,7 @@ impl App {
                 if matches!(self.mode, Mode::Palette(_)) {
                     self.mode = Mode::Browse;
                 }
-                if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
-                    self.detail = Detail::Notice(notice);
-                }
-                return obeyed.effect.into_iter().collect();
+                return self.show_obeyed(obeyed);
             }
             Ok(Err(notice)) => notice,
             Err(why) => Notice::Refused(why),
