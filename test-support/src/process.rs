@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 pub struct Process(Child);
 
 impl Process {
-    /// Starts a command as the head of a process group of its own.
+    /// Starts a command as the head of a process group of its own, with signals that end it.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
@@ -23,6 +23,12 @@ impl Process {
         command.process_group(0);
         let parent = std::process::id();
         let tie = move || {
+            // A test that a script started with `&`, or `nohup`, ignores them; what it starts
+            // would inherit that, and no interrupt would end it.
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+                // SAFETY: the default handler is no code of ours.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             // The parent may have ended before that.
             let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
@@ -32,7 +38,7 @@ impl Process {
             Ok(())
         };
         // SAFETY: between fork and exec only what is safe in a signal handler may be called:
-        // `tie` makes two system calls and allocates nothing.
+        // `tie` makes system calls only and allocates nothing.
         unsafe { command.pre_exec(tie) };
         command.spawn().map(Self)
     }
