@@ -3,20 +3,26 @@
 //! | event | file |
 //! |---|---|
 //! | the sampling clock ticks | `tick` |
+//! | a function is called that has a probe | `call`, with `values` |
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
-//! copy of its stack (`raw`), the record (`record`), the lists of processes
-//! (`processes`, with programs of its own), and all maps (`maps`).
+//! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`), where a thread is that has been
+//! caught by a probe (`probed`), the lists of processes (`processes`, with programs of its
+//! own), and all maps (`maps`).
 
+mod call;
 mod filter;
 mod maps;
+mod probed;
 mod processes;
+mod python;
 mod raw;
 mod record;
 mod registers;
 mod stacks;
 mod tick;
+mod values;
 mod walk;
 mod world;
 

@@ -10,9 +10,12 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod atomic;
+pub mod calls;
 pub mod ending;
 pub mod frame_pointer;
 pub mod limits;
+pub mod python;
 pub mod record;
 pub mod registers;
 pub mod rule;

@@ -8,8 +8,12 @@ pub const KERNEL_FRAMES_MAX: usize = 127;
 /// 100 ns with interrupts off, so that this is at most 0.1 ms.
 pub const USER_FRAMES_MAX: usize = 1024;
 
+/// Python frames in a sample, with the marks between groups of them. A frame costs about
+/// 100 ns with interrupts off; Python itself stops a recursion at 1000 by default.
+pub const PYTHON_FRAMES_MAX: usize = 512;
+
 /// Words behind the header of one record.
-pub const FRAMES_MAX: usize = KERNEL_FRAMES_MAX + USER_FRAMES_MAX;
+pub const FRAMES_MAX: usize = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + 2 * PYTHON_FRAMES_MAX;
 
 /// Bytes of the ring buffer unless the loader says otherwise: five seconds of
 /// two CPUs at 10 kHz with 30 frames a sample. A power of two.
@@ -54,6 +58,12 @@ pub const CPUS_MAX: u32 = 1024;
 
 /// Pids, and tids, that one run can be aimed at, their children included.
 pub const TARGETS_MAX: usize = 16_384;
+
+/// Processes whose Python frames are walked.
+pub const PYTHON_PROCESSES_MAX: usize = 4096;
+
+/// Their threads, all together.
+pub const PYTHON_THREADS_MAX: usize = 65_536;
 
 /// Users that one run can be aimed at: as many as somebody names.
 pub const USERS_MAX: usize = 1024;

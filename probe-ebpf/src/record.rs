@@ -1,5 +1,6 @@
 //! The record of one sample in the ring buffer: a header, then kernel frames,
-//! then user frames, one word each, innermost first.
+//! then user frames, one word each, then Python frames, two words each; all of them
+//! innermost first.
 
 use crate::registers::{Registers, SCRATCH_REGISTERS};
 
@@ -12,13 +13,19 @@ pub const COMM_LEN: usize = 16;
 pub struct SampleHeader {
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
+    /// The control group of the thread, in the hierarchy of version 2.
     pub cgroup_id: u64,
     /// The pc of the frame that the walk stopped in.
     pub stopped_at: u64,
+    /// The process, as the first pid namespace numbers it.
     pub tgid: u32,
+    /// The thread, numbered likewise.
     pub tid: u32,
+    /// Where it ran.
     pub cpu: u32,
+    /// How many frames of the kernel follow, innermost first.
     pub kernel_frames: u16,
+    /// How many frames of the program follow those.
     pub user_frames: u16,
     /// How the walk ended: a [`status`](crate::status).
     pub status: u8,
@@ -28,7 +35,12 @@ pub struct SampleHeader {
     pub links: u16,
     /// What happened: an [`event`].
     pub event: u8,
-    pub reserved: [u8; 3],
+    /// Of a call: the number of the probe.
+    pub probe: u8,
+    /// Python frames behind the user frames, and how their walk ended: a
+    /// [`Summary`](crate::python::Summary).
+    pub python: u16,
+    /// The name of the thread, with a zero behind it.
     pub comm: [u8; COMM_LEN],
 }
 
@@ -47,7 +59,8 @@ const _: () = {
     assert!(core::mem::offset_of!(SampleHeader, kind) == 41);
     assert!(core::mem::offset_of!(SampleHeader, links) == 42);
     assert!(core::mem::offset_of!(SampleHeader, event) == 44);
-    assert!(core::mem::offset_of!(SampleHeader, reserved) == 45);
+    assert!(core::mem::offset_of!(SampleHeader, probe) == 45);
+    assert!(core::mem::offset_of!(SampleHeader, python) == 46);
     assert!(core::mem::offset_of!(SampleHeader, comm) == 48);
 };
 
@@ -56,6 +69,10 @@ const _: () = {
 pub mod event {
     /// The sampling clock found a task on a CPU.
     pub const TICK: u8 = 0;
+    /// A function was called that has a probe.
+    pub const CALL: u8 = 1;
+    /// A call has ended that took long.
+    pub const SLOW_CALL: u8 = 2;
 }
 
 /// What a record is.
@@ -77,8 +94,11 @@ pub mod record_kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct RawStack {
+    /// Those that every walk needs.
     pub registers: Registers,
+    /// Those that a function's own rule may need.
     pub scratch: [u64; SCRATCH_REGISTERS],
+    /// How many bytes of the stack follow.
     pub stack_bytes: u64,
     /// How far above `sp` they begin: a long stack comes in several records.
     pub offset: u64,

@@ -6,8 +6,11 @@ use crate::rule::base;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Registers {
+    /// rip.
     pub ip: u64,
+    /// rsp.
     pub sp: u64,
+    /// rbp.
     pub bp: u64,
 }
 

@@ -108,8 +108,11 @@ pub struct Extended {
     pub caller_rbp: u8,
     /// One of [`extended_rbx`].
     pub caller_rbx: u8,
+    /// What is added to the base.
     pub offset: i32,
+    /// What is added behind that, after memory was read there if `deref` says so.
     pub addend: i32,
+    /// Where the caller's rbp is, counted as `caller_rbp` says.
     pub rbp_offset: i32,
 }
 
@@ -123,6 +126,7 @@ const _: () = {
 /// What a cfa may be counted from. Registers other than rsp and rbp are known in
 /// the interrupted function; rbx as well in its callers, as long as all rules on
 /// the way have told where it is.
+#[allow(missing_docs, reason = "each stands for the register of its name")]
 pub mod base {
     pub const RSP: u8 = 0;
     pub const RBP: u8 = 1;
@@ -152,7 +156,9 @@ pub mod base {
 
 /// Values of [`Extended::deref`].
 pub mod deref {
+    /// The base is what it says.
     pub const NO: u8 = 0;
+    /// The base is the address of the number that counts.
     pub const YES: u8 = 1;
     /// The base is no address to count from, but the return address:
     /// `sp = rsp + offset`.
@@ -161,6 +167,7 @@ pub mod deref {
 
 /// Values of [`Extended::caller_rbp`].
 pub mod extended_rbp {
+    /// The caller's rbp is in rbp still.
     pub const SAME: u8 = 0;
     /// At `cfa + rbp_offset`.
     pub const AT_CFA: u8 = 1;
@@ -170,8 +177,11 @@ pub mod extended_rbp {
 
 /// Values of [`Extended::caller_rbx`]; from 2 on it is at `cfa - 8 * value`.
 pub mod extended_rbx {
+    /// Where the caller's rbx is, is not told.
     pub const LOST: u8 = 0;
+    /// The caller's rbx is in rbx still.
     pub const SAME: u8 = 1;
+    /// The first value of those that tell a place below the cfa.
     pub const AT_CFA: u8 = 2;
 }
 

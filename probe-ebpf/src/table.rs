@@ -60,7 +60,9 @@ pub const NO_BLOCK: u32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Mapping {
+    /// The first address.
     pub start: u64,
+    /// The address behind the last one.
     pub end: u64,
     /// Address in the file = address - bias.
     pub bias: u64,
@@ -68,7 +70,9 @@ pub struct Mapping {
     pub table: u32,
     /// The first page that the index has, and how many.
     pub first_page: u32,
+    /// How many pages the index has.
     pub pages: u32,
+    /// Zero.
     pub reserved: u32,
 }
 

@@ -44,11 +44,13 @@ use crate::world::World;
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Walk {
+    /// Of the frame that is looked at.
     pub registers: Registers,
     /// The mapping of the last pc: most often the next one's as well.
     pub mapping: Mapping,
     /// The process's mappings; none at all if they are not known yet.
     pub first: u32,
+    /// How many mappings the process has, from number `first` on.
     pub length: u32,
     /// The next pc is where the thread was interrupted, not behind a call.
     pub is_exact: u32,
@@ -61,7 +63,9 @@ pub struct Walk {
     /// rbx of the frame whose stack pointer is `rbx_at`. Frames have different
     /// ones, so that steps that do not follow rbx need not say so.
     pub rbx: u64,
+    /// The stack pointer of the frame that `rbx` is of.
     pub rbx_at: u64,
+    /// Registers of the interrupted function that its own rule may need.
     pub scratch: [u64; SCRATCH_REGISTERS],
 }
 
@@ -74,7 +78,7 @@ impl Walk {
     }
 }
 
-/// The rule for `pc`, or nothing if no mapping holds it.
+/// The rule for `pc`, or `None` if no mapping holds it.
 #[inline(always)]
 pub fn rule_for<W: World>(walk: &mut Walk, world: &W, pc: u64) -> Option<Rule> {
     if walk.length == 0 {

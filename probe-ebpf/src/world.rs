@@ -5,6 +5,7 @@ use crate::table::{Mapping, Words};
 
 /// What a walk reads.
 pub trait World {
+    /// A piece of the unwind tables.
     type Chunk: Words;
 
     /// The word at `address` of the thread's memory.
@@ -18,10 +19,13 @@ pub trait World {
     fn read_pair(&mut self, address: u64) -> Option<(u64, u64)>;
     /// Where a mapping begins, by its number in the list of all.
     fn mapping_start(&self, number: u32) -> u64;
+    /// Reads the mapping with this number in the list of all.
     fn load_mapping(&self, number: u32, into: &mut Mapping);
     /// The chunk that holds the word with this number.
     fn chunk(&self, number: u32) -> Option<Self::Chunk>;
+    /// The rule with this number.
     fn rule(&self, index: u16) -> Rule;
+    /// The extended rule with this number.
     fn extended(&self, index: u32) -> Extended;
 }
 

@@ -7,10 +7,14 @@
 use aya_ebpf::Global;
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
-use probe_ebpf::limits::{
-    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, PAGE_BYTES, RAW_PAGES, RING_BYTES, TARGETS_MAX,
-    USERS_MAX, WINDOW_BYTES,
+use probe_ebpf::calls::{
+    NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, STARTS_MAX, StartKey, TEXTS_MAX, Tally, TextKey,
 };
+use probe_ebpf::limits::{
+    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, PAGE_BYTES, PYTHON_PROCESSES_MAX,
+    PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, USERS_MAX, WINDOW_BYTES,
+};
+use probe_ebpf::python::{FRAME_ROOM, IDENTITY_WORDS, Layout, ThreadState};
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
 use probe_ebpf::table::{
@@ -35,8 +39,24 @@ pub struct Scratch {
     /// The last offset in the window at which there is a whole word.
     pub window_last: u64,
     pub window: [u64; WINDOW_BYTES / 8],
+    pub python: PythonScratch,
     pub header: SampleHeader,
     pub frames: [u64; FRAMES_MAX],
+}
+
+/// The state of the walk of Python frames.
+#[repr(C)]
+pub struct PythonScratch {
+    /// The address of the frame that is looked at next; 0 behind the last one.
+    pub next: u64,
+    /// Entries in the record.
+    pub entries: u32,
+    /// A [`probe_ebpf::python::status`].
+    pub status: u32,
+    /// A frame as it is in the process's memory.
+    pub frame: [u8; FRAME_ROOM],
+    /// The words that tell one code object from another.
+    pub code: [u64; IDENTITY_WORDS],
 }
 
 /// A cache of rules by pc, direct mapped: `pc` and `generation << 32 | rule`. A
@@ -45,6 +65,9 @@ pub type RuleCache = [u64; 2 * CACHE_ENTRIES];
 
 /// `BPF_F_MMAPABLE`: the loader writes these as memory.
 const MMAPABLE: usize = 1024;
+
+/// `BPF_F_NO_PREALLOC`: memory is taken when there is something to keep.
+const NO_PREALLOC: usize = 1;
 
 /// A chunk of the pool. An array and no structure: kernels up to 6.1 refuse to
 /// put maps whose value is a structure into a map.
@@ -108,6 +131,50 @@ pub static SAMPLES: RingBuf<u8, RING_BYTES> = RingBuf::new();
 #[btf_map]
 pub static COUNTERS: PerCpuArray<u64, { counter::COUNT as usize }> = PerCpuArray::new();
 
+/// Processes that run Python, by tgid.
+#[btf_map]
+pub static PYTHON_PROCESSES: HashMap<u32, Layout, PYTHON_PROCESSES_MAX, NO_PREALLOC> =
+    HashMap::new();
+
+/// Where the interpreter keeps what it knows of a thread, by tid.
+#[btf_map]
+pub static PYTHON_THREADS: HashMap<u32, ThreadState, PYTHON_THREADS_MAX, NO_PREALLOC> =
+    HashMap::new();
+
+/// What is done for each probe of calls.
+#[btf_map]
+pub static CALL_ORDERS: Array<Orders, PROBES_MAX> = Array::new();
+
+/// What was counted of each.
+#[btf_map]
+pub static CALL_TALLIES: PerCpuArray<Tally, PROBES_MAX> = PerCpuArray::new();
+
+/// When calls began that are under way.
+#[btf_map]
+pub static CALL_STARTS: LruHashMap<StartKey, u64, STARTS_MAX> = LruHashMap::new();
+
+/// How often each number was read.
+#[btf_map]
+pub static CALL_NUMBERS: HashMap<NumberKey, u64, NUMBERS_MAX, NO_PREALLOC> = HashMap::new();
+
+/// How often each text was read.
+#[btf_map]
+pub static CALL_TEXTS: HashMap<TextKey, u64, TEXTS_MAX, NO_PREALLOC> = HashMap::new();
+
+/// What a probe of calls needs to walk a stack. Not that of the clock, which may
+/// interrupt it.
+#[repr(C)]
+pub struct CallScratch {
+    /// Not 0: a thread that was interrupted on this CPU is walking with it.
+    pub busy: u64,
+    pub scratch: Scratch,
+    pub cache: RuleCache,
+}
+
+/// One element for each CPU; too large for a per-CPU value.
+#[btf_map]
+pub static CALL_SCRATCH: Array<CallScratch, { CPUS_MAX as usize }> = Array::new();
+
 /// Processes that are targets.
 #[btf_map]
 pub static TARGET_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
@@ -153,6 +220,28 @@ pub static CHECK_WALKS: Global<u32> = Global::new(0xfeed_0008);
 /// Offset of `tgid` in this kernel's `task_struct`.
 #[unsafe(no_mangle)]
 pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
+
+/// Offset of `utask` in this kernel's `task_struct`; 0 if it is not known.
+#[unsafe(no_mangle)]
+pub static TASK_UTASK_OFFSET: Global<u32> = Global::new(0xfeed_0009);
+/// Offset of `return_instances` in its `uprobe_task`.
+#[unsafe(no_mangle)]
+pub static UTASK_RETURNS_OFFSET: Global<u32> = Global::new(0xfeed_000a);
+/// Offset of `stack` in its `return_instance`.
+#[unsafe(no_mangle)]
+pub static RETURN_STACK_OFFSET: Global<u32> = Global::new(0xfeed_000b);
+/// Offset of `orig_ret_vaddr` in its `return_instance`.
+#[unsafe(no_mangle)]
+pub static RETURN_ADDRESS_OFFSET: Global<u32> = Global::new(0xfeed_000c);
+/// Offset of `next` in its `return_instance`.
+#[unsafe(no_mangle)]
+pub static RETURN_NEXT_OFFSET: Global<u32> = Global::new(0xfeed_000d);
+/// Offset of `active_uprobe` in its `uprobe_task`.
+#[unsafe(no_mangle)]
+pub static STEPPED_ACTIVE_OFFSET: Global<u32> = Global::new(0xfeed_000e);
+/// Offset of `vaddr` in its `uprobe_task`.
+#[unsafe(no_mangle)]
+pub static STEPPED_ADDRESS_OFFSET: Global<u32> = Global::new(0xfeed_000f);
 
 /// Adds to a counter of this CPU.
 #[inline(always)]

@@ -157,7 +157,8 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     raw.header.links = 0;
     raw.header.kind = record_kind::STACK;
     raw.header.event = sample.event;
-    raw.header.reserved = [0; 3];
+    raw.header.probe = 0;
+    raw.header.python = 0;
     raw.header.comm = sample.comm;
     let bytes = HEADERS + if copied > PART_MAX { PART_MAX } else { copied };
     let record = &raw mut raw.header as *mut c_void;

@@ -1,12 +1,12 @@
 //! The record under construction: its header, and its way to the ring buffer.
 
-use super::maps::{SAMPLES, Scratch, WAKE_BYTES, count};
+use super::maps::{SAMPLES, Scratch, WAKE_BYTES};
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::{bpf_get_current_comm, generated as helpers};
 use core::ffi::c_void;
 use probe_ebpf::limits::FRAMES_MAX;
+use probe_ebpf::python::Summary;
 use probe_ebpf::record::{COMM_LEN, record_kind};
-use probe_ebpf::settings::counter;
 use probe_ebpf::{SampleHeader, status};
 
 const HEADER_BYTES: u64 = size_of::<SampleHeader>() as u64;
@@ -39,18 +39,21 @@ pub fn begin(scratch: *mut Scratch, event: u8, time_ns: u64, id: u64) {
     header.kernel_frames = 0;
     header.kind = record_kind::WALKED;
     header.event = event;
-    header.reserved = [0; 3];
+    header.probe = 0;
+    header.python = 0;
     header.comm = comm;
 }
 
 /// Copies the record, as long as it is, to the ring buffer. The reader is only
-/// woken up when much is waiting; otherwise it comes by itself.
+/// woken up when much is waiting; otherwise it comes by itself. 0 if there was room.
 #[inline(never)]
 pub fn submit(scratch: *mut Scratch) -> u32 {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let state = unsafe { &mut *scratch };
     let kernel_frames = state.header.kernel_frames;
-    state.header.user_frames = (state.position as u16).wrapping_sub(kernel_frames);
+    let python_words = 2 * Summary(state.header.python).frames() as u16;
+    let native = (state.position as u16).wrapping_sub(python_words);
+    state.header.user_frames = native.wrapping_sub(kernel_frames);
     state.header.stopped_at = state.walk.registers.ip;
     state.header.status = state.walk.status as u8;
     state.header.links = state.walk.links as u16;
@@ -73,13 +76,5 @@ pub fn submit(scratch: *mut Scratch) -> u32 {
         let record = &raw mut (*scratch).header as *mut c_void;
         helpers::bpf_ringbuf_output(ring, record, bytes, wake as u64)
     };
-    count(
-        if written == 0 {
-            counter::TAKEN
-        } else {
-            counter::LOST
-        },
-        1,
-    );
-    0
+    (written != 0) as u32
 }

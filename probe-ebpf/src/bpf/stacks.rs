@@ -2,7 +2,7 @@
 
 use super::maps::{CHECK_WALKS, Scratch};
 use super::raw;
-use super::walk::{mappings_of, walk};
+use super::walk::{mappings_of, this_cpus_cache, walk};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::KERNEL_FRAMES_MAX;
@@ -45,6 +45,8 @@ pub fn user(scratch: *mut Scratch) -> u32 {
     } else if CHECK_WALKS.load() != 0 {
         raw::prepare(state, record_kind::CHECKED);
     }
-    walk(scratch, list);
+    if let Some(cache) = this_cpus_cache() {
+        walk(scratch, list, cache);
+    }
     0
 }

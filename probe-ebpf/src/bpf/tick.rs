@@ -2,7 +2,7 @@
 
 use super::filter::is_target;
 use super::maps::{SCRATCH, count};
-use super::{raw, record, registers, stacks};
+use super::{python, raw, record, registers, stacks};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::macros::perf_event;
@@ -47,7 +47,12 @@ fn take(ctx: &PerfEventContext) {
         registers::at_entry(scratch);
     }
     stacks::user(scratch);
-    record::submit(scratch);
+    python::frames(scratch);
+    if record::submit(scratch) == 0 {
+        count(counter::TAKEN, 1);
+    } else {
+        count(counter::LOST, 1);
+    }
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     if unsafe { (*scratch).header.kind } != record_kind::WALKED {
         raw::ship();

@@ -6,11 +6,12 @@
 //! slow frame.
 
 use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
+use super::probed::real_address;
 use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
-use probe_ebpf::rule::{Rule, caller_rbp, kind};
+use probe_ebpf::rule::{Rule, caller_rbp, kind, special};
 use probe_ebpf::table::{MappingList, NO_TABLE};
 use probe_ebpf::walk::{Walk, frame, rule_for};
 use probe_ebpf::{UserFrame, status};
@@ -23,16 +24,18 @@ struct Place {
     cache: *mut RuleCache,
 }
 
+/// The rule cache of this CPU, for programs that run with interrupts off.
+#[inline(always)]
+pub fn this_cpus_cache() -> Option<*mut RuleCache> {
+    // SAFETY: a helper without arguments.
+    RULE_CACHE.get_ptr_mut(unsafe { helpers::bpf_get_smp_processor_id() })
+}
+
 /// Walks from the registers in `scratch.walk` and writes the frames behind those
 /// that are there already. Without a list of mappings every step is by frame
-/// pointer.
+/// pointer. Nobody else may use `cache` meanwhile.
 #[inline(always)]
-pub fn walk(scratch: *mut Scratch, list: MappingList) {
-    // SAFETY: a helper without arguments.
-    let cpu = unsafe { helpers::bpf_get_smp_processor_id() };
-    let Some(cache) = RULE_CACHE.get_ptr_mut(cpu) else {
-        return;
-    };
+pub fn walk(scratch: *mut Scratch, list: MappingList, cache: *mut RuleCache) {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let state = unsafe { &mut *scratch };
     state.generation = (list.generation() as u64) << 32;
@@ -237,6 +240,15 @@ fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     // for an exact pc is kept under the next one, and both share an entry.
     let key = ip.wrapping_add(exact);
     let rule = cached_rule(&mut state.walk, cache, key, state.generation);
+    if !has_table(rule) {
+        let real = real_address(state.walk.registers.sp, exact);
+        if real != 0 && real != ip {
+            // The kernel's own code was in the way; what it stands for comes next.
+            state.position = position as u32;
+            state.walk.registers.ip = real;
+            return 0;
+        }
+    }
     (frame(rule, &mut state.walk, &mut Current) != status::CALLER) as u32
 }
 
@@ -262,6 +274,16 @@ fn cached_rule(walk: &mut Walk, cache: *mut RuleCache, key: u64, generation: u64
         }
     }
     Some(Rule(found as u32))
+}
+
+/// Whether the pc is in a file whose unwind information is known. The kernel's code for
+/// probes is in none.
+#[inline(always)]
+fn has_table(rule: Option<Rule>) -> bool {
+    match rule {
+        Some(rule) => rule.0 != Rule::special(special::NO_TABLE).0,
+        None => false,
+    }
 }
 
 const NOT_FOUND: u64 = u64::MAX;

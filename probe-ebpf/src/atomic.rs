@@ -1,0 +1,62 @@
+//! Atomic operations on values of maps. A program at a breakpoint may be interrupted by
+//! another one on the same CPU, so that plain additions would lose some.
+
+/// Adds to a word.
+///
+/// # Safety
+///
+/// `word` must be valid and aligned.
+#[inline(always)]
+pub unsafe fn add(word: *mut u64, amount: u64) {
+    #[cfg(target_arch = "bpf")]
+    // SAFETY: the caller answers for the address; one atomic instruction.
+    unsafe {
+        core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) word, in(reg) amount);
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: the caller answers for the address.
+    unsafe {
+        let word = core::sync::atomic::AtomicU64::from_ptr(word);
+        word.fetch_add(amount, core::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Sets a word, and returns what it was.
+///
+/// # Safety
+///
+/// `word` must be valid and aligned.
+#[inline(always)]
+pub unsafe fn swap(word: *mut u64, value: u64) -> u64 {
+    #[cfg(target_arch = "bpf")]
+    {
+        let mut value = value;
+        // SAFETY: the caller answers for the address; one atomic instruction.
+        unsafe {
+            core::arch::asm!("{1} = xchg_64({0} + 0, {1})", in(reg) word, inout(reg) value);
+        }
+        value
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    // SAFETY: the caller answers for the address.
+    unsafe {
+        let word = core::sync::atomic::AtomicU64::from_ptr(word);
+        word.swap(value, core::sync::atomic::Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_added_to_and_swapped() {
+        let mut word = 40;
+        // SAFETY: a local variable.
+        unsafe {
+            add(&mut word, 2);
+            assert_eq!(swap(&mut word, 7), 42);
+        }
+        assert_eq!(word, 7);
+    }
+}

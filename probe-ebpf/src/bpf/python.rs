@@ -1,0 +1,175 @@
+//! Python's own frames of the current thread, behind its native ones in the record.
+//!
+//! The thread is interrupted, and what it has in its memory stands still. Whether the
+//! structures are where they are taken to be is for user space to judge: here nothing is
+//! followed that cannot be read, and no more than [`PYTHON_FRAMES_MAX`] of it.
+
+use super::maps::{PYTHON_PROCESSES, PYTHON_THREADS, Scratch};
+use aya_ebpf::helpers::generated as helpers;
+use core::ffi::c_void;
+use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
+use probe_ebpf::python::{
+    Entry, FRAME_ROOM, IDENTITY_WORDS, Layout, NONE, OWNER_C, Summary, check, status, style,
+};
+
+/// What the loop's body needs, on the program's stack.
+#[repr(C)]
+struct Place {
+    scratch: *mut Scratch,
+    layout: *const Layout,
+}
+
+/// Writes the Python frames behind those that are there already, if the process is known to
+/// run Python.
+#[inline(never)]
+pub fn frames(scratch: *mut Scratch) -> u32 {
+    // SAFETY: the pointer comes from a map and was checked there.
+    let state = unsafe { &mut *scratch };
+    let tgid = state.header.tgid;
+    let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
+        return 0;
+    };
+    state.python.entries = 0;
+    state.python.status = status::NO_THREAD;
+    let tid = state.header.tid;
+    if let Some(thread) = PYTHON_THREADS.get_ptr(&tid) {
+        // SAFETY: values of live maps.
+        let (address, identity, layout_ref) =
+            unsafe { ((*thread).address, (*thread).identity, &*layout) };
+        let known = read(address.wrapping_add(layout_ref.thread_identity as u64));
+        if known == identity {
+            state.python.status = status::TOO_DEEP;
+            state.python.next = innermost(address, layout_ref);
+            let mut place = Place { scratch, layout };
+            let body = one_frame as *mut c_void;
+            // SAFETY: the body takes its state from the maps that `place` points to.
+            unsafe {
+                helpers::bpf_loop(
+                    PYTHON_FRAMES_MAX as u32,
+                    body,
+                    &raw mut place as *mut c_void,
+                    0,
+                )
+            };
+        } else {
+            state.python.status = status::STALE;
+        }
+    }
+    // The loop has changed them behind the compiler's back.
+    // SAFETY: fields of a value of a map.
+    let (entries, status) = unsafe {
+        (
+            (&raw const (*scratch).python.entries).read_volatile(),
+            (&raw const (*scratch).python.status).read_volatile(),
+        )
+    };
+    // SAFETY: as above.
+    unsafe { (*scratch).header.python = Summary::new(entries, status).0 };
+    0
+}
+
+/// The innermost frame of a thread; 0 if it runs no Python.
+#[inline(always)]
+fn innermost(thread: u64, layout: &Layout) -> u64 {
+    let pointer = read(thread.wrapping_add(layout.thread_frame as u64));
+    if layout.c_frame == NONE || pointer == 0 {
+        pointer
+    } else {
+        read(pointer.wrapping_add(layout.c_frame as u64))
+    }
+}
+
+/// The loop's body: one frame. Not exported: the kernel demands a static function.
+unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
+    let place = place as *const Place;
+    // SAFETY: `frames` passes its own `place`, which outlives the loop.
+    let (scratch, layout) = unsafe { ((*place).scratch, &*(*place).layout) };
+    // SAFETY: the pointer comes from a map and was checked there.
+    let state = unsafe { &mut *scratch };
+    let frame = state.python.next;
+    if frame == 0 {
+        state.python.status = status::WHOLE;
+        return 1;
+    }
+    let position = state.position as usize;
+    if position > FRAMES_MAX - 2 {
+        return 1;
+    }
+    let length = layout.frame_bytes;
+    let length = if length > FRAME_ROOM as u32 {
+        FRAME_ROOM as u32
+    } else {
+        length
+    };
+    let room = &raw mut state.python.frame;
+    // SAFETY: there is room for so much; the helper checks the address.
+    let failed = unsafe {
+        helpers::bpf_probe_read_user(room as *mut c_void, length, frame as *const c_void)
+    };
+    if failed != 0 {
+        state.python.status = status::UNREADABLE;
+        return 1;
+    }
+    let room = room as *const u8;
+    state.python.next = word(room, layout.frame_previous);
+    let code = word(room, layout.frame_code);
+    let instruction = word(room, layout.frame_instruction);
+    // SAFETY: the mask keeps the offset inside the room.
+    let owner = unsafe { *room.add(layout.frame_owner as usize & (FRAME_ROOM - 1)) };
+    let entry = if layout.style == style::OWNED_BY_C && owner >= OWNER_C {
+        Entry::END
+    } else {
+        let identity = &raw mut state.python.code;
+        let from = code.wrapping_add(layout.code_identity as u64);
+        // SAFETY: the value has so many words; the helper checks the address.
+        let failed = unsafe {
+            helpers::bpf_probe_read_user(
+                identity as *mut c_void,
+                (IDENTITY_WORDS * 8) as u32,
+                from as *const c_void,
+            )
+        };
+        if failed != 0 {
+            state.python.status = status::UNREADABLE;
+            return 1;
+        }
+        let first_line = read(code.wrapping_add(layout.code_first_line as u64)) as u32;
+        let offset = if layout.instruction_bytes == 0 {
+            instruction.wrapping_sub(code.wrapping_add(layout.code_start as u64)) as i32
+        } else {
+            (instruction as i32).wrapping_mul(layout.instruction_bytes as i32)
+        };
+        let ends_group =
+            layout.style == style::EACH || layout.style == style::FLAGGED && owner != 0;
+        // SAFETY: a value of a map, that the helper has written.
+        let check = check(first_line, unsafe { &*identity });
+        Entry::frame(code, offset, check, ends_group)
+    };
+    let (place, detail) = entry.words();
+    // SAFETY: the position was checked to leave room for two words.
+    unsafe {
+        let frames = &raw mut state.frames as *mut u64;
+        *frames.add(position) = place;
+        *frames.add(position + 1) = detail;
+    }
+    state.position = position as u32 + 2;
+    state.python.entries += 1;
+    0
+}
+
+/// A word of a frame.
+#[inline(always)]
+fn word(room: *const u8, offset: u32) -> u64 {
+    // SAFETY: the mask keeps an aligned word inside the room.
+    unsafe { *(room.add(offset as usize & (FRAME_ROOM - 8)) as *const u64) }
+}
+
+#[inline(always)]
+fn read(address: u64) -> u64 {
+    let mut word = 0u64;
+    // SAFETY: the helper checks the address and leaves zero on a fault.
+    unsafe {
+        helpers::bpf_probe_read_user(&raw mut word as *mut c_void, 8, address as *const c_void)
+    };
+    word
+}

@@ -1,0 +1,232 @@
+//! Python's own frames: where an interpreter keeps them, and how they stand in a record.
+//!
+//! CPython runs functions in `_PyEval_EvalFrameDefault`, and keeps a chain of frames of its
+//! own. From 3.11 on, one call of that function runs several Python frames: a *group*. A
+//! record has the chain with the ends of the groups, so that each group can be put in the
+//! place of its native frame.
+
+/// Bytes of a Python frame that are looked at.
+pub const FRAME_ROOM: usize = 128;
+
+/// Words of a code object that tell it from another one, which may later have its address:
+/// pointers to its names.
+pub const IDENTITY_WORDS: usize = 4;
+
+/// What there is no offset for.
+pub const NONE: u32 = u32::MAX;
+
+/// How the ends of groups are known.
+pub mod style {
+    /// Each frame is a group: up to 3.10.
+    pub const EACH: u32 = 0;
+    /// The last frame of a group has its byte `is_entry` set: 3.11.
+    pub const FLAGGED: u32 = 1;
+    /// Behind a group is a frame that belongs to C and runs no code: from 3.12 on.
+    pub const OWNED_BY_C: u32 = 2;
+}
+
+/// `FRAME_OWNED_BY_CSTACK`, the first of the owners that are not Python's.
+pub const OWNER_C: u8 = 3;
+
+/// Where one version of CPython keeps what the walk needs: offsets in its structures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Layout {
+    /// A [`style`].
+    pub style: u32,
+    /// Of a thread state: the word that tells whose it is.
+    pub thread_identity: u32,
+    /// Of a thread state: the pointer to the innermost frame, or to a C frame.
+    pub thread_frame: u32,
+    /// Of a C frame: the pointer to the innermost frame; [`NONE`] if there are none.
+    pub c_frame: u32,
+    /// Bytes of a frame that are read, at most [`FRAME_ROOM`].
+    pub frame_bytes: u32,
+    /// Of a frame: the pointer to its caller's.
+    pub frame_previous: u32,
+    /// Of a frame: the pointer to its code object.
+    pub frame_code: u32,
+    /// Of a frame: the instruction, as a pointer, or (in the style `EACH`) a number.
+    pub frame_instruction: u32,
+    /// Of a frame: the byte that tells of the end of a group.
+    pub frame_owner: u32,
+    /// What a number of an instruction is multiplied by; 0 where it is a pointer.
+    pub instruction_bytes: u32,
+    /// Of a code object: its first instruction.
+    pub code_start: u32,
+    /// Of a code object: its first line, 32 bits.
+    pub code_first_line: u32,
+    /// Of a code object: the words that identify it.
+    pub code_identity: u32,
+    pub reserved: u32,
+}
+
+/// Where the interpreter keeps what it knows of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct ThreadState {
+    pub address: u64,
+    /// What is at [`Layout::thread_identity`] as long as it is that thread's.
+    pub identity: u64,
+}
+
+const _: () = {
+    assert!(size_of::<Layout>() == 56);
+    assert!(size_of::<ThreadState>() == 16);
+};
+
+/// How the walk of Python frames ended.
+pub mod status {
+    /// The process is not known to run Python.
+    pub const NO_PYTHON: u32 = 0;
+    /// At the end of the chain.
+    pub const WHOLE: u32 = 1;
+    /// There is no room for more frames.
+    pub const TOO_DEEP: u32 = 2;
+    /// A frame or a code object could not be read.
+    pub const UNREADABLE: u32 = 3;
+    /// Where the thread's frames are is not known.
+    pub const NO_THREAD: u32 = 4;
+    /// What was known of the thread is another thread's by now.
+    pub const STALE: u32 = 5;
+}
+
+/// How many Python frames a record has, and how their walk ended: a word of the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary(pub u16);
+
+impl Summary {
+    const STATUS_SHIFT: u32 = 10;
+
+    #[inline(always)]
+    pub const fn new(entries: u32, status: u32) -> Self {
+        Self((status << Self::STATUS_SHIFT | entries & ((1 << Self::STATUS_SHIFT) - 1)) as u16)
+    }
+
+    /// The entries, of two words each.
+    #[inline(always)]
+    pub const fn frames(self) -> u32 {
+        self.0 as u32 & ((1 << Self::STATUS_SHIFT) - 1)
+    }
+
+    pub const fn status(self) -> u32 {
+        self.0 as u32 >> Self::STATUS_SHIFT
+    }
+}
+
+const _: () = assert!(crate::limits::PYTHON_FRAMES_MAX < 1 << Summary::STATUS_SHIFT);
+
+/// An entry of a record: a frame, or the end of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// The address of the code object; above, flags.
+    place: u64,
+    /// Where in the code, and the code object's [`check`].
+    detail: u64,
+}
+
+const ENDS_GROUP: u64 = 1 << 63;
+const IS_FRAME: u64 = 1 << 62;
+const ADDRESS: u64 = (1 << 56) - 1;
+
+impl Entry {
+    /// A frame. `offset` is where in its code it is, in bytes, before the first one if
+    /// negative.
+    #[inline(always)]
+    pub const fn frame(code: u64, offset: i32, check: u32, ends_group: bool) -> Self {
+        let end = if ends_group { ENDS_GROUP } else { 0 };
+        Self {
+            place: code & ADDRESS | IS_FRAME | end,
+            detail: offset as u32 as u64 | (check as u64) << 32,
+        }
+    }
+
+    /// The end of a group of frames.
+    pub const END: Entry = Entry {
+        place: ENDS_GROUP,
+        detail: 0,
+    };
+
+    pub const fn from_words(place: u64, detail: u64) -> Self {
+        Self { place, detail }
+    }
+
+    #[inline(always)]
+    pub const fn words(self) -> (u64, u64) {
+        (self.place, self.detail)
+    }
+
+    pub const fn is_frame(self) -> bool {
+        self.place & IS_FRAME != 0
+    }
+
+    /// Whether the group ends here, this entry included.
+    pub const fn ends_group(self) -> bool {
+        self.place & ENDS_GROUP != 0
+    }
+
+    /// The address of the code object.
+    pub const fn code(self) -> u64 {
+        self.place & ADDRESS
+    }
+
+    pub const fn offset(self) -> i32 {
+        self.detail as u32 as i32
+    }
+
+    pub const fn check(self) -> u32 {
+        (self.detail >> 32) as u32
+    }
+}
+
+/// A number that two code objects hardly have in common: of the first line and the pointers
+/// to names of a code object.
+#[inline(always)]
+pub const fn check(first_line: u32, identity: &[u64; IDENTITY_WORDS]) -> u32 {
+    // FNV's prime; what is in the high bits is folded in at the end.
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mut hash = first_line as u64;
+    hash = (hash ^ identity[0]).wrapping_mul(PRIME);
+    hash = (hash ^ identity[1]).wrapping_mul(PRIME);
+    hash = (hash ^ identity[2]).wrapping_mul(PRIME);
+    hash = (hash ^ identity[3]).wrapping_mul(PRIME);
+    (hash ^ hash >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_gives_back_what_was_put_into_it() {
+        for (offset, check, ends_group) in [(-2, 7, true), (i32::MAX, u32::MAX, false)] {
+            let entry = Entry::frame(0x7fff_1234_5670, offset, check, ends_group);
+            let (place, detail) = entry.words();
+            let entry = Entry::from_words(place, detail);
+            assert!(entry.is_frame());
+            assert_eq!(entry.code(), 0x7fff_1234_5670);
+            assert_eq!(entry.offset(), offset);
+            assert_eq!(entry.check(), check);
+            assert_eq!(entry.ends_group(), ends_group);
+        }
+        assert!(Entry::END.ends_group() && !Entry::END.is_frame());
+    }
+
+    #[test]
+    fn a_summary_gives_back_what_was_put_into_it() {
+        let summary = Summary::new(512, status::STALE);
+        assert_eq!((summary.frames(), summary.status()), (512, status::STALE));
+    }
+
+    #[test]
+    fn code_objects_are_told_apart_by_every_part() {
+        let identity = [0x7f00_0000_1000, 0x7f00_0000_2000, 0x7f00_0000_3000, 4];
+        let own = check(17, &identity);
+        assert_ne!(own, check(18, &identity));
+        for word in 0..IDENTITY_WORDS {
+            let mut other = identity;
+            other[word] += 16;
+            assert_ne!(own, check(17, &other));
+        }
+    }
+}
