@@ -81,6 +81,7 @@ fn name(kind: &ModuleKind) -> String {
         ModuleKind::NarrowVdso { .. } => "[vdso32]".into(),
         ModuleKind::Vsyscall => "[vsyscall]".into(),
         ModuleKind::Anonymous { .. } => "[anon]".into(),
+        ModuleKind::Python { .. } => "[python]".into(),
         ModuleKind::Unmapped { .. } => "[unmapped]".into(),
     }
 }

@@ -3,8 +3,10 @@
 use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
+use crate::events::call::{CallMaps, Calls};
 use crate::events::{Event, tick};
 use crate::loader::{self, Settings};
+use crate::python::Python;
 use crate::sample::{Batch, Counters};
 use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
 use crate::tables::{Limits, TableMaps, Tables};
@@ -22,7 +24,9 @@ use std::time::{Duration, Instant};
 /// What to sample and how.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// Which tasks are sampled.
     pub target: Target,
+    /// 0 for no clock at all: only probes of calls give samples.
     pub rate_hz: u32,
     /// User frames per sample, up to [`USER_FRAMES_MAX`].
     pub max_depth: u32,
@@ -34,6 +38,8 @@ pub struct Config {
     pub check_walks: bool,
     /// Give away what stacks that are walked here were walked from; for tests.
     pub keep_walks: bool,
+    /// Be ready for probes of calls: see [`BpfSource::take_calls`].
+    pub calls: bool,
 }
 
 impl Default for Config {
@@ -46,6 +52,7 @@ impl Default for Config {
             tables: Limits::default(),
             check_walks: false,
             keep_walks: false,
+            calls: false,
         }
     }
 }
@@ -62,6 +69,7 @@ pub struct BpfSource {
     undecodable: u64,
     info: SourceInfo,
     verified: Vec<(&'static str, u32)>,
+    calls: Option<Result<CallMaps, Error>>,
     _loaded: loader::Object,
 }
 
@@ -72,6 +80,7 @@ impl BpfSource {
             max_user_frames: config.max_depth.clamp(1, USER_FRAMES_MAX as u32),
             ring_bytes: config.ring_bytes,
             check_walks: config.check_walks,
+            calls: config.calls,
         };
         let mut loaded = loader::load(&settings, &config.target)?;
         let tick = loaded.events.remove(&Event::Tick);
@@ -95,7 +104,7 @@ impl BpfSource {
             clocks,
             samples: loaded.samples,
             counters: loaded.counters,
-            timeline: Timeline::new(targets, unwinding),
+            timeline: Timeline::new(targets, unwinding).with_python(Python::new(loaded.python)),
             undecodable: 0,
             info: SourceInfo {
                 engine: Some(EngineKind::Bpf),
@@ -106,6 +115,7 @@ impl BpfSource {
                 notes: loaded.notes,
             },
             verified: loaded.verified,
+            calls: loaded.calls,
             _loaded: loaded.object,
         })
     }
@@ -113,6 +123,13 @@ impl BpfSource {
     /// Instructions that the verifier looked at, by program.
     pub fn verified_instructions(&self) -> &[(&'static str, u32)] {
         &self.verified
+    }
+
+    /// The probes of calls, if [`Config::calls`] asked for them; once. Their samples come
+    /// with those of the clock.
+    pub fn take_calls(&mut self) -> Result<Calls, Error> {
+        let maps = self.calls.take().ok_or(Error::NoCalls)??;
+        Calls::new(maps).map_err(Error::Uprobes)
     }
 
     /// How many CPUs are sampled.
@@ -196,5 +213,9 @@ impl Source for BpfSource {
         }
         self.info.rate_hz = rate_hz;
         Ok(now_ns())
+    }
+
+    fn calls(&mut self) -> Result<Calls, String> {
+        self.take_calls().map_err(|error| error.to_string())
     }
 }

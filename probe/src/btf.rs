@@ -10,15 +10,26 @@ const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// Byte offset of a direct member of a structure of the running kernel.
 pub fn kernel_offset(structure: &str, member: &str) -> io::Result<u32> {
+    let [offset] = kernel_offsets([(structure, member)])?;
+    Ok(offset)
+}
+
+/// The same of several members, of which all must be there. Reads the kernel's types
+/// once, some megabytes.
+pub fn kernel_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<[u32; N]> {
     let bytes = fs::read(VMLINUX)?;
-    Btf::parse(&bytes)
-        .and_then(|btf| offset(&btf, structure, member))
-        .ok_or_else(|| {
+    let btf = Btf::parse(&bytes);
+    let mut offsets = [0; N];
+    for (found, (structure, member)) in offsets.iter_mut().zip(members) {
+        let offset = btf.as_ref().and_then(|btf| offset(btf, structure, member));
+        *found = offset.ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
                 format!("{VMLINUX} has no {structure}.{member}"),
             )
-        })
+        })?;
+    }
+    Ok(offsets)
 }
 
 fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Option<u32> {
@@ -26,13 +37,33 @@ fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Option<u32> {
     let mut types = btf.types();
     types.find_map(|t| {
         let is_it = t.kind == btf_kind::STRUCT && is_called(t.name, structure);
-        let mut members = is_it.then(|| members(t))?;
-        members.find_map(|(name, offset)| is_called(name, member).then_some(offset))
+        is_it.then(|| within(btf, t, member, NESTED_MAX))?
     })
 }
 
-/// The name of each member, and where it starts in bytes.
-fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32)> {
+/// How deeply structures without a name are looked into.
+const NESTED_MAX: u32 = 4;
+
+/// Where a member is in a structure, or in those without a name that lie in it.
+fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Option<u32> {
+    let is_called = |name: u32| btf.string(name) == Some(member.as_bytes());
+    let direct = members(structure).find(|(name, _, _)| is_called(*name));
+    if let Some((_, offset, _)) = direct {
+        return Some(offset);
+    }
+    let unnamed = members(structure).filter(|(name, _, _)| *name == 0 && depth > 0);
+    { unnamed }.find_map(|(_, offset, number)| {
+        // The first type is number 1.
+        let index = (number as usize).checked_sub(1)?;
+        let nested = btf.types().nth(index)?;
+        let is_nested = [btf_kind::STRUCT, btf_kind::UNION].contains(&nested.kind);
+        let inner = is_nested.then(|| within(btf, nested, member, depth - 1))??;
+        offset.checked_add(inner)
+    })
+}
+
+/// The name of each member, where it starts in bytes, and the number of its type.
+fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32, u32)> {
     let (members, _) = structure.rest.as_chunks::<12>();
     members.iter().map(move |member| {
         let word = |at: usize| {
@@ -45,7 +76,7 @@ fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32)> {
         } else {
             word(8)
         };
-        (word(0), bits / 8)
+        (word(0), bits / 8, word(4))
     })
 }
 
@@ -106,11 +137,7 @@ mod tests {
     #[test]
     fn this_kernel_has_a_tgid() {
         if !std::path::Path::new(VMLINUX).exists() {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: {VMLINUX} does not exist");
-            }
+            test_support::skip(format_args!("{VMLINUX} does not exist"));
             return;
         }
         assert!(kernel_offset("task_struct", "tgid").unwrap() > 0);

@@ -30,6 +30,7 @@ pub struct Cgroup {
     pub path: PathBuf,
     /// Where it is mounted here.
     pub directory: PathBuf,
+    /// The kernel's number for it.
     pub id: u64,
     /// Depth below the root, which is 0.
     pub level: u32,
@@ -38,17 +39,28 @@ pub struct Cgroup {
 /// Why a control group cannot be a target.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
+    /// There is no hierarchy to look in.
     #[error("no cgroup2 file system is mounted here")]
     NotMounted,
+    /// Nothing has that name.
     #[error("no cgroup, unit or container is called {0:?}")]
     NotFound(String),
+    /// Several have it.
     #[error("{name:?} could be any of {}", list(.candidates))]
     Ambiguous {
+        /// As it was typed.
         name: String,
+        /// Those that it could mean.
         candidates: Vec<PathBuf>,
     },
+    /// The hierarchy cannot be read.
     #[error("failed to read `{path}`: {source}")]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
 }
 
 /// The mounted cgroup2 file system.

@@ -38,12 +38,28 @@ pub enum Streams {
 /// Why a command did not start, and with which exit code `env` would end.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// No file of that name, in no directory of `PATH`.
     #[error("command not found: {program}")]
-    NotFound { program: String },
+    NotFound {
+        /// As it was typed.
+        program: String,
+    },
+    /// There is a file, and the kernel does not run it.
     #[error("cannot run {program}: {source}")]
-    NotExecutable { program: String, source: io::Error },
+    NotExecutable {
+        /// As it was typed.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No process could be made for it.
     #[error("cannot start {program}: {source}")]
-    Failed { program: String, source: io::Error },
+    Failed {
+        /// As it was typed.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
 }
 
 impl StartError {

@@ -40,7 +40,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Opens the side bands first, so that no process is missed.
+    /// Opens the side bands, and no clocks if the rate is 0. The side bands come first, so that no process is missed.
     pub fn start(
         program: ProgramFd,
         rate_hz: u32,
@@ -63,7 +63,7 @@ impl Clocks {
                 result => result?,
             }
         }
-        if clocks.len() == 0 {
+        if clocks.len() == 0 && rate_hz > 0 {
             return Err(Error::NoCpu);
         }
         Ok(clocks)
@@ -151,7 +151,8 @@ impl Clocks {
     fn open(&mut self, cpu: u32) -> Result<(), Error> {
         let failed = |source: io::Error| Error::PerfEvent { cpu, source };
         let sideband = SideBand::open(Tasks::All, cpu, sideband::RING_BYTES).map_err(failed)?;
-        let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
+        let is_wanted = self.only.as_ref().is_none_or(|only| only.contains(&cpu));
+        let is_sampled = is_wanted && self.rate_hz > 0;
         let clocks = if is_sampled {
             Some(tick::attach(&self.program, cpu, self.rate_hz).map_err(failed)?)
         } else {

@@ -99,14 +99,7 @@ mod tests {
     #[test]
     fn this_machine_has_one() {
         if !std::path::Path::new(ONLINE).exists() {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: {ONLINE} does not exist: /sys is not mounted"
-                );
-            }
+            test_support::skip(format_args!("{ONLINE} does not exist: /sys is not mounted"));
             return;
         }
         assert!(!online().unwrap().is_empty());

@@ -2,10 +2,13 @@
 //! cannot panic.
 
 use crate::bytes::{field_at, u16_at, u32_at, u64_at};
-use crate::events::{Event, tick};
+use crate::events::{Event, call, tick};
 use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::ending::ending;
-use probe_ebpf::limits::{KERNEL_FRAMES_MAX, PAGE_BYTES, RAW_PAGES, USER_FRAMES_MAX};
+use probe_ebpf::limits::{
+    KERNEL_FRAMES_MAX, PAGE_BYTES, PYTHON_FRAMES_MAX, RAW_PAGES, USER_FRAMES_MAX,
+};
+use probe_ebpf::python::{Entry, Summary};
 use probe_ebpf::record::{COMM_LEN, record_kind};
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
@@ -31,8 +34,19 @@ pub struct RawSample {
     /// The frames are those by frame pointers alone; the stack comes as the next
     /// record of this CPU.
     pub stack_follows: bool,
+    /// Python's own frames.
+    pub python: PythonFrames,
     /// It was walked by tables, and its stack is there to check that.
     pub is_checked: bool,
+}
+
+/// Python's own frames of a sample.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PythonFrames {
+    /// A [`probe_ebpf::python::status`].
+    pub status: u32,
+    /// Innermost first.
+    pub entries: Vec<Entry>,
 }
 
 /// One record of the ring.
@@ -54,13 +68,16 @@ pub enum DecodeError {
     Event(u8),
     #[error("a record says it has {kernel} kernel and {user} user frames")]
     Frames { kernel: u16, user: u16 },
+    #[error("a record says it has {0} Python frames")]
+    Python(usize),
 }
 
 /// Reads one record. One of an event or kind that this build does not know is an
 /// error, whatever else it says.
 pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     let header = Header::read(bytes).ok_or(DecodeError::Short(bytes.len()))?;
-    let event = Event::of_record(header.event).ok_or(DecodeError::Event(header.event))?;
+    let event =
+        Event::of_record(header.event, header.probe).ok_or(DecodeError::Event(header.event))?;
     let sample = |stack_follows, is_checked| {
         let sample = header.sample(event, bytes)?;
         Ok(Record::Sample(RawSample {
@@ -95,6 +112,8 @@ struct Header {
     kind: u8,
     links: u16,
     event: u8,
+    probe: u8,
+    python: Summary,
     comm: [u8; COMM_LEN],
 }
 
@@ -114,6 +133,8 @@ impl Header {
             kind: field[offset_of!(SampleHeader, kind)],
             links: u16_at(field, offset_of!(SampleHeader, links))?,
             event: field[offset_of!(SampleHeader, event)],
+            probe: field[offset_of!(SampleHeader, probe)],
+            python: Summary(u16_at(field, offset_of!(SampleHeader, python))?),
             comm: field_at(field, offset_of!(SampleHeader, comm))?,
         })
     }
@@ -127,6 +148,11 @@ impl Header {
         let kernel_start = size_of::<SampleHeader>();
         let user_start = kernel_start + FRAME_BYTES * usize::from(kernel);
         let user_end = user_start + FRAME_BYTES * usize::from(user);
+        let entries = self.python.frames() as usize;
+        if entries > PYTHON_FRAMES_MAX {
+            return Err(DecodeError::Python(entries));
+        }
+        let python_end = user_end + 2 * FRAME_BYTES * entries;
         let words = |range| {
             let bytes: &[u8] = bytes.get(range).ok_or(DecodeError::Short(bytes.len()))?;
             Ok(bytes.chunks_exact(FRAME_BYTES).map(word))
@@ -137,8 +163,18 @@ impl Header {
             // The walk did not begin: what ran is known all the same.
             user_frames.push(UserFrame::exact(self.stopped_at));
         }
+        let python: Vec<u64> = words(user_end..python_end)?.collect();
+        let (pairs, _) = python.as_chunks();
+        let python = PythonFrames {
+            status: self.python.status(),
+            entries: pairs
+                .iter()
+                .map(|[place, detail]| Entry::from_words(*place, *detail))
+                .collect(),
+        };
         let weight = match event {
             Event::Tick => tick::WEIGHT,
+            Event::Call(_) | Event::SlowCall(_) => call::WEIGHT,
         };
         Ok(RawSample {
             event,
@@ -153,6 +189,7 @@ impl Header {
             comm: self.comm,
             kernel: words(kernel_start..user_start)?.collect(),
             user: user_frames,
+            python,
             stack_follows: false,
             is_checked: false,
         })
@@ -269,6 +306,7 @@ mod tests {
                 comm: *b"postgres\0\0\0\0\0\0\0\0",
                 kernel: vec![0xffff_8000_0000_1000],
                 user: vec![UserFrame::exact(0x1000), UserFrame::return_address(0x2000)],
+                python: PythonFrames::default(),
                 stack_follows: false,
                 is_checked: false,
             }

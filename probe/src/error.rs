@@ -5,29 +5,55 @@ use std::io;
 /// Why sampling could not begin: what was attempted, and what the kernel said.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The object as a whole, its maps included.
     #[error("cannot load the BPF object: {0}")]
     Load(#[source] aya::EbpfError),
+    /// One program of it.
     #[error("the kernel refused the BPF program `{program}`: {reason}")]
     Refused {
+        /// Its name in the object.
         program: &'static str,
         /// The last line of the verifier's log, or the error itself.
         reason: String,
     },
+    /// The object is another one than this program was built with.
     #[error("the BPF object has no {0}: it does not belong to this build")]
     Foreign(&'static str),
+    /// A map that the object should have.
     #[error("cannot open the BPF map {name}: {source}")]
     Map {
+        /// Its name in the object.
         name: &'static str,
+        /// What the kernel said.
         source: aya::maps::MapError,
     },
+    /// The maps that hold unwind tables cannot be mapped here.
     #[error("cannot use the BPF maps for unwind tables: {0}")]
     Tables(#[source] io::Error),
-    #[error("perf_event_open for CPU {cpu} failed: {source}")]
-    PerfEvent { cpu: u32, source: io::Error },
+    /// No perf event that ticks.
+    #[error("the kernel gives no clock on CPU {cpu}: {source}")]
+    PerfEvent {
+        /// The CPU.
+        cpu: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// `/sys/devices/system/cpu/online` is not as it should be.
     #[error("cannot read which CPUs are online: {0}")]
     Cpus(#[source] io::Error),
+    /// The target's control group is gone, or out of reach.
     #[error("cannot open the directory of the control group: {0}")]
     Cgroup(#[source] io::Error),
+    /// See `Config::calls`.
+    #[error("probes of calls were not asked for")]
+    NoCalls,
+    /// Functions of programs cannot be watched.
+    #[error("this kernel has no probes of user code (CONFIG_UPROBE_EVENTS): {0}")]
+    Uprobes(#[source] io::Error),
+    /// No process of the target is left.
+    #[error("what was to be sampled has ended")]
+    Ended,
+    /// All CPUs that were asked for are offline.
     #[error("no CPU could be sampled")]
     NoCpu,
 }

@@ -3,6 +3,7 @@
 //! `probe-ebpf/src/bpf/`. Everything else (target filter, walk, ring, timeline,
 //! mappings) is shared by all.
 
+pub mod call;
 pub mod tick;
 
 use probe_ebpf::record::event;
@@ -12,16 +13,22 @@ use probe_ebpf::record::event;
 pub enum Event {
     /// The sampling clock found it on a CPU.
     Tick,
+    /// A function was called that has the probe of this number.
+    Call(u8),
+    /// A call of such a function ended, and had taken long.
+    SlowCall(u8),
 }
 
 impl Event {
-    /// All events that this build knows.
+    /// The events that a source samples from its start on. Probes of calls come and go.
     pub const ALL: [Event; 1] = [Event::Tick];
 
     /// The name of its program in the BPF object.
     pub(crate) fn program(self) -> &'static str {
         match self {
             Event::Tick => tick::PROGRAM,
+            Event::Call(_) => call::BEGINS,
+            Event::SlowCall(_) => call::ENDS,
         }
     }
 
@@ -29,14 +36,18 @@ impl Event {
     pub fn what(self) -> &'static str {
         match self {
             Event::Tick => "time on a CPU",
+            Event::Call(_) => "calls",
+            Event::SlowCall(_) => "slow calls",
         }
     }
 
-    /// The event of this number in the header of a record; `None` for one that this
-    /// build does not know.
-    pub fn of_record(number: u8) -> Option<Event> {
+    /// The event of this number in the header of a record, of this probe; `None` for one
+    /// that this build does not know.
+    pub fn of_record(number: u8, probe: u8) -> Option<Event> {
         match number {
             event::TICK => Some(Event::Tick),
+            event::CALL => Some(Event::Call(probe)),
+            event::SLOW_CALL => Some(Event::SlowCall(probe)),
             _ => None,
         }
     }

@@ -19,6 +19,7 @@ pub const RATE_DEFAULT: u32 = 99;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// It is as it should be.
     Ok,
     /// Sampling works; something is missing or less exact.
     Warn,
@@ -31,6 +32,7 @@ pub enum Level {
 pub struct Finding {
     /// Stable: scripts may look for it.
     pub id: &'static str,
+    /// How bad it is.
     pub level: Level,
     /// One line: what there is or, if it is missing, what is lost.
     pub what: String,

@@ -12,6 +12,8 @@
 //! mapped where; [`timeline`] and [`resolve`] put both together. [`bpf`] and
 //! [`perf`] are the loops.
 
+#![warn(missing_docs)]
+
 pub mod bpf;
 mod bpf_call;
 mod bpf_programs;
@@ -25,6 +27,7 @@ mod decode;
 mod error;
 mod events;
 mod exec;
+mod family;
 pub mod features;
 pub mod files;
 mod ids;
@@ -36,9 +39,11 @@ mod native;
 mod owner;
 pub mod perf;
 mod perf_event;
+mod plain;
 pub mod privilege;
-mod proc_maps;
+pub mod proc_maps;
 mod process;
+mod python;
 mod random;
 mod resolve;
 mod ring;
@@ -58,13 +63,15 @@ mod unwinding;
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
 pub use error::Error;
-pub use events::Event;
+pub use events::{Event, call};
+pub use family::descendants_of;
 pub use ids::{ModuleId, ProcessId};
-pub use owner::Owner;
+pub use owner::{Owner, inner_tid};
 pub use perf::PerfSource;
+pub use probe_ebpf::calls as call_orders;
 pub use sample::{
-    Batch, Counters, Ending, Frame, KeptWalk, Module, ModuleKind, ProcessInfo, Sample, TableStats,
-    WalkCheck,
+    Batch, Counters, Ending, Frame, KeptWalk, Missing, Module, ModuleKind, ProcessInfo, PythonName,
+    PythonNames, PythonStats, Sample, TableStats, WalkCheck,
 };
 pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

@@ -7,12 +7,15 @@
 
 use crate::error::Error;
 use crate::events::Event;
+use crate::events::call::{self, CallMaps};
+use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint};
+use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
+use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
 
@@ -27,6 +30,8 @@ pub struct Settings {
     pub ring_bytes: u32,
     /// Ship all stacks as well.
     pub check_walks: bool,
+    /// Be ready for probes of calls.
+    pub calls: bool,
 }
 
 /// The loaded object.
@@ -44,6 +49,10 @@ pub struct Loaded {
     pub comm_verdicts: HashMap<MapData, [u8; 16], u8>,
     /// Where the walk finds tables and mappings.
     pub tables: BpfMaps,
+    /// Where the walk finds frames of Python.
+    pub python: PythonMaps,
+    /// Of probes of calls, if that was asked for, or why they cannot be had.
+    pub calls: Option<Result<CallMaps, Error>>,
     /// What could not be had, in words.
     pub notes: Vec<String>,
     /// Instructions the verifier looked at, by program.
@@ -70,6 +79,9 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     let tgid_offset = btf::kernel_offset("task_struct", "tgid");
     // Without it, samples of tasks that end are stacks that cannot be read.
     let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
+    // Without them, stacks end where somebody watches the end of a call.
+    let probed = Probed::find().unwrap_or_default();
+    let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
     let mut loader = EbpfLoader::new();
     // Nothing in the sampler is relocated by BTF; reading the kernel's takes
     // longer than all the rest.
@@ -83,6 +95,17 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .override_global("CHECK_WALKS", &check_walks, true)
         .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
         .override_global("TASK_FLAGS_OFFSET", &flags_offset, true)
+        .override_global("TASK_UTASK_OFFSET", &probed.utask, true)
+        .override_global("UTASK_RETURNS_OFFSET", &probed.returns, true)
+        .override_global("RETURN_STACK_OFFSET", &probed.stack, true)
+        .override_global("RETURN_ADDRESS_OFFSET", &probed.address, true)
+        .override_global("RETURN_NEXT_OFFSET", &probed.next, true)
+        .override_global("STEPPED_ACTIVE_OFFSET", &probed.active, true)
+        .override_global("STEPPED_ADDRESS_OFFSET", &probed.stepped, true)
+        .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
+        .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
+        .map_max_entries("CALL_STARTS", if_calls(STARTS_MAX))
+        .map_max_entries("CALL_SCRATCH", if_calls(cpus::possible() as usize))
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());
@@ -94,11 +117,29 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         Ok(_) => parts.follow("follow_fork", "sched_process_fork"),
         Err(error) => parts.notes.push(format!("{FOUND_LATE}: {error}")),
     }
+    let call_programs = settings.calls.then(|| {
+        let begins = parts.load_call(call::BEGINS)?;
+        Ok((begins, parts.load_call(call::ENDS)?))
+    });
     let Parts {
         notes, verified, ..
     } = parts;
+    let calls = match call_programs {
+        Some(Ok((begins, ends))) => Some(Ok(CallMaps {
+            begins,
+            ends,
+            orders: take(&mut object, "CALL_ORDERS")?,
+            tallies: take(&mut object, "CALL_TALLIES")?,
+            starts: take(&mut object, "CALL_STARTS")?,
+            numbers: take(&mut object, "CALL_NUMBERS")?,
+            texts: take(&mut object, "CALL_TEXTS")?,
+        })),
+        Some(Err(error)) => Some(Err(error)),
+        None => None,
+    };
     Ok(Loaded {
         events,
+        calls,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
@@ -113,10 +154,49 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
             mappings: take_map(&mut object, "MAPPINGS")?,
             processes: take_map(&mut object, "PROCESSES")?,
         },
+        python: PythonMaps {
+            processes: take(&mut object, "PYTHON_PROCESSES")?,
+            threads: take(&mut object, "PYTHON_THREADS")?,
+        },
         notes,
         verified,
         object: Object(object),
     })
+}
+
+/// Where the kernel keeps what a probe has replaced: see `probe-ebpf/src/bpf/probed.rs`.
+#[derive(Default)]
+struct Probed {
+    utask: u32,
+    returns: u32,
+    stack: u32,
+    address: u32,
+    next: u32,
+    active: u32,
+    stepped: u32,
+}
+
+impl Probed {
+    fn find() -> std::io::Result<Self> {
+        let [utask, returns, active, stepped, stack, address, next] = btf::kernel_offsets([
+            ("task_struct", "utask"),
+            ("uprobe_task", "return_instances"),
+            ("uprobe_task", "active_uprobe"),
+            ("uprobe_task", "vaddr"),
+            ("return_instance", "stack"),
+            ("return_instance", "orig_ret_vaddr"),
+            ("return_instance", "next"),
+        ])?;
+        Ok(Self {
+            utask,
+            returns,
+            stack,
+            address,
+            next,
+            active,
+            stepped,
+        })
+    }
 }
 
 fn conditions(target: &Target) -> u32 {
@@ -172,6 +252,15 @@ impl<'a> Parts<'a> {
 
     fn load_event(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
         let program: &mut PerfEvent = program(self.object, name)?;
+        program.load().map_err(refused(name))?;
+        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+        let fd = fd.map_err(refused(name))?;
+        self.note_verified(name);
+        Ok(fd)
+    }
+
+    fn load_call(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
+        let program: &mut UProbe = program(self.object, name)?;
         program.load().map_err(refused(name))?;
         let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
         let fd = fd.map_err(refused(name))?;
@@ -260,12 +349,12 @@ fn take_map(object: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, Err
 mod tests {
     use super::*;
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-    use std::io::Write as _;
 
     const SETTINGS: Settings = Settings {
         max_user_frames: 64,
         ring_bytes: 1 << 16,
         check_walks: false,
+        calls: false,
     };
 
     /// The object with an instruction at the start of one program that no kernel
@@ -284,7 +373,7 @@ mod tests {
     /// `None` where nothing can be loaded at all.
     fn load_broken(program: &str) -> Option<Result<Loaded, Error>> {
         if let Err(error) = load(&SETTINGS, &Target::default()) {
-            _ = writeln!(std::io::stderr(), "skipped: no BPF programs here: {error}");
+            test_support::skip(format_args!("no BPF programs here: {error}"));
             return None;
         }
         let object = broken(program);

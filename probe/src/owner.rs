@@ -2,22 +2,32 @@
 //! when the process is first sampled, and after exec.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use symbolize::sanitize;
 
 /// A line a hierarchy, each with a path: far less than this.
 const CGROUP_BYTES_MAX: u64 = 64 << 10;
 
-/// What is not known is nothing.
+/// Of the times in `/proc/PID/stat`, whatever the kernel's own clock is.
+const TICK_MS: i64 = 10;
+
+/// Whose a process is. What is not known is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
     /// The path in the hierarchy of version 2, else in that of systemd.
     pub cgroup: Option<Arc<str>>,
+    /// The user whose rights it has.
     pub uid: Option<u32>,
     /// Who started it: whatever it becomes, what it takes is counted as theirs.
     pub real_uid: Option<u32>,
+    /// What it was started as, or calls itself: words between blanks.
+    pub command_line: Option<Arc<str>>,
+    /// When it was started, in ms since 1970.
+    pub started_unix_ms: Option<i64>,
+    /// The pid of its parent.
+    pub parent: Option<u32>,
 }
 
 impl Owner {
@@ -37,7 +47,78 @@ impl Owner {
             self.uid = Some(folder.uid());
         }
         self.real_uid = real_uid(pid).or(self.real_uid);
+        // What cannot be read stays as it was.
+        _ = self.update_title(pid);
+        if let Some((parent, ticks)) = fs::read(format!("/proc/{pid}/stat"))
+            .ok()
+            .and_then(|stat| parent_and_start(&stat))
+        {
+            self.parent = Some(parent);
+            self.started_unix_ms = boot_unix_ms().map(|boot| boot + ticks as i64 * TICK_MS);
+        }
     }
+
+    /// Reads the command line again: programs such as postgres write into it what they do.
+    /// Whether it is another one now.
+    pub fn update_title(&mut self, pid: u32) -> io::Result<bool> {
+        let bytes = crate::files::of_targets().command_line(pid)?;
+        let Some(words) = words(&bytes) else {
+            return Ok(false);
+        };
+        let is_new = self.command_line.as_deref() != Some(&*words);
+        if is_new {
+            self.command_line = Some(words.into());
+        }
+        Ok(is_new)
+    }
+}
+
+/// The arguments, each ended by a zero byte, with blanks between them.
+fn words(bytes: &[u8]) -> Option<String> {
+    // Programs that write their own title leave zeros or blanks behind it.
+    let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | b' '))? + 1;
+    let spaced: Vec<u8> = { bytes[..end].iter() }
+        .map(|byte| if *byte == 0 { b' ' } else { *byte })
+        .collect();
+    Some(sanitize(&spaced).into_owned())
+}
+
+/// The fourth and the 22nd field of `/proc/PID/stat`. The second one is a name in
+/// brackets, which may itself have brackets and blanks.
+fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
+    let mut fields = rest.split_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    Some((parent, fields.nth(17)?.parse().ok()?))
+}
+
+/// What `gettid` gives in a thread, which differs in a pid namespace: the last number of
+/// `NSpid`.
+pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
+    // The name in it is bytes, and need not be text.
+    let status = fs::read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().next_back()?.parse().ok()
+}
+
+/// The process that started it, or took it over.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    Some(parent_and_start(&stat)?.0)
+}
+
+/// When the machine was started, as the kernel tells it to whole seconds.
+fn boot_unix_ms() -> Option<i64> {
+    static BOOT: OnceLock<Option<i64>> = OnceLock::new();
+    *BOOT.get_or_init(|| {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+        Some(seconds.trim().parse::<i64>().ok()? * 1_000)
+    })
 }
 
 /// The first of `Uid: real effective saved file-system`, as our user namespace has
@@ -70,6 +151,21 @@ fn cgroup(text: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_line_is_words_and_harmless() {
+        let line = words(b"postgres\0-D\0/srv/pg\0").unwrap();
+        assert_eq!(line, "postgres -D /srv/pg");
+        assert_eq!(
+            words(b"nginx: worker process   \0\0").unwrap(),
+            "nginx: worker process"
+        );
+        assert_eq!(words(b"\0\0"), None);
+        assert!(!words(b"a\0\x1b[2J").unwrap().contains('\x1b'));
+        let stat = b"7 (a) b (c)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 9 9";
+        assert_eq!(parent_and_start(stat), Some((3, 1234)));
+        assert_eq!(parent_and_start(b"7 (a"), None);
+    }
 
     #[test]
     fn the_path_that_means_something_is_taken() {

@@ -276,7 +276,10 @@ fn buffers(cpus: &mut [Cpu]) -> String {
 }
 
 fn refused(cpu: u32, source: io::Error) -> Error {
-    Error::PerfEvent { cpu, source }
+    match source.raw_os_error() {
+        Some(libc::ESRCH) => Error::Ended,
+        _ => Error::PerfEvent { cpu, source },
+    }
 }
 
 /// Threads whose starters were perhaps not watched yet: then they are not

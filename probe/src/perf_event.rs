@@ -1,6 +1,7 @@
 //! `perf_event_open`: the one call, its attributes, and a descriptor that
 //! closes (and with it detaches everything) when dropped.
 
+use crate::bpf_call::bpf;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -112,6 +113,20 @@ const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
 
+/// As in uapi/linux/bpf.h.
+const LINK_CREATE: u32 = 28;
+const ATTACH_PERF_EVENT: u32 = 41;
+
+/// `union bpf_attr` of BPF_LINK_CREATE, for perf events.
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    target: u32,
+    kind: u32,
+    flags: u32,
+    cookie: u64,
+}
+
 /// Whose event it is.
 #[derive(Debug, Clone, Copy)]
 pub enum Tasks<'a> {
@@ -129,7 +144,16 @@ pub struct PerfEvent {
 
 impl PerfEvent {
     /// Opens an event; it counts from when it is enabled.
-    pub fn open(mut attributes: Attributes, tasks: Tasks<'_>, cpu: u32) -> io::Result<Self> {
+    pub fn open(attributes: Attributes, tasks: Tasks<'_>, cpu: u32) -> io::Result<Self> {
+        Self::open_on(attributes, tasks, cpu.cast_signed())
+    }
+
+    /// Opens an event of one process, on whichever CPU it runs.
+    pub fn open_anywhere(attributes: Attributes, pid: u32) -> io::Result<Self> {
+        Self::open_on(attributes, Tasks::One(pid), -1)
+    }
+
+    fn open_on(mut attributes: Attributes, tasks: Tasks<'_>, cpu: i32) -> io::Result<Self> {
         attributes.size = ATTRIBUTES_SIZE as u32;
         let (task, flags) = match tasks {
             Tasks::All => (-1, 0),
@@ -143,7 +167,7 @@ impl PerfEvent {
                 libc::SYS_perf_event_open,
                 &raw const attributes,
                 task,
-                cpu as libc::c_int,
+                cpu,
                 no_group,
                 FLAG_FD_CLOEXEC | flags,
             )
@@ -164,6 +188,22 @@ impl PerfEvent {
     /// Writes into the ring of another event of the same CPU.
     pub fn write_to_ring_of(&self, other: BorrowedFd<'_>) -> io::Result<()> {
         self.ioctl(IOC_SET_OUTPUT, other.as_raw_fd() as libc::c_ulong)
+    }
+
+    /// Runs `program` at each hit, and tells it `cookie`, as long as the link lives
+    /// (Linux 5.15).
+    pub fn link(&self, program: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
+        let mut request = LinkCreate {
+            program: program.as_raw_fd().cast_unsigned(),
+            target: self.fd.as_raw_fd().cast_unsigned(),
+            kind: ATTACH_PERF_EVENT,
+            flags: 0,
+            cookie,
+        };
+        // SAFETY: the arm of that command; it has no addresses.
+        let fd = unsafe { bpf(LINK_CREATE, &mut request) }?;
+        // SAFETY: the call made this descriptor, and nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// Begins to count.

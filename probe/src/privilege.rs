@@ -15,13 +15,21 @@ pub use user_rights::UserRights;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
+    /// Reading files and directories of others.
     DacReadSearch = 2,
+    /// Looking into processes of others.
     SysPtrace = 19,
+    /// On old kernels, what newer ones have split off.
     SysAdmin = 21,
+    /// Locking memory beyond the limit, which maps need below 5.11.
     SysResource = 24,
+    /// Seeing the addresses of the kernel.
     Syslog = 34,
+    /// Opening perf events of all processes.
     Perfmon = 38,
+    /// Loading BPF programs.
     Bpf = 39,
+    /// Opening the files that others have mapped.
     CheckpointRestore = 40,
 }
 
@@ -74,7 +82,9 @@ impl Capabilities {
 /// Who we are to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
+    /// Our effective user.
     pub euid: u32,
+    /// The capabilities that count now.
     pub effective: Capabilities,
     /// Our capabilities count only inside a user namespace: a rootless
     /// container, for instance. BPF asks for them in the first one.
@@ -124,9 +134,11 @@ impl Rights {
 /// Why we may not sample. Displays as `uid 1000 without CAP_BPF+CAP_PERFMON`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRights {
+    /// Our effective user.
     pub euid: u32,
     /// Empty when only the user namespace is in the way.
     pub missing: Vec<Capability>,
+    /// See [`Rights::in_user_namespace`].
     pub in_user_namespace: bool,
 }
 

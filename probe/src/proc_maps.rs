@@ -1,19 +1,62 @@
 //! `/proc/PID/maps`: the executable mappings of a process, as the kernel tells
 //! them now. What has come before is only in the side band.
 
+use std::ffi::OsStr;
 use std::io;
-use symbolize::Files;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use symbolize::{FileOffset, FileSource, Files, Mapping, ProcessAddr};
 
 /// One executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapsLine {
+    /// The first address.
     pub start: u64,
+    /// The address behind the last one.
     pub end: u64,
+    /// Where in its file `start` is.
     pub file_offset: u64,
+    /// Major and minor number.
     pub device: (u32, u32),
+    /// 0 for memory that is of no file.
     pub inode: u64,
     /// Raw: may be no UTF-8, may end in ` (deleted)`.
     pub path: Vec<u8>,
+}
+
+impl MapsLine {
+    /// The path of its file as its process sees it, with ` (deleted)` if the kernel says
+    /// so; `None` for anonymous memory, shared memory and the kernel's own pages.
+    pub fn file(&self) -> Option<&Path> {
+        is_file(&self.path).then(|| Path::new(OsStr::from_bytes(&self.path)))
+    }
+
+    /// Where its file is to be had, if it is of one. `pid`: whose mapping it is.
+    pub fn source(&self, pid: u32) -> Option<FileSource<'_>> {
+        Some(FileSource {
+            pid: Some(pid),
+            range: Some((self.start, self.end)),
+            device: self.device,
+            inode: self.inode,
+            ..FileSource::new(self.file()?)
+        })
+    }
+
+    /// Where it lies.
+    pub fn mapping(&self) -> Mapping {
+        Mapping {
+            start: ProcessAddr(self.start),
+            end: ProcessAddr(self.end),
+            file_offset: FileOffset(self.file_offset),
+        }
+    }
+}
+
+/// Whether a mapping's path is that of a file. Shared memory and descriptors
+/// without a name hold code that was made at run time.
+pub fn is_file(path: &[u8]) -> bool {
+    const NO_FILES: [&[u8]; 4] = [b"//anon", b"/dev/zero", b"/SYSV", b"/memfd:"];
+    path.starts_with(b"/") && !NO_FILES.iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// The executable mappings of a process, in order of address.
@@ -144,6 +187,37 @@ mod tests {
         check("1000-2000 rw-p 0 fe:01 5 /a", None);
         check("", None);
         check("1000 r-xp", None);
+    }
+
+    #[test]
+    fn what_is_a_file() {
+        for (path, expected) in [
+            (&b"/usr/bin/x"[..], true),
+            (b"//anon", false),
+            (b"/memfd:jit (deleted)", false),
+            (b"/dev/zero (deleted)", false),
+            (b"[heap]", false),
+            (b"", false),
+            (b"anon_inode:[perf]", false),
+        ] {
+            assert_eq!(is_file(path), expected, "{}", String::from_utf8_lossy(path));
+        }
+    }
+
+    #[test]
+    fn a_file_is_found_by_what_is_mapped() {
+        let text = b"1000-2000 r-xp 3000 fe:01 5   /a b\n5000-6000 r-xp 0 00:00 0   [vdso]";
+        let lines = parse(text);
+        let source = lines[0].source(7).expect("a file");
+        assert_eq!(source.path, Path::new("/a b"));
+        assert_eq!(
+            (source.pid, source.range),
+            (Some(7), Some((0x1000, 0x2000)))
+        );
+        assert_eq!((source.device, source.inode), ((0xfe, 1), 5));
+        let offset = lines[0].mapping().to_file(ProcessAddr(0x1004));
+        assert_eq!(offset, Some(FileOffset(0x3004)));
+        assert!(lines[1].source(7).is_none());
     }
 
     #[test]

@@ -26,6 +26,15 @@ const RESCAN_CUT_NS: u64 = 30_000_000_000;
 /// mappings that are kept of it, and more than any program that we know has.
 const FILES_MAX: usize = MAPPINGS_MAX / 8;
 
+/// How often the title of a process that runs is read again, and when next if that was
+/// refused or took too long.
+const TITLE_NS: u64 = 2_000_000_000;
+const TITLE_REFUSED_NS: u64 = 60_000_000_000;
+
+/// Titles that are read in one turn of the sampler, which comes twenty times a second: a read
+/// takes some 50 µs, and is done by a reader, for which the sampler waits.
+const TITLES_MAX: u32 = 4;
+
 /// All processes that are known.
 #[derive(Debug)]
 pub struct ProcessTable {
@@ -33,6 +42,8 @@ pub struct ProcessTable {
     next_id: u32,
     /// What the engine has not been told yet.
     changes: Vec<ProcessInfo>,
+    /// Titles that may still be read in this turn.
+    titles_left: u32,
     pub modules: Modules,
 }
 
@@ -51,6 +62,8 @@ pub struct Process {
     scanned_ns: u64,
     /// As far as it is known: read when somebody above first hears of it.
     owner: Owner,
+    /// When its title is read again.
+    title_due_ns: u64,
     /// Somebody above has heard of it, and must hear of changes.
     announced: bool,
 }
@@ -62,6 +75,7 @@ impl ProcessTable {
             by_pid: HashMap::new(),
             next_id: 0,
             changes: Vec::new(),
+            titles_left: TITLES_MAX,
             modules: Modules::new(),
         }
     }
@@ -106,7 +120,23 @@ impl ProcessTable {
         if !process.announced {
             process.announced = true;
             process.owner.update(pid);
+            process.title_due_ns = now_ns.saturating_add(TITLE_NS);
             process.tell(pid, &mut self.changes);
+        } else if process.title_due_ns <= now_ns
+            && process.exited_ns.is_none()
+            && self.titles_left > 0
+        {
+            self.titles_left -= 1;
+            let read = process.owner.update_title(pid);
+            let patience_ns = if read.is_ok() {
+                TITLE_NS
+            } else {
+                TITLE_REFUSED_NS
+            };
+            process.title_due_ns = now_ns.saturating_add(patience_ns);
+            if read.is_ok_and(|is_new| is_new) {
+                process.tell(pid, &mut self.changes);
+            }
         }
         process
     }
@@ -186,8 +216,10 @@ impl ProcessTable {
         self.by_pid.contains_key(&pid)
     }
 
-    /// The processes that were told of, and have changed since the last call.
+    /// The processes that were told of, and have changed since the last call, which ended a
+    /// turn.
     pub fn take_changes(&mut self) -> Vec<ProcessInfo> {
+        self.titles_left = TITLES_MAX;
         std::mem::take(&mut self.changes)
     }
 
@@ -264,6 +296,7 @@ impl ProcessTable {
         process.comm = sanitize(comm).into();
         if process.announced {
             if exec {
+                process.owner.command_line = None;
                 process.owner.update(pid);
             }
             process.tell(pid, &mut self.changes);
@@ -325,6 +358,7 @@ impl Process {
             may_open: FILES_MAX,
             scanned_ns: 0,
             owner: Owner::default(),
+            title_due_ns: 0,
             announced: false,
         }
     }
@@ -431,6 +465,71 @@ mod tests {
             backing_at(&mut table, CHILD, 0x1000),
             backing_at(&mut table, PID, 0x1000)
         );
+    }
+
+    /// A program that writes another title over its arguments when it is told to.
+    const RENAMES: &str = r#"
+        #include <stdio.h>
+        #include <string.h>
+        int main(int argc, char **argv) {
+            (void)argc;
+            puts("begun");
+            fflush(stdout);
+            while (getchar() == 'r') {
+                memset(argv[0], 0, strlen(argv[0]));
+                strcpy(argv[0], "worker: busy");
+                puts("renamed");
+                fflush(stdout);
+            }
+            return 0;
+        }
+    "#;
+
+    #[test]
+    fn a_process_goes_by_its_newest_title() {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        use std::process::{Command, Stdio};
+        let folder = test_support::Scratch::new();
+        let source = folder.write("renames.c", RENAMES);
+        let program = folder.path().join("a-program-with-a-long-name");
+        if test_support::compile(&source, &program, ["-O1"]).is_none() {
+            return;
+        }
+        let mut child = Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut says = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut tell = child.stdin.take().expect("piped");
+        let mut heard = || says.next().expect("a line").expect("text");
+        assert_eq!(heard(), "begun");
+        let pid = child.id();
+        let mut table = ProcessTable::new();
+        let title = |table: &mut ProcessTable, now_ns| -> Vec<String> {
+            table.at(pid, b"", now_ns, now_ns);
+            let changes = table.take_changes().into_iter();
+            changes
+                .filter_map(|told| told.owner.command_line)
+                .map(|it| it.to_string())
+                .collect()
+        };
+        let first = title(&mut table, 1);
+        assert!(
+            first[0].ends_with("a-program-with-a-long-name"),
+            "{first:?}"
+        );
+        tell.write_all(b"r").expect("it reads");
+        assert_eq!(heard(), "renamed");
+        // A moment later it is not looked at again.
+        assert_eq!(title(&mut table, 2), [""; 0]);
+        assert_eq!(title(&mut table, 1 + TITLE_NS), ["worker: busy"]);
+        // Nothing is told where nothing is new.
+        assert_eq!(title(&mut table, 1 + 2 * TITLE_NS), [""; 0]);
+        drop(tell);
+        child.wait().expect("it ends");
+        // What is known of it stays.
+        assert_eq!(title(&mut table, 1 + 3 * TITLE_NS), [""; 0]);
     }
 
     #[test]

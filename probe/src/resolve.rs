@@ -6,7 +6,7 @@ use crate::exec::ExecCode;
 use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
-use crate::sample::{Ending, Frame, Sample};
+use crate::sample::{Ending, Frame, PythonStack, Sample};
 use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::sanitize;
@@ -25,6 +25,8 @@ pub struct Located {
     pub in_exec: bool,
     /// Its stack was not walked because its user's processes have their share.
     pub over_share: bool,
+    /// Its frames of Python.
+    pub python: PythonStack,
 }
 
 /// Turns raw samples into samples.
@@ -64,6 +66,7 @@ impl Resolver {
             mappings,
             in_exec,
             over_share: false,
+            python: PythonStack::default(),
         }
     }
 

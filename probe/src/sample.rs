@@ -1,11 +1,15 @@
 //! What leaves the probe: samples, and the processes and modules they speak of.
 
+mod python;
+
 use crate::events::Event;
 use crate::ids::{ModuleId, ProcessId};
 use crate::owner::Owner;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+pub use python::{Missing, PythonName, PythonNames, PythonStack, PythonStats};
 
 pub use crate::stack::StackBytes;
 use crate::tables::MappedRange;
@@ -17,6 +21,7 @@ use probe_ebpf::{Registers, UserFrame};
 /// has a kind as well.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
+    /// What the address is in.
     pub module: ModuleId,
     /// File offset, or the address itself for modules that are no files. A
     /// return address has already been moved back by one.
@@ -32,16 +37,21 @@ pub struct Sample {
     pub weight: u64,
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
+    /// Where it ran.
     pub cpu: u32,
+    /// The process that it happened to.
     pub process: ProcessId,
+    /// The thread, as the first pid namespace numbers it.
     pub tid: u32,
     /// The thread's name when the sample was taken.
     pub comm: Arc<str>,
+    /// The kernel's number for the thread's control group.
     pub cgroup_id: u64,
     /// Innermost first: kernel frames, then user frames.
     pub frames: Vec<Frame>,
     /// How many of `frames` are kernel frames.
     pub kernel_frames: usize,
+    /// How the walk ended.
     pub ending: Ending,
     /// Where the walk stopped; 0 at the root.
     pub stopped_at: u64,
@@ -53,15 +63,18 @@ pub struct Sample {
 /// What a module is.
 #[derive(Debug, Clone)]
 pub enum ModuleKind {
+    /// The running kernel, with its modules and BPF programs.
     Kernel,
     /// A mapped file.
     File {
         /// As the process sees it: inside its own root.
         path: PathBuf,
+        /// The linker's number of the build.
         build_id: Option<Vec<u8>>,
         /// Of the file that was opened, else as the mapping told; 0 if neither
         /// did. They tell it again where there is no build-id.
         device: (u32, u32),
+        /// The number of the file there.
         inode: u64,
         /// What the file was when it was opened.
         identity: Option<symbolize::FileIdentity>,
@@ -73,21 +86,35 @@ pub enum ModuleKind {
         /// Why it could not be opened.
         unreadable: Option<symbolize::Reason>,
     },
+    /// The page of code that the kernel gives to every 64-bit process.
     Vdso,
     /// That of 32-bit processes, as it was in the memory of the first that had it.
     NarrowVdso {
+        /// Its bytes; `None` if they could not be read.
         image: Option<Arc<[u8]>>,
     },
+    /// The page at a fixed address that very old programs call.
     Vsyscall,
     /// Executable memory without a file: code made at run time, of one process.
     Anonymous {
+        /// Whose memory it is.
         process: ProcessId,
         /// Its directory in /proc, opened while it was alive: what the process
         /// tells of its code is found from there, and never another process's.
         directory: Option<Arc<OwnedFd>>,
     },
+    /// Functions of Python in a file, of all processes. Where a frame is is no address, but
+    /// a number that `names` knows.
+    Python {
+        /// As the interpreter knows it, safe to print; `None` for code that could not be
+        /// read.
+        file: Option<Arc<str>>,
+        /// What the numbers stand for.
+        names: Arc<PythonNames>,
+    },
     /// No mapping is known for these addresses of one process.
     Unmapped {
+        /// Whose addresses they are.
         process: ProcessId,
     },
 }
@@ -95,25 +122,35 @@ pub enum ModuleKind {
 /// A module and what it is, told once, before the first sample that uses it.
 #[derive(Debug, Clone)]
 pub struct Module {
+    /// Its number in this run.
     pub id: ModuleId,
+    /// What it is.
     pub kind: ModuleKind,
 }
 
 /// A process, told once before its first sample and again when it changes.
 #[derive(Debug, Clone)]
 pub struct ProcessInfo {
+    /// Its number in this run; a pid may come again.
     pub id: ProcessId,
+    /// As the first pid namespace numbers it.
     pub pid: u32,
+    /// The name of its first thread.
     pub comm: Arc<str>,
+    /// Who it belongs to.
     pub owner: Owner,
+    /// It has ended.
     pub exited: bool,
 }
 
 /// What happened since the last batch, in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
+    /// Those that were seen for the first time.
     pub modules: Vec<Module>,
+    /// Those that are new, or have changed.
     pub processes: Vec<ProcessInfo>,
+    /// In order of time.
     pub samples: Vec<Sample>,
     /// Totals of this run.
     pub counters: Counters,
@@ -123,7 +160,7 @@ pub struct Batch {
     /// Samples up to here are in this batch or an earlier one.
     pub complete_until_ns: u64,
     /// Of the processes and threads that were named as targets, and the
-    /// children of those: how many are left. Nothing where none was named.
+    /// children of those: how many are left. `None` where none was named.
     pub targets_alive: Option<usize>,
     /// The unwind tables that are in use now.
     pub tables: TableStats,
@@ -132,6 +169,8 @@ pub struct Batch {
     pub over_share: Vec<(u32, usize)>,
     /// Processes that have more mappings than are kept of one.
     pub processes_cut: usize,
+    /// Totals of this run.
+    pub python: PythonStats,
     /// Totals of this run; see `Config::check_walks`.
     pub walks: WalkCheck,
     /// Stacks that were walked here, see `Config::keep_walks`.
@@ -142,24 +181,30 @@ pub struct Batch {
 /// another unwinder to be compared with.
 #[derive(Debug, Clone)]
 pub struct KeptWalk {
+    /// Whose stack it is.
     pub pid: u32,
+    /// As they were when the copy was made.
     pub registers: Registers,
+    /// The copy.
     pub stack: StackBytes,
     /// What the process had mapped to run, by address.
     pub mappings: Vec<MappedRange>,
     /// Innermost first.
     pub frames: Vec<UserFrame>,
+    /// How the walk ended.
     pub ending: Ending,
 }
 
 /// Walks that were done twice: as always, and from a copy of the stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WalkCheck {
+    /// Both found the same frames.
     pub same: u64,
     /// One of them ended earlier: the copy was too short, the stack goes on
     /// elsewhere, or what was just mapped was not known yet. Until there both say
     /// the same.
     pub same_as_far: u64,
+    /// They contradict each other.
     pub different: u64,
     /// The first few that differ, in words.
     pub examples: Vec<String>,

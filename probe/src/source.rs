@@ -1,5 +1,6 @@
 //! Where samples come from. Nothing above this crate knows which source runs.
 
+use crate::events::call::Calls;
 use crate::sample::Batch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -30,8 +31,9 @@ impl EngineKind {
 pub struct SourceInfo {
     /// Who takes the samples; `None` of a source that is made up, in tests.
     pub engine: Option<EngineKind>,
+    /// Samples per second of a busy CPU.
     pub rate_hz: u32,
-    /// Why it cannot be changed while samples are taken; nothing if it can.
+    /// Why it cannot be changed while samples are taken; `None` if it can.
     pub rate_is_fixed: Option<&'static str>,
     /// How user stacks are walked: `frame pointers`.
     pub unwinding: &'static str,
@@ -43,6 +45,7 @@ pub struct SourceInfo {
 
 /// A stream of samples.
 pub trait Source: Send {
+    /// What it is, and what it cannot give.
     fn info(&self) -> SourceInfo;
 
     /// Everything that happened since the last call, in order of time. Waits
@@ -52,6 +55,12 @@ pub trait Source: Send {
     /// Samples at another rate; says from when on, on the clock of the samples.
     /// Where it fails, the rate is as it was.
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError>;
+
+    /// The probes of calls, once; or a sentence that says why there are none. Their
+    /// samples come with those of the clock.
+    fn calls(&mut self) -> Result<Calls, String> {
+        Err("probes need BPF, and samples are taken by perf".into())
+    }
 }
 
 /// A source that has failed for good.

@@ -81,6 +81,7 @@ pub struct Limits {
     pub table_bytes: u64,
     /// The directory that the cache is below; `None` for no cache.
     pub cache_base: Option<PathBuf>,
+    /// What the cache may take on disk.
     pub cache_bytes: u64,
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 pub struct CgroupTarget {
     /// Where the hierarchy is mounted here.
     pub directory: PathBuf,
+    /// The kernel's number for it.
     pub id: u64,
     /// Depth below the root of the hierarchy, which is 0.
     pub level: u32,
@@ -27,7 +28,7 @@ pub struct Target {
     pub uids: Vec<u32>,
     /// In this cgroup or below it.
     pub cgroup: Option<CgroupTarget>,
-    /// Children of `pids` that start later are targets as well.
+    /// Children of `pids`, and theirs, are targets as well, whenever they start.
     pub children: bool,
     /// Only while they run on these CPUs; nothing: on any.
     pub cpus: Option<BTreeSet<u32>>,

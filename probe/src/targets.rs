@@ -7,6 +7,7 @@ mod users;
 
 use crate::decode::{RawSample, comm_bytes};
 use crate::error::Error;
+use crate::family::descendants_of;
 use crate::sideband::record::{Event, What};
 use crate::target::Target;
 use aya::maps::{HashMap as BpfHashMap, MapData};
@@ -44,7 +45,7 @@ pub struct Targets {
     tids: HashSet<u32>,
     follow_children: bool,
     comm: Option<CommFilter>,
-    /// Nothing where BPF knows the user of each tick.
+    /// `None` where BPF knows the user of each tick.
     users: Option<UserFilter>,
     /// Targets that were not there when last looked for.
     missing: HashSet<u32>,
@@ -128,6 +129,22 @@ impl Targets {
         self.missing = missing;
         if let Some(users) = &mut self.users {
             users.look_again();
+        }
+    }
+
+    /// Takes the children that named processes have already, and theirs. To be called when
+    /// those that start are told of, so that none falls between.
+    pub fn adopt_children(&mut self) {
+        if !self.by_pid || !self.follow_children {
+            return;
+        }
+        let named: Vec<u32> = self.pids.iter().copied().collect();
+        for pid in descendants_of(&named) {
+            self.pids.insert(pid);
+            if let Some(maps) = &mut self.maps {
+                // A full map is counted where BPF finds it full.
+                let _ = maps.pids.insert(pid, verdict::WANTED, 0);
+            }
         }
     }
 
@@ -244,6 +261,42 @@ impl Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn children_that_were_there_before_are_targets() {
+        // A shell, one below it, and what that one started.
+        let scratch = test_support::Scratch::new();
+        let said = scratch.join("said");
+        let output = std::fs::File::create(&said).expect("a file");
+        let script = "sh -c 'sleep 1000 & echo $!; wait' & wait";
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", script]).stdout(output);
+        let shell = test_support::Process::start(shell);
+        let sleep = || {
+            std::fs::read_to_string(&said)
+                .ok()?
+                .trim()
+                .parse::<u32>()
+                .ok()
+        };
+        test_support::wait_until("the pid of what sleeps", || sleep().is_some());
+        let sleep = sleep().expect("its pid");
+        let target = |children| Target {
+            pids: vec![shell.pid()],
+            children,
+            ..Target::default()
+        };
+        let mut targets = Targets::filtered_here(&target(true));
+        targets.adopt_children();
+        assert_eq!(targets.alive(), Some(3));
+        assert!(targets.pids.contains(&sleep));
+        let mut alone = Targets::filtered_here(&target(false));
+        alone.adopt_children();
+        assert_eq!(alone.alive(), Some(1));
+        let sleep = rustix::process::Pid::from_raw(sleep as i32).expect("a pid");
+        _ = rustix::process::kill_process(sleep, rustix::process::Signal::KILL);
+    }
 
     #[test]
     fn an_end_that_nobody_told_of_is_noticed_at_the_second_look() {

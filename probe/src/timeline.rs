@@ -16,8 +16,9 @@
 
 use crate::decode::{RawSample, Record};
 use crate::process::ProcessTable;
-use crate::resolve::Resolver;
-use crate::sample::Batch;
+use crate::python::Python;
+use crate::resolve::{Located, Resolver};
+use crate::sample::{Batch, Sample};
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::startup::StartupScan;
@@ -39,6 +40,8 @@ pub struct Timeline {
     startup: StartupScan,
     resolver: Resolver,
     unwinding: Unwinding,
+    /// Only where the kernel side walks frames of Python.
+    python: Option<Python>,
     /// Only where samples come without the names of their threads.
     thread_names: Option<ThreadNames>,
     /// Read, but newer than the side band has been read.
@@ -49,18 +52,22 @@ pub struct Timeline {
     events_lost: u64,
     unwanted: u64,
     processes_cut: usize,
+    /// Children of targets were looked for a second time.
+    adopted_again: bool,
     housekeeping: Instant,
 }
 
 impl Timeline {
     /// A timeline on which nothing has happened.
-    pub fn new(targets: Targets, unwinding: Unwinding) -> Self {
+    pub fn new(mut targets: Targets, unwinding: Unwinding) -> Self {
+        targets.adopt_children();
         Self {
             targets,
             processes: ProcessTable::new(),
             startup: StartupScan::new(),
             resolver: Resolver::default(),
             unwinding,
+            python: None,
             thread_names: None,
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
@@ -68,6 +75,7 @@ impl Timeline {
             events_lost: 0,
             unwanted: 0,
             processes_cut: 0,
+            adopted_again: false,
             housekeeping: Instant::now(),
         }
     }
@@ -76,6 +84,13 @@ impl Timeline {
     #[must_use]
     pub fn naming_threads(mut self) -> Self {
         self.thread_names = Some(ThreadNames::default());
+        self
+    }
+
+    /// For samples that come with frames of Python.
+    #[must_use]
+    pub fn with_python(mut self, python: Python) -> Self {
+        self.python = Some(python);
         self
     }
 
@@ -118,6 +133,9 @@ impl Timeline {
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
         self.processes.modules.begin_turn();
+        if let Some(python) = &mut self.python {
+            python.begin_turn();
+        }
         let (events, samples) = self.take_settled(settled_ns);
         let mut events = events.into_iter().peekable();
         for raw in samples {
@@ -131,9 +149,8 @@ impl Timeline {
         }
         self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
         for (raw, located) in self.unwinding.poll(now_ns) {
-            batch
-                .samples
-                .push(self.resolver.resolve(&raw, &located, &mut self.processes));
+            let sample = self.finish(&raw, &located);
+            batch.samples.push(sample);
         }
         self.tell_modules(batch);
         batch.processes = self.processes.take_changes();
@@ -147,6 +164,9 @@ impl Timeline {
         batch.tables = self.unwinding.tables().stats();
         batch.over_share = self.unwinding.over_share();
         batch.processes_cut = self.processes_cut;
+        if let Some(python) = &self.python {
+            batch.python = python.stats();
+        }
         batch.walks = self.unwinding.walks().clone();
         batch.kept_walks = self.unwinding.take_kept_walks();
     }
@@ -158,10 +178,17 @@ impl Timeline {
             return false;
         }
         self.housekeeping = Instant::now();
+        if !std::mem::replace(&mut self.adopted_again, true) {
+            // By now all that starts is told of.
+            self.targets.adopt_children();
+        }
         self.targets.bury_the_missing();
         self.processes.sweep(now_ns());
         self.processes_cut = self.processes.cut();
         self.unwinding.sweep(now_ns());
+        if let Some(python) = &mut self.python {
+            python.sweep(|pid| self.processes.is_known(pid));
+        }
         true
     }
 
@@ -205,26 +232,43 @@ impl Timeline {
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
         self.unwinding
             .sampled(raw.tgid, located.user, &located.mappings, now_ns);
+        if let Some(python) = &mut self.python {
+            let modules = &mut self.processes.modules;
+            located.python = python.read(&raw, &located, modules, now_ns);
+        }
         located.over_share = self.unwinding.is_over_share(raw.tgid);
         match stack {
             Some(stack) if raw.is_checked && !located.in_exec => {
                 self.unwinding.check(&raw, &located, &stack);
-                let sample = self.resolver.resolve(&raw, &located, &mut self.processes);
+                let sample = self.finish(&raw, &located);
                 batch.samples.push(sample);
             }
             Some(stack) if !located.in_exec && !located.over_share => {
                 self.unwinding.hold(raw, located, stack)
             }
-            _ => batch
-                .samples
-                .push(self.resolver.resolve(&raw, &located, &mut self.processes)),
+            _ => {
+                let sample = self.finish(&raw, &located);
+                batch.samples.push(sample);
+            }
         }
+    }
+
+    /// The sample, with its frames in modules, and those of Python among them.
+    fn finish(&mut self, raw: &RawSample, located: &Located) -> Sample {
+        let mut sample = self.resolver.resolve(raw, located, &mut self.processes);
+        if let Some(python) = &mut self.python {
+            python.merge(&mut sample, &located.python);
+        }
+        sample
     }
 
     /// Tells of new modules; their tables are built from now on.
     fn tell_modules(&mut self, batch: &mut Batch) {
         for module in self.processes.modules.take_fresh() {
             self.unwinding.meet(&module);
+            if let Some(python) = &mut self.python {
+                python.meet(&module);
+            }
             batch.modules.push(module);
         }
     }
@@ -239,5 +283,8 @@ impl Timeline {
         self.processes.apply(event);
         self.targets.apply(event);
         self.unwinding.apply(event, now_ns);
+        if let Some(python) = &mut self.python {
+            python.apply(event);
+        }
     }
 }

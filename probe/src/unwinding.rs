@@ -60,7 +60,7 @@ struct Held {
 const LISTS_MAX: usize = 32;
 
 /// What a process has been published with, since when: the last is in place.
-/// Nothing where its list was taken away.
+/// `None` where its list was taken away.
 #[derive(Default)]
 struct Published(VecDeque<(u64, Option<Arc<Mappings>>)>);
 

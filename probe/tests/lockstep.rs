@@ -130,7 +130,7 @@ fn check(rate_hz: u32, start: impl Fn(&Config) -> Option<Box<dyn Source>>) {
     };
     let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
     let before = aligned.spent_ns();
-    let seen = Seen::until(&mut *source, |seen| {
+    let seen = Seen::until(&mut *source, "samples of the thread", |seen| {
         let of_thread = seen.samples.iter().filter(|s| &*s.comm == THREAD_NAME);
         of_thread.count() >= 1_500
     });

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A source on one process, or nothing where not even that is allowed.
+/// A source on one process, or `None` where not even that is allowed.
 fn start(target: Target, rate_hz: u32) -> Option<PerfSource> {
     let config = Config {
         target,
@@ -31,7 +31,7 @@ fn stacks_are_whole_and_threads_have_their_names() {
         return;
     };
     let threads = burn::Threads::start_deep(2);
-    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 800);
+    let seen = Seen::samples(&mut source, 800);
     drop(threads);
     let burning = || {
         seen.samples
@@ -58,8 +58,8 @@ fn samples_are_busy_time_times_rate() {
     };
     let threads = burn::Threads::start(2);
     let before = burn::cpu_seconds();
-    let first = Seen::until(&mut source, |seen| seen.counters.taken > 0);
-    let seen = Seen::until(&mut source, |seen| {
+    let first = Seen::until(&mut source, "a sample", |seen| seen.counters.taken > 0);
+    let seen = Seen::until(&mut source, "2000 more samples", |seen| {
         seen.counters.taken > first.counters.taken + 2_000
     });
     let busy = burn::cpu_seconds() - before;
@@ -85,10 +85,10 @@ fn the_rate_of_single_threads_stays_and_that_of_all_changes() {
     };
     let threads = burn::Threads::start(2);
     // What is mapped has its tables by then, and all processes have been told.
-    let first = Seen::until(&mut source, |seen| seen.samples.len() > 100);
+    let first = Seen::samples(&mut source, 100);
     let from_ns = source.set_rate(499).unwrap();
     let before = burn::cpu_seconds();
-    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 2_500);
+    let seen = Seen::samples(&mut source, 2_500);
     let busy = burn::cpu_seconds() - before;
     drop(threads);
     // Reading, which is our work as well, is not done by the burning threads.
@@ -123,7 +123,7 @@ fn what_a_target_starts_is_a_target_and_nobody_else() {
         shell.wait().unwrap();
         return;
     };
-    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 200);
+    let seen = Seen::samples(&mut source, 200);
     let names: BTreeSet<&str> = seen.samples.iter().map(|sample| &*sample.comm).collect();
     let whole = seen
         .samples
@@ -150,12 +150,9 @@ fn what_a_target_starts_is_a_target_and_nobody_else() {
         "{names:?}"
     );
     assert!(whole * 100 >= seen.samples.len() * 95, "{whole} whole");
-    let ended = Seen::until(&mut source, |seen| seen.targets_alive == Some(0));
-    assert_eq!(
-        ended.targets_alive,
-        Some(0),
-        "the end of all targets is seen"
-    );
+    Seen::until(&mut source, "the end of all targets", |seen| {
+        seen.targets_alive == Some(0)
+    });
     // An event of the dead is always ready: that must not become a busy loop.
     let begun = Instant::now();
     for _ in 0..10 {
@@ -173,7 +170,7 @@ fn only_what_users_started_is_sampled() {
     let Some(mut source) = start(users.target(), 199) else {
         return;
     };
-    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 100);
+    let seen = Seen::samples(&mut source, 100);
     users.assert_only_theirs(&seen);
 }
 
@@ -185,6 +182,6 @@ fn only_those_cpus_are_sampled() {
         return;
     };
     let _threads = burn::Threads::start(2 * probe::cpus::online().unwrap().len());
-    let seen = Seen::until(&mut source, |seen| seen.samples.len() > 100);
+    let seen = Seen::samples(&mut source, 100);
     assert_only_on(cpu, &seen);
 }

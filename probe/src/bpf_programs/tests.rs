@@ -18,15 +18,12 @@ fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
         max_user_frames: 64,
         ring_bytes: 1 << 16,
         check_walks: false,
+        calls: false,
     };
     match loader::load(&settings, &Target::default()) {
         Ok(loaded) => Some((loaded, guard)),
         Err(error) => {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: no BPF programs here: {error}");
-            }
+            test_support::skip(format_args!("no BPF programs here: {error}"));
             None
         }
     }
@@ -127,13 +124,7 @@ fn a_program_that_is_gone_has_no_place() {
 #[test]
 fn the_kernels_functions_are_known_by_their_types() {
     let Some(types) = BpfPrograms.types(1) else {
-        {
-            use std::io::Write as _;
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: the kernel's types cannot be read"
-            );
-        }
+        test_support::skip("the kernel's types cannot be read");
         return;
     };
     assert!(types.is_kernel);

@@ -113,24 +113,13 @@ fn reads_the_mount_table() {
 #[test]
 fn a_real_group_has_the_inode_as_its_id() {
     let Ok(groups) = Hierarchy::mounted() else {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: no cgroup2 file system is mounted"
-            );
-        }
+        test_support::skip("no cgroup2 file system is mounted");
         return;
     };
     let name = format!("proftop-test-{}", std::process::id());
     let inner = groups.root().join(&name).join("inner");
     if fs::create_dir_all(&inner).is_err() {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(std::io::stderr(), "skipped: needs root");
-        }
+        test_support::skip("needs root");
         return;
     }
     let by_name = groups.resolve(&name);

@@ -22,12 +22,7 @@ fn start_error(argv: &[&str]) -> StartError {
 }
 
 fn nobody() -> Option<InvokingUser> {
-    if !rustix::process::geteuid().is_root() {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(std::io::stderr(), "skipped: needs root");
-        }
+    if !test_support::is_root_or_skip("needs root") {
         return None;
     }
     Some(InvokingUser {

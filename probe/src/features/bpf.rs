@@ -151,11 +151,7 @@ mod tests {
             .can_sample()
             .is_err()
         {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: needs root");
-            }
+            test_support::skip("needs root");
             return;
         }
         let findings = programs(true);

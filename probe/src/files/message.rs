@@ -186,6 +186,7 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             ..plain(9, pid)
         },
         Request::Environment { pid } => plain(10, pid),
+        Request::CommandLine { pid } => plain(12, pid),
         Request::MappedRevision { pid, range } => Fields {
             numbers: [range.0, range.1, 0, 0],
             ..plain(11, pid)
@@ -247,6 +248,7 @@ fn request<'a>(
             len: u32::try_from(end).ok()?,
         },
         10 => Request::Environment { pid },
+        12 => Request::CommandLine { pid },
         11 => Request::MappedRevision {
             pid,
             range: (start, end),
@@ -356,6 +358,7 @@ mod tests {
                 len: 3,
             },
             Request::Environment { pid },
+            Request::CommandLine { pid },
             Request::MappedRevision { pid, range: (1, 2) },
         ];
         let terms = Terms {

@@ -255,7 +255,7 @@ fn fork() -> io::Result<Option<Pid>> {
 
 /// Runs a forked process. What belongs to its parent is neither unwound nor flushed.
 fn child(work: impl FnOnce() -> io::Result<()>) -> ! {
-    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let done = faults::catch("reading files of targets", work);
     let status = i32::from(!matches!(done, Ok(Ok(()))));
     // SAFETY: ends this process; does not return.
     unsafe { libc::_exit(status) }

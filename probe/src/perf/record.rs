@@ -3,7 +3,7 @@
 
 use super::registers;
 use crate::bytes::{u32_at, u64_at};
-use crate::decode::RawSample;
+use crate::decode::{PythonFrames, RawSample};
 use crate::events::{Event, tick};
 use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::limits::KERNEL_FRAMES_MAX;
@@ -37,7 +37,7 @@ const CONTEXT_KERNEL: u64 = -128i64 as u64;
 const NO_REGISTERS: u64 = 0;
 const REGISTERS_32: u64 = 1;
 
-/// Reads one record, header included. Nothing for one that makes no sense.
+/// Reads one record, header included. `None` for one that makes no sense.
 pub fn parse(bytes: &[u8], has_cgroup: bool) -> Option<Record> {
     match u32_at(bytes, 0)? {
         SAMPLE => sample(Cursor { bytes, at: 8 }, has_cgroup),
@@ -66,6 +66,7 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
         comm: [0; COMM_LEN],
         kernel,
         user: Vec::new(),
+        python: PythonFrames::default(),
         stack_follows: false,
         is_checked: false,
     };

@@ -12,11 +12,15 @@ const NOBODY: u32 = 65_534;
 /// A user as the account files describe them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvokingUser {
+    /// The user's number.
     pub uid: u32,
+    /// The number of the first group.
     pub gid: u32,
     /// `gid` and every other group the user is in.
     pub groups: Vec<u32>,
+    /// As the account files call the user.
     pub name: String,
+    /// The home directory.
     pub home: PathBuf,
 }
 
@@ -262,14 +266,7 @@ mod tests {
         );
         assert_eq!(InvokingUser::named_by(true, |_| None), None);
         if InvokingUser::find(65534, None).is_none() {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: no account with uid 65534 on this machine"
-                );
-            }
+            test_support::skip("no account with uid 65534 on this machine");
             return;
         }
         let user = InvokingUser::named_by(true, vars("65534")).unwrap();
@@ -303,14 +300,7 @@ mod tests {
     #[test]
     fn nobody_is_known_here() {
         let Some(nobody) = InvokingUser::find(65534, Some("nobody")) else {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: no account with uid 65534 on this machine"
-                );
-            }
+            test_support::skip("no account with uid 65534 on this machine");
             return;
         };
         assert_eq!(nobody.uid, 65534);

@@ -69,7 +69,7 @@ const PROT_EXEC: u32 = 4;
 const TRAILER: usize = 24;
 const TRAILER_TIME: usize = 8;
 
-/// Reads one record, header included. Nothing for one that is of no interest or
+/// Reads one record, header included. `None` for one that is of no interest or
 /// makes no sense.
 pub fn parse(bytes: &[u8]) -> Option<Event> {
     let kind = u32_at(bytes, 0)?;

@@ -11,7 +11,6 @@ use crate::ids::ModuleId;
 use queue::{Job, Queue};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -48,13 +47,16 @@ impl Duty {
 /// Where a file's bytes come from.
 #[derive(Debug, Clone)]
 pub enum Content {
+    /// A file that its process has mapped.
     File {
+        /// Opened when it was seen mapped.
         file: Arc<OwnedFd>,
         /// As its process sees it: its debug information may be near.
         path: PathBuf,
         /// The root directory of that process, if it is not ours.
         root: Option<Arc<OwnedFd>>,
     },
+    /// What is in no file: the vDSO.
     Bytes(Arc<[u8]>),
 }
 
@@ -166,8 +168,9 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
     while let Some(Job { file, content, .. }) = shared.next_job(duty) {
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
-        let read =
-            std::panic::catch_unwind(AssertUnwindSafe(|| read::table(&content, cache, &files)));
+        let read = faults::catch("reading unwind tables", || {
+            read::table(&content, cache, &files)
+        });
         let (table, new_key) = match read {
             Ok(Ok(found)) => (Ok(Arc::new(found.table)), found.new_key),
             Ok(Err(reason)) => (Err(reason), None),

@@ -31,8 +31,11 @@ pub struct FileTable {
 /// Where a table lies in the pool, as a mapping tells it to the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TableHandle {
+    /// Number of the first word of its page index.
     pub table: u32,
+    /// The first page that the index has.
     pub first_page: u32,
+    /// How many pages it has.
     pub pages: u32,
 }
 

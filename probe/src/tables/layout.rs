@@ -12,7 +12,9 @@ use symbolize::{FileOffset, Segments};
 /// An executable mapping. All processes with the same ones share a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MappedRange {
+    /// The first address.
     pub start: u64,
+    /// The address behind the last one.
     pub end: u64,
     /// Position in the file of the first byte.
     pub file_offset: u64,

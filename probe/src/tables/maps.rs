@@ -32,16 +32,23 @@ pub trait Chunks: Send {
 
 /// Which list of mappings a process has.
 pub trait Processes: Send {
+    /// Gives a process this list.
     fn set(&mut self, tgid: u32, list: MappingList) -> io::Result<()>;
+    /// The process has none any more.
     fn remove(&mut self, tgid: u32) -> io::Result<()>;
 }
 
 /// Everything that is shared with the walk.
 pub struct TableMaps {
+    /// The pool of words that tables are made of.
     pub chunks: Box<dyn Chunks>,
+    /// Which list each process has.
     pub processes: Box<dyn Processes>,
+    /// The dictionary of rules.
     pub rules: Arc<Shared>,
+    /// That of extended rules.
     pub extended: Arc<Shared>,
+    /// All lists of mappings, one after the other.
     pub mappings: Arc<Shared>,
 }
 

@@ -3,17 +3,23 @@
 /// How much there is, and what did not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableStats {
+    /// Files that have a table.
     pub tables: usize,
+    /// Rows of all tables.
     pub rows: usize,
     /// Files whose tables are to be built.
     pub waiting: usize,
+    /// Pieces of the pool that are made.
     pub chunks: usize,
     /// All memory of the maps.
     pub kernel_bytes: u64,
     /// What of the chunks is used.
     pub used_bytes: u64,
+    /// Different rules that the rows have.
     pub rules: usize,
+    /// Different extended rules.
     pub extended_rules: usize,
+    /// Processes that have a list.
     pub processes: usize,
     /// Processes with the same mappings share one.
     pub lists: usize,
@@ -34,6 +40,8 @@ pub struct TableStats {
     pub lists_postponed: u64,
     /// Lists that were longer than the walk can search.
     pub lists_cut: u64,
+    /// Tables that were read from the cache.
     pub cache_hits: u64,
+    /// Files of the cache that were damaged, and made anew.
     pub cache_damaged: u64,
 }

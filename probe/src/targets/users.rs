@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl UserFilter {
-    /// Nothing if everybody is a target.
+    /// `None` if everybody is a target.
     pub fn new(uids: &[u32]) -> Option<Self> {
         (!uids.is_empty()).then(|| Self {
             uids: uids.iter().copied().collect(),

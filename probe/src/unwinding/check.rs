@@ -73,6 +73,7 @@ mod tests {
             comm: [0; 16],
             kernel: Vec::new(),
             user: user.collect(),
+            python: Default::default(),
             stack_follows: true,
             is_checked: true,
         }

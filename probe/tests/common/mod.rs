@@ -4,12 +4,11 @@
 use crate::burn;
 use probe::{Counters, Ending, ModuleKind, Sample, Source, Target};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Display;
-use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use test_support::{Process, skip, wait_for};
 
 /// One at a time: each counts what the machine does.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -20,18 +19,12 @@ pub fn alone() -> MutexGuard<'static, ()> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Says why a test has seen nothing. Not by `eprintln`: the test harness would
-/// keep it to itself.
-pub fn skipped(why: impl Display) {
-    _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
-
-/// What was started, or nothing where rights are missing.
+/// What was started, or `None` where rights are missing.
 pub fn unless_forbidden<S>(started: Result<S, probe::Error>, needs: &str) -> Option<S> {
     match started {
         Ok(source) => Some(source),
         Err(error) if error.is_permission() => {
-            skipped(format_args!("{needs}: {error}"));
+            skip(format_args!("{needs}: {error}"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -75,14 +68,21 @@ impl Seen {
         self.targets_alive = batch.targets_alive;
     }
 
-    /// Until it is enough, or half a minute is over.
-    pub fn until(source: &mut dyn Source, enough: impl Fn(&Seen) -> bool) -> Seen {
+    /// What a source gives until that is enough. Fails if it never is.
+    #[track_caller]
+    pub fn until(source: &mut dyn Source, what: &str, enough: impl Fn(&Seen) -> bool) -> Seen {
         let mut seen = Seen::default();
-        let end = Instant::now() + Duration::from_secs(30);
-        while !enough(&seen) && Instant::now() < end {
+        wait_for(what, || {
             seen.take(source);
-        }
-        seen
+            enough(&seen).then(|| std::mem::take(&mut seen))
+        })
+    }
+
+    /// What a source gives until it has so many samples.
+    #[track_caller]
+    pub fn samples(source: &mut dyn Source, count: usize) -> Seen {
+        let what = format!("{count} samples");
+        Seen::until(source, &what, |seen| seen.samples.len() >= count)
     }
 
     pub fn pid_of(&self, sample: &Sample) -> u32 {
@@ -93,12 +93,12 @@ impl Seen {
 /// Two shells that are always busy, one of them somebody else's.
 pub struct TwoUsers {
     uid: u32,
-    theirs: Child,
-    ours: Child,
+    theirs: Process,
+    _ours: Process,
 }
 
 impl TwoUsers {
-    /// Nothing where we may not become another user.
+    /// `None` where we may not become another user.
     pub fn start() -> Option<Self> {
         let uid = 60_123;
         let burn = || {
@@ -106,13 +106,17 @@ impl TwoUsers {
             shell.args(["-c", "while :; do :; done"]);
             shell
         };
-        let theirs = burn().uid(uid).spawn();
+        let theirs = Process::try_start(burn().uid(uid));
         let Ok(theirs) = theirs else {
-            skipped("only root can start a program as another user");
+            skip("only root can start a program as another user");
             return None;
         };
-        let ours = burn().spawn().unwrap();
-        Some(Self { uid, theirs, ours })
+        let ours = Process::start(&mut burn());
+        Some(Self {
+            uid,
+            theirs,
+            _ours: ours,
+        })
     }
 
     /// Those of the other user.
@@ -128,17 +132,8 @@ impl TwoUsers {
         let pids: BTreeSet<u32> = { seen.samples.iter() }
             .map(|sample| seen.pid_of(sample))
             .collect();
-        assert_eq!(pids, BTreeSet::from([self.theirs.id()]));
+        assert_eq!(pids, BTreeSet::from([self.theirs.pid()]));
         assert!(seen.counters.filtered > 0, "others ran as well");
-    }
-}
-
-impl Drop for TwoUsers {
-    fn drop(&mut self) {
-        for child in [&mut self.theirs, &mut self.ours] {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
     }
 }
 

@@ -2,16 +2,13 @@
 
 use super::*;
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 /// No account has it.
 const UID: u32 = 4_242_424;
 
 fn made_up() -> Option<UserRights> {
-    if !rustix::process::geteuid().is_root() {
-        // Not `eprintln`: the test harness would keep it to itself.
-        _ = writeln!(io::stderr(), "skipped: only root can be another user");
+    if !test_support::is_root_or_skip("only root can be another user") {
         return None;
     }
     Some(UserRights::of(InvokingUser {

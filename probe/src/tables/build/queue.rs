@@ -32,7 +32,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Adds a file, or makes one hotter that waits already; nothing for one that
+    /// Adds a file, or makes one hotter that waits already; `None` for one that
     /// is being built, but that the thread which may take its time has begun and
     /// samples wait for now. The coldest one is returned if there are too many.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {

@@ -39,11 +39,7 @@ fn maps() -> Option<Maps> {
     let rules = match array::<RULES_MAX, u32>() {
         Ok(rules) => rules,
         Err(error) => {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: no BPF maps here: {error}");
-            }
+            test_support::skip(format_args!("no BPF maps here: {error}"));
             return None;
         }
     };

@@ -1,0 +1,248 @@
+//! The event *call*: a function that has a probe is called, or returns. Most calls only
+//! count; some give their stack, and are samples.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `attach` | a breakpoint at an instruction of a file |
+//! | `maps` | what the programs share with us |
+//! | `reading` | what was counted, of all CPUs together |
+//! | `cost` | what a hit costs on this machine, measured |
+
+mod attach;
+mod cost;
+mod maps;
+mod reading;
+
+pub use attach::{AttachError, Scope};
+pub use cost::Cost;
+pub use maps::CallMaps;
+pub use reading::{Reading, Texts};
+
+use attach::{Link, Uprobes};
+use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, site};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// The programs in `probe-ebpf/src/bpf/call.rs`.
+pub const BEGINS: &str = "call_begins";
+/// The program for the end of a call.
+pub const ENDS: &str = "call_ends";
+
+/// A sample stands for one call, whose stack was taken.
+pub const WEIGHT: u64 = 1;
+
+/// One instruction that gets a breakpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SitePlan {
+    /// Where in the file.
+    pub offset: u64,
+    /// Bytes between the stack pointer there and the return address.
+    pub pushed: u32,
+    /// It is a branch, and only counts if it is not taken.
+    pub unless_taken: bool,
+}
+
+/// How the ends of calls are seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndPlan {
+    /// Calls are counted when they begin, and not timed.
+    Unseen,
+    /// By the kernel's return address, put on the stack at the entry.
+    Replaced,
+    /// By a breakpoint at each `ret`; calls belong to goroutines.
+    At(Vec<SitePlan>),
+}
+
+/// One copy of a function, in one file.
+#[derive(Debug, Clone)]
+pub struct FunctionPlan {
+    /// The file itself, so that nobody can put another one in its place.
+    pub file: Arc<File>,
+    /// Where its calls are seen to begin.
+    pub entry: SitePlan,
+    /// How they are seen to end.
+    pub ends: EndPlan,
+    /// Its calls belong to goroutines, not to threads.
+    pub is_go: bool,
+}
+
+/// A probe that is in place.
+struct Placed {
+    links: Vec<Link>,
+}
+
+impl Drop for Placed {
+    /// The beginnings go before the ends: a call that is counted has its end seen, as far
+    /// as it ends by then.
+    fn drop(&mut self) {
+        while self.links.pop().is_some() {}
+    }
+}
+
+/// Probes that are being taken away, on a thread of their own: the kernel waits until
+/// nobody runs their code, which takes 20 to 100 ms for each breakpoint.
+#[derive(Default)]
+struct Leaving {
+    numbers: Arc<Mutex<BTreeSet<u8>>>,
+}
+
+impl Leaving {
+    fn has(&self, number: u8) -> bool {
+        let numbers = self.numbers.lock().expect("nobody panics with it");
+        numbers.contains(&number)
+    }
+
+    fn take_away(&self, number: u8, placed: Placed) {
+        let numbers = Arc::clone(&self.numbers);
+        numbers
+            .lock()
+            .expect("nobody panics with it")
+            .insert(number);
+        let thread = thread::Builder::new().name("unprobe".into());
+        // Without a thread it is dropped here and now, with the closure.
+        let started = thread.spawn(move || {
+            drop(placed);
+            numbers
+                .lock()
+                .expect("nobody panics with it")
+                .remove(&number);
+        });
+        if started.is_err() {
+            let mut numbers = self.numbers.lock().expect("nobody panics with it");
+            numbers.remove(&number);
+        }
+    }
+}
+
+/// All probes. Dropping it, or dying, takes them away.
+pub struct Calls {
+    placed: BTreeMap<u8, Placed>,
+    leaving: Leaving,
+    uprobes: Uprobes,
+    maps: CallMaps,
+}
+
+impl Calls {
+    /// No probes yet. An error where the kernel has no such breakpoints.
+    pub fn new(maps: CallMaps) -> io::Result<Self> {
+        Ok(Self {
+            placed: BTreeMap::new(),
+            leaving: Leaving::default(),
+            uprobes: Uprobes::find()?,
+            maps,
+        })
+    }
+
+    /// Places a probe at all these copies of a function, and gives its number. It is at
+    /// all of them, or at none.
+    pub fn place(
+        &mut self,
+        functions: &[FunctionPlan],
+        orders: &Orders,
+        scope: &Scope,
+    ) -> Result<u8, AttachError> {
+        let number = self.free_number().ok_or(AttachError::TooMany)?;
+        self.maps.begin(number, orders).map_err(AttachError::Maps)?;
+        let mut placed = Placed { links: Vec::new() };
+        // The ends first: a call whose beginning is seen has its end seen.
+        for function in functions {
+            self.attach_ends(number, function, scope, &mut placed.links)?;
+        }
+        for function in functions {
+            self.attach_entry(number, function, scope, &mut placed.links)?;
+        }
+        self.placed.insert(number, placed);
+        Ok(number)
+    }
+
+    /// One that no probe has. Those that are leaving still count.
+    fn free_number(&self) -> Option<u8> {
+        let mut numbers = (0..PROBES_MAX as u8).filter(|n| !self.placed.contains_key(n));
+        numbers.find(|number| !self.leaving.has(*number))
+    }
+
+    fn attach_ends(
+        &self,
+        number: u8,
+        function: &FunctionPlan,
+        scope: &Scope,
+        links: &mut Vec<Link>,
+    ) -> Result<(), AttachError> {
+        let go = if function.is_go { site::GO } else { 0 };
+        let (_, ends) = self.maps.programs();
+        let file = &function.file;
+        match &function.ends {
+            EndPlan::Unseen => {}
+            EndPlan::Replaced => {
+                let cookie = Cookie::new(number, go, 0);
+                let offset = function.entry.offset;
+                self.uprobes
+                    .attach_end(ends, file, offset, cookie, scope, links)?;
+            }
+            EndPlan::At(sites) => {
+                for at in sites {
+                    let cookie = Cookie::new(number, go | site::AT_RETURN, at.pushed);
+                    self.uprobes
+                        .attach(ends, file, at.offset, cookie, scope, links)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_entry(
+        &self,
+        number: u8,
+        function: &FunctionPlan,
+        scope: &Scope,
+        links: &mut Vec<Link>,
+    ) -> Result<(), AttachError> {
+        let go = if function.is_go { site::GO } else { 0 };
+        let (begins, _) = self.maps.programs();
+        let at = &function.entry;
+        let branch = if at.unless_taken {
+            site::UNLESS_TAKEN
+        } else {
+            0
+        };
+        let cookie = Cookie::new(number, go | branch, at.pushed);
+        self.uprobes
+            .attach(begins, &function.file, at.offset, cookie, scope, links)
+    }
+
+    /// Takes a probe away, which goes on counting for a moment. What it counted can be
+    /// read until its number is used again.
+    pub fn remove(&mut self, number: u8) {
+        if let Some(placed) = self.placed.remove(&number) {
+            self.leaving.take_away(number, placed);
+        }
+    }
+
+    /// The numbers of the probes that are in place.
+    pub fn placed(&self) -> impl Iterator<Item = u8> + '_ {
+        self.placed.keys().copied()
+    }
+
+    /// Does other things for a probe from now on.
+    pub fn set_orders(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
+        self.maps.set_orders(number, orders)
+    }
+
+    /// What was counted of a probe so far.
+    pub fn read(&self, number: u8) -> io::Result<Reading> {
+        self.maps.read(number)
+    }
+
+    /// What was read of the values of a probe so far.
+    pub fn texts(&mut self, number: u8) -> Texts {
+        self.maps.texts(number)
+    }
+
+    /// What a hit costs here: measured on a function of our own, for some milliseconds.
+    pub fn measure_cost(&mut self) -> Result<Cost, AttachError> {
+        cost::measure(self)
+    }
+}

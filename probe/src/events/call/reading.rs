@@ -1,0 +1,131 @@
+//! What was counted of a probe, of all CPUs together.
+
+use probe_ebpf::calls::{TEXT_BYTES, Tally, TextKey, histogram};
+use std::ops::Deref;
+
+/// What was counted of one probe since it was placed.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading(Tally);
+
+/// The counters themselves are read as those of one CPU are.
+impl Deref for Reading {
+    type Target = Tally;
+
+    fn deref(&self) -> &Tally {
+        &self.0
+    }
+}
+
+impl Reading {
+    pub(super) fn of<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Self {
+        let mut all = Tally::ZERO;
+        for tally in tallies {
+            all.add(tally);
+        }
+        Self(all)
+    }
+
+    /// The bucket in which the call is that is longer than this share of all, as the
+    /// first time in it and the first behind it. `None` before a call has ended.
+    pub fn quantile(&self, share: f64) -> Option<(u64, u64)> {
+        let all: u64 = self.histogram.iter().sum();
+        // The first call that at least this share of all is not longer than.
+        let wanted = ((all as f64 * share).ceil() as u64).max(1);
+        let mut before = 0;
+        let mut buckets = (0..).zip(&self.histogram);
+        let (bucket, _) = buckets.find(|(_, calls)| {
+            before += *calls;
+            before >= wanted
+        })?;
+        Some(histogram::bounds(bucket))
+    }
+
+    /// The longest call. Two threads that end at once may overwrite each other's; the
+    /// histogram knows better then.
+    pub fn longest_ns(&self) -> u64 {
+        let last = self.histogram.iter().rposition(|calls| *calls > 0);
+        let at_least = last.map_or(0, |bucket| histogram::bounds(bucket as u32).0);
+        self.max_ns.max(at_least)
+    }
+
+    /// Buckets that have calls: from, up to, how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let buckets = (0..).zip(&self.histogram).filter(|(_, calls)| **calls > 0);
+        buckets.map(|(bucket, calls)| {
+            let (low, high) = histogram::bounds(bucket);
+            (low, high, *calls)
+        })
+    }
+}
+
+/// What was read of the values of one probe.
+#[derive(Debug, Clone, Default)]
+pub struct Texts {
+    /// In no order.
+    pub numbers: Vec<Number>,
+    /// In no order.
+    pub texts: Vec<Text>,
+}
+
+/// A number, and how often it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number {
+    /// Its place in the orders.
+    pub slot: usize,
+    pub number: u64,
+    pub count: u64,
+}
+
+/// A text, and how often it was read. It is a stranger's: not safe to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// Its place in the orders.
+    pub slot: usize,
+    pub bytes: Vec<u8>,
+    /// It is longer than what was read of it.
+    pub is_cut: bool,
+    pub count: u64,
+}
+
+impl Text {
+    pub(super) fn of(key: &TextKey, count: u64) -> Self {
+        let len = usize::try_from(key.len).unwrap_or(usize::MAX);
+        let mut bytes = key.bytes[..len.min(TEXT_BYTES)].to_vec();
+        // One that ends with a zero was read with it.
+        if bytes.last() == Some(&0) && len <= TEXT_BYTES {
+            bytes.pop();
+        }
+        Self {
+            slot: key.slot as usize,
+            bytes,
+            is_cut: len > TEXT_BYTES,
+            count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_buckets_of_their_calls() {
+        let nothing = Reading::of(std::iter::empty());
+        assert_eq!(nothing.quantile(0.5), None);
+        // Of two CPUs.
+        let mut tallies = [Tally::ZERO; 2];
+        for ns in 1..=100u64 {
+            let tally = &mut tallies[ns as usize % 2];
+            tally.histogram[histogram::bucket(ns * 1000) as usize] += 1;
+            tally.calls += 1;
+        }
+        let reading = Reading::of(tallies.iter());
+        assert_eq!(reading.calls, 100);
+        for (share, ns) in [(0.5, 50_000), (0.9, 90_000), (0.99, 99_000), (1.0, 100_000)] {
+            let (low, high) = reading.quantile(share).unwrap();
+            assert!(low <= ns && ns < high, "{share}: {low} to {high}");
+        }
+        assert!(reading.longest_ns() > 90_000);
+        assert_eq!(reading.buckets().map(|bucket| bucket.2).sum::<u64>(), 100);
+    }
+}

@@ -1,0 +1,299 @@
+//! Python frames in the place of the interpreter's native ones.
+//!
+//! One call of the interpreter's loop runs one *group* of Python frames, so that the groups
+//! and the native frames of the loop are counted off against each other:
+//!
+//! ```text
+//!  native                       Python          merged
+//!  sort                                         sort
+//!  _PyEval_EvalFrameDefault     [key]           key
+//!  list_sort                                    list_sort
+//!  _PyEval_EvalFrameDefault     [main, module]  main, module
+//!  Py_RunMain … _start                          _start
+//! ```
+//!
+//! Where they do not fit, the native frames stay as they are, and it is counted: no Python
+//! frame is shown in a place that may be another's.
+
+use crate::sample::{Ending, Frame, Missing, PythonStack, Sample};
+
+/// The groups of frames of a record, innermost first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entries {
+    groups: Vec<Vec<Frame>>,
+    is_open: bool,
+}
+
+impl Entries {
+    /// Adds a frame to the group that has not ended.
+    pub fn push(&mut self, frame: Frame) {
+        match self.groups.last_mut() {
+            Some(group) if self.is_open => group.push(frame),
+            _ => self.groups.push(vec![frame]),
+        }
+        self.is_open = true;
+    }
+
+    /// Ends a group, which may be empty: a call of the loop that begins or ends.
+    pub fn end_group(&mut self) {
+        if !self.is_open {
+            self.groups.push(Vec::new());
+        }
+        self.is_open = false;
+    }
+
+    pub fn groups(self) -> Vec<Vec<Frame>> {
+        self.groups
+    }
+}
+
+/// What a native frame is to the interpreter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Its loop, which runs Python frames.
+    Loop,
+    /// A function that only leads from one Python function to the next.
+    Glue,
+    /// Another function of the interpreter's file.
+    Inside,
+    Outside,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merged {
+    /// There is no Python on the stack.
+    NoPython,
+    /// All Python frames are there.
+    Whole,
+    /// Some or all are missing.
+    Missing(Missing),
+}
+
+/// Puts the Python frames of a sample into its stack. `place` says what a native frame is.
+pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -> Place) -> Merged {
+    let PythonStack {
+        groups,
+        missing,
+        is_python: true,
+    } = python
+    else {
+        return Merged::NoPython;
+    };
+    let user = sample
+        .frames
+        .get(sample.kernel_frames..)
+        .unwrap_or_default();
+    let is_loop = |frame: &&Frame| place(frame) == Place::Loop;
+    let loops = user.iter().filter(is_loop).count();
+    if loops == 0 && groups.is_empty() {
+        return Merged::NoPython;
+    }
+    let is_cut = sample.ending != Ending::Root;
+    let skipped = match missing {
+        Some(why @ (Missing::Early | Missing::NotWalked | Missing::NoThread)) => {
+            return Merged::Missing(*why);
+        }
+        Some(why) if groups.is_empty() => return Merged::Missing(*why),
+        missing => match unmatched(loops, groups.len(), is_cut, missing.is_some()) {
+            Some(skipped) => skipped,
+            None => return Merged::Missing(Missing::Mismatch),
+        },
+    };
+    let mut frames = sample.frames[..sample.kernel_frames].to_vec();
+    let mut left = groups.iter();
+    let mut seen = 0;
+    for frame in user {
+        match place(frame) {
+            Place::Loop => {
+                seen += 1;
+                let group = if seen > skipped { left.next() } else { None };
+                match group {
+                    Some(group) => frames.extend(group),
+                    None => frames.push(*frame),
+                }
+            }
+            Place::Glue => {}
+            // What led to the first Python function.
+            Place::Inside if seen == loops => {}
+            Place::Inside | Place::Outside => frames.push(*frame),
+        }
+    }
+    if is_cut {
+        // Their native frames are beyond the end of the walk.
+        frames.extend(left.flatten());
+    }
+    sample.frames = frames;
+    match missing {
+        None => Merged::Whole,
+        Some(why) => {
+            if !is_cut {
+                sample.ending = match why {
+                    Missing::TooDeep => Ending::TooDeep,
+                    _ => Ending::ReadFault,
+                };
+            }
+            Merged::Missing(*why)
+        }
+    }
+}
+
+/// How many calls of the loop, the innermost, have no group; `None` if groups and calls do
+/// not fit.
+///
+/// 1. Both are whole: there are as many of one as of the other; or one more call, which has
+///    not begun with its frame yet, or is done with it.
+/// 2. The native stack is cut: the innermost of both belong together.
+/// 3. The Python frames are cut: likewise.
+fn unmatched(loops: usize, groups: usize, is_cut: bool, is_missing: bool) -> Option<usize> {
+    match (is_cut, is_missing) {
+        (false, false) if loops == groups => Some(0),
+        (false, false) if loops == groups + 1 => Some(1),
+        (false, false) => None,
+        (true, false) => (loops <= groups).then_some(0),
+        (false, true) => (groups <= loops).then_some(0),
+        (true, true) => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Event;
+    use crate::ids::{ModuleId, ProcessId};
+
+    /// Native frames and Python frames as words, innermost first: `L` is the loop, `g`
+    /// glue, `i` another function of the interpreter, a digit a Python frame, and the rest
+    /// is outside; a `|` ends a group.
+    fn frame(letter: char) -> Frame {
+        Frame {
+            module: ModuleId(1),
+            address: letter.into(),
+        }
+    }
+
+    fn place(frame: &Frame) -> Place {
+        match u8::try_from(frame.address).unwrap() {
+            b'L' => Place::Loop,
+            b'g' => Place::Glue,
+            b'i' => Place::Inside,
+            _ => Place::Outside,
+        }
+    }
+
+    fn stack(python: &str, missing: Option<Missing>) -> PythonStack {
+        let mut entries = Entries::default();
+        for letter in python.chars() {
+            match letter {
+                '|' => entries.end_group(),
+                letter => entries.push(frame(letter)),
+            }
+        }
+        PythonStack {
+            groups: entries.groups(),
+            missing,
+            is_python: true,
+        }
+    }
+
+    fn merged(native: &str, python: &PythonStack, ending: Ending) -> (String, Ending, Merged) {
+        let frames: Vec<Frame> = native.chars().map(frame).collect();
+        let kernel_frames = native.chars().take_while(|letter| *letter == 'k').count();
+        let mut sample = Sample {
+            event: Event::Tick,
+            weight: 1,
+            time_ns: 0,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 1,
+            comm: "python".into(),
+            cgroup_id: 0,
+            frames,
+            kernel_frames,
+            ending,
+            stopped_at: 0,
+            over_share: false,
+        };
+        let came = merge(&mut sample, python, place);
+        let letter = |frame: &Frame| char::from(u8::try_from(frame.address).unwrap());
+        (
+            sample.frames.iter().map(letter).collect(),
+            sample.ending,
+            came,
+        )
+    }
+
+    #[test]
+    fn each_call_of_the_loop_gives_way_to_its_group() {
+        for (native, python, expected) in [
+            ("sLgis", "12|", "s12s"),
+            ("kksLiis", "1|", "kks1s"),
+            // A callback of C: what called it stays where it is.
+            ("cLgsiLgiimx", "1|23|", "c1si23mx"),
+            // One call more: it has not begun with its frame, or has ended with it.
+            ("LLis", "1|", "L1s"),
+            ("LLis", "|1|", "1s"),
+            // A group without its end is one all the same.
+            ("Ls", "12", "12s"),
+            ("ss", "", "ss"),
+        ] {
+            let (frames, ending, came) = merged(native, &stack(python, None), Ending::Root);
+            assert_eq!(frames, expected, "{native} with {python}");
+            assert_eq!(ending, Ending::Root);
+            let expected = if python.is_empty() {
+                Merged::NoPython
+            } else {
+                Merged::Whole
+            };
+            assert_eq!(came, expected);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_stays_as_it_is() {
+        for (native, python) in [("LLLis", "1|"), ("Lis", "1|2|"), ("xs", "1|")] {
+            let came = merged(native, &stack(python, None), Ending::Root);
+            let mismatch = Merged::Missing(Missing::Mismatch);
+            assert_eq!(came, (native.into(), Ending::Root, mismatch));
+        }
+        for missing in [
+            Missing::Early,
+            Missing::NotWalked,
+            Missing::NoThread,
+            Missing::Unreadable,
+        ] {
+            let came = merged("Lis", &stack("", Some(missing)), Ending::Root);
+            assert_eq!(came, ("Lis".into(), Ending::Root, Merged::Missing(missing)));
+        }
+    }
+
+    #[test]
+    fn a_cut_native_stack_has_the_python_frames_beyond_it() {
+        let cut = Ending::NoFramePointer;
+        let (frames, ending, came) = merged("cLs", &stack("1|2|3|", None), cut);
+        assert_eq!((&*frames, ending, came), ("c1s23", cut, Merged::Whole));
+        let (frames, _, came) = merged("LLL", &stack("1|", None), cut);
+        assert_eq!(
+            (&*frames, came),
+            ("LLL", Merged::Missing(Missing::Mismatch))
+        );
+    }
+
+    #[test]
+    fn cut_python_frames_end_the_stack_with_the_reason() {
+        for (missing, ending) in [
+            (Missing::TooDeep, Ending::TooDeep),
+            (Missing::Unreadable, Ending::ReadFault),
+        ] {
+            let (frames, found, came) = merged("cLxLis", &stack("12", Some(missing)), Ending::Root);
+            assert_eq!((&*frames, found), ("c12xLs", ending));
+            assert_eq!(came, Merged::Missing(missing));
+        }
+    }
+
+    #[test]
+    fn a_process_without_python_is_left_alone() {
+        let (frames, _, came) = merged("Lis", &PythonStack::default(), Ending::Root);
+        assert_eq!((&*frames, came), ("Lis", Merged::NoPython));
+    }
+}

@@ -1,0 +1,65 @@
+//! Which thread of the kernel a thread of the interpreter is.
+
+use crate::owner::inner_tid;
+use std::collections::HashMap;
+use std::fs;
+use symbolize::Files;
+use symbolize::python::{Memory as _, Thread, memory_of};
+
+/// Threads of one process that are looked at.
+const TIDS_MAX: usize = 16_384;
+
+/// Where a `pthread_t` points to the tid, in glibc and in musl on x86-64: `struct pthread`
+/// of `nptl/descr.h`, and of `src/internal/pthread_impl.h`.
+const TID_IN_PTHREAD: [u64; 2] = [720, 48];
+
+/// The threads of a process: by the tid that the process itself sees, the kernel's.
+pub fn of_process(pid: u32) -> HashMap<u64, u32> {
+    let mut tids = HashMap::new();
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return tids;
+    };
+    let is_inside = inner_tid(pid, pid).is_some_and(|own| own != pid);
+    for entry in entries.flatten().take(TIDS_MAX) {
+        let tid = entry.file_name().to_str().and_then(|tid| tid.parse().ok());
+        let Some(tid) = tid else {
+            continue;
+        };
+        // In a pid namespace it has another number.
+        let own = if is_inside {
+            inner_tid(pid, tid)
+        } else {
+            Some(tid)
+        };
+        if let Some(own) = own {
+            tids.insert(own.into(), tid);
+        }
+    }
+    tids
+}
+
+/// The kernel's tid of a thread; `None` if it is none of `tids`.
+pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, pid: u32, way: &Files) -> Option<u32> {
+    if let Some(own) = thread.tid {
+        return tids.get(&own).copied();
+    }
+    TID_IN_PTHREAD.iter().find_map(|offset| {
+        let start = thread.pthread.checked_add(*offset)?;
+        let bytes = memory_of(pid, way).read(start, 4).ok()?;
+        let own = u32::from_le_bytes(bytes.try_into().ok()?);
+        tids.get(&own.into()).copied()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_threads() {
+        let pid = std::process::id();
+        let tids = of_process(pid);
+        assert!(tids.values().any(|tid| *tid == pid), "{tids:?}");
+        assert!(of_process(u32::MAX).is_empty());
+    }
+}
