@@ -24,6 +24,7 @@ use std::time::Instant;
 use symbolize::LinkAddr;
 use symbolize::go::{GoFrame, GoSymbols};
 use symbolize::object::Object;
+use test_support::Random;
 
 const COUNT: usize = 20_000;
 const EXAMPLES: usize = 5;
@@ -112,19 +113,13 @@ fn own_chain(symbols: &GoSymbols, addr: u64) -> Chain {
     symbols.find(LinkAddr(addr)).iter().map(frame).collect()
 }
 
-/// Numbers that look random and are the same each time (xorshift64*).
+/// Addresses that are the same each time.
 fn random_addresses(symbols: &GoSymbols, count: usize) -> Vec<u64> {
     let starts: Vec<u64> = symbols.starts().map(|start| start.0).collect();
     let (first, last) = (starts[0], starts[starts.len() - 1]);
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    };
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     (0..count)
-        .map(|_| first + next() % (last - first))
+        .map(|_| first + random.below(last - first))
         .collect()
 }
 

@@ -27,13 +27,16 @@ pub struct LinkAddr(pub u64);
 /// A part of a file that a process sees at `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
+    /// The first address of it.
     pub start: ProcessAddr,
+    /// The address behind it.
     pub end: ProcessAddr,
     /// Where in the file `start` is (`pgoff`).
     pub file_offset: FileOffset,
 }
 
 impl Mapping {
+    /// Whether an address lies in it.
     pub fn contains(&self, addr: ProcessAddr) -> bool {
         self.start <= addr && addr < self.end
     }

@@ -36,6 +36,7 @@ pub fn default_base() -> Option<PathBuf> {
     from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
 }
 
+/// A directory of cache files that nobody else can write to.
 #[derive(Debug)]
 pub struct Directory {
     directory: OwnedFd,
@@ -44,7 +45,9 @@ pub struct Directory {
 /// A file in it.
 #[derive(Debug)]
 pub struct CacheFile {
+    /// Its name in the directory.
     pub name: String,
+    /// Its length.
     pub bytes: u64,
     /// When it was last written or read: seconds and nanoseconds.
     pub used: (i64, u64),

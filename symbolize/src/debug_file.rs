@@ -54,6 +54,8 @@ pub struct DebugFiles {
 }
 
 impl DebugFiles {
+    /// The places where debug files of a mapped file may lie. Nothing is opened yet but its
+    /// root directory.
     pub fn of(source: &FileSource<'_>, files: impl Into<Files>) -> DebugFiles {
         let files = files.into();
         let own = match source.root {

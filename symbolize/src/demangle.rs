@@ -27,7 +27,9 @@ const MANGLED_BYTES_MAX: usize = 8 << 10;
 /// How a name was mangled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
+    /// As Rust's compiler does, the legacy or the v0 way.
     Rust,
+    /// As the Itanium C++ ABI says.
     Cpp,
     /// Not at all, or in a way not known here.
     Raw,
@@ -60,6 +62,7 @@ pub fn demangle(name: &[u8]) -> Demangled<'_> {
 }
 
 impl<'n> Demangled<'n> {
+    /// How the name was mangled.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }

@@ -178,6 +178,7 @@ impl DebugInfo {
         self.sections.info_bytes()
     }
 
+    /// Bytes of heap in use; sections that are read when needed do not count.
     pub fn heap_bytes(&self) -> usize {
         let tables = self.tables.iter().filter_map(|table| table.get()?.as_ref());
         let tables: usize = tables.map(|table| table.heap_bytes()).sum();

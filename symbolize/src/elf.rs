@@ -9,6 +9,7 @@
 //! | `alias` | which of several names for one function is shown |
 //! | `code` | where a function's code is, and its bytes |
 //! | `plt` | names for the stubs that call into other files |
+//! | `each` | every symbol by its name |
 //! | `flatten` | functions, possibly nested, as ranges that are not |
 //! | `strings` | string tables, read as far as names are asked for |
 
@@ -16,6 +17,7 @@ mod alias;
 mod candidates;
 mod code;
 mod dynamic;
+mod each;
 mod flatten;
 mod place;
 mod plt;
@@ -34,6 +36,8 @@ use crate::source::Source;
 use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
+pub use each::for_each_symbol;
+
 use alias::{Aliases, Label};
 use flatten::{Flattening, Range};
 use strings::Names;
@@ -43,6 +47,7 @@ use strings::Names;
 pub struct Symbol<'s> {
     /// As the compiler wrote it: not demangled, not safe to display.
     pub name: &'s [u8],
+    /// Where its code begins.
     pub start: LinkAddr,
     /// 0 where the table says nothing.
     pub size: u64,
@@ -77,6 +82,8 @@ pub struct ElfSymbols {
     object: Arc<Object>,
     /// Read when code without a name is met.
     extents: OnceLock<Extents>,
+    /// Read when somebody wants to replace return addresses.
+    exceptions: OnceLock<bool>,
     /// Read when the first name is asked for.
     go: OnceLock<Option<GoSymbols>>,
 }
@@ -93,6 +100,7 @@ impl ElfSymbols {
         ElfSymbols::from_object(Object::from_source(Source::Memory(bytes))?)
     }
 
+    /// Reads the symbol tables of a file that was opened before.
     pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
         ElfSymbols::of(object, Whole::Yes)
     }
@@ -161,6 +169,7 @@ impl ElfSymbols {
             separate: None,
             object,
             extents: OnceLock::new(),
+            exceptions: OnceLock::new(),
             go: OnceLock::new(),
         })
     }
@@ -236,10 +245,12 @@ impl ElfSymbols {
         self.ranges.iter().filter_map(named)
     }
 
+    /// What identifies the file.
     pub fn id(&self) -> &FileId {
         &self.id
     }
 
+    /// The parts of the file that processes map.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }

@@ -28,10 +28,16 @@ pub enum FileId {
     /// content. Of a file larger than 256 KiB 16 blocks of 16 KiB are hashed,
     /// in ascending order, block `i` at `i * (len - 16 KiB) / 15` rounded
     /// down: the first one holds the headers and the last one ends the file.
-    Content { hash: u64, len: u64 },
+    Content {
+        /// The hash of the blocks.
+        hash: u64,
+        /// The length of the file.
+        len: u64,
+    },
 }
 
 impl FileId {
+    /// The identity by a GNU build-id; what is longer than 20 bytes is cut.
     pub fn gnu(id: &[u8]) -> FileId {
         FileId::Gnu(BuildId::new(id))
     }
@@ -74,6 +80,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
+    /// A build-id of these bytes; what is longer than 20 of them is cut.
     pub fn new(id: &[u8]) -> BuildId {
         let len = id.len().min(GNU_BYTES_MAX);
         let mut bytes = [0; GNU_BYTES_MAX];
@@ -82,6 +89,7 @@ impl BuildId {
         BuildId { bytes, len }
     }
 
+    /// The bytes, 20 at most.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

@@ -139,6 +139,13 @@ impl Files {
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
+    /// The first kilobyte of the command line that a process was started with, or has
+    /// put in its place; the kernel's own threads have none.
+    pub fn command_line(&self, pid: u32) -> io::Result<Vec<u8>> {
+        let reply = self.perform(&Request::CommandLine { pid });
+        reply.map(|reply| reply.bytes).map_err(io_error)
+    }
+
     /// Opens `/tmp/perf-PID.map` of the process whose directory in /proc this is.
     pub(crate) fn perf_map(&self, process: &OwnedFd) -> Result<File, Reason> {
         let process = process.as_fd();

@@ -42,7 +42,9 @@ pub struct ForeignSymbols {
 pub struct ForeignSymbol<'s> {
     /// As the compiler wrote it: not demangled, not safe to display.
     pub name: &'s [u8],
+    /// Where its code begins.
     pub start: LinkAddr,
+    /// Bytes of its code; 0 where the file does not say.
     pub size: u64,
 }
 
@@ -132,6 +134,7 @@ impl ForeignSymbols {
         self.functions.iter().map(|function| self.symbol(function))
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.functions.capacity() * size_of::<Function>() + self.names.capacity()
     }

@@ -25,6 +25,7 @@
 //! state, and no thread of it outlives a call.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod address;
 mod bytes;
@@ -47,10 +48,13 @@ pub mod lines;
 pub mod object;
 pub mod opener;
 mod origin;
+pub mod packages;
+pub mod python;
 pub mod reason;
 pub mod resolver;
 pub mod revision;
 pub mod sanitize;
+pub mod sites;
 pub mod source;
 pub mod symbolizer;
 pub mod table;

@@ -113,6 +113,7 @@ impl Lines {
         Ok(())
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let table = self.table.get().map_or(0, |table| table.heap_bytes());
         table + self.info().map_or(0, |info| info.heap_bytes())

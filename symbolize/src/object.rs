@@ -41,6 +41,7 @@ pub struct Object {
 }
 
 impl Object {
+    /// Reads the headers of a file. The file stays open, through a descriptor of its own.
     pub fn read(file: &File) -> Result<Object, OpenError> {
         Object::from_source(Source::file(file)?)
     }
@@ -53,6 +54,8 @@ impl Object {
         }
     }
 
+    /// Reads the headers. Damaged section headers are left out; damaged program headers are
+    /// an error.
     pub fn from_source(source: Source) -> Result<Object, OpenError> {
         let header = headers::FileHeader::read(&source)?;
         let program_headers = header.program_headers(&source)?;
@@ -134,10 +137,12 @@ impl Object {
         LinkAddr(self.entry)
     }
 
+    /// The parts of the file that processes map.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
+    /// The program headers, in the file's order.
     pub fn program_headers(&self) -> &[ProgramHeader] {
         &self.program_headers
     }
@@ -147,6 +152,7 @@ impl Object {
         &self.sections
     }
 
+    /// The name of a section; empty if it has none.
     pub fn section_name(&self, section: &Section) -> &[u8] {
         let rest = self.section_names.get(section.name as usize..);
         let rest = rest.unwrap_or_default();
@@ -154,6 +160,7 @@ impl Object {
         &rest[..end]
     }
 
+    /// The first section of that name; `None` if there is none.
     pub fn section_by_name(&self, name: &[u8]) -> Option<&Section> {
         self.sections
             .iter()
@@ -176,10 +183,12 @@ impl Object {
         self.source.read(section.offset, section.size, what)
     }
 
+    /// The bytes that it is read from.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
+    /// The bytes that it is read from, without what was read of them.
     pub fn into_source(self) -> Source {
         self.source
     }

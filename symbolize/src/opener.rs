@@ -38,6 +38,7 @@ pub use watch::{Place, Unwatched, Watch};
 pub struct FileSource<'a> {
     /// As in `/proc/PID/maps`, ` (deleted)` included.
     pub path: &'a Path,
+    /// A process that maps it; `None` if it is only known by its path.
     pub pid: Option<u32>,
     /// The range of one mapping of the file, which names it exactly in
     /// `/proc/PID/map_files`.
@@ -77,8 +78,10 @@ impl<'a> FileSource<'a> {
 /// Files on network and FUSE filesystems can make a reader wait for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RemoteFiles {
+    /// They are not opened: [`Reason::Remote`].
     #[default]
     Skip,
+    /// They are opened as all others.
     Open,
 }
 

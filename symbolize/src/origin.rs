@@ -13,13 +13,18 @@ pub enum Origin {
     MiniDebugInfo,
     /// The table that Go programs carry for themselves.
     GoTable,
+    /// The kernel's list of its symbols.
     Kernel,
+    /// The symbol table of the vDSO.
     Vdso,
     /// What a runtime writes of the code that it makes.
     JitMap,
+    /// The code objects of Python, in the memory of its process.
+    Python,
 }
 
 impl Origin {
+    /// The word for it, as scripts and the screen write it.
     pub fn label(self) -> &'static str {
         match self {
             Origin::SymbolTable => ".symtab",
@@ -30,6 +35,7 @@ impl Origin {
             Origin::Kernel => "kallsyms",
             Origin::Vdso => "vDSO",
             Origin::JitMap => "perf map",
+            Origin::Python => "Python",
         }
     }
 }

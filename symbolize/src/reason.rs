@@ -32,11 +32,16 @@ pub enum Reason {
     Unsupported,
     /// On a network or FUSE filesystem, which could stall the reader for ever.
     Remote,
+    /// A function of Python whose code was gone when it was read, or was not read because
+    /// there was too much new code at once.
+    CodeGone,
+    /// proftop itself made a mistake while it looked for the name.
+    Mistake,
 }
 
 impl Reason {
     /// Every reason, in the order of the enum.
-    pub const ALL: [Reason; 14] = [
+    pub const ALL: [Reason; 16] = [
         Reason::Stripped,
         Reason::NotCovered,
         Reason::FileGone,
@@ -51,6 +56,8 @@ impl Reason {
         Reason::KernelHidden,
         Reason::Unsupported,
         Reason::Remote,
+        Reason::CodeGone,
+        Reason::Mistake,
     ];
 
     /// The word that scripts see.
@@ -70,6 +77,8 @@ impl Reason {
             Reason::KernelHidden => "kernel_hidden",
             Reason::Unsupported => "unsupported",
             Reason::Remote => "remote",
+            Reason::CodeGone => "code_gone",
+            Reason::Mistake => "mistake",
         }
     }
 
@@ -92,6 +101,10 @@ impl Reason {
                 "A big-endian ELF file, or a 32-bit one of a machine that is not read."
             }
             Reason::Remote => "The file is on a network or FUSE filesystem, which could stall us.",
+            Reason::CodeGone => {
+                "A function of Python that was gone when its name was read, or too many were new."
+            }
+            Reason::Mistake => "proftop made a mistake of its own while it looked for the name.",
         }
     }
 
@@ -120,6 +133,10 @@ impl Reason {
                 "Nothing yet: little-endian files are read, of 32 bits those of x86 and Arm."
             }
             Reason::Remote => "Copy the file to a local disk, or allow remote files.",
+            Reason::CodeGone => {
+                "Usually its process had just ended, or it makes code all the time; nothing to do."
+            }
+            Reason::Mistake => "Report it, with the place that proftop prints when it ends.",
         }
     }
 }

@@ -45,8 +45,9 @@ pub struct ResolvedFrame {
     pub function: Vec<u8>,
     /// Empty if it is not known.
     pub path: Vec<u8>,
-    /// 0 if it is not known, as is `column`.
+    /// Counted from 1; 0 if it is not known.
     pub line: u32,
+    /// Counted from 1; 0 if it is not known.
     pub column: u32,
 }
 
@@ -88,6 +89,7 @@ impl Resolver {
         }
     }
 
+    /// The parts of the file that processes map.
     pub fn segments(&self) -> &Segments {
         match &self.0 {
             Source::File { symbols, .. } => symbols.segments(),
@@ -105,6 +107,7 @@ impl Resolver {
         }
     }
 
+    /// What is at an address: its function, and the functions that were inlined there.
     pub fn resolve(&self, addr: LinkAddr) -> Resolved {
         match &self.0 {
             Source::File { symbols, info } => {

@@ -68,6 +68,7 @@ impl Revision {
         [device, inode, len, times[0], times[1], times[2], times[3]]
     }
 
+    /// What [`Revision::to_words`] gave.
     pub fn from_words(words: [u64; 7]) -> Revision {
         let [device, inode, len, times @ ..] = words;
         let times = times.map(u64::cast_signed);
@@ -85,6 +86,7 @@ impl Revision {
         self.device
     }
 
+    /// As `st_ino` tells it.
     pub fn inode(&self) -> u64 {
         self.inode
     }

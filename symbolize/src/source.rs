@@ -21,7 +21,14 @@ pub const FILE_BYTES_MAX: u64 = 16 << 30;
 /// The bytes of an object.
 #[derive(Debug)]
 pub enum Source {
-    File { file: Arc<File>, len: u64 },
+    /// A regular file, read when needed.
+    File {
+        /// The file.
+        file: Arc<File>,
+        /// Its length when it was opened.
+        len: u64,
+    },
+    /// Bytes in memory.
     Memory(Box<[u8]>),
 }
 
@@ -45,6 +52,7 @@ impl Source {
         })
     }
 
+    /// Number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Source::File { len, .. } => *len,
@@ -69,6 +77,7 @@ impl Source {
         }
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -32,6 +32,7 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
+    /// Opens files by itself and keeps nothing on disk; the `with_` methods change that.
     pub fn new() -> Symbolizer {
         Symbolizer::default()
     }

@@ -149,6 +149,7 @@ impl Table {
         self.directory.ranges
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.blocks.heap_bytes() + self.directory.heap_bytes()
     }

@@ -23,6 +23,7 @@
 //! | `rules` | their different rules, each once |
 //! | `flatten` | the same by address, each address once |
 //! | `extents` | where functions begin and end, and nothing else |
+//! | `personality` | whether exceptions pass through the code |
 
 mod collect;
 mod debug_frame;
@@ -31,6 +32,7 @@ mod expression;
 pub mod extents;
 mod flatten;
 mod go;
+pub mod personality;
 mod program;
 mod row;
 pub mod rule;

@@ -18,6 +18,7 @@ const VDSO_BYTES_MAX: u64 = 1 << 20;
 pub struct Vdso(ElfSymbols);
 
 impl Vdso {
+    /// The vDSO that the kernel has mapped into this process.
     pub fn load() -> Result<Vdso, OpenError> {
         ElfSymbols::from_bytes(Vdso::image()?).map(Vdso)
     }
@@ -51,6 +52,7 @@ impl Vdso {
         self.0.find(offset)
     }
 
+    /// All its functions.
     pub fn symbols(&self) -> &ElfSymbols {
         &self.0
     }

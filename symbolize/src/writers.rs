@@ -60,6 +60,7 @@ impl Writers {
         [u64::from(self.owner) << 32 | u64::from(group), flags]
     }
 
+    /// What [`Writers::to_words`] gave.
     pub fn from_words([users, flags]: [u64; 2]) -> Writers {
         Writers {
             owner: (users >> 32) as u32,

@@ -7,10 +7,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{compile, nm, skipped};
+use support::{compile, nm};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::{ElfSymbols, LinkAddr, Reason, RemoteFiles};
+use test_support::{run_tool, skip};
 
 /// A stripped program and its debug file, in a root directory of their own.
 struct Installed {
@@ -22,19 +23,7 @@ struct Installed {
 }
 
 fn run(program: &str, args: &[&str], files: &[&Path]) -> Option<()> {
-    let output = Command::new(program).args(args).args(files).output();
-    match output {
-        Ok(output) if output.status.success() => Some(()),
-        Ok(output) => {
-            let why = String::from_utf8_lossy(&output.stderr);
-            skipped(&format!("{program} {args:?}: {why}"));
-            None
-        }
-        Err(error) => {
-            skipped(&format!("no {program}: {error}"));
-            None
-        }
-    }
+    run_tool(Command::new(program).args(args).args(files)).map(|_| ())
 }
 
 impl Installed {
@@ -131,7 +120,7 @@ fn by_build_id() {
 fn what_another_user_wrote_is_not_believed() {
     use std::os::unix::fs::{PermissionsExt as _, chown};
     if !rustix::process::geteuid().is_root() {
-        return skipped("only root can give a file to another user");
+        return skip("only root can give a file to another user");
     }
     let Some(mut installed) = Installed::new(&["-Wl,--build-id=0x1234567890abcdef"]) else {
         return;

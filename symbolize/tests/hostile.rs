@@ -5,10 +5,11 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use support::{Random, compile, forget_sections};
+use support::{compile, forget_sections};
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileOffset};
+use test_support::Random;
 
 /// All that can be asked of a file, asked of bytes that may be one.
 fn exercise(bytes: Vec<u8>) {
@@ -31,25 +32,25 @@ fn exercise(bytes: Vec<u8>) {
 /// damage is done to the headers, where it does most.
 fn damage(original: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = original.to_vec();
-    for _ in 0..=random.below(4) {
+    for _ in 0..=random.index(4) {
         let headers = 64 + 56 * 13;
-        let at = match random.below(4) {
-            0 => random.below(64),
-            1 => random.below(headers.min(bytes.len())),
-            2 => bytes.len() - 1 - random.below((64 * 40).min(bytes.len())),
-            _ => random.below(bytes.len()),
+        let at = match random.index(4) {
+            0 => random.index(64),
+            1 => random.index(headers.min(bytes.len())),
+            2 => bytes.len() - 1 - random.index((64 * 40).min(bytes.len())),
+            _ => random.index(bytes.len()),
         }
         .min(bytes.len() - 1);
-        match random.below(4) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = random.below(256) as u8,
+        match random.index(4) {
+            0 => bytes[at] ^= 1 << random.index(8),
+            1 => bytes[at] = random.index(256) as u8,
             2 => {
                 let extremes = [0, u64::MAX, 1 << 63, 1 << 32, 0xfff, u64::MAX - 0xfff];
-                let extreme = extremes[random.below(extremes.len())].to_le_bytes();
+                let extreme = extremes[random.index(extremes.len())].to_le_bytes();
                 let end = (at + 8).min(bytes.len());
                 bytes[at..end].copy_from_slice(&extreme[..end - at]);
             }
-            _ if random.below(8) == 0 => bytes.truncate(at.max(1)),
+            _ if random.index(8) == 0 => bytes.truncate(at.max(1)),
             _ => bytes[at] = 0xff,
         }
     }
@@ -57,7 +58,7 @@ fn damage(original: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 fn survives_damage(original: &[u8], rounds: usize) {
-    let mut random = Random(0x5eed);
+    let mut random = Random::new(0x5eed);
     for _ in 0..rounds {
         exercise(damage(original, &mut random));
     }
@@ -83,11 +84,7 @@ fn damaged_files_of_this_machine() {
     for path in ["/bin/true", "/lib64/ld-linux-x86-64.so.2", "/bin/ls"] {
         match fs::read(Path::new(path)) {
             Ok(bytes) => survives_damage(&bytes, 1000),
-            Err(error) => {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: {path}: {error}");
-            }
+            Err(error) => test_support::skip(format_args!("{path}: {error}")),
         }
     }
 }
@@ -106,9 +103,9 @@ fn cut_at_every_length() {
 
 #[test]
 fn random_bytes_behind_a_header() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for _ in 0..1000 {
-        let mut bytes: Vec<u8> = (0..2000).map(|_| random.below(256) as u8).collect();
+        let mut bytes: Vec<u8> = (0..2000).map(|_| random.index(256) as u8).collect();
         bytes[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
         bytes[32..40].copy_from_slice(&64u64.to_le_bytes());
         bytes[54..58].copy_from_slice(&[56, 0, 4, 0]);

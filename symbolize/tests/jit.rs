@@ -5,18 +5,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 
 use symbolize::jit::{JitDump, PerfMap};
-
-/// Numbers that are the same in every run (xorshift64*).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
+use test_support::Random;
 
 /// What changes lengths, signs and lines most often.
 const TELLING: [u8; 9] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b' ', b'f', b'x'];
@@ -59,14 +48,14 @@ fn dump() -> Vec<u8> {
 
 /// Gives `check` a file with each of a thousand damaged copies.
 fn damage(whole: &[u8], mut check: impl FnMut(&File, usize)) {
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for _ in 0..ROUNDS {
         let mut bytes = whole.to_vec();
-        for _ in 0..1 << numbers.below(6) {
-            let at = numbers.below(bytes.len());
-            bytes[at] = TELLING[numbers.below(TELLING.len())];
+        for _ in 0..1 << random.index(6) {
+            let at = random.index(bytes.len());
+            bytes[at] = TELLING[random.index(TELLING.len())];
         }
-        bytes.truncate(bytes.len() - numbers.below(bytes.len()) * numbers.below(2));
+        bytes.truncate(bytes.len() - random.index(bytes.len()) * random.index(2));
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         file.rewind().unwrap();
@@ -127,15 +116,15 @@ fn a_thousand_damaged_dumps() {
 
 #[test]
 fn the_whole_ones_are_read() {
-    let mut numbers = 0;
+    let mut random = 0;
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(MAP).unwrap();
     let mut map = PerfMap::new(file);
     map.update().unwrap();
     for addr in ADDRS {
-        numbers += usize::from(map.find(addr).is_some());
+        random += usize::from(map.find(addr).is_some());
     }
-    assert_eq!(numbers, 4);
+    assert_eq!(random, 4);
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&dump()).unwrap();
     let mut dump = JitDump::new(file).unwrap();

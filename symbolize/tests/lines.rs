@@ -9,13 +9,14 @@ use std::process::Command;
 
 use addr2line::LookupResult;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
-use support::{CLASSES, Random, compile, skipped};
+use support::{CLASSES, compile};
 use symbolize::debug_file::DebugFiles;
 use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::table::{Extras, Table};
 use symbolize::{ElfSymbols, FileSource, LinkAddr, OpenError, Reason, RemoteFiles};
+use test_support::{Random, skip};
 
 /// Function, file, line, column.
 type Frame = (String, String, u32, u32);
@@ -260,7 +261,7 @@ fn split_in_another_root() {
     let made = made.is_ok_and(|output| output.status.success());
     fs::remove_file(&place).unwrap();
     if !made {
-        skipped("no dwp");
+        skip("no dwp");
         return;
     }
     assert_eq!(chroot.lines(&addresses), expected);
@@ -303,15 +304,15 @@ fn damaged_debug_information() {
             .filter(|section| object.section_name(section).starts_with(b".debug_"))
             .map(|section| (section.offset as usize, section.size as usize))
             .collect();
-        let mut random = Random(0x5eed);
+        let mut random = Random::new(0x5eed);
         for _ in 0..1000 {
             let mut bytes = bytes.clone();
-            for _ in 0..=random.below(6) {
-                let (start, size) = sections[random.below(sections.len())];
-                let at = start + random.below(size);
-                bytes[at] = match random.below(3) {
-                    0 => random.below(256) as u8,
-                    1 => bytes[at] ^ 1 << random.below(8),
+            for _ in 0..=random.index(6) {
+                let (start, size) = sections[random.index(sections.len())];
+                let at = start + random.index(size);
+                bytes[at] = match random.index(3) {
+                    0 => random.index(256) as u8,
+                    1 => bytes[at] ^ 1 << random.index(8),
                     _ => 0xff,
                 };
             }
@@ -329,11 +330,11 @@ fn damaged_tables() {
     let addresses: Vec<u64> = addresses(&path).into_iter().step_by(8).collect();
     let good = debug_info(&path).build(&Extras::default(), 1).unwrap();
     let file = directory.path().join("table");
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for round in 0..1000 {
         let mut bytes = good.clone();
-        let at = random.below(if round % 2 == 0 { 256 } else { bytes.len() });
-        bytes[at] ^= 1 << random.below(8);
+        let at = random.index(if round % 2 == 0 { 256 } else { bytes.len() });
+        bytes[at] ^= 1 << random.index(8);
         // In memory nothing is checked by sums: it must end all the same.
         if let Ok(table) = Table::from_bytes(bytes.clone()) {
             addresses.iter().for_each(|addr| _ = frames(&table, *addr));

@@ -258,14 +258,9 @@ fn check_stubs_of_static_programs(class: &[&str]) {
         "strcpy"
     };
     if !listed.iter().any(|f| f.name == chosen && f.kind == 'i') {
-        {
-            use std::io::Write as _;
-            // Not `eprintln`: the test harness would keep it to itself.
-            _ = writeln!(
-                std::io::stderr(),
-                "skipped: this C library chooses no {chosen} at run time"
-            );
-        }
+        test_support::skip(format_args!(
+            "this C library chooses no {chosen} at run time"
+        ));
         return;
     }
     let symbols = read(&path);
@@ -313,11 +308,7 @@ fn files_of_this_machine() {
         if path.exists() {
             agrees_with_nm(path, &["-D"]);
         } else {
-            {
-                use std::io::Write as _;
-                // Not `eprintln`: the test harness would keep it to itself.
-                _ = writeln!(std::io::stderr(), "skipped: no {path:?}");
-            }
+            test_support::skip(format_args!("no {path:?}"));
         }
     }
 }

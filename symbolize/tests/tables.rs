@@ -5,7 +5,7 @@ mod support;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use support::{Random, compile};
+use support::compile;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::table::pool::KnownTexts;
@@ -13,6 +13,7 @@ use symbolize::table::{CHAIN_MAX, Extras, SymbolEntry, Symbols, Table};
 use symbolize::{
     FileOffset, FileSource, Lines, LinkAddr, RemoteFiles, Resolver, Symbolizer, TableCache,
 };
+use test_support::Random;
 
 struct Run {
     directory: tempfile::TempDir,
@@ -239,16 +240,9 @@ fn a_function_with_a_long_name_has_it_everywhere() {
         format!("int {name}(int a) {{ return a + 1; }}\nint main(void) {{ return {name}(2); }}");
     fs::write(&source, text).unwrap();
     let program = directory.path().join("program");
-    let mut compiler = std::process::Command::new("cc");
-    compiler
-        .args(["-g", "-O0", "-Wl,--build-id=sha1", "-o"])
-        .arg(&program)
-        .arg(&source);
-    if !compiler
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
-        return support::skipped("no C compiler that takes long names");
+    let flags = ["-g", "-O0", "-Wl,--build-id=sha1"];
+    if test_support::compile(&source, &program, flags).is_none() {
+        return;
     }
     let run = Run { directory, program };
     let cache = run.cache(u64::MAX);
@@ -318,20 +312,20 @@ fn a_thousand_kinds_of_damage() {
     let has = |what: &str| expected.iter().any(|said| said.contains(what));
     assert!(has("SourceFrame") && has("NamedRange"));
     let path = run.directory.path().join("table");
-    let mut random = Random(0x7ab1e);
+    let mut random = Random::new(0x7ab1e);
     let (mut refused, mut found_out) = (0, 0);
     for _ in 0..1000 {
         let mut bytes = good.clone();
         // Half of it where the index and the trailer are.
-        let from = [0, bytes.len() - 256][random.below(2)];
-        let at = from + random.below(bytes.len() - from);
-        match random.below(4) {
+        let from = [0, bytes.len() - 256][random.index(2)];
+        let at = from + random.index(bytes.len() - from);
+        match random.index(4) {
             0 => bytes.truncate(at),
-            1 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] ^= 1 << random.index(8),
             2 => bytes[at] = 0xff,
             _ => {
                 let end = (at + 8).min(bytes.len());
-                bytes[at..end].fill(random.below(256) as u8);
+                bytes[at..end].fill(random.index(256) as u8);
             }
         }
         fs::write(&path, &bytes).unwrap();

@@ -8,6 +8,7 @@ use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;
 use symbolize::table::{Extras, Table};
 use symbolize::{ElfSymbols, FileSource, LinkAddr, RemoteFiles};
+use test_support::Random;
 
 use crate::Frame;
 
@@ -57,7 +58,7 @@ fn frames(table: &Table, address: u64) -> Vec<Frame> {
     table.find(LinkAddr(address)).map(frame).collect()
 }
 
-/// In functions, the larger the more; the same each time (xorshift64*).
+/// Addresses in functions, the same each time; the larger a function the more of them.
 fn random_addresses(symbols: &ElfSymbols, count: usize) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut total = 0;
@@ -65,15 +66,9 @@ fn random_addresses(symbols: &ElfSymbols, count: usize) -> Vec<u64> {
         total += function.size;
         ends.push((total, function.start.0, function.size));
     }
-    let mut state = 0x5eed_u64;
-    let mut random = || {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    };
+    let mut random = Random::new(0x5eed);
     let mut one = || {
-        let at = random() % total.max(1);
+        let at = random.below(total);
         let index = ends.partition_point(|(end, ..)| *end <= at);
         let (end, start, size) = ends.get(index)?;
         Some(start + (at - (end - size)))

@@ -10,9 +10,13 @@ const PAGE: u64 = 4096;
 /// One PT_LOAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
+    /// Where in the file it begins.
     pub offset: u64,
+    /// The link address of its first byte.
     pub vaddr: u64,
+    /// Its bytes in the file.
     pub filesz: u64,
+    /// Whether its bytes are code.
     pub executable: bool,
 }
 
@@ -52,10 +56,12 @@ impl Segment {
 pub struct Segments(Vec<Segment>);
 
 impl Segments {
+    /// The segments of a file, in the order of its program headers.
     pub fn new(segments: Vec<Segment>) -> Segments {
         Segments(segments)
     }
 
+    /// Each segment, in the order of the program headers.
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.0.iter()
     }

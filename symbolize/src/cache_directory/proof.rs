@@ -84,9 +84,7 @@ mod tests {
 
     #[test]
     fn root_keeps_nothing_of_the_files_of_others() {
-        if !geteuid().is_root() {
-            use std::io::Write as _;
-            _ = writeln!(std::io::stderr(), "skipped: only root can give a file away");
+        if !test_support::is_root_or_skip("only root can give a file away") {
             return;
         }
         let own = std::env::current_exe().unwrap();

@@ -5,7 +5,6 @@
 //! before, and those that nest deeply get a stack of their own.
 
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use cpp_demangle::error::Error;
@@ -73,7 +72,7 @@ fn demangle_within(
     let parse = ParseOptions::default().recursion_limit(depth.0);
     let options = options.recursion_limit(depth.0);
     // No input is known to panic, but any could come.
-    let demangled = catch_unwind(AssertUnwindSafe(|| {
+    let demangled = faults::catch("demangling a name", || {
         let symbol = match BorrowedSymbol::new_with_options(stem.as_bytes(), &parse) {
             Ok(symbol) => symbol,
             Err(Error::TooMuchRecursion) => return Err(TooDeep),
@@ -85,7 +84,7 @@ fn demangle_within(
             Err(_) if out.0.is_full() => Ok(None),
             Err(_) => Err(TooDeep),
         }
-    }));
+    });
     demangled.unwrap_or(Ok(None))
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use test_support::Random;
 
 #[track_caller]
 fn check(name: &str, short: &str, full: &str) {
@@ -110,13 +111,8 @@ fn any_name_is_survived() {
     let pieces = [
         "S_", "T_", "N", "E", "I", "X", "L", "Z", "_", "9", "Li1E", "Ul", "DT", "na",
     ];
-    let mut state = 1u64;
-    let mut below = |limit: usize| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) as usize % limit.max(1)
-    };
+    let mut random = Random::new(1);
+    let mut below = |limit: usize| random.index(limit);
     for round in 0..3000 {
         let mut name = seeds[round % seeds.len()].as_bytes().to_vec();
         for _ in 0..=below(5) {

@@ -188,6 +188,7 @@ impl Sections {
         })
     }
 
+    /// The sections that are in memory, as gimli reads them; empty for a package.
     pub fn dwarf(&self) -> Dwarf<Slice<'_>> {
         match &self.kind {
             Kind::Whole(sections, _) | Kind::Split(sections) => {
@@ -236,14 +237,17 @@ impl Sections {
         self.units().is_some_and(failed)
     }
 
+    /// Whether no code is described.
     pub fn is_empty(&self) -> bool {
         self.info_bytes() == 0
     }
 
+    /// Size of what describes code: `.debug_info`.
     pub fn info_bytes(&self) -> usize {
         self.loaded.info as usize
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.loaded.held as usize
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::ElfSymbols;
-use crate::unwind::Extents;
+use crate::unwind::{Extents, personality};
 use crate::{LinkAddr, OpenError};
 
 impl ElfSymbols {
@@ -25,6 +25,13 @@ impl ElfSymbols {
         let offset = self.segments.to_file(start);
         let offset = offset.ok_or(OpenError::Damaged("code"))?;
         self.object.source().read(offset.0, len, "code")
+    }
+
+    /// Whether exceptions may pass through the file's code: some of it says what to do
+    /// then. Where that cannot be read they may.
+    pub fn has_exceptions(&self) -> bool {
+        let read = || personality::has_personality(&self.object).unwrap_or(true);
+        *self.exceptions.get_or_init(read)
     }
 
     pub(super) fn extents(&self) -> &Extents {

@@ -21,6 +21,9 @@ const MAPS_BYTES_MAX: usize = 16 << 20;
 /// Environments of programs are smaller; the kernel allows a quarter of the stack.
 const ENVIRONMENT_BYTES_MAX: u64 = 2 << 20;
 
+/// More of a command line tells nobody anything, and thousands of processes are kept.
+const COMMAND_LINE_BYTES_MAX: u64 = 1 << 10;
+
 /// Images of vDSOs are what is read of other processes' memory.
 const MEMORY_BYTES_MAX: u32 = 1 << 20;
 
@@ -30,37 +33,85 @@ pub enum Request<'a> {
     /// The file that a process has mapped.
     Mapped(FileSource<'a>),
     /// What is mapped at exactly this range.
-    Mapping { pid: u32, range: (u64, u64) },
+    Mapping {
+        /// The process.
+        pid: u32,
+        /// First address, and the one behind the last.
+        range: (u64, u64),
+    },
     /// How what is mapped at exactly this range was last written: seven words.
-    MappedRevision { pid: u32, range: (u64, u64) },
+    MappedRevision {
+        /// The process.
+        pid: u32,
+        /// First address, and the one behind the last.
+        range: (u64, u64),
+    },
     /// `/proc/PID/exe`.
-    Program { pid: u32 },
+    Program {
+        /// The process.
+        pid: u32,
+    },
     /// A regular file below a root directory.
     Beneath {
+        /// The directory, which no path leads out of.
         root: BorrowedFd<'a>,
+        /// The path below it, relative or absolute.
         path: &'a Path,
+        /// Whether the last part may be a symbolic link.
         links: Links,
     },
     /// A root directory.
-    Root { pid: u32 },
+    Root {
+        /// The process.
+        pid: u32,
+    },
     /// A file or directory at an absolute path that the user names.
-    Named { path: &'a Path },
+    Named {
+        /// The path, absolute.
+        path: &'a Path,
+    },
     /// The perf map of the process with this directory in /proc.
-    PerfMap { process: BorrowedFd<'a> },
+    PerfMap {
+        /// `/proc/PID`, opened.
+        process: BorrowedFd<'a>,
+    },
     /// The jitdump of the process with this directory in /proc.
-    JitDump { process: BorrowedFd<'a> },
+    JitDump {
+        /// `/proc/PID`, opened.
+        process: BorrowedFd<'a>,
+    },
     /// The executable lines of `/proc/PID/maps`.
-    CodeMappings { pid: u32 },
+    CodeMappings {
+        /// The process.
+        pid: u32,
+    },
     /// A piece of a process's memory.
-    Memory { pid: u32, start: u64, len: u32 },
+    Memory {
+        /// The process.
+        pid: u32,
+        /// The address of the first byte.
+        start: u64,
+        /// Number of bytes, 1 MiB at most.
+        len: u32,
+    },
     /// `/proc/PID/environ`.
-    Environment { pid: u32 },
+    Environment {
+        /// The process.
+        pid: u32,
+    },
+    /// `/proc/PID/cmdline`: the kernel reads it in the process's memory.
+    CommandLine {
+        /// The process.
+        pid: u32,
+    },
 }
 
 /// What came of a request.
 #[derive(Debug, Default)]
 pub struct Reply {
+    /// The file or directory, where the request asks for one.
     pub file: Option<OwnedFd>,
+    /// The bytes, where the request asks for some.
     pub bytes: Vec<u8>,
 }
 
@@ -110,6 +161,10 @@ impl Request<'_> {
             Request::Environment { pid } => {
                 opening.watch.enter(Place::Process(pid))?;
                 environment(pid).map(Reply::bytes).map_err(reason)
+            }
+            Request::CommandLine { pid } => {
+                opening.watch.enter(Place::Process(pid))?;
+                command_line(pid).map(Reply::bytes).map_err(reason)
             }
         }
     }
@@ -170,6 +225,13 @@ fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
 fn memory(pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len.min(MEMORY_BYTES_MAX) as usize];
     File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut bytes, start)?;
+    Ok(bytes)
+}
+
+fn command_line(pid: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(format!("/proc/{pid}/cmdline"))?;
+    file.take(COMMAND_LINE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -19,7 +19,9 @@ const PROGRAMS_MAX: usize = 64;
 /// What a program runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
+    /// 64-bit x86: `x86_64`.
     X86_64,
+    /// 64-bit Arm: `arm64`, `aarch64`.
     Aarch64,
 }
 

@@ -49,7 +49,7 @@ impl Function {
         };
         // The words behind the entry, of which a layout has eight to ten.
         let mut words = [0; 40];
-        let have = table.read(offset + entry, &mut words);
+        let have = table.read(offset.checked_add(entry)?, &mut words);
         let word = |index: usize| {
             let bytes = words[..have].get(index * 4..)?.first_chunk()?;
             Some(u32::from_le_bytes(*bytes))

@@ -51,11 +51,18 @@ impl GoSymbols {
         Some(function.start..function.start.saturating_add(function.len()))
     }
 
+    /// The name of the function that has an address.
+    pub fn name_at(&self, addr: LinkAddr) -> Option<Vec<u8>> {
+        let function = self.table.function(addr.0)?;
+        self.table.name(function.name)
+    }
+
     /// Where each function starts.
     pub fn starts(&self) -> impl Iterator<Item = LinkAddr> {
         self.table.starts().map(LinkAddr)
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.table.heap_bytes()
     }

@@ -60,12 +60,15 @@ impl Table {
             .into_iter()
             .map(|(start, told)| Some((u32::try_from(start).ok()?, u32::try_from(told).ok()?)))
             .collect();
+        let list = list.filter(|list| list.is_sorted_by_key(|entry| entry.0))?;
+        // No function leads around the end of the address space.
+        text.checked_add(list.last()?.0.into())?;
         Some(Table {
             object: object.clone(),
             place,
             header,
             text,
-            list: list.filter(|list| list.is_sorted_by_key(|entry| entry.0))?,
+            list,
         })
     }
 

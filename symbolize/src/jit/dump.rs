@@ -137,14 +137,17 @@ impl JitDump {
         self.name(self.loads.iter().rev().find(was_there)?)
     }
 
+    /// Number of functions that the dump has told of.
     pub fn len(&self) -> usize {
         self.loads.len()
     }
 
+    /// Whether it has told of none.
     pub fn is_empty(&self) -> bool {
         self.loads.is_empty()
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.loads.capacity() * size_of::<Load>() + self.spans.heap_bytes()
     }

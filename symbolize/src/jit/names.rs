@@ -85,6 +85,7 @@ impl JitNames {
         self.ended
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let map = self.map.as_ref().map_or(0, PerfMap::heap_bytes);
         map + self.dump.as_ref().map_or(0, JitDump::heap_bytes)

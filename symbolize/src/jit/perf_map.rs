@@ -94,10 +94,12 @@ impl PerfMap {
         self.spans.len()
     }
 
+    /// Whether it has no function.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.spans.heap_bytes()
     }

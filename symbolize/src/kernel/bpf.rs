@@ -34,19 +34,24 @@ pub trait BpfKernel: Send + Sync + fmt::Debug {
 /// The code of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfExtent {
+    /// The kernel address of its first instruction.
     pub start: u64,
+    /// Bytes of its code.
     pub len: u32,
 }
 
 /// A program, as in `struct bpf_prog_info` (uapi/linux/bpf.h).
 #[derive(Debug, Clone, Default)]
 pub struct BpfProgramInfo {
+    /// The code of each function.
     pub extents: Vec<BpfExtent>,
-    /// `struct bpf_func_info` for each function, and the size of one.
+    /// A `struct bpf_func_info` for each function.
     pub functions: Vec<u8>,
+    /// Size of one record of `functions`.
     pub function_bytes: u32,
-    /// `struct bpf_line_info`, and the size of one.
+    /// A `struct bpf_line_info` for each line.
     pub lines: Vec<u8>,
+    /// Size of one record of `lines`.
     pub line_bytes: u32,
     /// Where the code of each line starts.
     pub line_addrs: Vec<u64>,
@@ -59,7 +64,9 @@ pub struct BpfProgramInfo {
 pub struct BpfTypes {
     /// `vmlinux`, a kernel module's, or empty for a program's.
     pub name: Vec<u8>,
+    /// Whether it is the kernel's own or a module's, not a program's.
     pub is_kernel: bool,
+    /// The object, as the kernel gives it.
     pub bytes: Vec<u8>,
 }
 
@@ -70,6 +77,8 @@ pub struct BpfPlace {
     pub function: Vec<u8>,
     /// Empty if it is not known; then `line` and `column` are 0.
     pub file: Vec<u8>,
+    /// Counted from 1; 0 if it is not known.
     pub line: u32,
+    /// Counted from 1; 0 if it is not known.
     pub column: u32,
 }

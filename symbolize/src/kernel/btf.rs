@@ -12,16 +12,27 @@ const TYPE_BYTES: usize = 12;
 
 /// What a type is, by the kernel's numbers (uapi/linux/btf.h).
 pub mod kind {
+    /// `BTF_KIND_INT`
     pub const INT: u32 = 1;
+    /// `BTF_KIND_ARRAY`
     pub const ARRAY: u32 = 3;
+    /// `BTF_KIND_STRUCT`
     pub const STRUCT: u32 = 4;
+    /// `BTF_KIND_UNION`
     pub const UNION: u32 = 5;
+    /// `BTF_KIND_ENUM`
     pub const ENUM: u32 = 6;
+    /// `BTF_KIND_FUNC`
     pub const FUNC: u32 = 12;
+    /// `BTF_KIND_FUNC_PROTO`
     pub const FUNC_PROTO: u32 = 13;
+    /// `BTF_KIND_VAR`
     pub const VAR: u32 = 14;
+    /// `BTF_KIND_DATASEC`
     pub const DATASEC: u32 = 15;
+    /// `BTF_KIND_DECL_TAG`
     pub const DECL_TAG: u32 = 17;
+    /// `BTF_KIND_ENUM64`
     pub const ENUM64: u32 = 19;
 }
 

@@ -24,6 +24,7 @@ pub struct CurrentKernel {
 /// What is at an address of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelFrame {
+    /// As the kernel lists it: not safe to display.
     pub name: Vec<u8>,
     /// Of a BPF program's code: where in its source text.
     pub place: Option<BpfPlace>,

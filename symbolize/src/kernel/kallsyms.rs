@@ -34,6 +34,7 @@ pub struct KernelSymbol<'k> {
     pub name: &'k str,
     /// `bpf` for BPF programs and their trampolines.
     pub module: Option<&'k str>,
+    /// The address of its first instruction.
     pub start: u64,
     /// Of the address looked up, from `start`.
     pub offset: u64,
@@ -110,6 +111,15 @@ impl KernelSymbols {
         })
     }
 
+    /// From where to where the function's code goes that has `addr`, as far as symbols
+    /// without sizes tell: up to the next one, so that the padding between them is in it.
+    pub fn extent(&self, addr: u64) -> Option<std::ops::Range<u64>> {
+        let start = self.find(addr).ok()?.start;
+        let behind = self.entries.partition_point(|entry| entry.start <= addr);
+        let end = self.entries.get(behind)?.start;
+        Some(start..end)
+    }
+
     /// Whether the kernel keeps the addresses to itself.
     pub fn is_hidden(&self) -> bool {
         self.hidden
@@ -120,10 +130,12 @@ impl KernelSymbols {
         self.entries.iter().filter(|e| e.name != HOLE).count()
     }
 
+    /// Whether there is no function.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let modules: usize = self.modules.iter().map(|name| name.len() + 16).sum();
         self.entries.capacity() * size_of::<Entry>() + self.names.capacity() + modules

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+/// Whether a file's addresses have 32 bits or 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// `ELFCLASS32`.
@@ -53,8 +54,9 @@ impl Class {
 /// The two layouts of a kind of record.
 #[derive(Debug)]
 pub struct Record {
-    /// Its bytes in each class.
+    /// Its bytes in a file of the narrow class.
     pub narrow: usize,
+    /// Its bytes in a file of the wide class.
     pub wide: usize,
     fields: &'static [Field],
 }

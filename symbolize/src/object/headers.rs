@@ -136,10 +136,15 @@ fn class(header: &[u8]) -> Result<Class, OpenError> {
 pub struct ProgramHeader {
     kind: u32,
     flags: u32,
+    /// Where in the file its bytes begin (`p_offset`).
     pub offset: u64,
+    /// The link address of its first byte (`p_vaddr`).
     pub vaddr: u64,
+    /// Its bytes in the file (`p_filesz`).
     pub filesz: u64,
+    /// Its bytes in memory (`p_memsz`).
     pub memsz: u64,
+    /// What offset and address have in common, as a modulus (`p_align`).
     pub align: u64,
 }
 
@@ -169,14 +174,17 @@ impl ProgramHeader {
         }
     }
 
+    /// Whether processes map it: `PT_LOAD`.
     pub fn is_load(&self) -> bool {
         self.kind == elf::PT_LOAD.0
     }
 
+    /// Whether it has notes, such as the build-id: `PT_NOTE`.
     pub fn is_note(&self) -> bool {
         self.kind == elf::PT_NOTE.0
     }
 
+    /// Whether it is for the dynamic linker: `PT_DYNAMIC`.
     pub fn is_dynamic(&self) -> bool {
         self.kind == elf::PT_DYNAMIC.0
     }
@@ -186,6 +194,7 @@ impl ProgramHeader {
         self.kind == elf::PT_GNU_EH_FRAME.0
     }
 
+    /// Whether it is mapped as code.
     pub fn is_executable(&self) -> bool {
         self.flags & elf::PF_X.0 != 0
     }
@@ -197,11 +206,17 @@ pub struct Section {
     pub(super) name: u32,
     kind: u32,
     flags: u64,
+    /// The link address of its first byte; 0 if it is not mapped (`sh_addr`).
     pub addr: u64,
+    /// Where in the file its bytes begin (`sh_offset`).
     pub offset: u64,
+    /// Its bytes (`sh_size`).
     pub size: u64,
+    /// The number of a section that belongs to it (`sh_link`).
     pub link: u32,
+    /// What its address is a multiple of (`sh_addralign`).
     pub align: u64,
+    /// Bytes of one entry, if it is a table (`sh_entsize`).
     pub entry_size: u64,
 }
 
@@ -220,10 +235,12 @@ impl Section {
         }
     }
 
+    /// Whether it is of that type (`sh_type`).
     pub fn is_kind(&self, kind: elf::SectionType) -> bool {
         self.kind == kind.0
     }
 
+    /// Whether it has code.
     pub fn is_executable(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0
     }

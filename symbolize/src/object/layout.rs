@@ -10,6 +10,9 @@
 use super::ProgramHeader;
 use crate::address::Segment;
 
+/// Sections of code are aligned to 16 bytes, or to a line of the cache.
+const SECTION_ALIGN_MAX: u64 = 64;
+
 /// The segments of the program, by the headers of its debug file.
 pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
     let mut loads: Vec<&ProgramHeader> = headers.iter().filter(|h| h.is_load()).collect();
@@ -20,7 +23,11 @@ pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
         let before = segments.last();
         let end_addr = before.map_or(0, |before| before.vaddr.wrapping_add(before.filesz));
         let end = before.map_or(0, |before| before.offset.wrapping_add(before.filesz));
-        let has_own_page = load.vaddr.is_multiple_of(align) && !end_addr.is_multiple_of(align);
+        // lld goes on one page further; what it packed begins a page by chance if only
+        // the alignment of a section is between.
+        let gap = load.vaddr.wrapping_sub(end_addr);
+        let is_packed = gap >= align && gap - align < SECTION_ALIGN_MAX;
+        let has_own_page = load.vaddr.is_multiple_of(align) && !is_packed;
         let offset = match before {
             Some(before) if has_own_page => {
                 let step = load.vaddr.wrapping_sub(before.vaddr);
@@ -70,5 +77,18 @@ mod tests {
         assert_eq!(offsets(&node), [0, 0x76_f000, 0x77_2000]);
         let lld = [(0, 0xe_cbdc, false), (0xe_dbe0, 0x1c_2e60, true)];
         assert_eq!(offsets(&lld), [0, 0xe_cbe0]);
+        // lld, where the code begins a page by chance.
+        let page = [(0, 0x5_dff8, false), (0x5_f000, 0x1000, true)];
+        assert_eq!(offsets(&page), [0, 0x5_e000]);
+        let whole = [(0, 0x5_e000, false), (0x5_f000, 0x1000, true)];
+        assert_eq!(offsets(&whole), [0, 0x5_e000]);
+        // Nonsense is harmless.
+        assert_eq!(
+            offsets(&[(u64::MAX, u64::MAX, true), (5, 7, true)]).len(),
+            2
+        );
+        // GNU ld, where what is before ends with its page.
+        let ld = [(0, 0x1000, false), (0x1000, 0x200, true)];
+        assert_eq!(offsets(&ld), [0, 0x1000]);
     }
 }

@@ -36,10 +36,12 @@ impl SectionBytes {
         })
     }
 
+    /// Bytes that are in memory already.
     pub fn in_memory(bytes: Vec<u8>) -> SectionBytes {
         SectionBytes(Bytes::Memory(bytes))
     }
 
+    /// Number of bytes.
     pub fn size(&self) -> usize {
         match &self.0 {
             Bytes::Memory(bytes) => bytes.len(),
@@ -52,6 +54,7 @@ impl SectionBytes {
         matches!(&self.0, Bytes::Memory(_))
     }
 
+    /// Bytes of heap in use; none if they stay in the file.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Bytes::Memory(bytes) => bytes.len(),

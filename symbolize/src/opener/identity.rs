@@ -9,11 +9,14 @@ use crate::revision::Revision;
 /// A file as it was when it was seen mapped, and who could change it then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIdentity {
+    /// Which file it was, and in which state.
     pub revision: Revision,
+    /// Who could write to it.
     pub writers: Writers,
 }
 
 impl FileIdentity {
+    /// The identity of a file as it is now.
     pub fn of(file: &File) -> io::Result<FileIdentity> {
         Ok(FileIdentity {
             revision: Revision::now(file)?,
@@ -28,6 +31,7 @@ impl FileIdentity {
         [a, b, c, d, e, f, g, h, i]
     }
 
+    /// What [`FileIdentity::to_words`] gave.
     pub fn from_words([a, b, c, d, e, f, g, h, i]: [u64; 9]) -> FileIdentity {
         FileIdentity {
             revision: Revision::from_words([a, b, c, d, e, f, g]),

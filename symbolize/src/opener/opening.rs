@@ -32,8 +32,11 @@ const PROC: i64 = 0x9fa0;
 
 /// One request for files: what it may touch, and what it knows.
 pub struct Opening<'a> {
+    /// Whether file servers may be asked.
     pub remote: RemoteFiles,
+    /// Which mounts are of file servers, as far as that was found out.
     pub mounts: &'a mut Mounts,
+    /// Told of each step that may wait.
     pub watch: &'a mut dyn Watch,
     /// The list of mounts of the process whose files they are, if it is known.
     pub mountinfo: Option<String>,

@@ -24,7 +24,9 @@ const LINKS_MAX: usize = 40;
 /// Whether the last part of a path may be a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
+    /// It may; it is followed below the root.
     Follow,
+    /// It may not: opening fails.
     Refuse,
 }
 

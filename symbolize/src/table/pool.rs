@@ -13,6 +13,7 @@ use crate::hash::FastState;
 pub enum Text<'d> {
     /// In the section of strings, from there on.
     At(u32),
+    /// These bytes.
     Bytes(Cow<'d, [u8]>),
 }
 
@@ -36,6 +37,7 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// The number of a text; equal texts that come as bytes have one.
     pub fn add(&mut self, text: Text<'_>) -> u32 {
         let next = self.texts.len() as u32;
         let (number, source) = match text {
@@ -59,6 +61,7 @@ impl Pool {
         number
     }
 
+    /// The number of a file, whose directory and name are numbers of texts.
     pub fn add_file(&mut self, directory: u32, name: u32) -> u32 {
         let next = self.files.len() as u32;
         let pair = (directory, name);
@@ -108,6 +111,7 @@ pub struct TextBlock {
 }
 
 impl TextBlock {
+    /// Texts of one block.
     pub const TEXTS: usize = 4096;
 
     /// No longer than a table has it.
@@ -116,6 +120,7 @@ impl TextBlock {
         self.ends.push(self.bytes.len() as u32);
     }
 
+    /// Bytes of all its texts.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -144,6 +149,7 @@ pub struct KnownTexts {
 }
 
 impl KnownTexts {
+    /// Number of texts.
     pub fn texts(&self) -> usize {
         self.texts.len()
     }
@@ -165,6 +171,7 @@ impl KnownTexts {
         text.unwrap_or_default()
     }
 
+    /// Directory and name of each file, as numbers of texts.
     pub fn files(&self) -> &[(u32, u32)] {
         &self.files
     }

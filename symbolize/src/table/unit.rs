@@ -71,6 +71,7 @@ pub struct UnitBuilder<'d> {
 }
 
 impl<'d> UnitBuilder<'d> {
+    /// A unit without ranges. Takes over the memory of one that was read before.
     pub fn new(scratch: UnitScratch) -> UnitBuilder<'d> {
         let UnitScratch {
             mut leaves,
@@ -93,6 +94,7 @@ impl<'d> UnitBuilder<'d> {
         self.texts.len() as u32 - 1
     }
 
+    /// The number of a file in this unit.
     pub fn add_file(&mut self, directory: Text<'d>, name: Text<'d>) -> u32 {
         let directory = self.add_text(Some(directory));
         let name = self.add_text(Some(name));

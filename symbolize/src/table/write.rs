@@ -24,7 +24,9 @@ pub struct Extras<'x> {
     pub key: &'x [u8],
     /// What identifies the file that the debug information is from.
     pub source: &'x [u8],
+    /// The parts of the file that processes map.
     pub segments: Option<&'x Segments>,
+    /// The functions of its symbol table.
     pub symbols: Option<&'x dyn Symbols>,
     /// Whether to keep columns, by which ranges are cut finer.
     pub columns: bool,
@@ -45,10 +47,13 @@ pub trait Symbols: Debug + Sync {
 /// A stretch of a function of the symbol table.
 #[derive(Debug, Clone, Copy)]
 pub struct SymbolEntry<'x> {
+    /// The link address where it begins.
     pub start: u64,
     /// How far `start` is from the function's.
     pub within: u32,
+    /// Its bytes.
     pub size: u32,
+    /// The function's name, as the compiler wrote it.
     pub name: &'x [u8],
 }
 

@@ -52,6 +52,7 @@ impl Extents {
         range.contains(&addr.0).then_some(range)
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Extended>()
     }

@@ -5,6 +5,7 @@
 pub struct Row {
     /// A link address.
     pub start: u32,
+    /// The number of the rule that applies from there on.
     pub rule: RuleId,
 }
 

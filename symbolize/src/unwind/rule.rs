@@ -26,20 +26,36 @@ pub enum UnwindRule {
     ///
     /// `limit` is below 16. GNU ld writes 11, or 10 where stubs start with
     /// `endbr64`.
-    Plt { limit: u8 },
+    Plt {
+        /// The offset in the stub from which on the word is pushed.
+        limit: u8,
+    },
     /// An ordinary frame; the return address is at `CFA - 8`.
-    Frame { cfa: Cfa, rbp: RbpRule },
+    Frame {
+        /// Where the canonical frame address is.
+        cfa: Cfa,
+        /// Where the caller's `rbp` is.
+        rbp: RbpRule,
+    },
     /// The same, and where the caller's `rbx` is: for files with a CFA that is
     /// relative to it.
     FrameWithRbx {
+        /// Where the canonical frame address is.
         cfa: Cfa,
+        /// Where the caller's `rbp` is.
         rbp: RbpRule,
+        /// Where the caller's `rbx` is.
         rbx: RbxRule,
     },
     /// The return address was taken from the stack, and is in a register:
     /// `(rip, rsp) = (register, rsp + offset)`. The C library's `vfork` does so, for
     /// the child would write over it.
-    ReturnInRegister { register: Register, offset: i32 },
+    ReturnInRegister {
+        /// The register that has the return address.
+        register: Register,
+        /// From `rsp` to the caller's.
+        offset: i32,
+    },
     /// A function that runs on another stack than its caller, to which `rbp`
     /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`
     StackSwitch,
@@ -48,8 +64,11 @@ pub enum UnwindRule {
     /// stacks; below it how far from the end of its stack it was, or the stack
     /// pointer itself: `CFA = stack pointer + above`.
     CgoCall {
+        /// From `rsp` to where the goroutine is.
         goroutine: i32,
+        /// From the saved stack pointer to the CFA.
         above: i32,
+        /// Where the caller's `rbp` is.
         rbp: RbpRule,
     },
     /// Go's runtime works here for a goroutine, on the thread's own stack. Where
@@ -89,11 +108,14 @@ impl UnwindRule {
 /// Without `deref`, `addend` is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cfa {
+    /// The register that it is counted from.
     pub base: Register,
     /// Functions that align their stack keep the CFA in memory: GCC as
     /// `*(rbp - 8)`, OpenSSL's assembler code as `*(rsp + N) + 8`.
     pub deref: bool,
+    /// Added to `base`.
     pub offset: i32,
+    /// Added to what was read from memory.
     pub addend: i32,
 }
 
@@ -126,25 +148,42 @@ pub enum RbxRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Register {
+    /// `rax`
     Rax = 0,
+    /// `rdx`
     Rdx = 1,
+    /// `rcx`
     Rcx = 2,
+    /// `rbx`
     Rbx = 3,
+    /// `rsi`
     Rsi = 4,
+    /// `rdi`
     Rdi = 5,
+    /// `rbp`
     Rbp = 6,
+    /// `rsp`
     Rsp = 7,
+    /// `r8`
     R8 = 8,
+    /// `r9`
     R9 = 9,
+    /// `r10`
     R10 = 10,
+    /// `r11`
     R11 = 11,
+    /// `r12`
     R12 = 12,
+    /// `r13`
     R13 = 13,
+    /// `r14`
     R14 = 14,
+    /// `r15`
     R15 = 15,
 }
 
 impl Register {
+    /// All registers, each at the index that is its DWARF number.
     pub const ALL: [Register; 16] = [
         Register::Rax,
         Register::Rdx,
@@ -164,6 +203,7 @@ impl Register {
         Register::R15,
     ];
 
+    /// The register of a DWARF number; `None` if that is not a general one.
     pub fn from_dwarf(number: u16) -> Option<Register> {
         Register::ALL.get(usize::from(number)).copied()
     }
@@ -191,6 +231,7 @@ pub enum Unsupported {
 }
 
 impl Unsupported {
+    /// All causes, as statistics list them.
     pub const ALL: [Unsupported; 8] = [
         Unsupported::CfaExpression,
         Unsupported::CfaRegister,

@@ -110,6 +110,7 @@ impl UnwindTable {
         &self.rules
     }
 
+    /// The rule of that number; a hole if there is none.
     pub fn rule(&self, id: RuleId) -> UnwindRule {
         let rule = self.rules.get(usize::from(id.0));
         rule.copied().unwrap_or(UnwindRule::Hole)
@@ -149,6 +150,8 @@ impl UnwindTable {
             .sum()
     }
 
+    /// How many functions the unwind information describes, and how much of it was of no
+    /// use.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }

@@ -1,7 +1,6 @@
 //! A program that the go command of this machine builds, stripped and not.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,8 +12,8 @@ use symbolize::{ElfSymbols, GoSymbols, LinkAddr};
 fn build(directory: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/go");
     let program = directory.join(name);
-    let output = Command::new("go")
-        .current_dir(source)
+    let mut go = Command::new("go");
+    go.current_dir(source)
         .envs([
             ("CGO_ENABLED", "0"),
             ("GOTOOLCHAIN", "local"),
@@ -24,19 +23,9 @@ fn build(directory: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
         .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
         .args(["build", "-o"])
         .arg(&program)
-        .args(flags)
-        .output();
-    let problem = match output {
-        Ok(output) if output.status.success() => return Some(program),
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(error) => error.to_string(),
-    };
-    // Not `eprintln`: the test harness would keep it to itself.
-    _ = writeln!(
-        std::io::stderr(),
-        "skipped: no go command that works: {problem}"
-    );
-    None
+        .args(flags);
+    test_support::run_tool(&mut go)?;
+    Some(program)
 }
 
 fn object(path: &Path) -> Arc<Object> {

@@ -4,28 +4,17 @@
 use std::sync::Arc;
 
 use symbolize::{GoSymbols, LinkAddr};
+use test_support::Random;
 
 use crate::elf::{TEXT, object};
 use crate::program::{END, LAYOUTS, elf};
-
-/// Numbers that are the same in every run (xorshift64*).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
 
 /// Bytes that change a length or a sign most often.
 const TELLING: [u8; 6] = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
 
 #[test]
 fn a_thousand_damaged_files_of_each_layout() {
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for layout in LAYOUTS {
         for with_section in [true, false] {
             let mut elf = elf(layout, with_section);
@@ -33,11 +22,11 @@ fn a_thousand_damaged_files_of_each_layout() {
             let whole = elf.bytes();
             for _ in 0..1000 {
                 let mut bytes = whole.clone();
-                for _ in 0..1 << numbers.below(6) {
-                    let at = numbers.below(bytes.len());
-                    bytes[at] = TELLING[numbers.below(TELLING.len())];
+                for _ in 0..1 << random.index(6) {
+                    let at = random.index(bytes.len());
+                    bytes[at] = TELLING[random.index(TELLING.len())];
                 }
-                bytes.truncate(bytes.len() - numbers.below(64) * numbers.below(2));
+                bytes.truncate(bytes.len() - random.index(64) * random.index(2));
                 check(bytes);
             }
         }

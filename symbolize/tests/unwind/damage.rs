@@ -3,30 +3,11 @@
 
 use symbolize::object::Object;
 use symbolize::unwind::{RuleId, UnwindTable};
+use test_support::Random;
 
 use crate::cfi::{Cfi, Common, ENTRY};
 use crate::elf::{self, Elf, TEXT};
 use crate::files;
-
-/// Numbers that are the same in every run (xorshift64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        (self.next() >> 32) as u8
-    }
-}
 
 fn check(object: &Object, section_bytes: usize) {
     let Ok(table) = UnwindTable::read(object) else {
@@ -43,16 +24,16 @@ fn check(object: &Object, section_bytes: usize) {
 }
 
 /// Overwrites a few bytes, or many, or moves some.
-fn damage(bytes: &mut [u8], numbers: &mut Numbers) {
-    let times = 1 << numbers.below(8);
+fn damage(bytes: &mut [u8], random: &mut Random) {
+    let times = 1 << random.index(8);
     for _ in 0..times {
-        let at = numbers.below(bytes.len());
-        match numbers.below(3) {
-            0 => bytes[at] = numbers.byte(),
-            1 => bytes[at] ^= 1 << numbers.below(8),
+        let at = random.index(bytes.len());
+        match random.index(3) {
+            0 => bytes[at] = random.byte(),
+            1 => bytes[at] ^= 1 << random.index(8),
             _ => {
-                let from = numbers.below(bytes.len());
-                let len = numbers.below(8).min(bytes.len() - from.max(at));
+                let from = random.index(bytes.len());
+                let len = random.index(8).min(bytes.len() - from.max(at));
                 bytes.copy_within(from..from + len, at);
             }
         }
@@ -82,14 +63,14 @@ fn a_small_file_anywhere() {
         Elf::new()
             .with(".eh_frame", 0x2000, cfi.data)
             .with(".eh_frame_hdr", 0x8000, table);
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for section_headers in [true, false] {
         elf.section_headers = section_headers;
         let whole = elf.bytes();
         check(&elf::object(whole.clone()).unwrap(), len);
         for _ in 0..1000 {
             let mut bytes = whole.clone();
-            damage(&mut bytes, &mut numbers);
+            damage(&mut bytes, &mut random);
             if let Ok(object) = elf::object(bytes) {
                 check(&object, whole.len());
             }
@@ -104,10 +85,10 @@ fn the_unwind_information_of_the_c_library() {
     let section = object.section_by_name(b".eh_frame").unwrap();
     let (start, len) = (section.offset as usize, section.size as usize);
     let times = if cfg!(debug_assertions) { 30 } else { 1000 };
-    let mut numbers = Numbers(0xd6e8_feb8_6659_fd93);
+    let mut random = Random::new(0xd6e8_feb8_6659_fd93);
     for _ in 0..times {
         let mut bytes = whole.clone();
-        damage(&mut bytes[start..start + len], &mut numbers);
+        damage(&mut bytes[start..start + len], &mut random);
         check(&elf::object(bytes).unwrap(), len);
     }
 }

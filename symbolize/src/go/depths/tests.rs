@@ -1,4 +1,5 @@
 use super::*;
+use test_support::Random;
 
 const LAYOUTS: [Layout; 3] = [Layout::Go1_16, Layout::Go1_18, Layout::Go1_20];
 
@@ -82,21 +83,15 @@ fn values_by_pc() {
 fn cut_off_and_altered_tables_do_no_harm() {
     for layout in LAYOUTS {
         let whole = table(layout);
-        let mut state = 1u64;
-        let mut random = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as usize
-        };
+        let mut random = Random::new(1);
         for round in 0..4000 {
             let mut data = whole.data.clone();
             match round % 2 {
-                0 => data.truncate(random() % data.len()),
+                0 => data.truncate(random.index(data.len())),
                 _ => {
                     for _ in 0..3 {
-                        let at = random() % data.len();
-                        data[at] = random() as u8;
+                        let at = random.index(data.len());
+                        data[at] = random.byte();
                     }
                 }
             }

@@ -52,6 +52,7 @@ struct Extent {
 }
 
 impl CurrentBpf {
+    /// Knows no program yet; `kernel` is asked when an address is looked up.
     pub fn new(kernel: Box<dyn BpfKernel>) -> CurrentBpf {
         let state = Mutex::default();
         CurrentBpf { kernel, state }
@@ -109,6 +110,7 @@ impl CurrentBpf {
         name.filter(|name| !name.is_empty()).map(Arc::from)
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         let state = self.state();
         state.extents.capacity() * size_of::<Extent>() + state.details_bytes()

@@ -85,6 +85,7 @@ impl BpfProgram {
         })
     }
 
+    /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.functions.capacity() * size_of::<Function>()
             + self.lines.capacity() * size_of::<Line>()

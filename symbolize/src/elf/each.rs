@@ -1,0 +1,53 @@
+//! Every symbol of a file that has a place in it, by name: for the few that are looked for
+//! by their names.
+
+use super::place::{SYMBOL_BYTES, TablePlace};
+use super::tables;
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::object::Object;
+use crate::{LinkAddr, OpenError};
+
+/// Larger string tables are read in part: their symbols beyond have no names here.
+const STRINGS_BYTES_MAX: u64 = 64 << 20;
+
+/// Gives `take` the name, the address and the size of each symbol that the file defines, of
+/// both of its tables.
+pub fn for_each_symbol(
+    object: &Object,
+    mut take: impl FnMut(&[u8], LinkAddr, u64),
+) -> Result<(), OpenError> {
+    let found = tables::find(object);
+    for table in [found.full, found.dynamic].into_iter().flatten() {
+        of_table(object, table, &mut take)?;
+    }
+    Ok(())
+}
+
+fn of_table(
+    object: &Object,
+    table: TablePlace,
+    take: &mut impl FnMut(&[u8], LinkAddr, u64),
+) -> Result<(), OpenError> {
+    let size = table.strings.size.min(STRINGS_BYTES_MAX);
+    let strings = object
+        .source()
+        .read(table.strings.offset, size, "symbol names")?;
+    tables::read_pieces(object, table.symbols, |symbols| {
+        for symbol in symbols.as_chunks::<SYMBOL_BYTES>().0 {
+            // Undefined: it is another file's.
+            if u16_at(symbol, 6) == 0 {
+                continue;
+            }
+            let name = strings
+                .get(u32_at(symbol, 0) as usize..)
+                .unwrap_or_default();
+            let end = memchr::memchr(0, name).unwrap_or(name.len());
+            take(
+                &name[..end],
+                LinkAddr(u64_at(symbol, 8)),
+                u64_at(symbol, 16),
+            );
+        }
+        Ok(())
+    })
+}

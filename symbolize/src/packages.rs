@@ -1,0 +1,185 @@
+//! Which *package* a file of a system belongs to, and which package has its symbols.
+//!
+//! Databases of package managers are read as files, below the root that the target sees;
+//! no program of it is run. They are the target's word: what they say is shown to the
+//! user, and nothing else depends on it.
+//!
+//! | manager | read | packages with symbols |
+//! |---|---|---|
+//! | dpkg | `var/lib/dpkg/status`, `var/lib/dpkg/info/*.list` | `-dbg` or `-dbgsym` |
+//! | apk | `lib/apk/db/installed` | `-dbg` |
+//! | rpm | `rpmdb.sqlite` below `usr/lib/sysimage/rpm` or `var/lib/rpm` | `-debuginfo` |
+
+mod apk;
+mod distribution;
+mod dpkg;
+mod rpm;
+mod sqlite;
+
+pub use distribution::Distribution;
+
+use crate::{Files, sanitize};
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The database of one system.
+const DATABASE_BYTES_MAX: u64 = 256 << 20;
+
+/// What is read of one system to find the owners of some files.
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Who installs packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    /// Debian's and those of its kin.
+    Dpkg,
+    /// Alpine's.
+    Apk,
+    /// Fedora's, SUSE's and those of their kin.
+    Rpm,
+}
+
+/// The package that a file belongs to, safe to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Who installed it.
+    pub manager: Manager,
+    /// The package's name.
+    pub package: String,
+    /// The version that is installed.
+    pub version: String,
+}
+
+impl Owner {
+    fn new(manager: Manager, package: &[u8], version: &[u8]) -> Owner {
+        Owner {
+            manager,
+            package: sanitize(package).into(),
+            version: sanitize(version).into(),
+        }
+    }
+
+    /// The package that has the debug symbols of this one's files, by the rules of the
+    /// distribution's packagers.
+    pub fn symbols(&self) -> String {
+        let package = &self.package;
+        match self.manager {
+            Manager::Dpkg => dpkg::symbols(package),
+            Manager::Apk => format!("{package}-dbg"),
+            Manager::Rpm => format!("{package}-debuginfo"),
+        }
+    }
+}
+
+/// The owners of files below a root, in the order of `paths`; `None` for a file that no
+/// package has, or if no database can be read.
+pub fn owners(root: &OwnedFd, paths: &[&Path], files: &Files) -> Vec<Option<Owner>> {
+    let mut reader = Reader {
+        root,
+        files,
+        bytes_left: BYTES_MAX,
+    };
+    let wanted: Vec<Wanted> = paths.iter().map(|path| Wanted::new(path)).collect();
+    let mut owners = vec![None; paths.len()];
+    for find in [dpkg::find, apk::find, rpm::find] {
+        if owners.iter().all(Option::is_some) {
+            break;
+        }
+        find(&mut reader, &wanted, &mut owners);
+    }
+    owners
+}
+
+/// A file whose owner is wanted.
+#[derive(Debug)]
+struct Wanted {
+    /// The names by which a database may have it: `/lib` is a link to `/usr/lib` since
+    /// distributions merged them, and packages may be older than that.
+    paths: Vec<PathBuf>,
+}
+
+impl Wanted {
+    fn new(path: &Path) -> Wanted {
+        const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
+        let mut paths = vec![path.to_owned()];
+        if let Ok(below) = path.strip_prefix("/usr") {
+            paths.push(Path::new("/").join(below));
+        } else if let Ok(below) = path.strip_prefix("/")
+            && MERGED.iter().any(|name| below.starts_with(name))
+        {
+            paths.push(Path::new("/usr").join(below));
+        }
+        Wanted { paths }
+    }
+}
+
+/// Reads files below the root, as many bytes as are allowed in all.
+struct Reader<'a> {
+    root: &'a OwnedFd,
+    files: &'a Files,
+    bytes_left: u64,
+}
+
+impl Reader<'_> {
+    /// The whole file; `None` if it cannot be read or is too large.
+    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        let file = self.files.open_beneath(self.root, Path::new(path)).ok()?;
+        let most = DATABASE_BYTES_MAX.min(self.bytes_left);
+        if file.metadata().ok()?.len() > most {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes).ok()?;
+        self.bytes_left -= bytes.len() as u64;
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RemoteFiles;
+    use std::fs::{self, File};
+
+    /// A root directory with these files.
+    pub(super) fn root(contents: &[(&str, &[u8])]) -> (tempfile::TempDir, OwnedFd) {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, bytes) in contents {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let root = File::open(directory.path()).unwrap().into();
+        (directory, root)
+    }
+
+    pub(super) fn owner_of(root: &OwnedFd, path: &str) -> Option<(String, String)> {
+        let files = Files::from(RemoteFiles::Skip);
+        let [owner] = &owners(root, &[Path::new(path)], &files)[..] else {
+            panic!("one answer for one path");
+        };
+        let owner = owner.as_ref()?;
+        Some((owner.package.clone(), owner.version.clone()))
+    }
+
+    #[test]
+    fn a_system_without_a_database_has_no_owners() {
+        let (_directory, root) = root(&[("etc/os-release", b"ID=own\n")]);
+        assert_eq!(owner_of(&root, "/usr/bin/x"), None);
+    }
+
+    #[test]
+    fn both_names_of_a_merged_directory_are_tried() {
+        let names = |path: &str| Wanted::new(Path::new(path)).paths;
+        assert_eq!(
+            names("/lib/x.so"),
+            [Path::new("/lib/x.so"), Path::new("/usr/lib/x.so")]
+        );
+        assert_eq!(
+            names("/usr/bin/x"),
+            [Path::new("/usr/bin/x"), Path::new("/bin/x")]
+        );
+        assert_eq!(names("/opt/x"), [Path::new("/opt/x")]);
+    }
+}

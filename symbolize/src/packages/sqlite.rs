@@ -1,0 +1,275 @@
+//! As much of SQLite's file format as reading rows of a table takes
+//! (<https://www.sqlite.org/fileformat2.html>). What was written last and still is in a
+//! log beside the file is not seen.
+
+/// Pages on the way from the root of a tree to a leaf.
+const DEPTH_MAX: usize = 20;
+
+/// What is read of one row that is spread over several pages.
+const ROW_BYTES_MAX: usize = 64 << 20;
+
+/// A database in memory.
+pub struct Database<'a> {
+    bytes: &'a [u8],
+    page_size: usize,
+    /// Bytes of a page that are used; extensions may reserve some at its end.
+    usable: usize,
+}
+
+/// A value of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'r> {
+    Null,
+    Integer(i64),
+    /// Text or any bytes.
+    Bytes(&'r [u8]),
+}
+
+impl Value<'_> {
+    pub fn integer(self) -> Option<i64> {
+        match self {
+            Value::Integer(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// A row: its values in their encoding.
+pub struct Row {
+    record: Vec<u8>,
+}
+
+impl<'a> Database<'a> {
+    pub fn new(bytes: &'a [u8]) -> Option<Database<'a>> {
+        if !bytes.starts_with(b"SQLite format 3\0") {
+            return None;
+        }
+        let page_size = match u16::from_be_bytes([*bytes.get(16)?, *bytes.get(17)?]) {
+            1 => 65_536,
+            size => usize::from(size),
+        };
+        let reserved = usize::from(*bytes.get(20)?);
+        let is_valid = page_size >= 512 && page_size.is_power_of_two();
+        let usable = page_size.checked_sub(reserved)?;
+        (is_valid && usable >= 480).then_some(Database {
+            bytes,
+            page_size,
+            usable,
+        })
+    }
+
+    /// The page at which a table begins.
+    pub fn table(&self, name: &str) -> Option<u32> {
+        let mut found = None;
+        // The table of tables begins at the first page: type, name, table, page, text.
+        self.visit(1, &mut |row| {
+            let is_it = row.value(0) == Some(Value::Bytes(b"table"))
+                && row.value(1) == Some(Value::Bytes(name.as_bytes()));
+            if is_it {
+                found = row.value(3).and_then(Value::integer);
+            }
+            !is_it
+        });
+        found.and_then(|page| u32::try_from(page).ok())
+    }
+
+    /// Calls `look` with every row of a table until it returns false.
+    pub fn visit(&self, root: u32, look: &mut dyn FnMut(&Row) -> bool) {
+        // Pages of a sane file are visited once; of one that leads in circles, this ends.
+        let mut pages_left = self.bytes.len() / self.page_size + 1;
+        self.visit_below(root, DEPTH_MAX, &mut pages_left, look);
+    }
+
+    fn visit_below(
+        &self,
+        page: u32,
+        depth: usize,
+        pages_left: &mut usize,
+        look: &mut dyn FnMut(&Row) -> bool,
+    ) -> Option<()> {
+        *pages_left = pages_left.checked_sub(1)?;
+        let depth = depth.checked_sub(1)?;
+        let page = Page::new(self, page)?;
+        for cell in 0..page.cells {
+            if page.is_leaf {
+                let goes_on = page.row(self, cell).is_none_or(|row| look(&row));
+                goes_on.then_some(())?;
+            } else {
+                self.visit_below(page.child(cell)?, depth, pages_left, look)?;
+            }
+        }
+        match page.is_leaf {
+            true => Some(()),
+            false => self.visit_below(page.last_child?, depth, pages_left, look),
+        }
+    }
+
+    /// The row of that number.
+    pub fn row(&self, root: u32, number: i64) -> Option<Row> {
+        let mut at = root;
+        for _ in 0..DEPTH_MAX {
+            let page = Page::new(self, at)?;
+            if page.is_leaf {
+                let cells = 0..page.cells;
+                let cell = { cells }.find(|cell| page.number(*cell) == Some(number))?;
+                return page.row(self, cell);
+            }
+            let cell = (0..page.cells).find(|cell| page.number(*cell) >= Some(number));
+            at = match cell {
+                Some(cell) => page.child(cell)?,
+                None => page.last_child?,
+            };
+        }
+        None
+    }
+
+    fn page(&self, number: u32) -> Option<&'a [u8]> {
+        let start = (number as usize)
+            .checked_sub(1)?
+            .checked_mul(self.page_size)?;
+        self.bytes.get(start..)?.get(..self.page_size)
+    }
+}
+
+/// A page of a table's tree.
+struct Page<'a> {
+    bytes: &'a [u8],
+    is_leaf: bool,
+    cells: usize,
+    last_child: Option<u32>,
+    /// Where the list of cells begins.
+    list: usize,
+}
+
+impl<'a> Page<'a> {
+    fn new(database: &Database<'a>, number: u32) -> Option<Page<'a>> {
+        let bytes = database.page(number)?;
+        // The header of the file stands before that of the first page.
+        let header = if number == 1 { 100 } else { 0 };
+        let is_leaf = match bytes.get(header)? {
+            13 => true,
+            5 => false,
+            _ => return None,
+        };
+        let cells = [*bytes.get(header + 3)?, *bytes.get(header + 4)?];
+        Some(Page {
+            bytes,
+            is_leaf,
+            cells: usize::from(u16::from_be_bytes(cells)),
+            last_child: if is_leaf {
+                None
+            } else {
+                word(bytes, header + 8)
+            },
+            list: header + if is_leaf { 8 } else { 12 },
+        })
+    }
+
+    fn cell(&self, cell: usize) -> Option<&'a [u8]> {
+        let at = self.list + 2 * cell;
+        let start = u16::from_be_bytes([*self.bytes.get(at)?, *self.bytes.get(at + 1)?]);
+        self.bytes.get(usize::from(start)..)
+    }
+
+    fn child(&self, cell: usize) -> Option<u32> {
+        word(self.cell(cell)?, 0)
+    }
+
+    /// Of a row of a leaf; of another page the last number below a child.
+    fn number(&self, cell: usize) -> Option<i64> {
+        let bytes = self.cell(cell)?;
+        let (_, length) = if self.is_leaf { varint(bytes)? } else { (0, 4) };
+        Some(varint(bytes.get(length..)?)?.0.cast_signed())
+    }
+
+    fn row(&self, database: &Database<'_>, cell: usize) -> Option<Row> {
+        let bytes = self.cell(cell)?;
+        let (len, first) = varint(bytes)?;
+        let (_, second) = varint(bytes.get(first..)?)?;
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| *len <= ROW_BYTES_MAX)?;
+        let rest = bytes.get(first + second..)?;
+        let here = bytes_here(len, database.usable);
+        let mut record = rest.get(..here)?.to_vec();
+        let mut next = word(rest, here);
+        while record.len() < len {
+            // Each of these pages names the next one.
+            let page = database.page(next?)?;
+            let wanted = (len - record.len()).min(database.usable - 4);
+            record.extend_from_slice(page.get(4..4 + wanted)?);
+            next = word(page, 0);
+        }
+        Some(Row { record })
+    }
+}
+
+/// How much of a row is in its cell; the rest is on pages of its own ("Cell Payload
+/// Overflow Pages").
+fn bytes_here(len: usize, usable: usize) -> usize {
+    let most = usable - 35;
+    if len <= most {
+        return len;
+    }
+    let least = (usable - 12) * 32 / 255 - 23;
+    let here = least + (len - least) % (usable - 4);
+    if here <= most { here } else { least }
+}
+
+impl Row {
+    /// The value in a column, from 0.
+    pub fn value(&self, column: usize) -> Option<Value<'_>> {
+        let (header, first) = varint(&self.record)?;
+        let header = self.record.get(..usize::try_from(header).ok()?)?;
+        let (mut at, mut start) = (first, header.len());
+        for number in 0.. {
+            let (kind, len) = varint(header.get(at..)?)?;
+            at += len;
+            let len = match kind {
+                0 | 8 | 9 => 0,
+                1..=4 => kind as usize,
+                5 => 6,
+                6 | 7 => 8,
+                10 | 11 => return None,
+                _ => usize::try_from((kind - 12) / 2).ok()?,
+            };
+            let bytes = self.record.get(start..)?.get(..len)?;
+            start += len;
+            if number < column {
+                continue;
+            }
+            return Some(match kind {
+                0 | 7 => Value::Null,
+                8 => Value::Integer(0),
+                9 => Value::Integer(1),
+                1..=6 => Value::Integer(integer(bytes)),
+                _ => Value::Bytes(bytes),
+            });
+        }
+        None
+    }
+}
+
+/// Of one to eight bytes, the first of which has the sign.
+fn integer(bytes: &[u8]) -> i64 {
+    let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
+    let start = if negative { -1 } else { 0 };
+    { bytes.iter() }.fold(start, |number, byte| number << 8 | i64::from(*byte))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// A number of up to nine bytes, and how many it has.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0;
+    for (at, byte) in bytes.iter().take(8).enumerate() {
+        number = number << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((number, at + 1));
+        }
+    }
+    Some((number << 8 | u64::from(*bytes.get(8)?), 9))
+}

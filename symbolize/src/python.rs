@@ -1,0 +1,33 @@
+//! What CPython keeps in the memory of its process: its threads, and the names and lines of
+//! the code that they run. Nothing of the process is stopped, and none of its code is run.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `interpreter` | which file is an interpreter: its version, where its state is, where its loop is |
+//! | `layout` | where each version keeps what: one file for each |
+//! | `threads` | the threads of an interpreter |
+//! | `code` | a code object: its name, file and lines |
+//! | `lines` | which line each instruction is of |
+//! | `text` | strings and bytes |
+//! | `module_name` | the module that a file most likely is |
+//! | `memory` | reading a process, and why that can fail |
+//!
+//! Everything that is read was written by a stranger: every length has a bound, every list
+//! an end, and an address is only ever given back to the kernel to read from.
+
+mod code;
+mod interpreter;
+mod layout;
+mod lines;
+mod memory;
+mod module_name;
+mod text;
+mod threads;
+
+pub use code::{Code, Found, IDENTITY_WORDS, read_code};
+pub use interpreter::{Interpreter, Version};
+pub use layout::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+pub use lines::Lines;
+pub use memory::{Lack, Memory, memory_of};
+pub use module_name::module_of;
+pub use threads::{Thread, read_threads};

@@ -1,0 +1,252 @@
+//! Which file is an interpreter: its version, where its state is, and where its loop is.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::object::Object;
+use crate::{FileOffset, LinkAddr, Mapping, OpenError, Segments, elf};
+
+/// A version of CPython.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version {
+    /// 3.
+    pub major: u8,
+    /// 12 of 3.12.
+    pub minor: u8,
+}
+
+impl Version {
+    /// That of a `PY_VERSION_HEX`: `0x030c01f0` is 3.12.1.
+    pub fn of_number(number: u64) -> Option<Version> {
+        let version = Version {
+            major: (number >> 24) as u8,
+            minor: (number >> 16) as u8,
+        };
+        (number >> 32 == 0 && version.major == 3).then_some(version)
+    }
+
+    /// That in the name of an interpreter's file: `python3.12`, `libpython3.12.so.1.0`.
+    /// `None` if it is none by its name.
+    pub fn of_file_name(name: &[u8]) -> Option<Version> {
+        let rest = name.strip_prefix(b"lib").unwrap_or(name);
+        let minor = rest.strip_prefix(b"python3.")?;
+        let digits = minor.iter().take_while(|byte| byte.is_ascii_digit());
+        let digits = &minor[..digits.count()];
+        let minor = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        Some(Version { major: 3, minor })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A file that runs Python.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interpreter {
+    /// Its version.
+    pub version: Version,
+    /// Where its `_PyRuntime` is.
+    pub runtime: LinkAddr,
+    /// Where in the file its loop is, in one piece or several, by place.
+    evaluation: Vec<Range<u64>>,
+    /// Functions that only lead from one Python function to the next, by place.
+    glue: Vec<Range<u64>>,
+    segments: Segments,
+}
+
+/// The interpreter's loop. Compilers put what is rarely run of it elsewhere.
+const EVALUATION: [&[u8]; 2] = [
+    b"_PyEval_EvalFrameDefault",
+    b"_PyEval_EvalFrameDefault.cold",
+];
+
+/// Functions between a Python function and what it calls: they tell nobody anything.
+const GLUE: [&[u8]; 36] = [
+    b"PyCFunction_Call",
+    b"PyEval_EvalCode",
+    b"PyEval_EvalCodeEx",
+    b"PyEval_EvalFrame",
+    b"PyEval_EvalFrameEx",
+    b"PyObject_Call",
+    b"PyObject_CallFunctionObjArgs",
+    b"PyObject_CallMethodObjArgs",
+    b"PyObject_CallObject",
+    b"PyObject_CallOneArg",
+    b"PyObject_Vectorcall",
+    b"PyObject_VectorcallMethod",
+    b"PyVectorcall_Call",
+    b"_PyEval_EvalCode",
+    b"_PyEval_EvalCodeWithName",
+    b"_PyEval_EvalFrame",
+    b"_PyEval_Vector",
+    b"_PyFunction_FastCallDict",
+    b"_PyFunction_Vectorcall",
+    b"_PyMethodDef_RawFastCallKeywords",
+    b"_PyMethodDescr_FastCallKeywords",
+    b"_PyObject_Call",
+    b"_PyObject_CallFunctionVa",
+    b"_PyObject_CallMethod",
+    b"_PyObject_Call_Prepend",
+    b"_PyObject_FastCallDict",
+    b"_PyObject_FastCallDictTstate",
+    b"_PyObject_MakeTpCall",
+    b"_PyObject_Vectorcall",
+    b"_PyObject_VectorcallTstate",
+    b"_PyVectorcall_Call",
+    b"call_function",
+    b"do_call_core",
+    b"function_code_fastcall",
+    b"method_vectorcall",
+    b"object_vacall",
+];
+
+/// How the names of more of them begin.
+const GLUE_BEGINNINGS: [&[u8]; 4] = [
+    b"cfunction_vectorcall_",
+    b"cfunction_call",
+    b"method_vectorcall_",
+    b"_PyEval_EvalFrame.",
+];
+
+/// Functions that an interpreter's file may have under these names: a stranger's file could
+/// have any number.
+const PLACES_MAX: usize = 4096;
+
+impl Interpreter {
+    /// What a file of this name is; `None` if it is no interpreter.
+    pub fn find(object: &Object, file_name: &[u8]) -> Result<Option<Interpreter>, OpenError> {
+        let Some(by_name) = Version::of_file_name(file_name) else {
+            return Ok(None);
+        };
+        let (mut runtime, mut number) = (None, None);
+        let (mut evaluation, mut glue) = (Vec::new(), Vec::new());
+        let segments = object.segments();
+        elf::for_each_symbol(object, |name, start, size| {
+            if name == b"_PyRuntime" {
+                runtime = Some(start);
+            } else if name == b"Py_Version" {
+                number = segments.to_file(start);
+            }
+            let places = if EVALUATION.contains(&name) {
+                &mut evaluation
+            } else if is_glue(name) {
+                &mut glue
+            } else {
+                return;
+            };
+            if let Some(FileOffset(offset)) = segments.to_file(start)
+                && places.len() < PLACES_MAX
+            {
+                places.push(offset..offset.saturating_add(size));
+            }
+        })?;
+        let told = number.and_then(|FileOffset(offset)| {
+            let bytes = object
+                .source()
+                .read(offset, 4, "the version of Python")
+                .ok()?;
+            Version::of_number(u32::from_le_bytes(bytes.try_into().ok()?).into())
+        });
+        sort(&mut evaluation);
+        sort(&mut glue);
+        Ok(match runtime {
+            Some(runtime) if !evaluation.is_empty() => Some(Interpreter {
+                version: told.unwrap_or(by_name),
+                runtime,
+                evaluation,
+                glue,
+                segments: segments.clone(),
+            }),
+            _ => None,
+        })
+    }
+
+    /// Where its `_PyRuntime` is in a process that has this mapping of the file's code.
+    pub fn runtime_at(&self, mapping: &Mapping) -> Option<u64> {
+        let code = self.segments.to_link(mapping.file_offset)?;
+        let bias = mapping.start.0.wrapping_sub(code.0);
+        Some(self.runtime.0.wrapping_add(bias))
+    }
+
+    /// Whether its loop is at this place of the file.
+    pub fn is_evaluation(&self, offset: u64) -> bool {
+        holds(&self.evaluation, offset)
+    }
+
+    /// Whether a function is there that only leads to what Python code calls.
+    pub fn is_glue(&self, offset: u64) -> bool {
+        holds(&self.glue, offset)
+    }
+}
+
+fn is_glue(name: &[u8]) -> bool {
+    // The compiler adds an end to what it has changed: `.constprop.0`, `.cold`.
+    let plain = name.split(|byte| *byte == b'.').next().unwrap_or(name);
+    GLUE.contains(&plain)
+        || GLUE_BEGINNINGS
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+}
+
+/// By place, and each once: the two symbol tables of a file have the same functions.
+fn sort(places: &mut Vec<Range<u64>>) {
+    places.sort_by_key(|place| (place.start, place.end));
+    places.dedup();
+}
+
+fn holds(places: &[Range<u64>], offset: u64) -> bool {
+    let after = places.partition_point(|place| place.start <= offset);
+    places[..after]
+        .last()
+        .is_some_and(|place| offset < place.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_file_names() {
+        for (name, version) in [
+            (&b"python3.12"[..], Some((3, 12))),
+            (b"libpython3.8.so.1.0", Some((3, 8))),
+            (b"libpython3.13t.so.1.0", Some((3, 13))),
+            (b"python3", None),
+            (b"libpython3.so", None),
+            (b"python3.", None),
+            (b"python3.999", None),
+            (b"ipython3.9", None),
+        ] {
+            let found = Version::of_file_name(name).map(|v| (v.major, v.minor));
+            assert_eq!(found, version, "{}", String::from_utf8_lossy(name));
+        }
+    }
+
+    #[test]
+    fn versions_of_numbers() {
+        let version = Version::of_number(0x030c_01f0).unwrap();
+        assert_eq!(version.to_string(), "3.12");
+        assert_eq!(Version::of_number(0x0207_12f0), None);
+        assert_eq!(Version::of_number(u64::MAX), None);
+    }
+
+    #[test]
+    fn places_are_found_by_any_offset_in_them() {
+        let mut places = vec![40..50, 10..20, 10..20];
+        sort(&mut places);
+        assert_eq!(places.len(), 2);
+        for (offset, expected) in [
+            (9, false),
+            (10, true),
+            (19, true),
+            (20, false),
+            (45, true),
+            (50, false),
+        ] {
+            assert_eq!(holds(&places, offset), expected, "{offset}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Where each version of CPython keeps what is read of it: offsets in its structures.
+//!
+//! Each version has a file with the offsets of the ordinary x86-64 build, read from the
+//! debug information of real builds. From 3.13 on the process tells them itself, in the
+//! `_Py_DebugOffsets` at the start of `_PyRuntime`. What a process has is held against what
+//! it must look like before anything is believed (`threads`, `code`).
+
+mod v3_10;
+mod v3_11;
+mod v3_12;
+mod v3_13;
+mod v3_8;
+mod v3_9;
+
+use super::Version;
+use super::memory::{Lack, Memory};
+
+/// The offsets of one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Of `_PyRuntime`: the pointer to the first interpreter.
+    pub runtime_interpreters: u32,
+    /// Of an interpreter: the pointer to the next one.
+    pub interpreter_next: u32,
+    /// Of an interpreter: the pointer to its first thread state.
+    pub interpreter_threads: u32,
+    /// Thread states.
+    pub thread: ThreadLayout,
+    /// Frames.
+    pub frame: FrameLayout,
+    /// Code objects.
+    pub code: CodeLayout,
+    /// Of a string of ASCII characters: its first one.
+    pub ascii_data: u32,
+    /// Of another string: its first character.
+    pub wide_data: u32,
+}
+
+/// Offsets in a thread state (`PyThreadState`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadLayout {
+    /// The pointer to the next thread state.
+    pub next: u32,
+    /// The pointer to the innermost frame, or to a C frame.
+    pub frame: u32,
+    /// Of a C frame (`_PyCFrame`), the pointer to the innermost frame; `None` if there are
+    /// no C frames.
+    pub c_frame: Option<u32>,
+    /// `thread_id`, the `pthread_t`.
+    pub thread_id: u32,
+    /// `native_thread_id`, what `gettid` gave; `None` before 3.11.
+    pub native_thread_id: Option<u32>,
+}
+
+/// Offsets in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameLayout {
+    /// The bytes from its start that hold all of these.
+    pub bytes: u32,
+    /// The pointer to the caller's frame.
+    pub previous: u32,
+    /// The pointer to the code object.
+    pub code: u32,
+    /// The instruction: a pointer, or a number.
+    pub instruction: u32,
+    /// What the number of an instruction is multiplied by for an offset in bytes; `None`
+    /// where it is a pointer.
+    pub instruction_bytes: Option<u32>,
+    /// Which frames one call of the interpreter's loop runs.
+    pub groups: Groups,
+}
+
+/// Which frames one call of the interpreter's loop runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Groups {
+    /// One.
+    Each,
+    /// Several: the last has this byte set.
+    Flagged(u32),
+    /// Several: behind them is one whose owner, this byte, is C.
+    OwnedByC(u32),
+}
+
+/// Offsets in a code object (`PyCodeObject`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeLayout {
+    /// The bytes from its start that hold all of these.
+    pub bytes: u32,
+    /// `co_firstlineno`.
+    pub first_line: u32,
+    /// `co_filename`.
+    pub file: u32,
+    /// `co_name`.
+    pub name: u32,
+    /// `co_qualname`; `None` before 3.11.
+    pub qualified_name: Option<u32>,
+    /// The table of lines.
+    pub line_table: u32,
+    /// How that is written.
+    pub lines: LineTable,
+    /// Four words that are never written again, and that two code objects hardly have in
+    /// common: pointers to its names and tables.
+    pub identity: u32,
+    /// The first instruction; 0 where frames have numbers of instructions.
+    pub start: u32,
+}
+
+/// How a table of lines is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineTable {
+    /// `co_lnotab`: up to 3.9.
+    Steps,
+    /// `co_linetable` of 3.10 (PEP 626).
+    Ranges,
+    /// `co_linetable` from 3.11 on (PEP 657).
+    Locations,
+}
+
+impl Layout {
+    /// That of a process with its `_PyRuntime` at this address.
+    pub fn of(version: Version, memory: &impl Memory, runtime: u64) -> Result<Layout, Lack> {
+        match (version.major, version.minor) {
+            (3, 8) => Ok(v3_8::LAYOUT),
+            (3, 9) => Ok(v3_9::LAYOUT),
+            (3, 10) => Ok(v3_10::LAYOUT),
+            (3, 11) => Ok(v3_11::LAYOUT),
+            (3, 12) => Ok(v3_12::LAYOUT),
+            (3, 13) => v3_13::read(version, memory, runtime),
+            _ => Err(Lack::UnknownVersion(version)),
+        }
+    }
+}

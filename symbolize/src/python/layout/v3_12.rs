@@ -1,0 +1,37 @@
+//! CPython 3.12: a frame of C is behind each group of frames; strings are shorter.
+
+use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+
+pub const LAYOUT: Layout = Layout {
+    runtime_interpreters: 40,
+    interpreter_next: 0,
+    interpreter_threads: 72,
+    thread: ThreadLayout {
+        next: 8,
+        frame: 56,
+        c_frame: Some(0),
+        thread_id: 136,
+        native_thread_id: Some(144),
+    },
+    frame: FrameLayout {
+        bytes: 72,
+        previous: 8,
+        code: 0,
+        instruction: 56,
+        instruction_bytes: None,
+        groups: Groups::OwnedByC(70),
+    },
+    code: CodeLayout {
+        bytes: 200,
+        first_line: 68,
+        file: 112,
+        name: 120,
+        qualified_name: Some(128),
+        line_table: 136,
+        lines: LineTable::Locations,
+        identity: 112,
+        start: 192,
+    },
+    ascii_data: 40,
+    wide_data: 56,
+};

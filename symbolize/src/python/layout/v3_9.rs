@@ -1,0 +1,5 @@
+//! CPython 3.9: what is read of it is where 3.8 has it.
+
+use super::{Layout, v3_8};
+
+pub const LAYOUT: Layout = v3_8::LAYOUT;

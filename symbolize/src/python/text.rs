@@ -1,0 +1,123 @@
+//! Strings and bytes of Python, read from memory (`Include/cpython/unicodeobject.h`).
+
+use super::layout::Layout;
+use super::memory::{Lack, Memory, half, word};
+
+/// Characters of a string; the rest is left out.
+const CHARACTERS_MAX: u64 = 4096;
+
+/// Bytes of a table of lines: some hundred thousand instructions.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// `ob_size` and `ob_sval` of `PyBytesObject`.
+const BYTES_SIZE: u32 = 16;
+const BYTES_DATA: u64 = 32;
+
+/// `length` and `state` of `PyASCIIObject`.
+const LENGTH: u32 = 16;
+const STATE: u32 = 32;
+
+/// A string.
+pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<String, Lack> {
+    let fields = memory.read(address, STATE + 4)?;
+    let length = word(&fields, LENGTH)?;
+    let state = half(&fields, STATE)?;
+    // Two bits of `interned`, three of `kind`, one of `compact`, one of `ascii`.
+    let (kind, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
+    let is_whole = matches!(kind, 1 | 2 | 4) && is_compact && !(is_ascii && kind != 1);
+    if !is_whole || length > 1 << 40 {
+        return Err(Lack::Implausible("a string"));
+    }
+    let data = if is_ascii {
+        layout.ascii_data
+    } else {
+        layout.wide_data
+    };
+    let length = length.min(CHARACTERS_MAX) as u32;
+    let bytes = memory.read(address.wrapping_add(data.into()), length * kind)?;
+    let replacement = char::REPLACEMENT_CHARACTER;
+    Ok(match kind {
+        1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        2 => {
+            let units = bytes.as_chunks::<2>().0.iter();
+            let character = |unit: &[u8; 2]| u16::from_le_bytes(*unit).into();
+            let character = |unit| char::from_u32(character(unit)).unwrap_or(replacement);
+            units.map(character).collect()
+        }
+        _ => {
+            let units = bytes.as_chunks::<4>().0.iter();
+            let character = |unit: &[u8; 4]| char::from_u32(u32::from_le_bytes(*unit));
+            units
+                .map(|unit| character(unit).unwrap_or(replacement))
+                .collect()
+        }
+    })
+}
+
+/// Bytes; more than [`BYTES_MAX`] is an error.
+pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
+    let fields = memory.read(address, BYTES_SIZE + 8)?;
+    match word(&fields, BYTES_SIZE)? {
+        0 => Ok(Vec::new()),
+        length @ 1..=BYTES_MAX => Ok(memory.read(address.wrapping_add(BYTES_DATA), length as u32)?),
+        _ => Err(Lack::Implausible("a table of lines")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+    use crate::python::Version;
+
+    fn string(kind: u32, is_ascii: bool, data: &[u8], wide: usize, length: u64) -> Vec<u8> {
+        let mut bytes = vec![0; if is_ascii { 40 } else { wide }];
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+        let state = kind << 2 | 1 << 5 | u32::from(is_ascii) << 6 | 1;
+        bytes[32..36].copy_from_slice(&state.to_le_bytes());
+        bytes.extend(data);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<String, Lack> {
+        let memory = |address: u64, length: u32| {
+            let from = usize::try_from(address - 0x1000).unwrap();
+            let piece = bytes.get(from..from + length as usize);
+            piece.map(Vec::from).ok_or(Reason::FileGone)
+        };
+        let version = Version {
+            major: 3,
+            minor: 12,
+        };
+        let layout = Layout::of(version, &memory, 0).unwrap();
+        read_text(&memory, 0x1000, &layout)
+    }
+
+    #[test]
+    fn strings_of_every_width() {
+        assert_eq!(read(&string(1, true, b"main", 56, 4)).unwrap(), "main");
+        assert_eq!(
+            read(&string(1, false, b"na\xefve", 56, 5)).unwrap(),
+            "naïve"
+        );
+        let wide: Vec<u8> = "λx".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(read(&string(2, false, &wide, 56, 2)).unwrap(), "λx");
+        let widest: Vec<u8> = "🐍"
+            .chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect();
+        assert_eq!(read(&string(4, false, &widest, 56, 1)).unwrap(), "🐍");
+        let lone = 0xd800_u16.to_le_bytes();
+        assert_eq!(read(&string(2, false, &lone, 56, 1)).unwrap(), "\u{fffd}");
+    }
+
+    #[test]
+    fn what_is_no_string_is_none() {
+        let implausible = Err(Lack::Implausible("a string"));
+        assert_eq!(read(&string(3, false, b"", 56, 0)), implausible);
+        assert_eq!(read(&string(2, true, b"", 56, 0)), implausible);
+        assert_eq!(read(&string(1, true, b"", 56, u64::MAX)), implausible);
+        let cut = read(&string(1, true, b"short", 56, 4000));
+        assert_eq!(cut, Err(Lack::Unreadable(Reason::FileGone)));
+    }
+}

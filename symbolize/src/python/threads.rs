@@ -1,0 +1,141 @@
+//! The threads of an interpreter.
+
+use std::collections::HashSet;
+
+use super::layout::Layout;
+use super::memory::{Lack, Memory, pointer, word};
+
+/// Interpreters in one process.
+const INTERPRETERS_MAX: usize = 256;
+
+/// What an interpreter knows of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thread {
+    /// The address of its `PyThreadState`.
+    pub state: u64,
+    /// Its `pthread_t`.
+    pub pthread: u64,
+    /// What `gettid` gave it; `None` before 3.11.
+    pub tid: Option<u64>,
+}
+
+/// The threads of all interpreters of a process, `max` at most. A list that changes while it is read may
+/// give threads that have ended, and none twice.
+pub fn read_threads(
+    memory: &impl Memory,
+    runtime: u64,
+    layout: &Layout,
+    max: usize,
+) -> Result<Vec<Thread>, Lack> {
+    let mut threads = Vec::new();
+    let mut seen = HashSet::new();
+    let head = memory.read(runtime.wrapping_add(layout.runtime_interpreters.into()), 8)?;
+    let mut interpreter = pointer(&head, 0)?;
+    for _ in 0..INTERPRETERS_MAX {
+        if interpreter == 0 || !seen.insert(interpreter) {
+            break;
+        }
+        let head = memory.read(
+            interpreter.wrapping_add(layout.interpreter_threads.into()),
+            8,
+        )?;
+        read_list(
+            memory,
+            word(&head, 0)?,
+            layout,
+            &mut seen,
+            &mut threads,
+            max,
+        )?;
+        let next = memory.read(interpreter.wrapping_add(layout.interpreter_next.into()), 8)?;
+        interpreter = word(&next, 0)?;
+    }
+    Ok(threads)
+}
+
+fn read_list(
+    memory: &impl Memory,
+    first: u64,
+    layout: &Layout,
+    seen: &mut HashSet<u64>,
+    threads: &mut Vec<Thread>,
+    max: usize,
+) -> Result<(), Lack> {
+    let offsets = &layout.thread;
+    let last = offsets.native_thread_id.unwrap_or(0).max(offsets.thread_id);
+    let bytes = last.max(offsets.next) + 8;
+    let mut state = first;
+    while state != 0 && threads.len() < max && seen.insert(state) {
+        let fields = memory.read(state, bytes)?;
+        let tid = offsets.native_thread_id.map(|at| word(&fields, at));
+        threads.push(Thread {
+            state,
+            pthread: word(&fields, offsets.thread_id)?,
+            tid: tid.transpose()?,
+        });
+        state = word(&fields, offsets.next)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+    use crate::python::Version;
+    use std::collections::HashMap;
+
+    /// Words of memory by address; all others are 0.
+    fn threads(words: &[(u64, u64)], max: usize) -> Result<Vec<Thread>, Lack> {
+        let words: HashMap<u64, u64> = words.iter().copied().collect();
+        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
+            let word = |at| words.get(&(address + at)).copied().unwrap_or(0);
+            let bytes = (0..u64::from(length))
+                .step_by(8)
+                .flat_map(|at| word(at).to_le_bytes());
+            Ok(bytes.collect())
+        };
+        let version = Version {
+            major: 3,
+            minor: 12,
+        };
+        let layout = Layout::of(version, &memory, 0x1000)?;
+        read_threads(&memory, 0x1000, &layout, max)
+    }
+
+    /// Two interpreters, of two threads and of one.
+    const WORDS: [(u64, u64); 9] = [
+        (0x1000 + 40, 0x2000),
+        (0x2000, 0x3000),
+        (0x2000 + 72, 0x4000),
+        (0x4000 + 8, 0x5000),
+        (0x4000 + 136, 0x7000_0000),
+        (0x4000 + 144, 17),
+        (0x5000 + 144, 18),
+        (0x3000 + 72, 0x6000),
+        (0x6000 + 144, 19),
+    ];
+
+    #[test]
+    fn the_threads_of_all_interpreters() {
+        let found = threads(&WORDS, 10).unwrap();
+        let tids: Vec<_> = found.iter().map(|thread| thread.tid).collect();
+        assert_eq!(tids, [Some(17), Some(18), Some(19)]);
+        assert_eq!((found[0].state, found[0].pthread), (0x4000, 0x7000_0000));
+        assert_eq!(threads(&WORDS, 2).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn lists_without_an_end_have_one() {
+        let mut words = WORDS.to_vec();
+        words.push((0x5000 + 8, 0x4000));
+        words.push((0x3000, 0x2000));
+        words.push((0x6000 + 8, 0x6000));
+        assert_eq!(threads(&words, 100).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_interpreter_that_has_not_begun_has_no_threads() {
+        assert_eq!(threads(&[], 10), Err(Lack::Implausible("a pointer")));
+    }
+}

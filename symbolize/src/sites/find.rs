@@ -1,0 +1,218 @@
+//! The functions of a file that somebody means.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use super::function::{Function, Language};
+use super::refusal::Refusal;
+use crate::demangle::{Scheme, demangle};
+use crate::{ElfSymbols, LinkAddr, sanitize};
+
+/// What somebody calls a function.
+#[derive(Clone, Copy)]
+pub enum Wanted<'a> {
+    /// A name: as the compiler wrote it, or demangled with or without parameters,
+    /// template arguments, and the namespaces before it.
+    Named(&'a str),
+    /// Any function whose demangled name passes.
+    Matching(&'a dyn Fn(&str) -> bool),
+    /// The function, or instruction, at an address.
+    At(LinkAddr),
+}
+
+/// How well a name fits, best last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// Only without its namespaces.
+    Tail,
+    /// Only without its template arguments.
+    Plain,
+    Whole,
+}
+
+/// Every function of a file that is meant. Of those that a name fits in several ways the
+/// ones that it fits best. A compiler's copies of a function (`.constprop.0`) are
+/// functions as well; the parts that it split off (`.cold`, `.part.0`) are none.
+pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Function>, Refusal> {
+    match wanted {
+        Wanted::At(addr) => at(symbols, addr).map(|function| vec![function]),
+        Wanted::Named(name) => {
+            let mut found = Vec::new();
+            each(symbols, Some(last_word(name)), &mut |raw, start, is_go| {
+                if let Some(fit) = fit(raw, name, is_go) {
+                    found.push((fit, raw.to_vec(), start, is_go));
+                }
+            });
+            let best = found.iter().map(|found| found.0).max();
+            let found = found.into_iter().filter(|found| Some(found.0) == best);
+            Ok(found
+                .filter_map(|(_, raw, start, is_go)| function(symbols, raw, start, is_go))
+                .collect())
+        }
+        Wanted::Matching(is_meant) => {
+            let mut found = Vec::new();
+            each(symbols, None, &mut |raw, start, is_go| {
+                if !is_part(raw) && is_meant(&shown(raw, is_go)) {
+                    found.push((raw.to_vec(), start, is_go));
+                }
+            });
+            let found = found.into_iter();
+            Ok(found
+                .filter_map(|(raw, start, is_go)| function(symbols, raw, start, is_go))
+                .collect())
+        }
+    }
+}
+
+/// Calls `take` with each function whose name has `word`.
+fn each(symbols: &ElfSymbols, word: Option<&str>, take: &mut dyn FnMut(&[u8], LinkAddr, bool)) {
+    let finder = word.map(|word| memmem::Finder::new(word.as_bytes()));
+    let has_word = |raw: &[u8]| finder.as_ref().is_none_or(|word| word.find(raw).is_some());
+    if let Some(go) = symbols.go() {
+        for start in go.starts() {
+            if let Some(raw) = go.name_at(start).filter(|raw| has_word(raw)) {
+                take(&raw, start, true);
+            }
+        }
+    }
+    let is_go = |addr| symbols.go().is_some_and(|go| go.extent(addr).is_some());
+    for symbol in symbols.functions() {
+        if has_word(symbol.name) && !is_go(symbol.start) {
+            take(symbol.name, symbol.start, false);
+        }
+    }
+}
+
+/// The function that starts at `addr`, or the instruction there.
+fn at(symbols: &ElfSymbols, addr: LinkAddr) -> Result<Function, Refusal> {
+    let extent = symbols.extent(addr).ok_or(Refusal::NoCode)?;
+    let is_go = symbols.go().is_some_and(|go| go.extent(addr).is_some());
+    let raw = match symbols.go().filter(|_| is_go) {
+        Some(go) => go.name_at(extent.start).unwrap_or_default(),
+        None => symbols
+            .find_link(addr)
+            .map_or_else(|_| Vec::new(), |symbol| symbol.name.to_vec()),
+    };
+    Ok(Function {
+        name: shown(&raw, is_go).into_owned(),
+        language: language_of(&raw, is_go),
+        raw,
+        start: extent.start,
+        len: extent.end.0 - extent.start.0,
+        inside: (addr != extent.start).then_some(addr),
+    })
+}
+
+fn function(symbols: &ElfSymbols, raw: Vec<u8>, start: LinkAddr, is_go: bool) -> Option<Function> {
+    let extent = symbols
+        .extent(start)
+        .filter(|extent| extent.start == start)?;
+    Some(Function {
+        name: shown(&raw, is_go).into_owned(),
+        language: language_of(&raw, is_go),
+        raw,
+        start,
+        len: extent.end.0 - extent.start.0,
+        inside: None,
+    })
+}
+
+fn language_of(raw: &[u8], is_go: bool) -> Language {
+    match demangle(raw).scheme() {
+        _ if is_go => Language::Go,
+        Scheme::Cpp => Language::Cpp,
+        Scheme::Rust => Language::Rust,
+        Scheme::Raw => Language::C,
+    }
+}
+
+/// With its parameters in C++, where overloads differ in nothing else.
+fn shown(raw: &[u8], is_go: bool) -> Cow<'_, str> {
+    if is_go {
+        sanitize(raw)
+    } else {
+        demangle(raw).full()
+    }
+}
+
+fn fit(raw: &[u8], name: &str, is_go: bool) -> Option<Fit> {
+    if raw == name.as_bytes() {
+        return Some(Fit::Whole);
+    }
+    if is_part(raw) {
+        return None;
+    }
+    if is_go {
+        let shown = sanitize(raw);
+        return tail_fit(&shown, name, '/');
+    }
+    let demangled = demangle(raw);
+    let (full, short) = (demangled.full(), demangled.short());
+    let short = without_clone_suffix(&short);
+    if full == name || short == name {
+        return Some(Fit::Whole);
+    }
+    let plain = without_template_arguments(short);
+    if plain == name {
+        return Some(Fit::Plain);
+    }
+    // Parameters as they were written, without the return type of a template.
+    if name.ends_with(')') && full.ends_with(name) {
+        return Some(Fit::Plain);
+    }
+    tail_fit(short, name, ':').or_else(|| tail_fit(&plain, name, ':'))
+}
+
+/// Whether `name` is `whole`, or its end behind a separator.
+fn tail_fit(whole: &str, name: &str, separator: char) -> Option<Fit> {
+    let before = whole.strip_suffix(name)?;
+    if before.is_empty() {
+        return Some(Fit::Whole);
+    }
+    before.ends_with(separator).then_some(Fit::Tail)
+}
+
+/// Whether the name is that of a part of a function, which nobody calls by itself.
+fn is_part(raw: &[u8]) -> bool {
+    [&b".cold"[..], b".part."]
+        .iter()
+        .any(|mark| memmem::find(raw, mark).is_some())
+}
+
+fn without_clone_suffix(short: &str) -> &str {
+    let marks = [".constprop", ".isra", ".llvm.", ".lto_priv"];
+    let at = marks.iter().filter_map(|mark| short.find(mark)).min();
+    at.map_or(short, |at| &short[..at])
+}
+
+/// `a<b<c>>::d` as `a::d`.
+fn without_template_arguments(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    let mut depth = 0u32;
+    for character in name.chars() {
+        match character {
+            '<' => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            _ if depth == 0 => plain.push(character),
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// What of a name its mangled form has as well: the last identifier.
+fn last_word(name: &str) -> &str {
+    let head = name.split(['(', '<']).next().unwrap_or(name);
+    let is_identifier = |c: char| c.is_alphanumeric() || c == '_';
+    let head = head.trim_end_matches(|c| !is_identifier(c));
+    match head.rfind(|c| !is_identifier(c)) {
+        // An operator: its mangled form is two letters.
+        _ if head.ends_with("operator") || head.contains("operator") => "",
+        Some(at) => {
+            let behind = at + head[at..].chars().next().map_or(1, char::len_utf8);
+            &head[behind..]
+        }
+        None => head,
+    }
+}

@@ -1,0 +1,104 @@
+//! Functions that get no probe, each with its reason.
+
+use std::path::Path;
+
+use object::elf;
+
+use super::function::Function;
+use crate::ElfSymbols;
+
+/// A function of fewer bytes has no room for an instruction that is worth a breakpoint.
+const BYTES_MIN: u64 = 5;
+
+/// Why a function gets no probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// It is shorter than a jump.
+    TooShort,
+    /// A stub that only leads into another file.
+    Stub,
+    /// The loader runs before the process is whole, and is what a debugger relies on.
+    Loader,
+    /// It starts the process or a thread.
+    StartCode,
+    /// The kernel and unwinders know it by its very bytes.
+    SignalReturn,
+    /// The file is for another processor.
+    Machine,
+    /// Its bytes cannot be read.
+    Unreadable,
+    /// Its bytes are no instructions.
+    NoCode,
+    /// Some of its bytes are no instructions, so that a `ret` cannot be told from a part
+    /// of something else.
+    NotAllCode,
+    /// No instruction begins there.
+    NotAnInstruction,
+    /// No instruction near its start can be probed.
+    NoSite,
+    /// The compiler put all of it into its callers.
+    Inlined,
+}
+
+impl Refusal {
+    /// A sentence for users, without its full stop.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Refusal::TooShort => "it is shorter than 5 bytes",
+            Refusal::Stub => "it is a stub that leads into another file: probe the function there",
+            Refusal::Loader => "it belongs to the dynamic loader",
+            Refusal::StartCode => "it starts the process or a thread",
+            Refusal::SignalReturn => "signal handlers return through it",
+            Refusal::Machine => "its code is not for x86-64",
+            Refusal::Unreadable => "its code cannot be read",
+            Refusal::NoCode => "its bytes are no instructions",
+            Refusal::NotAllCode => "not all of it is instructions, so its returns cannot be told",
+            Refusal::NotAnInstruction => "no instruction begins there",
+            Refusal::Inlined => {
+                "the compiler put its code into its callers, so that there are no calls to see"
+            }
+            Refusal::NoSite => "the kernel takes no probe on any of its first instructions",
+        }
+    }
+}
+
+/// Refuses what must not be touched.
+pub fn check(symbols: &ElfSymbols, function: &Function) -> Result<(), Refusal> {
+    if symbols.object().machine() != elf::EM_X86_64.0 {
+        return Err(Refusal::Machine);
+    }
+    let name = function.raw.as_slice();
+    let stem = name.split(|byte| *byte == b'@').next().unwrap_or(name);
+    if name.ends_with(b"@plt") {
+        return Err(Refusal::Stub);
+    }
+    if matches!(
+        stem,
+        b"_start" | b"__start" | b"_init" | b"_fini" | b"clone" | b"__clone3"
+    ) || stem.starts_with(b"__libc_start")
+        || stem.starts_with(b"_rt0_")
+    {
+        return Err(Refusal::StartCode);
+    }
+    if matches!(
+        stem,
+        b"__restore_rt" | b"__restore" | b"runtime.sigreturn" | b"runtime.sigreturn__sigaction"
+    ) {
+        return Err(Refusal::SignalReturn);
+    }
+    if function.len < BYTES_MIN {
+        return Err(Refusal::TooShort);
+    }
+    Ok(())
+}
+
+/// Refuses the file of the dynamic loader, by its path. musl's loader is its C library as
+/// well, and is not refused.
+pub fn check_file(path: &Path) -> Result<(), Refusal> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_loader = [&b"ld-linux"[..], b"ld-2.", b"ld64.so", b"ld.so"];
+    if is_loader.iter().any(|start| name.starts_with(start)) {
+        return Err(Refusal::Loader);
+    }
+    Ok(())
+}
