@@ -13,6 +13,7 @@ use profile::{
     Store, TimeRange,
 };
 use std::time::{Duration, Instant};
+use test_support::Random;
 
 const SAMPLES: u64 = 1_000_000;
 const STACKS: usize = 100_000;
@@ -25,7 +26,7 @@ const SECONDS: u64 = 100;
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn main() {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let stacks: Vec<Vec<Frame>> = (0..STACKS).map(|_| stack(&mut random)).collect();
     // Each stack at least once, in an order that a cache does not foresee.
     let order: Vec<usize> = (0..SAMPLES as usize)
@@ -231,16 +232,4 @@ fn time(work: impl FnOnce()) -> Duration {
 
 fn ms(time: Duration) -> String {
     format!("{:8.2} ms", time.as_secs_f64() * 1e3)
-}
-
-/// xorshift64*: the same numbers on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
 }

@@ -6,7 +6,7 @@
 //! machine's name, the scope and the notes go. What stays is code: names of
 //! functions and files, numbers of processes, build-ids.
 
-use crate::{Info, ProcessDetails, View};
+use crate::{Host, Info, ProcessDetails, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ impl View {
             |details| ProcessDetails {
                 cgroup: details.cgroup.as_ref().map(|path| cgroups.of(path)),
                 user: details.user.as_ref().map(|name| users.of(name)),
+                ..ProcessDetails::default()
             },
         );
         let modules = tables.modules.moved(|path| directories.of_path(path));
@@ -68,7 +69,10 @@ fn anonymous(info: &Info) -> Info {
         });
     }
     Info {
-        host: String::new(),
+        host: Host {
+            name: String::new(),
+            ..info.host.clone()
+        },
         scope: String::new(),
         notes,
         ..info.clone()

@@ -3,7 +3,8 @@
 //!
 //! A function is the same in both if build-id and name are equal, else if
 //! module and name are. Shares of self samples are compared by the
-//! two-proportion z-test; as many functions are compared at once, what is
+//! two-proportion z-test, and where time is compared, rates by the test of two
+//! rates; as many functions are compared at once, what is
 //! called *sure* is corrected by Benjamini and Hochberg: of all that is called
 //! so, one in twenty is expected to be chance.
 
@@ -16,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Of what is called sure, so much may be chance.
+/// The share of the changes called sure that may be chance.
 const FALSE_RATE: f64 = 0.05;
 
 /// With fewer samples on both sides together nothing is sure: the test needs
@@ -26,21 +27,28 @@ const SAMPLES_MIN: f64 = 10.0;
 /// Two selections compared.
 #[derive(Debug, Clone)]
 pub struct Diff {
+    /// The earlier selection, which the other is compared with.
     pub a: Side,
+    /// The later selection.
     pub b: Side,
     /// By how much the self share changed, most first.
     pub rows: Vec<DiffRow>,
+    /// What is tested is how much time each takes, and not which share.
+    tests_time: bool,
     /// What is less likely than that by chance is called sure.
     sure_up_to: Option<f64>,
-    /// Functions that were told to be the same by build-id, and by module name.
+    /// Functions that were told to be the same by the build-id of their module.
     pub same_by_build_id: usize,
+    /// Functions that were told to be the same by the name of their module.
     pub same_by_module: usize,
 }
 
 /// What one side's numbers are shares of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side {
+    /// Samples that count on this side.
     pub samples: u64,
+    /// Length of its window.
     pub seconds: f64,
     /// 0 if it is not known.
     pub rate_hz: u32,
@@ -65,13 +73,18 @@ impl Side {
         }
     }
 
+    /// Samples that one busy CPU would have.
+    fn ticks(&self) -> f64 {
+        f64::from(self.rate_hz) * self.seconds * self.evidence
+    }
+
     /// In percent of this side.
     pub fn share(&self, samples: u64) -> f64 {
         crate::percent(samples, self.samples)
     }
 
     /// Milliseconds of CPU per second: what makes sides of different length and
-    /// load comparable. Nothing where rate or time are not known.
+    /// load comparable. `None` where rate or time are not known.
     pub fn cpu_ms_per_s(&self, samples: u64) -> Option<f64> {
         let is_known = self.rate_hz > 0 && self.seconds > 0.0;
         is_known.then(|| samples as f64 * 1000.0 / f64::from(self.rate_hz) / self.seconds)
@@ -81,11 +94,14 @@ impl Side {
 /// Both of what is compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sides {
+    /// The earlier one.
     pub a: Side,
+    /// The later one.
     pub b: Side,
 }
 
 impl Sides {
+    /// What the numbers of two selections are shares of; `b` is the later one.
     pub fn of(a: &Selection, b: &Selection) -> Self {
         Self {
             a: Side::of(a),
@@ -125,24 +141,34 @@ pub fn same_function(selection: &Selection, function: &Function) -> Option<Funct
 /// One function on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffRow {
-    /// In B; nothing if it is gone.
+    /// In B; `None` if it is gone.
     pub id: Option<FunctionId>,
+    /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
+    /// The short name of its module.
     pub module: Arc<str>,
+    /// Samples in A with it on top of the stack.
     pub a_self: u64,
+    /// Samples in A with it anywhere on the stack.
     pub a_total: u64,
+    /// Samples in B with it on top of the stack.
     pub b_self: u64,
+    /// Samples in B with it anywhere on the stack.
     pub b_total: u64,
     /// How likely such a difference of self samples is by chance alone.
     pub chance: f64,
+    /// Whether the change of its self samples is significant: of the rows that are called
+    /// so, one in twenty is expected to be so by chance.
     pub sure: bool,
 }
 
 impl DiffRow {
+    /// Whether A has no sample of it.
     pub fn is_new(&self) -> bool {
         self.a_total == 0
     }
 
+    /// Whether B has no sample of it.
     pub fn is_gone(&self) -> bool {
         self.b_total == 0
     }
@@ -207,6 +233,7 @@ impl Diff {
             a: side_a,
             b: side_b,
             rows,
+            tests_time: false,
             sure_up_to,
             same_by_build_id: same[0],
             same_by_module: same[1],
@@ -215,6 +242,7 @@ impl Diff {
 }
 
 impl Diff {
+    /// Both sides, without the rows.
     pub fn sides(&self) -> Sides {
         Sides {
             a: self.a,
@@ -222,9 +250,23 @@ impl Diff {
         }
     }
 
-    /// By how much more or less time each takes, most first.
-    pub fn sort_by_time(&mut self) {
+    /// Compares the time that each function takes, where both sides know time, and no
+    /// longer its share: what is called sure is then a change of what is shown. Most
+    /// changed first.
+    pub fn compare_time(&mut self) {
         let sides = self.sides();
+        if sides.have_time() {
+            self.tests_time = true;
+            let chances: Vec<f64> = { self.rows.iter() }
+                .map(|row| self.chance(row.a_self, row.b_self))
+                .collect();
+            for (row, chance) in self.rows.iter_mut().zip(chances) {
+                row.chance = chance;
+            }
+            let is_tested =
+                |row: &DiffRow| is_enough(sides.a.counted(row.a_self), sides.b.counted(row.b_self));
+            self.sure_up_to = mark_sure(&mut self.rows, is_tested);
+        }
         let change = |row: &DiffRow| sides.change(row.a_self, row.b_self).abs();
         self.rows.sort_by(|x, y| change(y).total_cmp(&change(x)));
     }
@@ -239,7 +281,16 @@ impl Diff {
 
     /// How likely such a difference is by chance alone.
     pub fn chance(&self, a: u64, b: u64) -> f64 {
-        chance(self.a.counted(a), self.b.counted(b))
+        let (a, b) = (self.a.counted(a), self.b.counted(b));
+        match self.tests_time {
+            true => chance_of_rates((a.samples, self.a.ticks()), (b.samples, self.b.ticks())),
+            false => chance(a, b),
+        }
+    }
+
+    /// Whether what is tested is time, and not shares.
+    pub fn tests_time(&self) -> bool {
+        self.tests_time
     }
 }
 
@@ -318,6 +369,19 @@ fn chance(a: Counted, b: Counted) -> f64 {
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
+/// The two-sided p-value of two rates being the same: of so many samples in so many
+/// ticks. Given how many there are on both sides together, those of one side are
+/// binomial (Przyborowski and Wilenski 1940); here by its normal approximation.
+fn chance_of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64)) -> f64 {
+    let both = a + b;
+    if both < SAMPLES_MIN || a_ticks <= 0.0 || b_ticks <= 0.0 {
+        return 1.0;
+    }
+    let share = b_ticks / (a_ticks + b_ticks);
+    let z = (b - both * share) / (both * share * (1.0 - share)).sqrt();
+    erfc(z.abs() / std::f64::consts::SQRT_2)
+}
+
 /// Benjamini and Hochberg: with the chances in rising order, all up to the last
 /// one that is at most `rank / tests * rate`. Gives that one.
 fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Option<f64> {
@@ -375,6 +439,18 @@ mod tests {
         let too_few = chance(of(0.0, 100.0), of(5.0, 100.0));
         assert_eq!(too_few, 1.0, "too few to tell");
         assert_eq!(chance(of(0.0, 0.0), of(50.0, 100.0)), 1.0);
+    }
+
+    #[test]
+    fn rates_in_equal_windows_differ_where_shares_do_not() {
+        // z = (539 - 486) / sqrt(972 / 4) = 3.40.
+        let p = chance_of_rates((433.0, 990.0), (539.0, 990.0));
+        assert!((p - 0.000_674).abs() < 1e-5, "{p}");
+        // As many in a window of twice the length is half the rate.
+        assert!(chance_of_rates((500.0, 990.0), (500.0, 1_980.0)) < 1e-6);
+        assert_eq!(chance_of_rates((100.0, 990.0), (100.0, 990.0)), 1.0);
+        assert_eq!(chance_of_rates((4.0, 990.0), (5.0, 990.0)), 1.0, "too few");
+        assert_eq!(chance_of_rates((40.0, 0.0), (50.0, 990.0)), 1.0);
     }
 
     #[test]

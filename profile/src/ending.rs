@@ -1,49 +1,51 @@
 //! How the walk of a stack ended: at the thread's root, or short of it and why.
 
-/// How the walk of one user stack ended.
+/// How the walk of one user stack ended. `.pft` files have the numbers: one that was
+/// given is never given to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Ending {
     /// The thread's first function.
-    Root,
+    Root = 0,
     /// A kernel thread, or a sample taken where no user stack exists. Not a
     /// user stack at all: counted apart.
-    NoUserStack,
+    NoUserStack = 1,
     /// The sampled function keeps no frame pointer, and nothing else is known
     /// of how to leave it.
-    NoFramePointer,
+    NoFramePointer = 2,
     /// A frame pointer led somewhere no frame can be: not upwards, or not
     /// aligned.
-    BrokenChain,
+    BrokenChain = 3,
     /// The stack's memory could not be read at that address.
-    ReadFault,
+    ReadFault = 4,
     /// More frames than the limit.
-    TooDeep,
+    TooDeep = 5,
     /// No mapping of the process holds that address.
-    NoMapping,
+    NoMapping = 6,
     /// A 32-bit task: only what it ran is known.
-    Compat32,
+    Compat32 = 7,
     /// In the midst of exec: the old program's stack is gone, the new one has
     /// none yet. Not a user stack either.
-    Exec,
+    Exec = 8,
     /// The file's unwind information says there what is not supported.
-    Unsupported,
+    Unsupported = 9,
     /// The file's unwind information leads downwards: it lies.
-    Stuck,
+    Stuck = 10,
     /// The stack is longer than the copy of it that was walked.
-    CopyCut,
+    CopyCut = 11,
     /// The frames above are on another stack, and where that is cannot be told.
-    StackSwitch,
+    StackSwitch = 12,
     /// The rules that were used there were those of what had been mapped before.
-    Remapped,
+    Remapped = 13,
     /// The task was ending, and its memory with it. Not a user stack.
-    Exiting,
+    Exiting = 14,
     /// The process, or its user's processes together, had more mappings than their share
     /// of the room: it was not walked.
-    OverShare,
+    OverShare = 15,
 }
 
 impl Ending {
+    /// All endings, each at the index that is its number.
     pub const ALL: [Ending; 16] = [
         Ending::Root,
         Ending::NoUserStack,
@@ -62,6 +64,16 @@ impl Ending {
         Ending::Exiting,
         Ending::OverShare,
     ];
+
+    /// The number by which files know it.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The ending of that number; `None` if there is none.
+    pub fn of_number(number: u8) -> Option<Ending> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
 
     /// The word that scripts see; part of the JSON schema.
     pub fn label(self) -> &'static str {
@@ -122,7 +134,34 @@ impl Ending {
         !matches!(self, Ending::NoUserStack | Ending::Exec | Ending::Exiting)
     }
 
+    /// Whether the walk reached the thread's first function.
     pub fn is_whole(self) -> bool {
         self == Ending::Root
+    }
+}
+
+// What finds an ending by its number looks at that index.
+const _: () = {
+    let mut at = 0;
+    while at < Ending::ALL.len() {
+        assert!(Ending::ALL[at].number() as usize == at);
+        at += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_that_the_format_documents() {
+        let format = include_str!("../../docs/pft.md").replace('\n', " ");
+        let (_, list) = format.split_once("numbered: ").expect("the list");
+        let (list, _) = list.split_once('.').expect("its end");
+        let documented: Vec<&str> = list.split(", ").map(str::trim).collect();
+        let ours = Ending::ALL.map(|ending| format!("{} `{}`", ending.number(), ending.label()));
+        assert_eq!(documented, ours);
+        assert_eq!(Ending::of_number(5), Some(Ending::TooDeep));
+        assert_eq!(Ending::of_number(16), None);
     }
 }

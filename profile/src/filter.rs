@@ -18,8 +18,8 @@
 //! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
 //!
 //! A TEST is a bare word (part of a function's name; case counts if it has a
-//! capital), `fn:NAME`, `fn~REGEX`, `mod:NAME`, `mod~REGEX`, `file:NAME`,
-//! `file~REGEX`, or `kind:` `kernel`, `user`, `jit`, `inlined`. Numbers are
+//! capital), `fn:NAME`, `fn~REGEX`, `mod:NAME` (`mod:libc` is `libc.so.6`, too),
+//! `mod~REGEX`, `file:NAME`, `file~REGEX`, or `kind:` `kernel`, `user`, `jit`, `inlined`. Numbers are
 //! lists of ranges: `cpu:0-3,7`. A value with spaces goes in double quotes.
 
 mod parse;
@@ -37,47 +37,75 @@ pub struct Filter {
     clauses: Vec<Clause>,
 }
 
+/// One step of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clause {
     /// About the thread or CPU of a sample.
     Sample {
+        /// What is asked of the sample.
         test: SampleTest,
+        /// Whether those that pass the test are dropped instead of kept.
         negated: bool,
     },
     /// About the frames of a stack.
     Stack {
+        /// What is done with stacks or frames that pass the test.
         action: Action,
+        /// What is asked of each frame.
         test: FrameTest,
     },
+    /// A function that calls itself is one frame: the repeated ones are taken out.
     FoldRecursion,
 }
 
+/// What a filter does by a [`FrameTest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
+    /// Keeps the stacks that have such a frame.
     Focus,
+    /// Drops the stacks that have such a frame.
     Exclude,
+    /// Takes such frames out of stacks: their samples count for their callers.
     Hide,
+    /// Takes all other frames out of stacks.
     Only,
 }
 
+/// A question about a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameTest {
+    /// Is its function called so?
     Name(Text),
+    /// Is its module called so? A library's name also matches without its version.
     Module(Text),
+    /// Is its source file called so?
     File(Text),
+    /// Is it in the kernel?
     Kernel,
+    /// Is it in a program or library of a process?
     User,
+    /// Is it in code that was made at run time?
     Jit,
+    /// Is its function one of Python's?
+    Python,
+    /// Was its function inlined there into its caller?
     Inlined,
 }
 
+/// A question about the thread or the CPU of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SampleTest {
+    /// Is the number of its process among these?
     Pid(Ranges),
+    /// Is the number of its thread among these?
     Tid(Ranges),
+    /// Is the number of its CPU among these?
     Cpu(Ranges),
+    /// Is its thread called so?
     Comm(Text),
+    /// Does the path of its control group match?
     Cgroup(Text),
+    /// Does its process run as the user of that name?
     User(Text),
 }
 
@@ -86,6 +114,7 @@ pub enum SampleTest {
 pub struct Ranges(pub Vec<(u32, u32)>);
 
 impl Ranges {
+    /// Whether a number lies in one of the ranges.
     pub fn contains(&self, number: u32) -> bool {
         let holds = |(first, last): &(u32, u32)| (*first..=*last).contains(&number);
         self.0.iter().any(holds)
@@ -93,14 +122,17 @@ impl Ranges {
 }
 
 impl Filter {
+    /// The steps, in the order in which they are applied.
     pub fn clauses(&self) -> &[Clause] {
         &self.clauses
     }
 
+    /// Whether every sample passes unchanged.
     pub fn is_empty(&self) -> bool {
         self.clauses.is_empty()
     }
 
+    /// Adds a step behind all others.
     pub fn push(&mut self, clause: Clause) {
         self.clauses.push(clause);
     }

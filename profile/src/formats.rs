@@ -39,23 +39,33 @@ use crate::query::GroupBy;
 use crate::{Selection, Store};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use std::io::Write;
 use std::path::Path;
 
 /// The formats that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Our own format, which keeps everything: docs/pft.md.
     Pft,
+    /// A line for each stack, its functions separated by `;`, and its samples.
     Folded,
+    /// The format of `go tool pprof` and of many services.
     Pprof,
+    /// JSON for <https://speedscope.app>.
     Speedscope,
+    /// JSON for <https://profiler.firefox.com>.
     Firefox,
+    /// Chrome's trace events, which Perfetto shows as well: what ran when.
     Trace,
+    /// A page with a flame graph that works without a server.
     Html,
+    /// A flame graph as a picture.
     Svg,
 }
 
 impl Format {
+    /// All formats, in the order in which they are offered.
     pub const ALL: [Format; 8] = [
         Format::Pft,
         Format::Folded,
@@ -81,26 +91,17 @@ impl Format {
         }
     }
 
-    /// By the end of a file's name.
+    /// By the end of a file's name, perhaps with `.gz` or `.zst` behind it.
     pub fn of_path(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = if is_gzipped(path) && !name.ends_with(".pb.gz") {
-            &name[..name.len() - 3]
-        } else {
-            &name
+        let packing = Packing::of_path(path);
+        let name = match packing {
+            _ if name.ends_with(".pb.gz") => &name,
+            Some(packing) => name.strip_suffix(packing.ending())?,
+            None => &name,
         };
-        let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
-        Some(match () {
-            () if ends(&[".pft"]) => Format::Pft,
-            () if ends(&[".folded", ".collapsed"]) => Format::Folded,
-            () if ends(&[".pb.gz", ".pprof"]) => Format::Pprof,
-            () if ends(&[".speedscope.json"]) => Format::Speedscope,
-            () if ends(&[".firefox.json", ".profile.json"]) => Format::Firefox,
-            () if ends(&[".trace.json", ".perfetto.json"]) => Format::Trace,
-            () if ends(&[".html"]) => Format::Html,
-            () if ends(&[".svg"]) => Format::Svg,
-            () => return None,
-        })
+        let ends = |format: &Format| format.endings().iter().any(|end| name.ends_with(end));
+        Format::ALL.into_iter().find(ends)
     }
 
     /// What it cannot hold.
@@ -207,7 +208,7 @@ impl Format {
         }
     }
 
-    /// As [`Format::write`], packed for a name that ends in `.gz`.
+    /// As [`Format::write`], packed for a name that ends in `.gz` or `.zst`.
     pub fn write_as(
         self,
         path: &Path,
@@ -220,29 +221,85 @@ impl Format {
         } else {
             GroupBy::Comm
         };
-        // pprof always is.
-        if !is_gzipped(path) || self == Format::Pprof {
-            return self.write_by(by, selection, out);
+        match Packing::of_path(path) {
+            // pprof is packed by itself, as its readers expect it.
+            Some(Packing::Gzip) if self == Format::Pprof => self.write_by(by, selection, out),
+            Some(packing) => {
+                let mut bytes = Vec::new();
+                self.write_by(by, selection, &mut bytes)?;
+                packing.write(&bytes, out)
+            }
+            None => self.write_by(by, selection, out),
         }
-        let mut packed = GzEncoder::new(out, Compression::new(6));
-        self.write_by(by, selection, &mut packed)?;
-        packed.finish()?.flush()?;
-        Ok(())
+    }
+
+    /// How the names of its files end: the usual end first.
+    pub fn endings(self) -> &'static [&'static str] {
+        match self {
+            Format::Pft => &[".pft"],
+            Format::Folded => &[".folded", ".collapsed"],
+            Format::Pprof => &[".pb.gz", ".pprof"],
+            Format::Speedscope => &[".speedscope.json"],
+            Format::Firefox => &[".firefox.json", ".profile.json"],
+            Format::Trace => &[".trace.json", ".perfetto.json"],
+            Format::Html => &[".html"],
+            Format::Svg => &[".svg"],
+        }
     }
 }
 
-fn is_gzipped(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("gz"))
+/// How a whole file is made smaller, told by the end of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// `.gz`
+    Gzip,
+    /// `.zst`
+    Zstd,
+}
+
+impl Packing {
+    /// `None` if the file is to be written as it is.
+    pub fn of_path(path: &Path) -> Option<Packing> {
+        let end = path.extension()?.to_str()?.to_ascii_lowercase();
+        let all = [Packing::Gzip, Packing::Zstd];
+        all.into_iter()
+            .find(|packing| packing.ending().strip_prefix('.') == Some(end.as_str()))
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Packing::Gzip => ".gz",
+            Packing::Zstd => ".zst",
+        }
+    }
+
+    fn write(self, bytes: &[u8], mut out: impl Write) -> Result<(), FormatError> {
+        match self {
+            Packing::Gzip => {
+                let mut packed = GzEncoder::new(out, Compression::new(6));
+                packed.write_all(bytes)?;
+                packed.finish()?.flush()?;
+            }
+            // It panics where it cannot write, and memory it always can.
+            Packing::Zstd => out.write_all(&compress_to_vec(bytes, CompressionLevel::Fastest))?,
+        }
+        Ok(())
+    }
 }
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
+    /// Reading or writing failed below us.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// There is no byte in it.
+    #[error("it is empty")]
+    Empty,
+    /// The first bytes are of no format that is read.
     #[error("not a profile that proftop reads")]
     Unknown,
+    /// A later version of `.pft`: the file's, and the newest that is read.
     #[error("made by a newer proftop: version {0} of the format, this one reads up to {1}")]
     Newer(u16, u16),
     /// With where.
@@ -251,6 +308,7 @@ pub enum FormatError {
     /// It says what it is, and that is not read.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// A bound was reached; the text says which.
     #[error("too large: {0}")]
     TooLarge(&'static str),
     /// Which was wanted, and those that there are.
@@ -268,6 +326,7 @@ impl FormatError {
 /// A file that may count several things, read by one of them.
 #[derive(Debug)]
 pub struct Metered {
+    /// The samples, in the metric that was asked for.
     pub store: Store,
     /// What was left out, in sentences.
     pub notes: Vec<String>,

@@ -22,6 +22,12 @@ pub struct ProcessDetails {
     pub cgroup: Option<Arc<str>>,
     /// The name of the user it runs as.
     pub user: Option<Arc<str>>,
+    /// Its command line, with arguments. No file keeps it: it may hold secrets.
+    pub command_line: Option<Arc<str>>,
+    /// When it was started, in milliseconds of Unix time.
+    pub started_unix_ms: Option<i64>,
+    /// The pid of the process that started it, or took it over.
+    pub parent: Option<u32>,
 }
 
 /// The number of an interned [`Frame`]. It never changes when a name arrives,
@@ -32,20 +38,26 @@ pub struct FrameId(pub u32);
 /// Which side of the kernel boundary a frame is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
+    /// In a program or library of a process.
     User,
+    /// In the kernel or one of its modules.
     Kernel,
     /// Code made at run time: an anonymous executable mapping.
     Jit,
+    /// A function of Python, which an interpreter runs.
+    Python,
 }
 
 /// One place on a stack, as a profile keeps it. (A live sample's `probe::Frame` has the
 /// same two numbers; the engine adds the kind, which it knows of the module.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
+    /// The file, or what is like a file, that has the code.
     pub module: ModuleId,
     /// Where in the module, ready for a look-up: a return address has already
     /// been moved back by one, so that it lies inside the call.
     pub address: u64,
+    /// On which side of the kernel boundary it is.
     pub kind: FrameKind,
 }
 
@@ -60,7 +72,12 @@ pub enum NameState {
     Unnamed(NoName),
     /// There is none, for that reason, but it is known where in the module the
     /// function starts that the frame is in: all such frames are one function.
-    UnnamedIn { reason: NoName, start: u64 },
+    UnnamedIn {
+        /// Why there is none.
+        reason: NoName,
+        /// Where in the module the function starts.
+        start: u64,
+    },
 }
 
 /// One function that a frame's address stands for, and where in source text.

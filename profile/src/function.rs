@@ -14,6 +14,7 @@ pub type FunctionId = FrameId;
 /// What is known of a function but its counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
+    /// The number that it has in this profile by now.
     pub id: FunctionId,
     /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
@@ -23,14 +24,17 @@ pub struct Function {
     pub module_path: Arc<str>,
     /// Empty if there is none, or it is not known.
     pub build_id: Arc<[u8]>,
+    /// On which side of the kernel boundary its code is.
     pub kind: FrameKind,
     /// An address of it that was sampled, inside the module.
     pub address: u64,
+    /// Whether `name` is final.
     pub name_state: RowName,
     /// Where that address lies in source text, if it is known.
     pub file: Option<Arc<str>>,
     /// 0 if it is not known.
     pub line: u32,
+    /// Whether it is a function of a program, or stands for something that is missing.
     pub role: Role,
 }
 
@@ -50,6 +54,7 @@ pub enum Role {
 /// Whether a row's name is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowName {
+    /// It has its name.
     Named,
     /// On its way.
     Pending,
@@ -68,6 +73,47 @@ impl Role {
             Some(ending) => Role::Stopped(ending),
             None if id == NO_STACK => Role::NoStack,
             None => Role::Hidden,
+        }
+    }
+}
+
+/// What a module is called on a screen: a library without its version,
+/// `libpython3.11` of `libpython3.11.so.1.0`.
+pub fn short_module(name: &str) -> &str {
+    let is_library = |version: &str| match version {
+        "" => name.starts_with("lib"),
+        _ => version.bytes().all(|b| b.is_ascii_digit() || b == b'.'),
+    };
+    let end = match name.find(".cpython-") {
+        Some(end) if name.ends_with(".so") => end,
+        _ => match name.find(".so") {
+            Some(end) if is_library(&name[end + ".so".len()..]) => end,
+            _ => return name,
+        },
+    };
+    if end == 0 { name } else { &name[..end] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_lose_their_version() {
+        let names = [
+            ("libpython3.11.so.1.0", "libpython3.11"),
+            ("libc.so.6", "libc"),
+            ("ld-linux-x86-64.so.2", "ld-linux-x86-64"),
+            ("_json.cpython-311-x86_64-linux-gnu.so", "_json"),
+            ("[kernel]", "[kernel]"),
+            ("python3.11", "python3.11"),
+            ("a.sort", "a.sort"),
+            (".so", ".so"),
+            ("extension.so", "extension.so"),
+            ("libx.so (deleted)", "libx.so (deleted)"),
+        ];
+        for (name, expected) in names {
+            assert_eq!(short_module(name), expected);
         }
     }
 }

@@ -24,18 +24,12 @@ impl Default for Metric {
 /// About a whole profile. What is not known is empty or 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Info {
+    /// What one unit of a sample's weight is.
     pub metric: Metric,
-    pub host: String,
-    pub kernel: String,
-    pub arch: String,
-    /// CPUs of the machine.
-    pub cpus: u32,
-    /// The numbers of the only ones that were sampled, rising; empty: all of them.
-    pub sampled_cpus: Vec<u16>,
-    /// Samples per second of a busy CPU, in the beginning.
-    pub rate_hz: u32,
-    /// What it was later, in the order of time: [`Info::change_rate`].
-    pub rate_changes: Vec<RateChange>,
+    /// The machine that was sampled.
+    pub host: Host,
+    /// How often a busy CPU was sampled.
+    pub rates: Rates,
     /// What was sampled, in words: `system`, `postgres[4121]`.
     pub scope: String,
     /// The wall clock where the clock of the samples is 0, in ms since 1970.
@@ -46,46 +40,100 @@ pub struct Info {
     pub notes: Vec<String>,
 }
 
-/// From then on it was another rate.
+/// A machine. What is not known of it is empty or 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Host {
+    /// As in `db-01`.
+    pub name: String,
+    /// The kernel's release, as in `6.18.44`.
+    pub kernel: String,
+    /// As in `x86-64`.
+    pub arch: String,
+    /// Number of CPUs online.
+    pub cpus: u32,
+    /// The numbers of the only CPUs that are sampled, rising; empty: all of them.
+    pub sampled_cpus: Vec<u16>,
+}
+
+impl Host {
+    /// Number of CPUs that are sampled: what samples are compared with.
+    pub fn cpus_sampled(&self) -> u32 {
+        match self.sampled_cpus.len() {
+            0 => self.cpus,
+            some => some as u32,
+        }
+    }
+
+    /// Whether samples of that CPU are taken.
+    pub fn is_sampled(&self, cpu: u16) -> bool {
+        self.sampled_cpus.is_empty() || self.sampled_cpus.contains(&cpu)
+    }
+}
+
+/// The rates of a profile, in samples per second of a busy CPU: the first one, and
+/// each change since.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rates {
+    /// The rate in the beginning; 0 if it is not known.
+    pub first_hz: u32,
+    /// What it was changed to, in the order of time.
+    pub changes: Vec<RateChange>,
+}
+
+/// A change of the rate: from this moment on it is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateChange {
+    /// On the clock of the samples.
     pub from_ns: u64,
+    /// Samples per second of a busy CPU.
     pub hz: u32,
 }
 
 /// More than somebody changes by hand while a history is kept.
 const CHANGES_MAX: usize = 10_000;
 
-impl Info {
-    /// Tells that from a moment on, later than all that was told before, the rate
-    /// is another.
-    pub fn change_rate(&mut self, from_ns: u64, hz: u32) {
-        let changes = &mut self.rate_changes;
+impl Rates {
+    /// One rate that never changes; 0 if it is not known.
+    pub fn always(hz: u32) -> Self {
+        Self {
+            first_hz: hz,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Notes that the rate is another from a moment on. That moment is later than
+    /// those of all changes before.
+    pub fn change(&mut self, from_ns: u64, hz: u32) {
         // Of one hundredth of a second only the last counts.
         let is_later = |change: &mut RateChange| change.from_ns / STAMP_NS >= from_ns / STAMP_NS;
-        changes.pop_if(is_later);
-        if self.rate_at(from_ns) != hz {
-            self.rate_changes.push(RateChange { from_ns, hz });
+        self.changes.pop_if(is_later);
+        if self.at(from_ns) != hz {
+            self.changes.push(RateChange { from_ns, hz });
         }
-        if self.rate_changes.len() > CHANGES_MAX {
-            self.rate_hz = self.rate_changes.remove(0).hz;
-        }
-    }
-
-    /// Forgets what was before a moment.
-    pub fn forget_rates_before(&mut self, ns: u64) {
-        let gone = self.rate_changes.partition_point(|c| c.from_ns <= ns);
-        if let Some(last) = self.rate_changes.drain(..gone).next_back() {
-            self.rate_hz = last.hz;
+        if self.changes.len() > CHANGES_MAX {
+            self.first_hz = self.changes.remove(0).hz;
         }
     }
 
-    /// The rate at a moment.
-    pub fn rate_at(&self, ns: u64) -> u32 {
-        let before = self.rate_changes.partition_point(|c| c.from_ns <= ns);
+    /// Forgets the rates of the time before a moment.
+    pub fn forget_before(&mut self, ns: u64) {
+        let gone = self.changes.partition_point(|c| c.from_ns <= ns);
+        if let Some(last) = self.changes.drain(..gone).next_back() {
+            self.first_hz = last.hz;
+        }
+    }
+
+    /// The rate at a moment on the clock of the samples.
+    pub fn at(&self, ns: u64) -> u32 {
+        let before = self.changes.partition_point(|c| c.from_ns <= ns);
         match before.checked_sub(1) {
-            Some(last) => self.rate_changes[last].hz,
-            None => self.rate_hz,
+            Some(last) => self.changes[last].hz,
+            None => self.first_hz,
         }
+    }
+
+    /// The rate after the last change.
+    pub fn last(&self) -> u32 {
+        self.at(u64::MAX)
     }
 }

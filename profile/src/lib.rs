@@ -12,6 +12,8 @@
 //! The crate knows no kernel, no ELF and no terminal: what goes in are numbers
 //! and strings, what comes out are numbers and strings.
 
+#![warn(missing_docs)]
+
 mod anonymous;
 pub mod band;
 mod bare;
@@ -44,8 +46,8 @@ pub use filter::Filter;
 pub use frame::{
     Frame, FrameId, FrameKind, ModuleId, NameState, ProcessDetails, ProcessId, SourceFrame,
 };
-pub use function::{Function, FunctionId, Role, RowName};
-pub use info::{Info, Metric, RateChange};
+pub use function::{Function, FunctionId, Role, RowName, short_module};
+pub use info::{Host, Info, Metric, RateChange, Rates};
 pub use intern::STACK_DEPTH_MAX;
 pub use no_name::NoName;
 pub use query::{Cancel, Cancelled, Query, Scope, Selection};

@@ -20,15 +20,19 @@ use crate::formats::import::{Import, Link};
 use crate::intern::RESERVED;
 use crate::rates::Weighing;
 use crate::time::STAMP_NS;
-use crate::{Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store, View};
+use crate::{
+    Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Rates, Store, View,
+};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why recordings cannot be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
+    /// They count different things: the name and unit of either.
     #[error("one counts {0}, another {1}: these do not add up")]
     Metrics(String, String),
+    /// Together they reach a bound.
     #[error(transparent)]
     TooLarge(#[from] FormatError),
 }
@@ -81,7 +85,12 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
             let words = |info: &Info| format!("{} in {}", info.metric.name, info.metric.unit);
             return Err(MergeError::Metrics(words(&merged), words(info)));
         }
-        let told = [&info.host, &info.kernel, &info.arch, &info.scope];
+        let told = [
+            &info.host.name,
+            &info.host.kernel,
+            &info.host.arch,
+            &info.scope,
+        ];
         for (all, text) in texts.iter_mut().zip(told) {
             all.extend(text.split(", ").filter(|text| !text.is_empty()));
         }
@@ -89,21 +98,26 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
     }
     for info in infos {
         merged.lost = merged.lost.saturating_add(info.lost);
-        merged.cpus = merged.cpus.max(info.cpus);
-        if info.sampled_cpus != merged.sampled_cpus {
-            merged.sampled_cpus = Vec::new();
+        merged.host.cpus = merged.host.cpus.max(info.host.cpus);
+        if info.host.sampled_cpus != merged.host.sampled_cpus {
+            merged.host.sampled_cpus = Vec::new();
         }
         merged.epoch_unix_ms = match (merged.epoch_unix_ms, info.epoch_unix_ms) {
             (0, other) | (other, 0) => other,
             (a, b) => a.min(b),
         };
-        if info.rate_hz != merged.rate_hz {
-            merged.rate_hz = 0;
+        if info.rates.first_hz != merged.rates.first_hz {
+            merged.rates.first_hz = 0;
             notes.insert(RATES_DIFFER);
         }
     }
     let joined = |all: &BTreeSet<&str>| all.iter().copied().collect::<Vec<_>>().join(", ");
-    [merged.host, merged.kernel, merged.arch, merged.scope] = texts.each_ref().map(joined);
+    [
+        merged.host.name,
+        merged.host.kernel,
+        merged.host.arch,
+        merged.scope,
+    ] = texts.each_ref().map(joined);
     merged.notes = notes.into_iter().map(String::from).collect();
     Ok(merged)
 }
@@ -111,8 +125,7 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
 /// As a recording is counted: at the highest of its rates.
 fn counted_info(view: &View) -> Info {
     Info {
-        rate_hz: Weighing::new(view.info(), TimeRange::ALL).hz(),
-        rate_changes: Vec::new(),
+        rates: Rates::always(Weighing::new(&view.info().rates, TimeRange::ALL).hz()),
         ..Info::clone(view.info())
     }
 }
@@ -236,7 +249,7 @@ impl<'a> Part<'a> {
         let mut frames = Vec::new();
         // Told with their first sample: the store forgets who has none.
         let mut told = HashSet::new();
-        let weighing = Weighing::new(self.view.info(), TimeRange::ALL);
+        let weighing = Weighing::new(&self.view.info().rates, TimeRange::ALL);
         for bucket in tables.history.buckets() {
             for sample in bucket.weighed(&weighing) {
                 let thread = tables.processes.thread(sample.thread);

@@ -56,6 +56,10 @@ reasons! {
     Unsupported = "unsupported",
     /// The file is on a network filesystem, which could stall its reader.
     Remote = "remote",
+    /// A function of Python that was gone when its name was read, or too many were new.
+    CodeGone = "code_gone",
+    /// proftop itself made a mistake while it looked for the name.
+    Mistake = "mistake",
     /// The file that the profile was read from gives no name.
     NotTold = "not_told",
     /// Names were left out of the recording on purpose.

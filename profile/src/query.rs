@@ -25,6 +25,7 @@
 //! - [`flame`]: a tree laid out in cells
 //! - [`page`]: one function, its callers and callees
 //! - [`code`]: one function, by address
+//! - [`nameless`]: frames without a name, by module
 //! - [`heat`]: samples by second and place in the second
 //! - [`traces`]: whole stacks by thread, for files
 
@@ -34,6 +35,7 @@ mod flame;
 mod functions;
 mod groups;
 mod heat;
+mod nameless;
 mod page;
 mod report;
 mod runs;
@@ -51,6 +53,7 @@ pub use code::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};
 pub use groups::GroupRow;
 pub use heat::{HeatBy, HeatMap, HeatRow, HeatRows};
+pub use nameless::Nameless;
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub use scope::Scope;
 pub use selection::Selection;
@@ -62,7 +65,10 @@ use crate::{Filter, TimeRange};
 /// What is counted.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
+    /// Whose samples.
     pub scope: Scope,
+    /// Samples of which time.
     pub window: TimeRange,
+    /// Which of these, and which frames of their stacks.
     pub filter: Filter,
 }

@@ -11,7 +11,7 @@
 //! in its second, so every query counts it the same.
 
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND, Stamps, TimeRange};
-use crate::{Info, Metric};
+use crate::{Metric, Rates};
 
 /// How the samples of a time are weighed against each other.
 #[derive(Debug, Clone, Default)]
@@ -31,20 +31,20 @@ pub(crate) struct InSecond<'a> {
 
 impl Weighing {
     /// At the highest rate that there was in `range`.
-    pub(crate) fn new(info: &Info, range: TimeRange) -> Self {
-        let changes = info.rate_changes.iter();
+    pub(crate) fn new(rates: &Rates, range: TimeRange) -> Self {
+        let changes = rates.changes.iter();
         let is_known = |hz: u32| hz > 0;
-        if info.rate_changes.is_empty()
-            || !is_known(info.rate_hz)
+        if rates.changes.is_empty()
+            || !is_known(rates.first_hz)
             || !changes.clone().all(|change| is_known(change.hz))
         {
             return Self {
-                hz: info.rate_hz,
+                hz: rates.first_hz,
                 stretches: Vec::new(),
             };
         }
-        let mut stretches = vec![(0, info.rate_hz)];
-        let mut before = info.rate_hz;
+        let mut stretches = vec![(0, rates.first_hz)];
+        let mut before = rates.first_hz;
         for change in changes {
             // The hundredth that has both is of the higher one: a sample of the other
             // that counts once in it is a smaller mistake than many that count more.
@@ -59,7 +59,7 @@ impl Weighing {
         let Stamps { first, last } = range.stamps();
         let mut weighing = Self { hz: 0, stretches };
         let within = weighing.rates(first, last).max();
-        weighing.hz = within.unwrap_or(info.rate_hz);
+        weighing.hz = within.unwrap_or(rates.first_hz);
         weighing
     }
 
@@ -81,7 +81,7 @@ impl Weighing {
         self.rates(stamp, stamp).last().unwrap_or(self.hz)
     }
 
-    /// Nothing if the samples of that second are counted as they are.
+    /// `None` if the samples of that second are counted as they are.
     #[inline]
     pub(crate) fn in_second(&self, second: u64) -> Option<InSecond<'_>> {
         if self.stretches.is_empty() {
@@ -138,7 +138,7 @@ pub struct Reweighed {
 
 /// What samples that do not all count alike tell, while they are counted.
 pub(crate) struct Evidence<'a> {
-    /// Nothing if they do.
+    /// `None` if they do.
     unlike: Option<Unlike<'a>>,
     taken: u64,
     sum: f64,
@@ -197,44 +197,41 @@ impl<'a> Evidence<'a> {
 mod tests {
     use super::*;
 
-    fn info(changes: &[(u64, u32)]) -> Info {
-        let mut info = Info {
-            rate_hz: 99,
-            ..Info::default()
-        };
+    fn rates(changes: &[(u64, u32)]) -> Rates {
+        let mut rates = Rates::always(99);
         for (seconds, hz) in changes {
-            info.change_rate(seconds * 1_000_000_000, *hz);
+            rates.change(seconds * 1_000_000_000, *hz);
         }
-        info
+        rates
     }
 
     #[test]
     fn changes_are_kept_in_order_and_only_where_there_is_one() {
-        let mut info = info(&[(10, 99), (20, 999), (20, 499), (30, 499), (40, 49)]);
-        let at = |info: &Info, seconds: u64| info.rate_at(seconds * 1_000_000_000);
-        assert_eq!(info.rate_changes.len(), 2);
-        assert_eq!([19, 20, 39, 40].map(|s| at(&info, s)), [99, 499, 499, 49]);
-        info.forget_rates_before(35_000_000_000);
-        assert_eq!((info.rate_hz, info.rate_changes.len()), (499, 1));
-        assert_eq!(at(&info, 50), 49);
+        let mut rates = rates(&[(10, 99), (20, 999), (20, 499), (30, 499), (40, 49)]);
+        let at = |rates: &Rates, seconds: u64| rates.at(seconds * 1_000_000_000);
+        assert_eq!(rates.changes.len(), 2);
+        assert_eq!([19, 20, 39, 40].map(|s| at(&rates, s)), [99, 499, 499, 49]);
+        rates.forget_before(35_000_000_000);
+        assert_eq!((rates.first_hz, rates.changes.len()), (499, 1));
+        assert_eq!(at(&rates, 50), 49);
     }
 
     #[test]
     fn all_is_counted_at_the_highest_rate_of_the_time() {
-        let info = info(&[(20, 999), (30, 19)]);
+        let rates = rates(&[(20, 999), (30, 19)]);
         let second = |n: u64| n * 1_000_000_000;
         let hz = |from: u64, to: u64| {
-            Weighing::new(&info, TimeRange::between(second(from), second(to))).hz()
+            Weighing::new(&rates, TimeRange::between(second(from), second(to))).hz()
         };
         assert_eq!([hz(0, 10), hz(10, 25), hz(25, 40)], [99, 999, 999]);
         assert_eq!(hz(31, 40), 19);
-        assert_eq!(Weighing::new(&info, TimeRange::ALL).hz(), 999);
+        assert_eq!(Weighing::new(&rates, TimeRange::ALL).hz(), 999);
     }
 
     #[test]
     fn many_samples_weigh_what_they_should() {
-        let info = info(&[(1_000, 499)]);
-        let weighing = Weighing::new(&info, TimeRange::ALL);
+        let rates = rates(&[(1_000, 499)]);
+        let weighing = Weighing::new(&rates, TimeRange::ALL);
         let mut sum = 0;
         for second in 0..1_000 {
             let of_second = weighing.in_second(second).expect("at another rate");

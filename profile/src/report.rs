@@ -4,7 +4,7 @@
 
 use crate::rates::Reweighed;
 use crate::time::Window;
-use crate::{Ending, FrameId, FrameKind, FunctionId, NoName, ProcessId, RowName};
+use crate::{Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName};
 use std::sync::Arc;
 
 /// The seconds of trend kept per row.
@@ -15,6 +15,7 @@ pub const TREND_LEN: usize = 10;
 pub struct Report {
     /// Counts up by one with each report of a run.
     pub generation: u64,
+    /// The time that it covers, as far as history goes.
     pub window: Window,
     /// Samples in the window: the base of every percentage here.
     pub samples: u64,
@@ -23,9 +24,11 @@ pub struct Report {
     pub rate_hz: u32,
     /// If the rate changed within the window.
     pub reweighed: Option<Reweighed>,
-    /// Samples in all of the history kept, and the seconds it goes back.
+    /// Samples in all of the history that is kept.
     pub samples_kept: u64,
+    /// Seconds that the history goes back from its newest one.
     pub kept_seconds: f64,
+    /// What is missing of the stacks and names that were counted.
     pub completeness: Completeness,
     /// By self samples, falling; ties by total, then name.
     pub functions: Vec<FunctionRow>,
@@ -50,6 +53,7 @@ pub struct Completeness {
     pub endings: Vec<(Ending, u64)>,
     /// Frames of all samples in the window, each occurrence counted.
     pub frames: u64,
+    /// Frames that have a name.
     pub named: u64,
     /// Frames whose name is on its way.
     pub pending: u64,
@@ -60,6 +64,7 @@ pub struct Completeness {
 /// One function.
 #[derive(Debug, Clone)]
 pub struct FunctionRow {
+    /// The number that it has in this profile by now.
     pub id: FunctionId,
     /// Its name, or `module+0xoffset` while it has none: where it starts, if
     /// that is known, else where it was sampled.
@@ -68,9 +73,11 @@ pub struct FunctionRow {
     pub module: Arc<str>,
     /// Long: the whole path where there is one.
     pub module_path: Arc<str>,
+    /// On which side of the kernel boundary its code is.
     pub kind: FrameKind,
     /// An address of it that was sampled, inside the module.
     pub address: u64,
+    /// Whether `name` is final.
     pub name_state: RowName,
     /// The source file of the place where most of its own samples hit, or of
     /// some place of it where none did, if known.
@@ -79,6 +86,9 @@ pub struct FunctionRow {
     pub line: u32,
     /// Whether it was only found inlined into other functions.
     pub inlined: bool,
+    /// Addresses that are counted in it because they are code that no map names; 0 if it is
+    /// a function.
+    pub addresses: u32,
     /// Samples with it on top of the stack.
     pub self_samples: u64,
     /// Samples with it anywhere on the stack; recursion counts once.
@@ -91,9 +101,13 @@ pub struct FunctionRow {
 /// One process.
 #[derive(Debug, Clone)]
 pub struct ProcessRow {
+    /// The number of this one life of a process.
     pub id: ProcessId,
+    /// The number that the system gave it; others may have had it before.
     pub pid: u32,
+    /// Its name.
     pub comm: Arc<str>,
+    /// Samples of all its threads.
     pub samples: u64,
     /// Samples that hit while it was in the kernel.
     pub kernel_samples: u64,
@@ -101,27 +115,43 @@ pub struct ProcessRow {
     pub threads: u32,
     /// Self samples of the function that burned most here.
     pub top_function: Option<Arc<str>>,
+    /// Whether it has ended.
     pub exited: bool,
+    /// Whose it is, and as what it was started.
+    pub details: ProcessDetails,
+    /// Samples of the ten seconds before the window's end, oldest first, even if the window
+    /// is shorter.
     pub trend: [u32; TREND_LEN],
 }
 
 /// One thread.
 #[derive(Debug, Clone)]
 pub struct ThreadRow {
+    /// The process that it belongs to.
     pub process: ProcessId,
+    /// The number that the system gave that process.
     pub pid: u32,
+    /// The number that the system gave the thread.
     pub tid: u32,
+    /// The thread's own name.
     pub comm: Arc<str>,
+    /// Samples that count.
     pub samples: u64,
+    /// Samples that hit while it was in the kernel.
     pub kernel_samples: u64,
+    /// Name of the function that has most self samples here; `None` without a sample.
     pub top_function: Option<Arc<str>>,
+    /// Samples of the ten seconds before the window's end, oldest first, even if the window
+    /// is shorter.
     pub trend: [u32; TREND_LEN],
 }
 
 /// One CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuRow {
+    /// Its number.
     pub cpu: u16,
+    /// Samples that were taken on it.
     pub samples: u64,
     /// Samples that hit in the kernel.
     pub kernel_samples: u64,
@@ -130,8 +160,11 @@ pub struct CpuRow {
 /// Samples of a run whose stacks ended for one cause in one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
+    /// How the walks ended.
     pub cause: Ending,
+    /// The module of the last frame that was found; `-` where there was none.
     pub module: Arc<str>,
+    /// Samples of the whole run.
     pub samples: u64,
 }
 
@@ -140,11 +173,13 @@ pub struct Stop {
 pub struct Health {
     /// Samples lost in the window because a buffer was full.
     pub lost: u64,
-    /// Samples taken in this run so far, and lost in this run so far.
+    /// Samples taken in this run so far.
     pub taken_run: u64,
+    /// Samples lost in this run so far.
     pub lost_run: u64,
     /// Percent of one CPU that proftop itself costs, kernel part included.
     pub own_cpu_percent: f64,
+    /// Memory of proftop that is resident, in bytes.
     pub own_rss_bytes: u64,
     /// Kernel memory that holds unwind tables.
     pub table_bytes: u64,

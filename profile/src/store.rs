@@ -25,6 +25,7 @@ use std::time::Duration;
 /// How much history is kept; whichever bound is reached first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
+    /// How long a sample is kept.
     pub keep: Duration,
     /// Looked at every few hundred samples, so a table that grows between two
     /// looks may exceed it for a moment, by a tenth or so.
@@ -43,9 +44,13 @@ impl Default for Limits {
 /// One event that happened to a thread, as a rule a tick that found it on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSample<'a> {
+    /// When it was taken, on the clock of the samples.
     pub time_ns: u64,
+    /// The CPU that it was taken on.
     pub cpu: u16,
+    /// The process of the thread, which was added before.
     pub process: ProcessId,
+    /// The number of the thread.
     pub tid: u32,
     /// The thread's name.
     pub comm: &'a str,
@@ -53,6 +58,7 @@ pub struct NewSample<'a> {
     pub frames: &'a [Frame],
     /// How many of them are the kernel's; any says that the tick hit there.
     pub kernel_frames: usize,
+    /// How the walk of the user stack ended.
     pub ending: Ending,
     /// How many samples it stands for: one, unless it comes from a file that
     /// says otherwise.
@@ -80,15 +86,23 @@ pub(crate) enum Added {
 /// What the store holds, and what it had to refuse.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreStats {
+    /// Samples kept, of all events.
     pub samples: u64,
+    /// Seconds that have samples, of the event that has most of them.
     pub seconds: usize,
+    /// Different stacks.
     pub stacks: usize,
+    /// Different frames.
     pub frames: usize,
     /// Functions that have a name.
     pub functions: usize,
+    /// Modules that have a frame.
     pub modules: usize,
+    /// Lives of processes.
     pub processes: usize,
+    /// Threads.
     pub threads: usize,
+    /// Memory that all of it takes, nearly.
     pub memory_bytes: usize,
     /// Samples refused because their time had already left the history.
     pub refused_late: u64,
@@ -129,6 +143,7 @@ pub struct Store {
 }
 
 impl Store {
+    /// An empty store.
     pub fn new(limits: Limits) -> Self {
         let seed = Seed::random();
         let mut names = Names::new();
@@ -204,6 +219,7 @@ impl Store {
         self.processes.set_details(id, details);
     }
 
+    /// Notes that a process has ended. It is forgotten when its samples have left.
     pub fn process_exited(&mut self, id: ProcessId) {
         self.processes.exit(id, self.newest_second);
     }
@@ -383,6 +399,7 @@ impl Store {
             + self.naming.memory_bytes()
     }
 
+    /// How much is kept, and what was refused.
     pub fn stats(&self) -> StoreStats {
         StoreStats {
             samples: self.histories.samples(),

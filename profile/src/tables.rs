@@ -21,7 +21,7 @@ pub use histories::EventId;
 pub(crate) use histories::{Counted, Histories};
 pub(crate) use history::{History, Sample};
 pub(crate) use modules::{Module, ModuleTable, Modules};
-pub(crate) use names::{NameTable, Names, Tag};
+pub(crate) use names::{NameTable, Names, Tag, UNMAPPED_CODE};
 pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot};
 pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
 

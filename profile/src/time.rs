@@ -72,7 +72,9 @@ impl TimeRange {
 /// The part of a [`TimeRange`] that history covers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Window {
+    /// Where it begins, on the clock of the samples.
     pub start_ns: u64,
+    /// Where it ends, on the clock of the samples.
     pub end_ns: u64,
 }
 

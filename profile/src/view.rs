@@ -7,7 +7,7 @@ use crate::intern::RESERVED;
 use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
 use crate::{
-    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, Role, RowName,
+    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, Rates, Role, RowName,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct View {
 
 impl View {
     /// The same stacks, with the weights and in the metric of `other`: one and the same
-    /// file, read by another of the things that it counts. Nothing if the two are not
+    /// file, read by another of the things that it counts. `None` if the two are not
     /// as much alike as that.
     pub fn counting(&self, other: &View) -> Option<View> {
         let (tables, theirs) = (&*self.tables, &*other.tables);
@@ -35,7 +35,7 @@ impl View {
                 history: theirs.history.clone(),
                 info: Arc::new(Info {
                     metric: theirs.info.metric.clone(),
-                    rate_hz: theirs.info.rate_hz,
+                    rates: theirs.info.rates.clone(),
                     ..Info::clone(&tables.info)
                 }),
                 ..tables.clone()
@@ -74,8 +74,7 @@ impl View {
                 info: Arc::new(Info {
                     metric: counted.metric.clone(),
                     // No clock takes them.
-                    rate_hz: 0,
-                    rate_changes: Vec::new(),
+                    rates: Rates::default(),
                     ..Info::clone(&tables.info)
                 }),
                 ..tables.clone()
@@ -126,6 +125,7 @@ impl View {
         &self.tables.info
     }
 
+    /// The place that a number stands for; `None` if it is of another store.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.tables.frames.get(id.0 as usize).copied()
     }

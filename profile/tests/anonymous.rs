@@ -3,16 +3,17 @@
 
 use profile::formats::{self, Format};
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessDetails,
-    ProcessId, Query, Selection, SourceFrame, Store,
+    Cancel, Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample,
+    ProcessDetails, ProcessId, Query, Rates, Selection, SourceFrame, Store,
 };
 use std::path::Path;
 
 /// Whatever tells whose it was.
-const SECRETS: [&str; 9] = [
+const SECRETS: [&str; 10] = [
     "ledgerd",
     "matcher",
     "annabell",
+    "swordfish",
     "tenant-7",
     "acme",
     "vault-01",
@@ -36,11 +37,14 @@ fn store() -> Store {
         ..Limits::default()
     });
     store.set_info(Info {
-        host: "vault-01".into(),
-        kernel: "6.18.1".into(),
+        host: Host {
+            name: "vault-01".into(),
+            kernel: "6.18.1".into(),
+            cpus: 4,
+            ..Host::default()
+        },
+        rates: Rates::always(99),
         scope: "payroll[7]".into(),
-        cpus: 4,
-        rate_hz: 99,
         epoch_unix_ms: 1_700_000_000_000,
         lost: 3,
         notes: vec!["cannot read /home/annabell/quarterly".into()],
@@ -58,6 +62,8 @@ fn store() -> Store {
         let details = ProcessDetails {
             cgroup: Some("/backup.slice/tenant-7".into()),
             user: Some(user.into()),
+            command_line: Some("ledgerd --password=swordfish".into()),
+            ..ProcessDetails::default()
         };
         store.set_process_details(ProcessId(process), details);
     }
@@ -157,7 +163,7 @@ fn numbers_are_as_they_were() {
     assert_ne!(command(101), command(103));
     let info = view.anonymous();
     let info = info.info();
-    assert_eq!((info.cpus, info.rate_hz, info.lost), (4, 99, 3));
+    assert_eq!((info.host.cpus, info.rates.first_hz, info.lost), (4, 99, 3));
     assert!(info.notes.iter().any(|note| note.contains("a note of")));
 }
 

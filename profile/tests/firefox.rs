@@ -9,49 +9,39 @@ use profile::Selection;
 use profile::formats::Format;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
+use test_support::{Process, Scratch, wait_until};
 
 /// Its server, which has read a file, and is asked about it.
 struct Viewer {
     script: PathBuf,
-    folder: PathBuf,
-    server: Child,
-}
-
-impl Drop for Viewer {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
+    folder: Scratch,
+    _server: Process,
 }
 
 impl Viewer {
     /// With what is written of a selection, or nothing, and why.
-    fn open(selection: &Selection, name: &str) -> Option<Viewer> {
+    fn open(selection: &Selection) -> Option<Viewer> {
         let Some(package) = std::env::var_os("PROFTOP_FIREFOX").map(PathBuf::from) else {
-            common::skipped(
+            test_support::skip(
                 "Firefox JSON against the Firefox Profiler: PROFTOP_FIREFOX names no folder of its package",
             );
             return None;
         };
-        let folder = format!("proftop-firefox-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("written.json");
+        let folder = Scratch::new();
         let mut file = Vec::new();
         Format::Firefox.write(selection, &mut file).unwrap();
-        std::fs::write(&path, &file).unwrap();
+        let path = folder.write("written.json", file);
         let script = package.join("dist/profiler-cli.js");
-        let mut server = node(&script, &folder);
+        let mut server = node(&script, folder.path());
         server.arg("--daemon").arg(&path).args(["--session", "x"]);
         server.stdout(Stdio::null()).stderr(Stdio::null());
-        let server = match server.spawn() {
+        let server = match Process::try_start(&mut server) {
             Ok(server) => server,
             Err(error) => {
-                common::skipped(&format!(
+                test_support::skip(format_args!(
                     "Firefox JSON against the Firefox Profiler: node: {error}"
                 ));
                 return None;
@@ -60,7 +50,7 @@ impl Viewer {
         let viewer = Viewer {
             script,
             folder,
-            server,
+            _server: server,
         };
         viewer.await_ready();
         Some(viewer)
@@ -69,29 +59,20 @@ impl Viewer {
     /// It answers when it has started, and says that it is still reading. Who
     /// asks before it listens takes it for dead, and makes it so.
     fn await_ready(&self) {
-        let listens = || ["x.json", "x.sock"].map(|name| self.folder.join(name).exists());
-        for _ in 0..600 {
-            if listens() == [true; 2] {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-        let mut told = String::new();
-        for _ in 0..100 {
+        wait_until("the viewer listens", || {
+            let is_told = self.folder.join("x.json").exists();
+            is_told && UnixStream::connect(self.folder.join("x.sock")).is_ok()
+        });
+        wait_until("the viewer has read the file", || {
             let output = self.run(&["thread", "list", "--json"]);
-            if output.status.success() {
-                return;
-            }
-            told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let told = String::from_utf8_lossy(&output.stderr);
             assert!(!told.contains("load failed"), "{told}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("it does not read the file: {told}");
+            output.status.success()
+        });
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        let mut command = node(&self.script, &self.folder);
+        let mut command = node(&self.script, self.folder.path());
         command.args(words).args(["--session", "x"]);
         command.output().unwrap()
     }
@@ -169,8 +150,7 @@ fn the_viewer_counts_as_we_do() {
     let store = store(&given(300));
     for filter in ["", "hide:middle"] {
         let selection = select(&store, filter);
-        let Some(viewer) = Viewer::open(&selection, if filter.is_empty() { "all" } else { "some" })
-        else {
+        let Some(viewer) = Viewer::open(&selection) else {
             return;
         };
         let (theirs, ours) = (viewer.functions(), ours(&selection));

@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use test_support::Scratch;
 
 fn given() -> Vec<Given> {
     let sample = |n: u64| {
@@ -27,33 +28,25 @@ fn given() -> Vec<Given> {
 /// What speedscope's own importers make of files, or nothing, and why.
 fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let Some(package) = std::env::var_os("PROFTOP_SPEEDSCOPE").map(PathBuf::from) else {
-        common::skipped(
+        test_support::skip(
             "files against speedscope's importers: PROFTOP_SPEEDSCOPE names no folder of its package",
         );
         return None;
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node/speedscope.js");
-    let folder = std::env::temp_dir().join(format!(
-        "proftop-viewers-{}-{}",
-        std::process::id(),
-        formats[0].word()
-    ));
-    std::fs::create_dir_all(&folder).unwrap();
+    let scratch = Scratch::new();
     let mut command = Command::new("node");
     command.arg(script).arg(package);
     for format in formats {
-        let path = folder.join(format!("x.{}", format.word()));
         let mut file = Vec::new();
         format.write(selection, &mut file).unwrap();
-        std::fs::write(&path, file).unwrap();
-        command.arg(&path);
+        command.arg(scratch.write(format!("x.{}", format.word()), file));
     }
     let output = command.output();
-    let _ = std::fs::remove_dir_all(&folder);
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            common::skipped(&format!(
+            test_support::skip(format_args!(
                 "files against speedscope's importers: node: {error}"
             ));
             return None;
@@ -147,7 +140,7 @@ fn speedscope_reads_traces_of_what_ran_when() {
     // One function all the time, and two callees in turns.
     let mut store = profile::Store::new(common::limits());
     store.set_info(profile::Info {
-        rate_hz: 100,
+        rates: profile::Rates::always(100),
         ..profile::Info::default()
     });
     for n in 0..50u64 {

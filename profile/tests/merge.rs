@@ -7,14 +7,17 @@ use common::{Given, given, limits, select, store};
 use profile::formats::pft;
 use profile::merge::{MergeError, merge};
 use profile::query::HeatRows;
-use profile::{Cancel, Info, Limits, NameState, Query, Store, TimeRange, View};
+use profile::{Cancel, Host, Info, Limits, NameState, Query, Rates, Store, TimeRange, View};
 use proptest::prelude::*;
 
 /// A recording of its own machine, begun at its own time.
 fn recording(samples: &[Given], host: &str, epoch_s: i64) -> View {
     let mut store = store(samples);
     let info = Info {
-        host: host.into(),
+        host: Host {
+            name: host.into(),
+            ..Host::default()
+        },
         epoch_unix_ms: epoch_s * 1000,
         ..Info::clone(store.view().info())
     };
@@ -155,7 +158,7 @@ fn different_rates_are_said() {
     let of_rate = |hz: u32| {
         let mut store = Store::new(Limits::default());
         store.set_info(Info {
-            rate_hz: hz,
+            rates: Rates::always(hz),
             ..Info::default()
         });
         store.view()
@@ -164,7 +167,7 @@ fn different_rates_are_said() {
         let views: Vec<View> = rates.iter().map(|hz| of_rate(*hz)).collect();
         let store = merge(&views, Limits::default()).unwrap();
         let info = store.view().info().clone();
-        (info.rate_hz, info.notes.len())
+        (info.rates.first_hz, info.notes.len())
     };
     assert_eq!(merged(&[99, 99]), (99, 0));
     assert_eq!(merged(&[0, 0]), (0, 0), "nothing is known");

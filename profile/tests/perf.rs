@@ -101,7 +101,10 @@ fn addresses_become_places_in_what_was_mapped_then() {
         completeness.endings,
         [(Ending::Root, 3), (Ending::NoUserStack, 2)]
     );
-    assert_eq!((view.info().rate_hz, &*view.info().host), (997, "db-01"));
+    assert_eq!(
+        (view.info().rates.first_hz, &*view.info().host.name),
+        (997, "db-01")
+    );
 }
 
 #[test]
@@ -304,7 +307,7 @@ swapper;do_syscall_64_[k] 1
         [0, 3]
     );
     let info = after.store.view().info().clone();
-    assert_eq!((info.rate_hz, &*info.metric.unit), (999, "samples"));
+    assert_eq!((info.rates.first_hz, &*info.metric.unit), (999, "samples"));
     assert_eq!(after.store.view().begin_ns(), Some(25_934_314_797_000));
 }
 
@@ -378,7 +381,7 @@ fn compare_with_perf(options: &[&str]) {
     if !options.is_empty() && recorded.is_some() {
         let header = perf(&["report", "-i", file, "--header-only"]);
         if !header.is_some_and(|header| header.contains("compressed :")) {
-            return common::skipped("perf.data with -z: the perf here does not pack");
+            return test_support::skip("perf.data with -z: the perf here does not pack");
         }
     }
     let Some(theirs) = recorded.and_then(|_| report(file, "dso")) else {

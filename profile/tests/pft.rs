@@ -2,8 +2,8 @@
 
 use profile::formats::{FormatError, folded, pft};
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, NoName,
-    ProcessDetails, ProcessId, Query, Report, SourceFrame, Store, View,
+    Cancel, Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample, NoName,
+    ProcessDetails, ProcessId, Query, Rates, Report, SourceFrame, Store, View,
 };
 use proptest::prelude::*;
 
@@ -39,7 +39,12 @@ fn frame(address: u64) -> Frame {
     Frame {
         module: ModuleId((address % 3) as u32),
         address: address << 40,
-        kind: [FrameKind::Kernel, FrameKind::User, FrameKind::Jit][address as usize % 3],
+        kind: [
+            FrameKind::Kernel,
+            FrameKind::User,
+            FrameKind::Jit,
+            FrameKind::Python,
+        ][address as usize % 4],
     }
 }
 
@@ -61,11 +66,21 @@ fn empty() -> Store {
     }
     let cgroup = Some("/system.slice/pg.service".into());
     let user = Some("ann".into());
-    store.set_process_details(ProcessId(1), ProcessDetails { cgroup, user });
+    store.set_process_details(
+        ProcessId(1),
+        ProcessDetails {
+            cgroup,
+            user,
+            ..ProcessDetails::default()
+        },
+    );
     store.set_info(Info {
-        host: "db-01".into(),
-        rate_hz: 99,
-        sampled_cpus: vec![0, 2, 3],
+        host: Host {
+            name: "db-01".into(),
+            sampled_cpus: vec![0, 2, 3],
+            ..Host::default()
+        },
+        rates: Rates::always(99),
         notes: vec!["a note".into()],
         ..Info::default()
     });

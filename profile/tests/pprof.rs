@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
+use test_support::Scratch;
 
 fn written(selection: &Selection) -> Vec<u8> {
     let mut file = Vec::new();
@@ -181,7 +182,7 @@ fn numbers_that_lead_nowhere_are_refused() {
     assert!(by_hand(&[LOCATION, &vast[..14], &[0]]).is_err());
 }
 
-/// The tool that everyone has; nothing where it is missing, and then says so.
+/// The tool that everyone has; `None` where it is missing, and then says so.
 fn go_pprof(arguments: &[&str]) -> Option<String> {
     let output = Command::new("go")
         .args(["tool", "pprof"])
@@ -191,7 +192,7 @@ fn go_pprof(arguments: &[&str]) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(_) => {
-            common::skipped("needs `go tool pprof`");
+            test_support::skip("needs `go tool pprof`");
             None
         }
     }
@@ -211,8 +212,8 @@ fn the_real_pprof_counts_the_same() {
         .collect();
     let store = store(&samples);
     let selection = select(&store, "");
-    let path = std::env::temp_dir().join(format!("proftop-pprof-{}.pb.gz", std::process::id()));
-    std::fs::write(&path, written(&selection)).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.write("written.pb.gz", written(&selection));
     let file = path.to_str().unwrap();
     let top = go_pprof(&[
         "-top",
@@ -224,7 +225,6 @@ fn the_real_pprof_counts_the_same() {
         file,
     ]);
     let tags = go_pprof(&["-tags", "-sample_index=samples", "-symbolize=none", file]);
-    let _ = std::fs::remove_file(&path);
     let (Some(top), Some(tags)) = (top, tags) else {
         return;
     };
@@ -258,7 +258,7 @@ const SCHEMA: &str = "/usr/share/gocode/src/github.com/google/pprof/proto";
 /// What protoc makes of a message by pprof's own schema, as text.
 fn decoded(message: &[u8]) -> Option<String> {
     if !std::path::Path::new(SCHEMA).join("profile.proto").exists() {
-        common::skipped("pprof by its schema: needs Debian's golang-github-google-pprof-dev");
+        test_support::skip("pprof by its schema: needs Debian's golang-github-google-pprof-dev");
         return None;
     }
     let mut protoc = Command::new("protoc");
@@ -270,7 +270,7 @@ fn decoded(message: &[u8]) -> Option<String> {
     ]);
     protoc.stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut protoc) = protoc.spawn() else {
-        common::skipped("pprof by its schema: needs protoc of Debian's protobuf-compiler");
+        test_support::skip("pprof by its schema: needs protoc of Debian's protobuf-compiler");
         return None;
     };
     let mut stdin = protoc.stdin.take().unwrap();

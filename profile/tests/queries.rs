@@ -210,6 +210,13 @@ proptest! {
             }
         }
         prop_assert_eq!(report.completeness.endings.iter().map(|e| e.1).sum::<u64>(), all);
+        let nameless = selection.nameless(&Cancel::new()).unwrap();
+        for (reason, frames) in &report.completeness.unnamed {
+            let with_it = nameless.iter().filter(|row| row.reason == *reason);
+            prop_assert_eq!(with_it.map(|row| row.frames).sum::<u64>(), *frames);
+        }
+        let reasons: Vec<_> = report.completeness.unnamed.iter().map(|(why, _)| *why).collect();
+        prop_assert!(nameless.iter().all(|row| reasons.contains(&row.reason) && row.frames > 0));
 
         let totals: HashMap<_, _> = report.functions.iter().map(|f| (f.id, f)).collect();
         for direction in [Direction::TopDown, Direction::BottomUp] {

@@ -5,7 +5,7 @@ use profile::merge::merge;
 use profile::query::{Direction, GroupBy, HeatRows};
 use profile::{
     Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId,
-    Query, Selection, Store, TimeRange, View,
+    Query, Rates, Selection, Store, TimeRange, View,
 };
 use proptest::prelude::*;
 
@@ -19,11 +19,11 @@ fn empty(rates: &[(u64, u32)]) -> Store {
     store.begin(0);
     store.add_module(ModuleId(1), "a.out", "/a.out");
     let mut info = Info {
-        rate_hz: rates[0].1,
+        rates: Rates::always(rates[0].1),
         ..Info::default()
     };
     for (from_ns, hz) in &rates[1..] {
-        info.change_rate(*from_ns, *hz);
+        info.rates.change(*from_ns, *hz);
     }
     store.set_info(info);
     store

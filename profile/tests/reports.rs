@@ -258,3 +258,61 @@ fn an_empty_store_has_an_empty_report() {
     assert!(report.functions.is_empty() && report.processes.is_empty());
     assert_eq!(report.window.seconds(), 0.0);
 }
+
+/// A runtime's code has hundreds of addresses; they are one row until they have names.
+#[test]
+fn code_without_a_map_is_one_function_of_its_process() {
+    let mut store = Store::new(Limits::default());
+    for process in 0..2 {
+        store.add_module(ModuleId(process), "[JIT]", "[JIT]");
+        store.add_process(ProcessId(process), process + 100, "node");
+        for address in 0..5 {
+            assert!(store.add_sample(NewSample {
+                time_ns: 1_000_000_000 + address,
+                cpu: 0,
+                process: ProcessId(process),
+                tid: process + 100,
+                comm: "node",
+                frames: &[Frame {
+                    module: ModuleId(process),
+                    address: 0x1000 * address,
+                    kind: FrameKind::Jit,
+                }],
+                kernel_frames: 0,
+                ending: Ending::Root,
+                weight: 1,
+            }));
+        }
+    }
+    let frames = store.frames_to_name(usize::MAX);
+    for frame in &frames {
+        store.set_name(*frame, NameState::Unnamed(NoName::Jit));
+    }
+    let rows = |store: &mut Store| {
+        let report = store.report(Duration::from_secs(10), 2_000_000_000);
+        let rows = report.functions.iter();
+        let rows = rows.map(|row| (row.name.to_string(), row.self_samples));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort();
+        (rows, report.completeness.unnamed)
+    };
+    let unmapped = |samples| ("[JIT, no map]".to_owned(), samples);
+    let (found, unnamed) = rows(&mut store);
+    assert_eq!(found, [unmapped(5), unmapped(5)]);
+    assert_eq!(unnamed, [(NoName::Jit, 10)]);
+    let addresses = |store: &mut Store| {
+        let report = store.report(Duration::from_secs(10), 2_000_000_000);
+        let rows = report.functions.iter();
+        let mut addresses: Vec<u32> = rows.map(|row| row.addresses).collect();
+        addresses.sort_unstable();
+        addresses
+    };
+    assert_eq!(addresses(&mut store), [5, 5]);
+    // A map that is written later names what it has, and nothing else.
+    store.set_name(frames[0], NameState::Named("fibonacci".into()));
+    let (found, unnamed) = rows(&mut store);
+    assert_eq!(found, [unmapped(4), unmapped(5), ("fibonacci".into(), 1)]);
+    assert_eq!(addresses(&mut store), [0, 4, 5]);
+    assert_eq!(unnamed, [(NoName::Jit, 9)]);
+    assert_eq!(store.frames_without_name().len(), 9);
+}

@@ -58,7 +58,7 @@ proptest! {
         prop_assert!(after.notes.is_empty(), "{:?}", after.notes);
         prop_assert_eq!(held(&selection), held(&select(&after.store, "")));
         let view = after.store.view();
-        prop_assert_eq!(view.info().rate_hz, 99);
+        prop_assert_eq!(view.info().rates.first_hz, 99);
         prop_assert_eq!(view.info().epoch_unix_ms, before.view().info().epoch_unix_ms);
     }
 
@@ -68,7 +68,7 @@ proptest! {
         let after = opened(&written(Format::Speedscope, &selection)).unwrap();
         prop_assert_eq!(after.format, "speedscope");
         prop_assert_eq!(unmarked(&selection), unmarked(&select(&after.store, "")));
-        prop_assert_eq!(after.store.view().info().rate_hz, 99);
+        prop_assert_eq!(after.store.view().info().rates.first_hz, 99);
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 /// A function that takes another share of the part than of the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Apart {
+    /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
+    /// The short name of its module.
     pub module: Arc<str>,
     /// Its share of self samples in the part less that in the rest, in points.
     pub points: f64,

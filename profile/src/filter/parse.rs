@@ -8,11 +8,12 @@ use super::{Action, Clause, FrameTest, Ranges, SampleTest, Text};
 pub struct FilterError {
     /// Counted in characters from 1.
     pub column: usize,
+    /// What is wrong, as a sentence without the place.
     pub message: String,
 }
 
-const KEYS: [&str; 10] = [
-    "fn", "mod", "file", "kind", "pid", "tid", "cpu", "comm", "cgroup", "user",
+const KEYS: [&str; 11] = [
+    "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user",
 ];
 const ACTIONS: [&str; 5] = ["focus", "exclude", "hide", "fold", "only"];
 
@@ -202,6 +203,15 @@ impl<'a> Reader<'a> {
         key: &str,
         operator: char,
     ) -> Result<FrameTest, FilterError> {
+        if key == "lang" {
+            return match &*self.value()? {
+                "python" => Ok(FrameTest::Python),
+                other => {
+                    let message = format!("no language `{other}`; there is python");
+                    Err(self.error(at, message))
+                }
+            };
+        }
         if key != "kind" {
             let text = self.text(operator)?;
             return Ok(match key {
@@ -222,7 +232,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nothing if the key is about frames.
+    /// `None` if the key is about frames.
     fn sample_test(
         &mut self,
         at: usize,

@@ -32,6 +32,7 @@ impl PartialEq for Text {
 }
 
 impl Text {
+    /// Matches this text and no other.
     pub fn is(text: &str) -> Self {
         Self {
             source: text.into(),
@@ -59,6 +60,7 @@ impl Text {
         })
     }
 
+    /// Matches every text that has the word in it. Case counts if the word has a capital.
     pub fn word(word: &str) -> Self {
         let any_case = !word.chars().any(char::is_uppercase);
         Self {
@@ -67,6 +69,7 @@ impl Text {
         }
     }
 
+    /// Whether a text is what is looked for.
     pub fn matches(&self, text: &str) -> bool {
         match &self.how {
             How::Is => self.source == text,

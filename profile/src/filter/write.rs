@@ -46,6 +46,7 @@ impl fmt::Display for FrameTest {
             FrameTest::Kernel => write!(f, "kind:kernel"),
             FrameTest::User => write!(f, "kind:user"),
             FrameTest::Jit => write!(f, "kind:jit"),
+            FrameTest::Python => write!(f, "lang:python"),
             FrameTest::Inlined => write!(f, "kind:inlined"),
         }
     }

@@ -66,6 +66,7 @@ fn step(tree: &CallTree, kind: NodeKind) -> String {
                 _ if inlined => "_[i]",
                 FrameKind::Kernel => "_[k]",
                 FrameKind::Jit => "_[j]",
+                FrameKind::Python => "_[p]",
                 FrameKind::User => "",
             });
         }
@@ -180,6 +181,7 @@ fn plain(step: &str) -> (&str, FrameKind) {
     for (mark, kind) in [
         ("_[k]", FrameKind::Kernel),
         ("_[j]", FrameKind::Jit),
+        ("_[p]", FrameKind::Python),
         ("_[i]", FrameKind::User),
     ] {
         if let Some(name) = step.strip_suffix(mark) {

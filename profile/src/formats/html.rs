@@ -39,7 +39,7 @@ fn write_data(
     out: &mut impl Write,
 ) -> Result<(), FormatError> {
     let info = selection.info();
-    let title = format!("proftop {} {}", info.scope, info.host);
+    let title = format!("proftop {} {}", info.scope, info.host.name);
     write!(out, "{{\"title\":{}", Text(title.trim_end()))?;
     write!(out, ",\"unit\":{},\"rows\":[", Text(&info.metric.unit))?;
     let mut numbers: HashMap<NodeKind, usize> = HashMap::new();
@@ -79,6 +79,7 @@ fn name(tree: &CallTree, kind: NodeKind) -> String {
                 _ if inlined => "inlined",
                 FrameKind::Kernel => "kernel",
                 FrameKind::Jit => "jit",
+                FrameKind::Python => "python",
                 FrameKind::User => "user",
             };
             (function.module, word)

@@ -22,6 +22,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A file that was read.
 #[derive(Debug)]
 pub struct Opened {
+    /// The samples, as far as they could be read.
     pub store: Store,
     /// What is missing of it, in sentences.
     pub notes: Vec<String>,
@@ -48,6 +49,9 @@ pub fn read_metric<'a>(
     let mut head = Vec::new();
     // Of a pipe that is being written, no more than says what comes.
     (&mut input).take(8).read_to_end(&mut head)?;
+    if head.is_empty() {
+        return Err(FormatError::Empty);
+    }
     let is_packed = head.starts_with(&GZIP) || head.starts_with(&ZSTD);
     let whole = Cursor::new(head.clone()).chain(input);
     if !is_packed {

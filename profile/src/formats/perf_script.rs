@@ -7,7 +7,9 @@
 
 use super::FormatError;
 use super::import::{Import, Link, kind_of, plain_ending};
-use crate::{Frame, FrameKind, Info, Limits, Metric, NewSample, NoName, STACK_DEPTH_MAX, Store};
+use crate::{
+    Frame, FrameKind, Info, Limits, Metric, NewSample, NoName, Rates, STACK_DEPTH_MAX, Store,
+};
 use regex::Regex;
 use std::io::BufRead;
 use std::sync::LazyLock;
@@ -268,7 +270,7 @@ impl Reader {
         };
         self.import.store.set_info(Info {
             metric,
-            rate_hz: self.rate_hz,
+            rates: Rates::always(self.rate_hz),
             ..Info::default()
         });
         let mut notes = Vec::new();

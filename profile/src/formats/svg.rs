@@ -35,7 +35,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
          <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">"
     )?;
-    let title = format!("proftop {} {}", info.scope, info.host);
+    let title = format!("proftop {} {}", info.scope, info.host.name);
     let all = selection.samples();
     writeln!(
         out,
@@ -116,7 +116,7 @@ fn told(tree: &CallTree, kind: NodeKind) -> (String, String, &'static str) {
         _ if function.role != Role::Function => "#bbb",
         _ if inlined => "#8cf",
         FrameKind::Kernel => "#c9f",
-        FrameKind::Jit => "#9d9",
+        FrameKind::Jit | FrameKind::Python => "#9d9",
         FrameKind::User => "#fb7",
     };
     let module = if function.module.is_empty() {

@@ -23,7 +23,7 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     let mut writer = Writer {
         selection,
         out,
-        tick_ns: match info.rate_hz {
+        tick_ns: match info.rates.first_hz {
             0 => TICK_NS,
             hz => 1_000_000_000 / u64::from(hz),
         },
@@ -38,9 +38,9 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
         writer.out,
         "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"exporter\":\"proftop {version}\",\
          \"host\":{},\"scope\":{},\"rate_hz\":{},\"start_unix_ms\":{}}},\n\"traceEvents\":[",
-        Text(&info.host),
+        Text(&info.host.name),
         Text(&info.scope),
-        info.rate_hz,
+        info.rates.first_hz,
         info.epoch_unix_ms,
     )?;
     let samples = selection.timed();

@@ -32,13 +32,19 @@ pub struct FunctionCode {
 /// One address of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeAddress {
+    /// The frame that stands for it.
     pub frame: FrameId,
+    /// The module that it is in.
     pub module: ModuleId,
+    /// Where in the module, inside an instruction.
     pub address: u64,
+    /// On which side of the kernel boundary it is.
     pub kind: FrameKind,
     /// Whose code it is: another function where this one is inlined.
     pub host: FunctionId,
+    /// Samples that hit there, in the function's own code.
     pub self_samples: u64,
+    /// Samples that hit there, in something that was inlined into the function.
     pub inlined_samples: u64,
     /// Samples that hit there, or something that is called from there; each
     /// once, however often the function is on its stack.
@@ -62,7 +68,7 @@ pub struct CodeGroup {
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodePlace {
-    /// Nothing where it is not known.
+    /// `None` where it is not known.
     pub file: Option<Arc<str>>,
     /// 0 where it is not known.
     pub line: u32,

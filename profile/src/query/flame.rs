@@ -10,6 +10,7 @@ const ROWS_MAX: usize = 4096;
 /// The layout of a tree below one node; the first row is that node.
 #[derive(Debug, Clone, Default)]
 pub struct Flame {
+    /// The boxes of each level below the node, from left to right.
     pub rows: Vec<Vec<FlameBox>>,
 }
 
@@ -18,12 +19,15 @@ pub struct Flame {
 pub struct FlameBox {
     /// In cells.
     pub start: u32,
+    /// In cells; at least 1.
     pub width: u32,
+    /// Samples of its node, or of all the nodes that were merged into it.
     pub samples: u64,
-    /// Nothing for siblings that are too narrow, merged into one box.
+    /// `None` for siblings that are too narrow, merged into one box.
     pub node: Option<Node>,
     /// Where in the row above the box's parent is.
     pub parent: usize,
+    /// What its node is called; empty for merged siblings.
     pub name: Arc<str>,
 }
 

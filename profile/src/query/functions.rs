@@ -4,8 +4,8 @@ use super::selection::Selection;
 use super::shape::Step;
 use super::trend::Trends;
 use crate::intern::RESERVED;
-use crate::tables::Module;
-use crate::{FrameId, FunctionId, FunctionRow, ModuleId, View};
+use crate::tables::{Module, UNMAPPED_CODE};
+use crate::{FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -78,6 +78,7 @@ pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
         .filter(|(_, cell)| cell.total_samples > 0)
         .map(|(id, cell)| row(selection, id, cell, trends, &mut modules))
         .collect();
+    count_addresses(selection, &mut rows);
     rows.sort_unstable_by(|a, b| {
         let by_count = (b.self_samples, b.total_samples).cmp(&(a.self_samples, a.total_samples));
         by_count
@@ -89,6 +90,21 @@ pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
         row_of[row.id.0 as usize] = at;
     }
     Functions { rows, row_of }
+}
+
+/// Says of each row of code in no map how many addresses it stands for.
+fn count_addresses(selection: &Selection, rows: &mut [FunctionRow]) {
+    let is_sum = |row: &&mut FunctionRow| row.kind == FrameKind::Jit && *row.name == *UNMAPPED_CODE;
+    let mut sums: HashMap<FunctionId, &mut FunctionRow> = HashMap::new();
+    sums.extend(rows.iter_mut().filter(is_sum).map(|row| (row.id, row)));
+    if sums.is_empty() {
+        return;
+    }
+    for owner in selection.view.tables.names.members() {
+        if let Some(row) = sums.get_mut(&owner) {
+            row.addresses += 1;
+        }
+    }
 }
 
 fn row(
@@ -115,6 +131,7 @@ fn row(
         file: function.file,
         line: function.line,
         inlined: !cell.out_of_line,
+        addresses: 0,
         self_samples: cell.self_samples,
         total_samples: cell.total_samples,
         trend: trends.function(id),

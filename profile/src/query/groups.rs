@@ -10,9 +10,11 @@ use std::sync::Arc;
 /// The processes that share a control group or a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupRow {
-    /// Nothing for the processes of which it is not known.
+    /// `None` for the processes of which it is not known.
     pub name: Option<Arc<str>>,
+    /// Samples of all these processes.
     pub samples: u64,
+    /// Samples that hit while they were in the kernel.
     pub kernel_samples: u64,
     /// Processes with at least one sample.
     pub processes: u32,

@@ -15,6 +15,7 @@ use crate::time::STAMPS_PER_SECOND;
 pub struct HeatMap {
     /// Of the first column, on the clock of the samples.
     pub first_second: u64,
+    /// Rows of each column.
     pub rows: usize,
     /// Samples per second of a busy CPU, as they are counted in all cells.
     pub rate_hz: u32,
@@ -23,14 +24,17 @@ pub struct HeatMap {
 }
 
 impl HeatMap {
+    /// Number of seconds.
     pub fn columns(&self) -> usize {
         self.cells.len() / self.rows.max(1)
     }
 
+    /// Samples in one cell. Panics if there is no such column or row.
     pub fn cell(&self, column: usize, row: usize) -> u64 {
         self.cells[column * self.rows + row]
     }
 
+    /// Samples of the cell that has most; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.cells.iter().copied().max().unwrap_or(0)
     }

@@ -23,17 +23,23 @@ pub struct FunctionPage {
     pub callees: Vec<Neighbour>,
     /// The stack with most of its samples, root first, and those samples.
     pub heaviest: Vec<FunctionId>,
+    /// Samples with exactly the stack in `heaviest`.
     pub heaviest_samples: u64,
 }
 
+/// A caller or a callee of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
+    /// Which one it is.
     pub kind: NeighbourKind,
+    /// Samples in which it stands there.
     pub samples: u64,
 }
 
+/// What stands beside a function on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NeighbourKind {
+    /// Another function.
     Function(FunctionId),
     /// Not called at all: the thread begins there.
     Root,
@@ -44,7 +50,7 @@ pub enum NeighbourKind {
 }
 
 impl Selection {
-    /// The page of the function that `frame` belongs to; nothing if no selected
+    /// The page of the function that `frame` belongs to; `None` if no selected
     /// sample has it.
     pub fn page(&self, frame: FrameId, cancel: &Cancel) -> Result<Option<FunctionPage>, Cancelled> {
         let function = self.view.function_of(frame);

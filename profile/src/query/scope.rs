@@ -9,8 +9,11 @@ use crate::{FrameId, ProcessId, View};
 /// none of a kind means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
+    /// Processes, by the number of one life of each.
     pub processes: Vec<ProcessId>,
+    /// Threads: their process and their number.
     pub threads: Vec<(ProcessId, u32)>,
+    /// CPUs, by their numbers.
     pub cpus: Vec<u16>,
     /// Paths of control groups; one stands for those below it, too.
     pub cgroups: Vec<String>,
@@ -97,7 +100,7 @@ fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
         && (scope.cgroups.is_empty() || scope.cgroups.iter().any(is_below))
 }
 
-/// Whether a thread passes a test; nothing if that is not for threads to say.
+/// Whether a thread passes a test; `None` if that is not for threads to say.
 fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<bool> {
     let thread = table.thread(slot);
     let process = table.get(thread.process);

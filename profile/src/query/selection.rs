@@ -7,7 +7,7 @@ use crate::intern::StackId;
 use crate::rates::{Evidence, Weighing};
 use crate::tables::{Sample, Tag};
 use crate::time::Stamps;
-use crate::{Ending, FrameId, Info, Reweighed, View, Window};
+use crate::{Ending, FrameId, Info, Rates, Reweighed, View, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Tally {
 impl View {
     /// Everything that a query asks for; an error if it was cancelled.
     pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
-        let weighing = Weighing::new(self.info(), self.reach(query.window));
+        let weighing = Weighing::new(&self.info().rates, self.reach(query.window));
         Selection::new(self, query, weighing, cancel)
     }
 }
@@ -143,6 +143,7 @@ impl Selection {
         &self.view
     }
 
+    /// What was asked for.
     pub fn query(&self) -> &Query {
         &self.query
     }
@@ -158,7 +159,7 @@ impl Selection {
         self.weighing.hz()
     }
 
-    /// Nothing if all of the samples count as they were taken.
+    /// `None` if all of the samples count as they were taken.
     pub fn reweighed(&self) -> Option<Reweighed> {
         self.reweighed
     }
@@ -172,8 +173,7 @@ impl Selection {
     /// Where and how it was sampled, at the one rate that is counted in.
     pub fn info(&self) -> Info {
         Info {
-            rate_hz: self.rate_hz(),
-            rate_changes: Vec::new(),
+            rates: Rates::always(self.rate_hz()),
             ..Info::clone(self.view.info())
         }
     }

@@ -3,6 +3,7 @@
 
 use super::Scope;
 use crate::filter::{Action, Clause, Filter, FrameTest};
+use crate::function::short_module;
 use crate::intern::{HIDDEN, NO_STACK, StackId};
 use crate::{FrameId, FrameKind, FunctionId, View};
 
@@ -214,8 +215,9 @@ fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
         },
         FrameTest::Module(text) => {
             let module = tables.modules.get(frame.module);
-            id.0 >= crate::intern::RESERVED
-                && (text.matches(&module.name) || text.matches(&module.path))
+            // Users write what they see.
+            let names = [&*module.name, &*module.path, short_module(&module.name)];
+            id.0 >= crate::intern::RESERVED && names.iter().any(|name| text.matches(name))
         }
         FrameTest::File(text) => {
             let link = tables.sources.chain(id).last();
@@ -225,6 +227,7 @@ fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
         FrameTest::Kernel => id.0 >= crate::intern::RESERVED && frame.kind == FrameKind::Kernel,
         FrameTest::User => id.0 >= crate::intern::RESERVED && frame.kind != FrameKind::Kernel,
         FrameTest::Jit => frame.kind == FrameKind::Jit,
+        FrameTest::Python => frame.kind == FrameKind::Python,
         FrameTest::Inlined => false,
     }
 }

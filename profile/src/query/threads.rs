@@ -116,6 +116,7 @@ fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRo
         threads: 0,
         top_function: None,
         exited: process.is_none_or(|p| p.exited),
+        details: process.map(|p| p.details.clone()).unwrap_or_default(),
         trend: Default::default(),
     }
 }

@@ -40,7 +40,7 @@ impl Selection {
         let mut all: Vec<(u64, u8, u64)> = Vec::new();
         self.visit(self.stamps, |sample| {
             let who = u64::from(sample.thread.0) << 32 | u64::from(sample.stack.0);
-            all.push((who, sample.ending as u8, sample.weight));
+            all.push((who, sample.ending.number(), sample.weight));
         });
         all.sort_unstable();
         let runs = all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));

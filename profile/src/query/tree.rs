@@ -34,11 +34,14 @@ pub enum Direction {
 /// What the first level of a tree is, above all functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
+    /// There is no such level: the first one is of functions.
     #[default]
     None,
     /// By the name of threads.
     Comm,
+    /// By process.
     Process,
+    /// By thread.
     Thread,
 }
 
@@ -60,6 +63,7 @@ pub struct CallTree {
 /// One place in the tree: valid for the tree that gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
+    /// What it stands for.
     pub kind: NodeKind,
     /// Samples here and below.
     pub samples: u64,
@@ -75,13 +79,16 @@ pub struct Node {
 /// identity from one tree to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
+    /// All samples of the tree.
     Root,
     /// A thread, process or name; see [`CallTree::group_name`]. That of a thread or
     /// process is the same in all trees of one store.
     Group(u32),
     /// A function, or one of the honest rows that [`Function::role`] tells.
     Function {
+        /// The function, or the row.
         id: FunctionId,
+        /// Whether it was inlined there into the function above it.
         inlined: bool,
     },
 }
@@ -225,10 +232,12 @@ impl Builder {
 }
 
 impl CallTree {
+    /// Whether callers are above their callees, or below them.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
+    /// The node of all samples.
     pub fn root(&self) -> Node {
         Node {
             kind: NodeKind::Root,
@@ -354,6 +363,7 @@ impl CallTree {
         self.view.function(id)
     }
 
+    /// The name of a [`NodeKind::Group`]; `None` if the tree has no such group.
     pub fn group_name(&self, group: u32) -> Option<&Arc<str>> {
         self.groups.get(&group)
     }

@@ -83,7 +83,7 @@ impl<'a> Leaves<'a> {
         }
     }
 
-    /// Nothing if the filter drops the sample's stack.
+    /// `None` if the filter drops the sample's stack.
     #[inline]
     fn of(&mut self, sample: &Sample) -> Option<FunctionId> {
         let at = self.selection.shape_of[sample.stack.0 as usize];

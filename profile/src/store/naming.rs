@@ -8,8 +8,8 @@
 use super::Store;
 use crate::growth;
 use crate::intern::{RESERVED, StackId};
-use crate::tables::CHAIN_MAX;
-use crate::{Frame, FrameId, FunctionId, ModuleId, NameState, SourceFrame};
+use crate::tables::{CHAIN_MAX, UNMAPPED_CODE};
+use crate::{Frame, FrameId, FunctionId, ModuleId, NameState, NoName, SourceFrame};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -92,6 +92,11 @@ impl Store {
                 self.names.set_named_late(frame, at.module, name);
             }
             NameState::Named(name) => self.names.set_named(frame, at.module, name),
+            // Hundreds of addresses that tell nobody anything are one function.
+            NameState::Unnamed(NoName::Jit) => {
+                let function = self.unmapped_code(at);
+                self.names.set_unnamed_of(frame, NoName::Jit, function);
+            }
             NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
             NameState::UnnamedIn { reason, start } => {
                 let place = format!("{}+{start:#x}", self.modules.get(at.module).name);
@@ -146,6 +151,19 @@ impl Store {
         })
     }
 
+    /// The function that stands for all code of a module that was made at run time and is
+    /// in no map.
+    fn unmapped_code(&mut self, at: Frame) -> FunctionId {
+        let name: Arc<str> = UNMAPPED_CODE.into();
+        self.names.find(at.module, &name).unwrap_or_else(|| {
+            let id = self.frames.add_inlined(at);
+            self.names.add(id);
+            self.modules.add_frame(at.module);
+            self.names.set_unnamed_in(id, at.module, NoName::Jit, name);
+            id
+        })
+    }
+
     /// What is known of a frame's name.
     pub fn name(&self, frame: FrameId) -> NameState {
         self.names.state(frame)
@@ -166,7 +184,11 @@ impl Store {
         let frames = (RESERVED..self.frames.len() as u32).map(FrameId);
         let has_none = |id: &FrameId| {
             let tag = self.names.tag(*id);
-            !tag.is_released() && !matches!(self.names.state(*id), NameState::Named(_))
+            let is_sum = self
+                .names
+                .name(*id)
+                .is_some_and(|name| **name == *UNMAPPED_CODE);
+            !is_sum && !tag.is_released() && !matches!(self.names.state(*id), NameState::Named(_))
         };
         frames.filter(has_none).collect()
     }

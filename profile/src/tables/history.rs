@@ -59,7 +59,7 @@ const _: () = assert!(Ending::ALL.len() < IN_KERNEL as usize);
 
 impl How {
     fn new(ending: Ending, in_kernel: bool) -> Self {
-        Self(ending as u8 | if in_kernel { IN_KERNEL } else { 0 })
+        Self(ending.number() | if in_kernel { IN_KERNEL } else { 0 })
     }
 
     fn ending(self) -> Ending {

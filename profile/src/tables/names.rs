@@ -71,6 +71,9 @@ const _: () = assert!(Tag::REASONS as usize + NoName::ALL.len() <= Tag::COUNT);
 /// in two maps.
 const BYTES_PER_NAME: usize = 96;
 
+/// What all code of a process is called that was made at run time and is in no map.
+pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
+
 #[derive(Debug)]
 pub(crate) struct Names {
     table: NameTable,
@@ -119,6 +122,14 @@ impl NameTable {
             Some(name) if *tag == Tag::NAMED => NameState::Named(Arc::clone(name)),
             _ => NameState::Pending,
         }
+    }
+
+    /// The function of every frame that is another one than the function's own.
+    pub(crate) fn members(&self) -> impl Iterator<Item = FunctionId> {
+        let frames = (0..).zip(self.owners.iter()).zip(self.tags.iter());
+        frames
+            .filter(|((frame, owner), tag)| *frame != owner.0 && !tag.is_released())
+            .map(|((_, owner), _)| *owner)
     }
 
     /// The same functions, called by a place in each, as frames that have no name for
@@ -215,6 +226,12 @@ impl Names {
         self.join(frame, module, place);
     }
 
+    /// Of a frame without a name that is counted in a function with others.
+    pub(crate) fn set_unnamed_of(&mut self, frame: FrameId, reason: NoName, of: FunctionId) {
+        self.set_unnamed(frame, reason);
+        cow::write(&mut self.table.owners)[frame.0 as usize] = of;
+    }
+
     /// Whether the frame has a reason for having no name: it can still be given
     /// one.
     pub(crate) fn has_reason(&self, frame: FrameId) -> bool {
@@ -228,6 +245,14 @@ impl Names {
             return;
         }
         let owner = self.owners[frame.0 as usize];
+        if { self.name(owner) }.is_some_and(|name| **name == *UNMAPPED_CODE) {
+            // The others there are other functions.
+            if owner != frame {
+                cow::write(&mut self.table.owners)[frame.0 as usize] = frame;
+                self.set_named(frame, module, name);
+            }
+            return;
+        }
         let Some(place) = Arc::make_mut(&mut self.table.names).remove(&owner) else {
             return self.set_named(frame, module, name);
         };

@@ -6,12 +6,11 @@ pub mod perf_file;
 
 use profile::formats::folded;
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId,
-    Query, Selection, SourceFrame, Store,
+    Cancel, Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample,
+    ProcessId, Query, Rates, Selection, SourceFrame, Store,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::process::Command;
 
 pub const HOSTILE: &str = "<img src=x onerror=\"a()\">\u{2028}&'];";
@@ -78,9 +77,12 @@ pub fn store(samples: &[Given]) -> Store {
         );
     }
     store.set_info(Info {
-        rate_hz: 99,
+        rates: Rates::always(99),
         epoch_unix_ms: 1_700_000_000_000,
-        host: "db-01".into(),
+        host: Host {
+            name: "db-01".into(),
+            ..Host::default()
+        },
         lost: 7,
         notes: vec!["a note".into()],
         ..Info::default()
@@ -168,22 +170,9 @@ pub fn unmarked(selection: &Selection) -> BTreeMap<String, u64> {
     counts
 }
 
-/// What the perf of this machine says, or nothing, and why.
+/// What the perf of this machine says; `None` where it is missing or fails, with a word
+/// about it.
 pub fn perf(arguments: &[&str]) -> Option<String> {
-    let said = Command::new("perf").args(arguments).output();
-    let why = match said {
-        Ok(output) if output.status.success() => {
-            return Some(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Ok(output) => format!("{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => error.to_string(),
-    };
-    let why = why.lines().last().unwrap_or("it crashed").to_string();
-    skipped(&format!("what perf says: perf: {why}"));
-    None
-}
-
-/// What a test cannot show here, and why: past the capture of its output.
-pub fn skipped(why: &str) {
-    _ = writeln!(std::io::stderr(), "skipped: {why}");
+    let output = test_support::run_tool(Command::new("perf").args(arguments))?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -4,7 +4,7 @@ use super::layout::{Profile, Samples, Thread};
 use super::tables::{Stack, Tables};
 use crate::formats::import::{Import, plain_ending};
 use crate::formats::{FormatError, json};
-use crate::{FrameKind, Info, Limits, Metric, NewSample, Store};
+use crate::{FrameKind, Host, Info, Limits, Metric, NewSample, Rates, Store};
 /// Longer than anybody samples, in ms: a year.
 const TIME_MAX: f64 = 366.0 * 86_400_000.0;
 
@@ -62,6 +62,7 @@ fn categories(profile: &Profile) -> Vec<FrameKind> {
     let kind = |name: &str| match name {
         "Kernel" => FrameKind::Kernel,
         "JIT" | "JavaScript" => FrameKind::Jit,
+        "Python" => FrameKind::Python,
         _ => FrameKind::User,
     };
     let names = profile.meta.categories.0.iter();
@@ -111,13 +112,16 @@ impl Reader {
         self.import.store.begin(0);
         self.import.store.set_info(Info {
             metric,
-            kernel: meta
-                .oscpu
-                .as_deref()
-                .map(super::super::wire::clean)
-                .unwrap_or_default(),
-            cpus: meta.logical_cpus.unwrap_or(0),
-            rate_hz: hz,
+            host: Host {
+                kernel: meta
+                    .oscpu
+                    .as_deref()
+                    .map(super::super::wire::clean)
+                    .unwrap_or_default(),
+                cpus: meta.logical_cpus.unwrap_or(0),
+                ..Host::default()
+            },
+            rates: Rates::always(hz),
             scope: product,
             epoch_unix_ms: epoch.clamp(0.0, 1e15) as i64,
             ..Info::default()

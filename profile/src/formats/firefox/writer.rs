@@ -18,7 +18,8 @@ const GECKO_VERSION: u32 = 28;
 const CATEGORIES: &str = r#"[{"name":"Other","color":"grey","subcategories":["Other"]},
 {"name":"User","color":"yellow","subcategories":["Other"]},
 {"name":"Kernel","color":"orange","subcategories":["Other"]},
-{"name":"JIT","color":"green","subcategories":["Other"]}]"#;
+{"name":"JIT","color":"green","subcategories":["Other"]},
+{"name":"Python","color":"yellow","subcategories":["Other"]}]"#;
 
 const EMPTY_MARKERS: &str =
     r#"{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0}"#;
@@ -79,7 +80,7 @@ fn weights(unit: &str) -> (&'static str, f64) {
 
 fn meta(info: &Info, begin_ns: u64) -> String {
     let start = info.epoch_unix_ms as f64 + begin_ns as f64 / 1e6;
-    let interval = match info.rate_hz {
+    let interval = match info.rates.first_hz {
         0 => 1.0,
         hz => 1000.0 / f64::from(hz),
     };
@@ -88,8 +89,13 @@ fn meta(info: &Info, begin_ns: u64) -> String {
     } else {
         info.scope.clone()
     };
-    let system = [info.host.as_str(), info.kernel.as_str(), info.arch.as_str()].join(" ");
-    let cpus = match info.cpus {
+    let system = [
+        info.host.name.as_str(),
+        info.host.kernel.as_str(),
+        info.host.arch.as_str(),
+    ]
+    .join(" ");
+    let cpus = match info.host.cpus {
         0 => String::new(),
         cpus => format!(",\"logicalCPUs\":{cpus}"),
     };

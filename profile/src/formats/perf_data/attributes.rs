@@ -114,7 +114,7 @@ impl Attributes {
             (false, true) if self.rate > 0 => (1_000_000_000 + self.rate / 2) / self.rate,
             _ => 0,
         };
-        info.rate_hz = u32::try_from(hz).unwrap_or(0);
+        info.rates.first_hz = u32::try_from(hz).unwrap_or(0);
     }
 
     /// Counters that come with a sample.

@@ -19,7 +19,7 @@ pub(super) struct Header {
     /// Where the attributes are in it, how long one is with where its ids are,
     /// and how long all are.
     pub(super) attributes: (u64, u64, u64),
-    /// Bytes of records; nothing where perf was ended before it could say.
+    /// Bytes of records; `None` where perf was ended before it could say.
     pub(super) data: Option<u64>,
     pub(super) features: [u64; 4],
     pub(super) is_pipe: bool,

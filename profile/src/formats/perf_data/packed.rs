@@ -141,7 +141,7 @@ impl Packed {
     }
 }
 
-/// How long a frame's header is, RFC 8878, 3.1.1.1; nothing if that is not
+/// How long a frame's header is, RFC 8878, 3.1.1.1; `None` if that is not
 /// there yet.
 fn frame_header_len(bytes: &[u8]) -> Result<Option<usize>, FormatError> {
     let Some((magic, rest)) = bytes.split_at_checked(MAGIC.len()) else {

@@ -12,7 +12,7 @@ use super::packed::Packed;
 use super::record::{self, Head, KERNEL_MARK, MARKS, Sample, USER_MARK};
 use crate::formats::import::{Import, plain_ending};
 use crate::formats::{FormatError, Metered};
-use crate::{Ending, FrameKind, Info, Limits, NewSample, STACK_DEPTH_MAX};
+use crate::{Ending, FrameKind, Host, Info, Limits, NewSample, STACK_DEPTH_MAX};
 use std::io::Read;
 use std::iter;
 
@@ -333,10 +333,13 @@ impl Reader {
         let (event, name) = self.events.chosen()?;
         let features = &self.features;
         let mut info = Info {
-            host: features.host.clone(),
-            kernel: features.kernel.clone(),
-            arch: features.arch.clone(),
-            cpus: features.cpus,
+            host: Host {
+                name: features.host.clone(),
+                kernel: features.kernel.clone(),
+                arch: features.arch.clone(),
+                cpus: features.cpus,
+                ..Host::default()
+            },
             lost: self.lost,
             ..Info::default()
         };

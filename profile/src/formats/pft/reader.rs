@@ -10,7 +10,8 @@ use crate::formats::wire::Bytes;
 use crate::store::{Added, KnownStack};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Ending, Frame, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId, Store,
+    Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
+    Rates, Store,
 };
 use std::io::Read;
 use std::sync::Arc;
@@ -58,6 +59,7 @@ fn damaged(what: &str) -> FormatError {
 }
 
 impl<R: Read> Reader<R> {
+    /// Reads the head of a file; an error if it is none of ours.
     pub fn new(mut input: R) -> Result<Self, FormatError> {
         let mut start = [0; MAGIC.len() + 4];
         input
@@ -248,6 +250,7 @@ impl<R: Read> Reader<R> {
             let details = ProcessDetails {
                 cgroup: text(self.tables.string(&mut bytes)?),
                 user: text(self.tables.string(&mut bytes)?),
+                ..ProcessDetails::default()
             };
             let id = ProcessId(number);
             store.add_process(id, pid, &comm);
@@ -306,7 +309,7 @@ impl<R: Read> Reader<R> {
                 let thread = self.tables.threads.get(thread);
                 let thread =
                     thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
-                let ending = Ending::ALL.get(usize::from(how >> 1));
+                let ending = Ending::of_number(how >> 1);
                 let number = u32::try_from(stack);
                 let (Some(ending), Ok(number), 0..100) = (ending, number, centi) else {
                     return Err(damaged("a sample that cannot be"));
@@ -320,7 +323,7 @@ impl<R: Read> Reader<R> {
                     comm: &thread.comm,
                     frames: &[],
                     kernel_frames: usize::from(how & 1),
-                    ending: *ending,
+                    ending,
                     weight,
                 };
                 let known = self.known.get(number as usize).copied().flatten();
@@ -346,14 +349,14 @@ impl<R: Read> Reader<R> {
 fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError> {
     let mut info = Info::clone(store.info());
     let mut from_ns = 0u64;
-    let mut rates = vec![info.rate_hz];
+    let mut rates = vec![info.rates.first_hz];
     while !bytes.is_empty() {
         from_ns = from_ns.saturating_add(bytes.number()?);
         let hz = bytes.u32()?;
         if hz == 0 {
             return Err(damaged("a rate that cannot be"));
         }
-        info.change_rate(from_ns, hz);
+        info.rates.change(from_ns, hz);
         rates.push(hz);
     }
     store.set_info(info);
@@ -365,16 +368,21 @@ fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError
 /// The only CPUs that were sampled.
 fn add_sampled_cpus(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
     let mut info = Info::clone(store.info());
-    info.sampled_cpus.clear();
+    info.host.sampled_cpus.clear();
     let mut cpu = 0u64;
     while !bytes.is_empty() {
         cpu = cpu.saturating_add(bytes.number()?);
         let cpu = u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?;
         // One that does not rise would go on for as long as the block does.
-        if info.sampled_cpus.last().is_some_and(|last| *last >= cpu) {
+        if info
+            .host
+            .sampled_cpus
+            .last()
+            .is_some_and(|last| *last >= cpu)
+        {
             return Err(damaged("CPUs out of order"));
         }
-        info.sampled_cpus.push(cpu);
+        info.host.sampled_cpus.push(cpu);
     }
     store.set_info(info);
     Ok(())
@@ -391,17 +399,20 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         name: bytes.text()?,
         unit: bytes.text()?,
     };
-    let mut info = Info {
-        metric,
-        host: bytes.text()?,
+    // Later rates and the sampled CPUs are in sections of their own behind this one.
+    let mut host = Host {
+        name: bytes.text()?,
         kernel: bytes.text()?,
         arch: bytes.text()?,
-        scope: bytes.text()?,
-        cpus: bytes.u32()?,
-        sampled_cpus: Vec::new(),
-        rate_hz: bytes.u32()?,
-        // In a section of its own behind this one, as are the CPUs.
-        rate_changes: Vec::new(),
+        ..Host::default()
+    };
+    let scope = bytes.text()?;
+    host.cpus = bytes.u32()?;
+    let mut info = Info {
+        metric,
+        host,
+        rates: Rates::always(bytes.u32()?),
+        scope,
         epoch_unix_ms: bytes.signed()?,
         lost: bytes.number()?,
         notes: Vec::new(),

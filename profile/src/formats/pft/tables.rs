@@ -125,6 +125,7 @@ impl Tables {
             0 => FrameKind::User,
             1 => FrameKind::Kernel,
             2 => FrameKind::Jit,
+            3 => FrameKind::Python,
             _ => return Err(damaged("a kind of frame that is not known")),
         };
         Ok((ModuleId(module), kind))

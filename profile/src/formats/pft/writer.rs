@@ -221,7 +221,7 @@ impl<W: Write> Writer<W> {
         for sample in samples {
             let centi = (sample.stamp % 100) as i64;
             put_signed(centis, centi - last);
-            let how = (sample.ending as u8) << 1 | u8::from(sample.in_kernel);
+            let how = sample.ending.number() << 1 | u8::from(sample.in_kernel);
             hows.push(how);
             put(cpus, sample.cpu.into());
             put(threads, self.thread(view, sample.thread).into());
@@ -282,15 +282,15 @@ impl<W: Write> Writer<W> {
         for text in [
             &info.metric.name,
             &info.metric.unit,
-            &info.host,
-            &info.kernel,
-            &info.arch,
+            &info.host.name,
+            &info.host.kernel,
+            &info.host.arch,
             &info.scope,
         ] {
             put_bytes(out, text.as_bytes());
         }
-        put(out, info.cpus.into());
-        put(out, info.rate_hz.into());
+        put(out, info.host.cpus.into());
+        put(out, info.rates.first_hz.into());
         put_signed(out, info.epoch_unix_ms);
         put(out, info.lost);
         let begin = view.begin_ns().map_or(0, |ns| ns.saturating_add(1));
@@ -300,13 +300,13 @@ impl<W: Write> Writer<W> {
             put_bytes(out, note.as_bytes());
         }
         let mut last_ns = 0;
-        for RateChange { from_ns, hz } in &info.rate_changes {
+        for RateChange { from_ns, hz } in &info.rates.changes {
             put(&mut self.block.rates, from_ns.saturating_sub(last_ns));
             put(&mut self.block.rates, (*hz).into());
             last_ns = *from_ns;
         }
         let mut last = 0;
-        for cpu in &info.sampled_cpus {
+        for cpu in &info.host.sampled_cpus {
             put(
                 &mut self.block.sampled_cpus,
                 cpu.saturating_sub(last).into(),

@@ -3,7 +3,7 @@
 
 use super::tables::{Tables, ValueType, damaged};
 use crate::formats::FormatError;
-use crate::{Info, Metric};
+use crate::{Info, Metric, Rates};
 
 /// Which value of each sample counts, what it means, and what all of them are called.
 pub(super) struct Meaning {
@@ -77,7 +77,7 @@ pub(super) fn meaning(
     };
     let mut info = Info {
         metric,
-        rate_hz: u32::try_from(rate_hz).unwrap_or(0),
+        rates: Rates::always(u32::try_from(rate_hz).unwrap_or(0)),
         epoch_unix_ms: (tables.time_ns / 1_000_000).min(i64::MAX as u64) as i64,
         ..Info::default()
     };
@@ -94,11 +94,11 @@ pub(super) fn meaning(
 /// A comment, which may be what our writer told of the machine.
 fn note(info: &mut Info, comment: &str) {
     match comment.split_once(": ") {
-        Some(("host", text)) => info.host = text.into(),
-        Some(("kernel", text)) => info.kernel = text.into(),
-        Some(("arch", text)) => info.arch = text.into(),
+        Some(("host", text)) => info.host.name = text.into(),
+        Some(("kernel", text)) => info.host.kernel = text.into(),
+        Some(("arch", text)) => info.host.arch = text.into(),
         Some(("scope", text)) => info.scope = text.into(),
-        Some(("cpus", text)) => info.cpus = text.parse().unwrap_or(0),
+        Some(("cpus", text)) => info.host.cpus = text.parse().unwrap_or(0),
         Some(("lost samples", text)) => info.lost = text.parse().unwrap_or(0),
         _ if comment.starts_with("proftop ") => {}
         _ => info.notes.push(comment.into()),

@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What stands for a missing part of a stack; nothing for a place in code.
+    /// What stands for a missing part of a stack; `None` for a place in code.
     fn honest_step(
         &mut self,
         location: &Location<'_>,

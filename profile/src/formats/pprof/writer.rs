@@ -80,7 +80,7 @@ impl Strings {
 /// Nanoseconds that a sample stands for, if samples are ticks of known length.
 fn period_ns(info: &Info) -> Option<u64> {
     let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
-    let hz = u64::from(info.rate_hz);
+    let hz = u64::from(info.rates.first_hz);
     (is_cpu && hz > 0).then(|| 1_000_000_000 / hz)
 }
 
@@ -297,17 +297,17 @@ impl<'a> Writer<'a> {
         let info = self.info.clone();
         let mut comments = vec![format!("proftop {}", env!("CARGO_PKG_VERSION"))];
         for (what, text) in [
-            ("host", &info.host),
-            ("kernel", &info.kernel),
-            ("arch", &info.arch),
+            ("host", &info.host.name),
+            ("kernel", &info.host.kernel),
+            ("arch", &info.host.arch),
             ("scope", &info.scope),
         ] {
             if !text.is_empty() {
                 comments.push(format!("{what}: {text}"));
             }
         }
-        if info.cpus > 0 {
-            comments.push(format!("cpus: {}", info.cpus));
+        if info.host.cpus > 0 {
+            comments.push(format!("cpus: {}", info.host.cpus));
         }
         if info.lost > 0 {
             comments.push(format!("lost samples: {}", info.lost));

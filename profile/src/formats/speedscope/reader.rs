@@ -5,7 +5,8 @@ use crate::formats::json::{Column, List, Times};
 use crate::formats::wire::clean;
 use crate::formats::{FormatError, json};
 use crate::{
-    Ending, Frame, FrameKind, Info, Limits, Metric, NewSample, ProcessId, STACK_DEPTH_MAX, Store,
+    Ending, Frame, FrameKind, Info, Limits, Metric, NewSample, ProcessId, Rates, STACK_DEPTH_MAX,
+    Store,
 };
 use serde::Deserialize;
 
@@ -131,7 +132,7 @@ impl Reader {
         import.store.begin(0);
         import.store.set_info(Info {
             metric: metric(unit, rate_hz),
-            rate_hz,
+            rates: Rates::always(rate_hz),
             scope: clean(document.name.as_deref().unwrap_or_default()),
             ..Info::default()
         });

@@ -39,7 +39,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     let version = env!("CARGO_PKG_VERSION");
     let rate = match Scale::of(info).unit {
         // So that a reader gets the counts back.
-        "milliseconds" => format!(" at {} Hz", info.rate_hz),
+        "milliseconds" => format!(" at {} Hz", info.rates.first_hz),
         _ => String::new(),
     };
     write!(
@@ -86,11 +86,11 @@ fn list<T>(
 }
 
 fn title(info: &Info) -> String {
-    let words = [info.scope.as_str(), "on", info.host.as_str()];
-    match (info.scope.is_empty(), info.host.is_empty()) {
+    let words = [info.scope.as_str(), "on", info.host.name.as_str()];
+    match (info.scope.is_empty(), info.host.name.is_empty()) {
         (false, false) => words.join(" "),
         (false, true) => info.scope.clone(),
-        (true, false) => info.host.clone(),
+        (true, false) => info.host.name.clone(),
         (true, true) => "proftop".into(),
     }
 }
@@ -104,7 +104,7 @@ struct Scale {
 
 impl Scale {
     fn of(info: &Info) -> Self {
-        let (unit, each) = match (&*info.metric.unit, info.rate_hz) {
+        let (unit, each) = match (&*info.metric.unit, info.rates.first_hz) {
             ("samples", hz @ 1..) if info.metric.name == "cpu" => {
                 ("milliseconds", 1000.0 / f64::from(hz))
             }

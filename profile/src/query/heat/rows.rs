@@ -38,11 +38,16 @@ pub enum HeatRow {
     Part(usize),
     /// CPUs, both ends included. Those between that have no sample are counted in.
     Cpus {
+        /// The first of them.
         first: u16,
+        /// The last of them.
         last: u16,
     },
+    /// One thread.
     Thread {
+        /// Its number.
         tid: u32,
+        /// Its name.
         comm: Arc<str>,
     },
     /// All that have no row of their own, and how many those are.
@@ -55,6 +60,7 @@ impl HeatRows {
         HeatRows(Kind::Parts(rows.clamp(1, STAMPS_PER_SECOND as usize)))
     }
 
+    /// Number of rows, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "there is always a row")]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -63,7 +69,7 @@ impl HeatRows {
         }
     }
 
-    /// Nothing where there is no such row.
+    /// `None` where there is no such row.
     pub fn row(&self, at: usize) -> Option<HeatRow> {
         match &self.0 {
             Kind::Parts(rows) => (at < *rows).then_some(HeatRow::Part(at)),

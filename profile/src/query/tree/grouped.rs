@@ -38,7 +38,7 @@ fn count_in(
         selection,
         groups,
         |thread| group_of[thread.0 as usize],
-        |sample| ranks.of(sample.stack.0, sample.ending as u8),
+        |sample| ranks.of(sample.stack.0, sample.ending.number()),
     );
     let mut cells = vec![0u64; ranked.len()];
     let mut few: Vec<(u32, u64)> = Vec::new();
@@ -81,7 +81,7 @@ impl Ranks {
         };
         for (rank, entry) in (0..).zip(ranked) {
             let entry = &selection.entries[*entry as usize];
-            let ending = entry.ending as u8;
+            let ending = entry.ending.number();
             let first = &mut ranks.by_stack[entry.stack.0 as usize];
             match first.1 {
                 NONE => *first = (rank, ending),

@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// of them has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
+    /// In the tree that is looked at; `None` if the place is gone there.
     pub now: Option<Node>,
+    /// In the tree of before; `None` if the place is new.
     pub before: Option<Node>,
 }
 

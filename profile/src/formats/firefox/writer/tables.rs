@@ -326,5 +326,6 @@ fn category(function: &Function) -> u32 {
         FrameKind::User => 1,
         FrameKind::Kernel => 2,
         FrameKind::Jit => 3,
+        FrameKind::Python => 4,
     }
 }

@@ -1,0 +1,143 @@
+//! Frames without a name, by the module that they are in.
+
+use super::selection::{STEP, Selection};
+use super::{Cancel, Cancelled};
+use crate::tables::ThreadSlot;
+use crate::{FrameId, FrameKind, ModuleId, NoName};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The frames of one module that have no name for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nameless {
+    /// The module's number.
+    pub module_id: ModuleId,
+    /// Short: the file's last path part.
+    pub module: Arc<str>,
+    /// The whole path where there is one.
+    pub path: Arc<str>,
+    /// Empty if there is none, or it is not known.
+    pub build_id: Arc<[u8]>,
+    /// On which side of the kernel boundary its code is.
+    pub kind: FrameKind,
+    /// Why the frames have no name.
+    pub reason: NoName,
+    /// Frames of samples, each occurrence counted.
+    pub frames: u64,
+    /// The process with most of them, of those that run if there is one.
+    pub pid: Option<u32>,
+    /// What that process is called.
+    pub comm: Arc<str>,
+}
+
+/// Where frames are counted, by number.
+type Key = (ModuleId, NoName);
+
+impl Selection {
+    /// Where frames have no name, those with most of them first. They add up to what
+    /// [`Completeness::unnamed`](crate::Completeness) says.
+    pub fn nameless(&self, cancel: &Cancel) -> Result<Vec<Nameless>, Cancelled> {
+        let mut numbers: HashMap<Key, usize> = HashMap::new();
+        let mut rows: Vec<Nameless> = Vec::new();
+        // By stack: which of the rows it has frames of, and how many.
+        let mut of_stack: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.shape_of.len()];
+        for (at, entry) in self.entries.iter().enumerate() {
+            if at.is_multiple_of(STEP) {
+                cancel.check()?;
+            }
+            let here = &mut of_stack[entry.stack.0 as usize];
+            if !entry.shape.is_kept() || !here.is_empty() {
+                continue;
+            }
+            for (row, frame) in self.nameless_frames(entry.stack) {
+                let key = (row.module_id, row.reason);
+                let next = rows.len();
+                let number = *numbers.entry(key).or_insert(next);
+                if number == next {
+                    rows.push(self.describe_nameless(row, frame));
+                }
+                match here.iter_mut().find(|(known, _)| *known == number) {
+                    Some((_, frames)) => *frames += 1,
+                    None => here.push((number, 1)),
+                }
+            }
+        }
+        self.count_nameless(&of_stack, &mut rows);
+        rows.sort_by(|a, b| {
+            let key = |row: &Nameless| (Reverse(row.frames), row.module_id, row.reason);
+            key(a).cmp(&key(b))
+        });
+        Ok(rows)
+    }
+
+    /// The frames of a stack that have no name.
+    fn nameless_frames(
+        &self,
+        stack: crate::intern::StackId,
+    ) -> impl Iterator<Item = (Row, FrameId)> {
+        let tables = &*self.view.tables;
+        let tags = tables.names.tags();
+        let is_missing = tables.stacks.leaf(stack) == crate::intern::NO_STACK;
+        let frames = tables.stacks.frames(stack).iter();
+        frames.filter_map(move |frame| {
+            let reason = tags[*frame as usize].reason()?;
+            let id = FrameId(*frame);
+            // What stands for a missing stack is no frame.
+            let is_frame = !(is_missing && id == crate::intern::NO_STACK);
+            let module_id = tables.frames.get(*frame as usize)?.module;
+            is_frame.then_some((Row { module_id, reason }, id))
+        })
+    }
+
+    fn describe_nameless(&self, row: Row, frame: FrameId) -> Nameless {
+        let module = self.view.tables.modules.get(row.module_id);
+        Nameless {
+            module_id: row.module_id,
+            module: module.name,
+            path: module.path,
+            build_id: module.build_id,
+            kind: self.view.frame(frame).map_or(FrameKind::User, |f| f.kind),
+            reason: row.reason,
+            frames: 0,
+            pid: None,
+            comm: Arc::default(),
+        }
+    }
+
+    /// Counts frames, and in which processes they are.
+    fn count_nameless(&self, of_stack: &[Vec<(usize, u64)>], rows: &mut [Nameless]) {
+        let mut by_thread: HashMap<(usize, u32), u64> = HashMap::new();
+        self.visit(self.stamps, |sample| {
+            for (row, frames) in &of_stack[sample.stack.0 as usize] {
+                *by_thread.entry((*row, sample.thread.0)).or_default() += frames * sample.weight;
+            }
+        });
+        let table = &self.view.tables.processes;
+        let mut by_process: HashMap<(usize, crate::ProcessId), u64> = HashMap::new();
+        for ((row, thread), frames) in by_thread {
+            rows[row].frames += frames;
+            let process = table.thread(ThreadSlot(thread)).process;
+            *by_process.entry((row, process)).or_default() += frames;
+        }
+        // Of equals the one with the lowest number, so that it is the same each time.
+        let mut best: Vec<Option<(bool, u64, Reverse<u32>)>> = vec![None; rows.len()];
+        for ((row, id), frames) in by_process {
+            let Some(process) = table.get(id) else {
+                continue;
+            };
+            let rank = Some((!process.exited, frames, Reverse(process.pid)));
+            if rank > best[row] {
+                best[row] = rank;
+                rows[row].pid = Some(process.pid);
+                rows[row].comm = Arc::clone(&process.comm);
+            }
+        }
+    }
+}
+
+/// What tells one row from another.
+struct Row {
+    module_id: ModuleId,
+    reason: NoName,
+}
