@@ -49,7 +49,7 @@ macro_rules! reasons {
 
 reasons! {
     Stripped NotCovered FileGone ChangedOnDisk Refused Damaged NoPermission Jit JitNotCovered
-    JitMapRefused Unmapped KernelHidden Unsupported Remote
+    JitMapRefused Unmapped KernelHidden Unsupported Remote CodeGone Mistake
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const NAMES_WAIT_ENDED: Duration = Duration::from_millis(200);
 /// A snapshot that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// On the clock of the samples.
+    /// The end of the time that it covers, on the clock of the samples.
     pub end_ns: u64,
     pub window: Duration,
 }
@@ -51,7 +51,7 @@ pub struct State {
     pub names_outstanding: usize,
     /// No more samples will come.
     pub ended: bool,
-    /// Nobody wants to wait.
+    /// The report is made at once with what is known: somebody ended the run, and waits.
     pub is_hurried: bool,
 }
 

@@ -33,7 +33,7 @@ const LOOK_MIN: Duration = Duration::from_millis(500);
 const FIRST_LOOK_MIN: Duration = Duration::from_millis(150);
 
 impl Meter {
-    /// Of these CPUs, or of all where none is named.
+    /// Watches these CPUs, or all where none is named.
     pub fn new(cpus: &[u16]) -> Self {
         Self {
             cpus: cpus.to_vec(),

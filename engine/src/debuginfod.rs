@@ -6,16 +6,21 @@
 pub mod client;
 
 use crate::naming::NamedModule;
-use crate::snapshot::Loading;
+use crate::settings::Consent;
+use crate::snapshot::{FetchState, Loading};
 use client::{FetchError, Limits};
 use profile::ModuleId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use symbolize::Symbolizer;
+
+/// How long the end of a run waits for the thread: some of the client's naps.
+const END_WAIT: Duration = Duration::from_millis(200);
+const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A file is hot when so many samples ended in it, and one of so many did.
 const SAMPLES_MIN: u64 = 50;
@@ -33,6 +38,9 @@ const LIMITS: Limits = Limits {
 /// What came of what was asked for.
 #[derive(Debug, Default)]
 struct State {
+    consent: Consent,
+    /// What is to be fetched as soon as the user agrees.
+    held: Option<Wanted>,
     /// Being fetched now.
     current: Option<Arc<str>>,
     came: u32,
@@ -42,18 +50,19 @@ struct State {
     is_over: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Wanted {
     module: Arc<NamedModule>,
     build_id: Arc<[u8]>,
     name: Arc<str>,
 }
 
-/// The thread and what it is told. Dropping it ends the thread, and the client
-/// that it runs.
+/// The thread that fetches debug files, and the requests to it. Dropping this ends the thread
+/// and the client that it runs, and waits a moment until a half-fetched file is removed.
 #[derive(Debug)]
 pub struct Fetching {
     requests: Option<Sender<Wanted>>,
+    thread: Option<JoinHandle<()>>,
     answers: Receiver<ModuleId>,
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
@@ -67,13 +76,16 @@ pub struct Fetching {
 
 impl Fetching {
     /// `None` if nobody named servers.
-    pub fn start(symbolizer: Arc<Symbolizer>) -> Option<Fetching> {
+    pub fn start(symbolizer: Arc<Symbolizer>, consent: Consent) -> Option<Fetching> {
         if !client::is_wanted() {
             return None;
         }
         let (requests, queue) = channel();
         let (results, answers) = channel();
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::new(Mutex::new(State {
+            consent,
+            ..State::default()
+        }));
         let (stop, is_idle) = (
             Arc::<AtomicBool>::default(),
             Arc::new(AtomicBool::new(true)),
@@ -89,6 +101,7 @@ impl Fetching {
         let started = thread.spawn(move || worker.run(&queue, &results));
         Some(Fetching {
             requests: started.is_ok().then_some(requests),
+            thread: started.ok(),
             answers,
             state,
             stop,
@@ -114,7 +127,7 @@ impl Fetching {
         let Some(requests) = &self.requests else {
             return;
         };
-        if !self.is_idle.load(Ordering::Relaxed) {
+        if !self.is_idle.load(Ordering::Relaxed) || !self.state().may_look() {
             return;
         }
         let least = SAMPLES_MIN.max(self.samples / ONE_OF);
@@ -142,6 +155,31 @@ impl Fetching {
         }
     }
 
+    /// Takes the user's answer: what was held back for it is fetched, or is not.
+    pub fn allow(&mut self, is_allowed: bool) {
+        let mut state = self.state();
+        state.consent = match is_allowed {
+            true => Consent::Given,
+            false => Consent::Refused,
+        };
+        let held = state.held.take().filter(|_| is_allowed);
+        drop(state);
+        if let Some((requests, held)) = self.requests.as_ref().zip(held) {
+            self.is_idle.store(false, Ordering::Relaxed);
+            _ = requests.send(held);
+        }
+    }
+
+    /// Which servers are named, and the file that waits for the user's consent.
+    pub fn fetch_state(&self) -> FetchState {
+        let servers = std::env::var_os("DEBUGINFOD_URLS").unwrap_or_default();
+        let held = &self.state().held;
+        FetchState {
+            servers: symbolize::sanitize(servers.as_encoded_bytes()).into(),
+            asks_for: held.as_ref().map(|wanted| Arc::clone(&wanted.name)),
+        }
+    }
+
     /// Modules whose debug files have come.
     pub fn answers(&mut self) -> Vec<ModuleId> {
         self.answers.try_iter().collect()
@@ -161,9 +199,11 @@ impl Fetching {
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();
         let came = (state.came > 0).then(|| format!("debuginfod: {} came", files(state.came)));
+        let refused = (state.consent == Consent::Refused)
+            .then(|| "debuginfod: not asked, as you chose; :debuginfod on asks".to_owned());
         let failures = state.failures.iter();
         let failures = failures.map(|(why, count)| format!("debuginfod: {}: {why}", files(*count)));
-        came.into_iter().chain(failures).collect()
+        came.into_iter().chain(refused).chain(failures).collect()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -182,6 +222,12 @@ impl Drop for Fetching {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.requests.take();
+        let end = Instant::now() + END_WAIT;
+        while (self.thread.as_ref()).is_some_and(|thread| !thread.is_finished())
+            && Instant::now() < end
+        {
+            thread::sleep(END_LOOK_EVERY);
+        }
     }
 }
 
@@ -200,7 +246,8 @@ impl Worker {
             if self.is_over() {
                 continue;
             }
-            if self.fetch(&wanted) && results.send(wanted.module.id()).is_err() {
+            let came = faults::catch("fetching a debug file", || self.fetch(&wanted));
+            if came == Ok(true) && results.send(wanted.module.id()).is_err() {
                 return;
             }
             self.is_idle.store(true, Ordering::Relaxed);
@@ -217,7 +264,17 @@ impl Worker {
             // It may have come for another file, after this one was read.
             return self.came.contains(&wanted.build_id) && reread();
         }
-        self.state().current = Some(wanted.name.clone());
+        let mut state = self.state();
+        match state.consent {
+            Consent::Given => {}
+            Consent::Refused => return false,
+            Consent::Ask => {
+                state.held = Some(wanted.clone());
+                return false;
+            }
+        }
+        state.current = Some(wanted.name.clone());
+        drop(state);
         let fetched = client::fetch(&wanted.build_id, LIMITS, &self.stop);
         let mut state = self.state();
         state.current = None;
@@ -246,6 +303,11 @@ impl Worker {
 }
 
 impl State {
+    /// Whether it makes sense to look for files that lack debug information.
+    fn may_look(&self) -> bool {
+        self.consent != Consent::Refused && self.held.is_none()
+    }
+
     fn count(&mut self, why: String) {
         match self.failures.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,

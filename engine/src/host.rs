@@ -1,6 +1,6 @@
 //! The machine we run on, in the words of the header.
 
-use crate::snapshot::Host;
+use profile::Host;
 
 /// Reads the machine's name, kernel and architecture. `sampled` are the only CPUs
 /// that are; empty: all of them.
@@ -21,7 +21,7 @@ pub fn read(sampled: &[u32]) -> Host {
     }
 }
 
-/// Not those that we may run on ourselves, unless nothing else is known.
+/// How many CPUs the machine has; those that we may run on ourselves if nothing else is known.
 fn cpus() -> u32 {
     match probe::cpus::online() {
         Ok(online) => online.len() as u32,

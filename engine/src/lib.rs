@@ -6,6 +6,8 @@
 //! when the model falls behind, samples wait in the kernel's ring, and what does
 //! not fit there is counted as lost.
 
+#![warn(missing_docs)]
+
 pub mod alike;
 mod clock;
 mod cost;
@@ -14,6 +16,7 @@ mod host;
 pub mod losses;
 mod model;
 mod naming;
+pub mod probes;
 mod sampler;
 mod settings;
 pub mod snapshot;
@@ -23,7 +26,7 @@ mod users;
 
 pub use naming::shown;
 pub use sampler::MakeSource;
-pub use settings::{AwaitNames, Command, Schedule, Settings};
+pub use settings::{AwaitNames, Command, Consent, Schedule, Settings};
 
 use model::Model;
 use snapshot::Snapshot;
@@ -63,16 +66,19 @@ impl Engine {
         let stop = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(Mutex::new(None));
         let (batches, received) = sync_channel(BATCHES_MAX);
-        let (rates, wanted) = channel();
+        let (wishes, wanted) = channel();
         let flag = stop.clone();
         let sampler = thread::Builder::new()
             .name("sampler".into())
             .spawn(move || sampler::sample(make_source, ready, &batches, &wanted, &flag))?;
         let (flag, why) = (stop.clone(), failure.clone());
         let model = thread::Builder::new().name("model".into()).spawn(move || {
-            let mut model = Model::new(settings, rates, publish);
-            model.run(&received, &commands, &flag);
-            *why.lock().expect("nobody panics with it") = model.failure();
+            let mut model = Model::new(settings, wishes, publish);
+            let run = faults::catch("keeping what was counted", || {
+                model.run(&received, &commands, &flag);
+            });
+            let failed = run.err().map(|fault| fault.repeated());
+            *why.lock().expect("nobody panics with it") = failed.or(model.failure());
             // The sampler must not wait for a reader that is gone.
             flag.store(true, Ordering::Relaxed);
         })?;

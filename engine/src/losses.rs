@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub struct Losses {
     /// `(time, lost until then)`, only where the count changed.
     steps: VecDeque<(u64, u64)>,
-    /// Of the whole run.
+    /// Losses of the whole run.
     by_cpu: Vec<(u32, u64)>,
 }
 

@@ -1,311 +1,175 @@
 //! The model: the thread that owns the profile store.
 
-use super::clock::{Due, SnapshotClock, State};
-use super::cost::Meter;
-use super::debuginfod::Fetching;
-use super::naming::{Line, NamedModule, Naming};
-use super::sources::{DEBUG_BYTES_MAX, Sources};
-use super::stops::Stops;
-use super::users::Users;
+mod account;
+mod course;
+mod modules;
+mod probing;
+mod python;
+mod sampling;
+mod workers;
+
 use crate::alike::ending;
-use crate::host;
-use crate::losses::Losses;
-use crate::sampler::News;
+use crate::clock::{Due, SnapshotClock, State};
+use crate::sampler::{News, Wish};
 use crate::settings::{Command, Schedule, Settings};
-use crate::snapshot::{Host, Metered, NamesFrom, Sampler, Snapshot, TargetState};
-use probe::{Batch, Counters, ModuleKind, ProcessInfo, SourceInfo, TableStats};
-use profile::{
-    EventId, Frame, FrameId, FrameKind, Health, Info, Metric, ModuleId, NewSample, ProcessDetails,
-    ProcessId, Query, SourceFrame, Stop, Store, TimeRange,
-};
-use std::collections::{HashMap, VecDeque};
+use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot};
+use crate::users::Users;
+use account::Account;
+use course::Course;
+use faults::Patience;
+use modules::Modules;
+use probe::{Batch, ProcessInfo};
+use probing::Probing;
+use profile::{EventId, Frame, ModuleId, NewSample, ProcessDetails, ProcessId};
+use profile::{Query, Store, TimeRange};
+use sampling::Sampling;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use symbolize::{Symbolizer, TableCache, table_cache};
+use std::time::Duration;
+use workers::Workers;
 
 /// How long the model sleeps when nothing comes in: the longest that a command
 /// or a name waits.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Frames sent to the naming workers at once; the rest follow when they are
-/// named, so that the hottest of then come first.
-const FRAMES_ASKED_MAX: usize = 20_000;
-
-/// Files held open for the naming workers. The rest is found again by path.
-const FILES_OPEN_MAX: usize = 256;
-
-/// Lines of the started command's output that are kept.
-const OUTPUT_LINES_MAX: usize = 1000;
-
-/// A module as the store and the naming workers want to know it.
-struct Described {
-    named: Arc<NamedModule>,
-    kind: FrameKind,
-    name: String,
-    path: String,
-    build_id: Arc<[u8]>,
-    /// A frame of it was found in source text.
-    has_lines: bool,
-}
-
+/// Takes a snapshot; says whether more are wanted.
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
 
 pub struct Model {
     settings: Settings,
     publish: Publish,
     clock: SnapshotClock,
-    store: Store,
-    naming: Naming,
-    sources: Sources,
-    /// If debug files may be fetched.
-    fetching: Option<Fetching>,
-    modules: HashMap<ModuleId, Described>,
-    open_files: VecDeque<Arc<NamedModule>>,
-    meter: Meter,
-    losses: Arc<Losses>,
-    stops: Stops,
-    users: Users,
-    counters: Counters,
-    tables: TableStats,
-    /// Users, and how many of their processes are not walked: they have their share.
-    over_share: Vec<(Arc<str>, usize)>,
-    /// Processes that have more mappings than are kept of one.
-    processes_cut: usize,
-    host: Arc<Host>,
-    source: SourceInfo,
-    sampler: Option<Arc<Sampler>>,
-    /// Tells the sampler which rate is wanted.
-    rates: Sender<u32>,
-    /// Why the rate that was wanted last is not taken.
-    rate_kept: Option<String>,
-    /// With the rates there were.
-    info: Info,
-    target: TargetState,
-    /// What is to be the target's state when samples have come in up to then.
-    ends: Option<(String, u64)>,
-    /// Nobody wants to wait for more.
-    finishing: bool,
-    output: VecDeque<String>,
-    begin_ns: u64,
-    complete_until_ns: u64,
     generation: u64,
+    store: Store,
+    modules: Modules,
+    workers: Workers,
+    users: Users,
+    sampling: Sampling,
+    course: Course,
+    account: Account,
+    probing: Probing,
+    /// The snapshot that was published last.
+    last: Option<Arc<Snapshot>>,
 }
 
 impl Model {
-    pub fn new(settings: Settings, rates: Sender<u32>, publish: Publish) -> Self {
-        let symbolizer = Arc::new(symbolizer());
-        let host = host::read(&settings.cpus);
-        let epoch_unix_ms = epoch_unix_ms();
-        let info = Info {
-            metric: Metric::default(),
-            host: host.name.clone(),
-            kernel: host.kernel.clone(),
-            arch: host.arch.clone(),
-            cpus: host.cpus,
-            sampled_cpus: host.sampled_cpus.clone(),
-            rate_hz: settings.rate_hz,
-            scope: settings.scope.to_string(),
-            epoch_unix_ms,
-            ..Info::default()
-        };
+    /// `wishes` tells the sampler what is wanted of it.
+    pub fn new(settings: Settings, wishes: Sender<Wish>, publish: Publish) -> Self {
+        let probing = Probing::new(wishes.clone(), settings.reach.clone());
+        let sampling = Sampling::new(&settings, wishes);
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
+            generation: 0,
             store: Store::new(settings.limits),
+            modules: Modules::default(),
+            workers: Workers::start(settings.consent),
+            users: Users::read(),
+            account: Account::new(&sampling.host().sampled_cpus),
+            sampling,
+            course: Course::default(),
+            probing,
+            last: None,
             settings,
             publish,
-            naming: Naming::start(symbolizer.clone()),
-            sources: Sources::start(symbolizer.clone()),
-            fetching: Fetching::start(symbolizer),
-            modules: HashMap::new(),
-            open_files: VecDeque::new(),
-            meter: Meter::new(&host.sampled_cpus),
-            losses: Arc::default(),
-            stops: Stops::default(),
-            users: Users::read(),
-            counters: Counters::default(),
-            tables: TableStats::default(),
-            over_share: Vec::new(),
-            processes_cut: 0,
-            host: Arc::new(host),
-            source: SourceInfo::default(),
-            sampler: None,
-            rates,
-            rate_kept: None,
-            info,
-            target: TargetState::Starting,
-            ends: None,
-            finishing: false,
-            output: VecDeque::new(),
-            begin_ns: 0,
-            complete_until_ns: 0,
-            generation: 0,
         }
     }
 
-    /// Runs until nobody wants more snapshots, or is told to stop.
+    /// Runs until nobody wants more snapshots, or `stop` is set.
     pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
+        let mut patience = Patience::default();
         while !stop.load(Ordering::Relaxed) {
-            match news.recv_timeout(NAP) {
-                Ok(news) => self.hear(news),
-                Err(RecvTimeoutError::Timeout) => {}
+            let first = match news.recv_timeout(NAP) {
+                Ok(news) => Some(news),
+                Err(RecvTimeoutError::Timeout) => None,
                 // The screen goes on showing what there is.
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(NAP),
-            }
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep(NAP);
+                    None
+                }
+            };
             // What has piled up is one step: only the newest state is shown.
-            while let Ok(news) = news.try_recv() {
-                self.hear(news);
+            for news in first.into_iter().chain(news.try_iter()) {
+                self.handle_news(news);
             }
-            commands.try_iter().for_each(|command| self.obey(command));
-            self.notice_end();
-            self.exchange_names();
-            if !self.publish_if_due() {
-                return;
-            }
-            if self.has_reported_all() {
-                return;
+            let turn = faults::catch("making a report", || self.take_turn(commands));
+            match patience.take(turn) {
+                Ok(Some(true) | None) => {}
+                Ok(Some(false)) => return,
+                Err(fault) => {
+                    let why = format!("sampling has ended: {}", fault.repeated());
+                    self.course.fail(why);
+                    // Without it the failure is still told when the run has ended.
+                    _ = faults::catch("making a report", || self.publish_if_due());
+                    return;
+                }
             }
         }
+    }
+
+    /// Does what was asked for, and publishes what is due. False if nobody wants more
+    /// snapshots, or all reports are made.
+    fn take_turn(&mut self, commands: &Receiver<Command>) -> bool {
+        commands
+            .try_iter()
+            .for_each(|command| self.handle_command(command));
+        self.course.notice_end();
+        self.workers.exchange(&mut self.store, &mut self.modules);
+        self.probing.receive_news();
+        self.publish_if_due() && !self.has_reported_all()
     }
 
     /// Why the source stopped, if it did by itself.
     pub fn failure(&self) -> Option<String> {
-        match &self.target {
-            TargetState::Failed(sentence) => Some(sentence.clone()),
-            _ => None,
-        }
+        self.course.failure().map(String::from)
     }
 
-    fn hear(&mut self, news: News) {
+    fn handle_news(&mut self, news: News) {
         match news {
             News::Started { info, at_ns } => {
-                self.know_source(info);
-                self.target = TargetState::Running;
-                self.begin_ns = at_ns;
+                self.sampling.set_source(info);
+                self.course.begin(at_ns);
                 self.store.begin(at_ns);
             }
-            News::Batch(batch) => self.absorb(&batch),
-            News::Rate { info, from_ns } => {
-                self.rate_kept = None;
-                self.info.change_rate(from_ns, info.rate_hz);
-                self.know_source(info);
-            }
-            News::RateKept(sentence) => self.rate_kept = Some(sentence),
-            News::Failed(sentence) => self.target = TargetState::Failed(sentence),
+            News::Batch(batch) => self.add_batch(&batch),
+            News::Rate { info, from_ns } => self.sampling.change_rate(info, from_ns),
+            News::RateKept(sentence) => self.sampling.keep_rate(sentence),
+            News::Failed(sentence) => self.course.fail(sentence),
         }
     }
 
-    fn know_source(&mut self, info: SourceInfo) {
-        self.sampler = Some(Arc::new(Sampler {
-            unwinding: info.unwinding,
-            buffers: info.buffers.clone(),
-            rate_is_fixed: info.rate_is_fixed,
-            rate_max_hz: probe::features::max_sample_rate(),
-        }));
-        self.source = info;
-    }
-
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
-            // The sampler may have ended; then there are no more samples.
-            Command::SetRate(hz) => drop(self.rates.send(hz)),
-            Command::TargetEnded { words, at_ns } => self.ends = Some((words, at_ns)),
-            Command::Finish => self.finishing = true,
-            Command::Output(lines) => {
-                self.output.extend(lines);
-                let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);
-                self.output.drain(..surplus);
+            Command::SetRate(hz) => self.sampling.want_rate(hz),
+            Command::Fetch(is_allowed) => self.workers.allow_fetching(is_allowed),
+            Command::TargetEnded { words, at_ns } => self.course.end(words, at_ns),
+            Command::Probe(order) => {
+                let symbolizer = self.workers.symbolizer();
+                self.probing.order(order, &self.modules, symbolizer);
             }
+            Command::Finish => self.course.finish(),
+            Command::Output(lines) => self.course.add_output(lines),
         }
     }
 
-    fn absorb(&mut self, batch: &Batch) {
+    fn add_batch(&mut self, batch: &Batch) {
         for module in &batch.modules {
-            self.add_module(module);
+            let described = self.modules.add(module);
+            described.add_to(ModuleId(module.id.0), &mut self.store);
         }
         for process in &batch.processes {
             self.add_process(process);
         }
-        for sample in &batch.samples {
-            self.add_sample(sample);
-        }
-        self.counters = batch.counters;
-        self.tables = batch.tables;
-        self.processes_cut = batch.processes_cut;
-        self.over_share.clear();
-        for (uid, processes) in &batch.over_share {
-            let user = match *uid {
-                u32::MAX => "users that are not known".into(),
-                uid => self.users.name(uid),
-            };
-            self.over_share.push((user, *processes));
-        }
-        let lost = batch.counters.lost;
-        if self.losses.is_news(lost) {
-            Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost, &batch.lost_by_cpu);
-        }
-        // Once the target is gone time stands still, so that what it did last
-        // stays in the window.
-        if self.target == TargetState::Running && !self.finishing {
-            self.complete_until_ns = batch.complete_until_ns;
-            if batch.targets_alive == Some(0) && self.ends.is_none() {
-                // Samples from before may still be on their way: it has ended
-                // when everything up to now has come in.
-                let words = format!("{} ended", self.settings.scope);
-                self.ends = Some((words, probe::now_ns()));
+        // A mistake costs what is left of these samples: modules and processes are told
+        // once, and later samples need them.
+        _ = faults::catch("counting samples", || {
+            for sample in &batch.samples {
+                self.add_sample(sample);
             }
-        }
-    }
-
-    /// The target has ended, and all its samples have come in.
-    fn notice_end(&mut self) {
-        let is_in = |(_, at_ns): &(String, u64)| *at_ns <= self.complete_until_ns;
-        let has_ended = matches!(self.target, TargetState::Exited(_));
-        if self
-            .ends
-            .as_ref()
-            .is_some_and(|end| has_ended || is_in(end))
-            && let Some((words, _)) = self.ends.take()
-            && self.failure().is_none()
-        {
-            self.target = TargetState::Exited(words);
-        }
-    }
-
-    fn add_module(&mut self, module: &probe::Module) {
-        let id = ModuleId(module.id.0);
-        let (name, path, kind) = describe(&module.kind);
-        let build_id: Arc<[u8]> = match &module.kind {
-            ModuleKind::File { build_id, .. } => build_id.as_deref().unwrap_or_default().into(),
-            _ => Arc::default(),
-        };
-        self.store.add_module(id, &name, &path);
-        self.store.set_build_id(id, &build_id);
-        let named = Arc::new(NamedModule::new(module));
-        let is_open = match &module.kind {
-            ModuleKind::File { file, .. } => file.is_some(),
-            ModuleKind::Anonymous { directory, .. } => directory.is_some(),
-            _ => false,
-        };
-        if is_open {
-            self.open_files.push_back(named.clone());
-            if self.open_files.len() > FILES_OPEN_MAX
-                && let Some(oldest) = self.open_files.pop_front()
-            {
-                oldest.close_file();
-            }
-        }
-        let described = Described {
-            named,
-            kind,
-            name,
-            path,
-            build_id,
-            has_lines: false,
-        };
-        self.modules.insert(id, described);
+        });
+        self.account.add(batch, &mut self.users);
+        self.course.advance(batch, &self.settings.scope);
     }
 
     fn add_process(&mut self, process: &ProcessInfo) {
@@ -315,26 +179,34 @@ impl Model {
         let details = ProcessDetails {
             cgroup: owner.cgroup.clone(),
             user: owner.uid.map(|uid| self.users.name(uid)),
+            command_line: owner.command_line.clone(),
+            started_unix_ms: owner.started_unix_ms,
+            parent: owner.parent,
         };
         self.store.set_process_details(id, details);
+        self.probing.note_process(id, process.pid, process.exited);
         if process.exited {
             self.store.process_exited(id);
         }
     }
 
     fn add_sample(&mut self, sample: &probe::Sample) {
+        match sample.event {
+            probe::Event::Tick => {}
+            // Stacks of calls are for who placed the probe.
+            probe::Event::Call(number) | probe::Event::SlowCall(number) => {
+                return self.probing.take_stack(number, sample, &self.modules);
+            }
+        }
         let mut frames = Vec::with_capacity(sample.frames.len());
         for frame in &sample.frames {
             let module = ModuleId(frame.module.0);
-            // A module is told before the first sample that uses it.
-            let Some(described) = self.modules.get(&module) else {
+            // A module comes before the first sample that uses it.
+            let Some(described) = self.modules.get(module) else {
                 continue;
             };
             if !self.store.has_module(module) {
-                // The store forgets modules of which it has no frame left.
-                self.store
-                    .add_module(module, &described.name, &described.path);
-                self.store.set_build_id(module, &described.build_id);
+                described.add_to(module, &mut self.store);
             }
             frames.push(Frame {
                 module,
@@ -342,16 +214,15 @@ impl Model {
                 kind: described.kind,
             });
         }
-        if let Some((fetching, leaf)) = self.fetching.as_mut().zip(frames.first()) {
-            fetching.note(leaf.module);
+        if let Some(leaf) = frames.first() {
+            self.workers.note_sample(leaf.module);
         }
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         let ending = how_it_ended(sample);
-        self.stops.note(ending, stopped_in);
-        let event = match sample.event {
-            probe::Event::Tick => EventId::FIRST,
-        };
+        self.account.note_ending(ending, stopped_in);
+        self.probing
+            .count(sample, &frames, &self.modules, self.sampling.rate_hz());
         let sample = NewSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu as u16,
@@ -363,88 +234,44 @@ impl Model {
             ending,
             weight: sample.weight,
         };
-        self.store.add_sample_of(event, sample);
-    }
-
-    /// Takes in the names that were found, and asks for more.
-    fn exchange_names(&mut self) {
-        // In the order of the names: the hottest first.
-        let mut named = Vec::new();
-        for answer in self.naming.answers() {
-            if answer.is_for(self.store.frame(answer.frame)) {
-                let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(Line::frame).collect();
-                if chain.is_empty() {
-                    named.extend(self.question(answer.frame));
-                }
-                self.store.set_name(answer.frame, answer.name);
-                self.store.set_source(answer.frame, &chain);
-            }
-        }
-        self.sources.ask(named.into_iter());
-        for source in self.sources.answers() {
-            let frame = self.store.frame(source.frame);
-            if source.is_for(frame) {
-                let chain = source.chain();
-                let module = frame.and_then(|frame| self.modules.get_mut(&frame.module));
-                if let Some(module) = module.filter(|_| !chain.is_empty()) {
-                    module.has_lines = true;
-                }
-                self.store.set_source(source.frame, &chain);
-            }
-        }
-        self.fetch_debug_files();
-        if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
-            return;
-        }
-        let wanted = self.store.frames_to_name(FRAMES_ASKED_MAX);
-        let asked = wanted.into_iter().filter_map(|id| self.question(id));
-        let asked: Vec<_> = asked.collect();
-        self.naming.ask(asked.into_iter());
-    }
-
-    /// Asks for what is hot, and takes in what has come: its frames want names
-    /// and lines once more.
-    fn fetch_debug_files(&mut self) {
-        let Some(fetching) = &mut self.fetching else {
-            return;
-        };
-        let came = fetching.answers();
-        let modules = &self.modules;
-        fetching.ask(|id| {
-            let module = modules.get(&id).filter(|module| module.named.is_file())?;
-            Some((&module.named, &module.build_id, module.name.as_str()))
-        });
-        for module in came {
-            let frames = self.store.frames_in(module);
-            let questions = frames.into_iter().filter_map(|id| self.question(id));
-            let questions: Vec<_> = questions.collect();
-            self.naming.ask_again(questions);
-        }
-    }
-
-    /// What the workers need to know of a frame.
-    fn question(&self, id: FrameId) -> Option<(FrameId, u64, Arc<NamedModule>)> {
-        let frame = self.store.frame(id)?;
-        let module = self.modules.get(&frame.module)?;
-        Some((id, frame.address, module.named.clone()))
+        self.store.add_sample_of(EventId::FIRST, sample);
     }
 
     /// False if nobody wants snapshots any more.
     fn publish_if_due(&mut self) -> bool {
         let state = State {
-            complete_until_ns: self.complete_until_ns,
-            begin_ns: self.begin_ns,
-            names_outstanding: self.naming.outstanding() + self.sources.outstanding(),
-            ended: self.is_over(),
-            is_hurried: self.finishing,
+            complete_until_ns: self.course.complete_until_ns(),
+            begin_ns: self.course.begin_ns(),
+            names_outstanding: self.workers.outstanding(),
+            ended: self.course.is_over(),
+            is_hurried: self.course.is_finishing(),
         };
         match self.clock.due(&state) {
             Some(due) => {
-                let snapshot = Arc::new(self.snapshot(due));
-                (self.publish)(snapshot)
+                let snapshot = self.snapshot(due);
+                self.publish(snapshot)
             }
+            // A probe is news before the next report is due.
+            None if self.probing.is_urgent() => match &self.last {
+                Some(last) => {
+                    self.generation += 1;
+                    let snapshot = Snapshot {
+                        generation: self.generation,
+                        probes: self.probing.told(),
+                        ..(**last).clone()
+                    };
+                    self.publish(snapshot)
+                }
+                None => true,
+            },
             None => true,
         }
+    }
+
+    fn publish(&mut self, snapshot: Snapshot) -> bool {
+        let snapshot = Arc::new(snapshot);
+        self.last = Some(Arc::clone(&snapshot));
+        (self.publish)(snapshot)
     }
 
     /// A run of reports is over; the screen never is.
@@ -452,135 +279,72 @@ impl Model {
         match self.settings.schedule {
             Schedule::Live { .. } => false,
             Schedule::Reports { .. } => {
+                let complete_until_ns = self.course.complete_until_ns();
                 self.clock.is_finished()
-                    || self.is_over() && self.clock.is_caught_up(self.complete_until_ns)
+                    || self.course.is_over() && self.clock.is_caught_up(complete_until_ns)
             }
         }
     }
 
-    /// Whether what has come in is all there will be. The target of a run that
-    /// is interrupted goes on.
-    fn is_over(&self) -> bool {
-        self.finishing || !matches!(self.target, TargetState::Starting | TargetState::Running)
-    }
-
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
-        self.tell_info();
+        let notes = self.notes();
+        self.set_info(notes.clone());
         let report = self.store.report(due.window, due.end_ns);
         let view = self.store.view();
-        let cost = self.meter.look(&self.counters);
-        let window = report.window;
+        let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         let query = Query {
             window: TimeRange::last(due.window, due.end_ns),
             ..Query::default()
         };
         Snapshot {
-            metrics: Metered::of_events(&view),
             generation: self.generation,
-            health: Health {
-                lost: self.losses.between(window.start_ns, window.end_ns),
-                taken_run: self.counters.taken,
-                lost_run: self.counters.lost,
-                own_cpu_percent: cost.own_cpu_percent,
-                own_rss_bytes: cost.own_rss_bytes,
-                table_bytes: self.tables.kernel_bytes,
-                stops: self.stops(),
-                notes: self.notes(),
+            asked: Asked {
+                query,
+                turn: 0,
+                window: self.clock.window(),
             },
             offered: report.samples,
             report: Arc::new(report),
-            query,
-            turn: 0,
-            baseline: None,
-            difference: None,
-            people: None,
-            baseline_lacks: None,
+            metrics: Metered::of_events(&view),
             view: Some(view),
-            host: self.host.clone(),
-            busy_cpus: cost.busy_cpus,
-            elapsed: Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns)),
-            rate_hz: self.rate_hz(),
-            engine: self.source.engine,
-            sampler: self.sampler.clone(),
-            scope: self.settings.scope.clone(),
-            window: self.clock.window(),
-            target: self.target.clone(),
-            loading: self.fetching.iter().filter_map(Fetching::loading).collect(),
-            losses: Some(Arc::clone(&self.losses)),
-            names_from: self.names_from(),
-            recording: None,
-            command_output: self.output.iter().cloned().collect(),
+            comparison: Comparison::default(),
+            health,
+            run: Run {
+                scope: self.settings.scope.clone(),
+                target: self.course.target().clone(),
+                is_stopped: are_stopped(&self.settings.pids),
+                elapsed: self.course.elapsed(),
+                busy_cpus,
+                losses: Some(self.account.losses()),
+                command_output: self.course.output().cloned().collect(),
+            },
+            source: self.sampling.snapshot(),
+            probes: self.probing.told(),
+            names: Names {
+                from: Arc::new(self.modules.names_from()),
+                loading: self.workers.loading().collect(),
+                fetching: self.workers.fetching(),
+            },
         }
     }
 
-    /// For those who write the profile to a file.
-    fn tell_info(&mut self) {
-        self.info.notes = self.notes();
-        self.info.lost = self.counters.lost;
+    /// Tells the store what files say of a profile beside its samples.
+    fn set_info(&mut self, notes: Vec<String>) {
         if let Some(begin_ns) = self.store.begin_ns() {
-            self.info.forget_rates_before(begin_ns);
+            self.sampling.forget_rates_before(begin_ns);
         }
-        self.store.set_info(self.info.clone());
+        let (scope, lost) = (&self.settings.scope, self.account.lost());
+        self.store.set_info(self.sampling.info(scope, lost, notes));
     }
 
-    /// The one that samples are taken at now.
-    fn rate_hz(&self) -> u32 {
-        self.info.rate_at(u64::MAX)
-    }
-
-    fn names_from(&self) -> Arc<NamesFrom> {
-        let mut all = NamesFrom::default();
-        for described in self.modules.values() {
-            if let Some(origin) = described.named.origin() {
-                all.note(&described.name, origin, described.has_lines);
-            }
-        }
-        Arc::new(all)
-    }
-
-    fn stops(&self) -> Vec<Stop> {
-        self.stops.top(|module| {
-            let described = self.modules.get(&module);
-            described.map_or_else(|| "-".into(), |described| described.name.as_str().into())
-        })
-    }
-
+    /// Sentences: what is missing, and why.
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.source.notes.clone();
-        notes.extend(probe::files::notes());
-        notes.extend(self.rate_kept.clone());
+        let mut notes: Vec<String> = self.sampling.notes().collect();
+        notes.extend(self.account.notes());
+        notes.extend(self.workers.notes());
+        notes.extend(faults::seen().iter().map(ToString::to_string));
         let stats = self.store.stats();
-        if self.counters.events_lost > 0 {
-            notes.push(format!(
-                "{} process events were lost: some addresses may lack a module",
-                self.counters.events_lost
-            ));
-        }
-        let tables = &self.tables;
-        if tables.files_without_room > 0 {
-            notes.push(format!(
-                "there was no room for the unwind tables of {} files: their stacks are cut",
-                tables.files_without_room
-            ));
-        }
-        if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
-            notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
-        }
-        if self.processes_cut > 0 {
-            notes.push(format!(
-                "{} map more code than is followed of one process: stacks in the rest are cut",
-                processes(self.processes_cut)
-            ));
-        }
-        notes.extend(self.over_share.iter().map(|(user, count)| {
-            format!(
-                "the stacks of {} of {user} are cut: together they map more than an eighth \
-                 of what can be followed, and others want room",
-                processes(*count)
-            )
-        }));
-        notes.extend(self.fetching.iter().flat_map(Fetching::notes));
         if stats.refused_memory > 0 {
             notes.push(format!(
                 "{} samples did not fit into --mem and are not shown",
@@ -597,59 +361,45 @@ impl Model {
     }
 }
 
-/// With the range tables of earlier runs, if there is a place for them.
-fn symbolizer() -> Symbolizer {
-    let base = symbolize::cache_directory::default_base();
-    let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
-    let symbolizer = Symbolizer::new()
-        .with_files(probe::files::of_targets())
-        .with_debug_bytes_max(DEBUG_BYTES_MAX);
-    let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
-    match tables {
-        Some(tables) => symbolizer.with_tables(tables),
-        None => symbolizer,
-    }
-}
-
-/// Short name, long name, and on which side its code runs.
-fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
-    let same = |name: &str, kind| (name.to_string(), name.to_string(), kind);
-    match kind {
-        ModuleKind::Kernel => same("[kernel]", FrameKind::Kernel),
-        ModuleKind::Vdso => same("[vdso]", FrameKind::User),
-        ModuleKind::NarrowVdso { .. } => same("[vdso32]", FrameKind::User),
-        ModuleKind::Vsyscall => same("[vsyscall]", FrameKind::User),
-        ModuleKind::Anonymous { .. } => same("[anon]", FrameKind::Jit),
-        ModuleKind::Unmapped { .. } => same("[unmapped]", FrameKind::User),
-        ModuleKind::File { path, .. } => {
-            use std::os::unix::ffi::OsStrExt as _;
-            let clean = |bytes: &[u8]| symbolize::sanitize(bytes).into_owned();
-            let name = path.file_name().unwrap_or(path.as_os_str());
-            (
-                clean(name.as_bytes()),
-                clean(path.as_os_str().as_bytes()),
-                FrameKind::User,
-            )
-        }
-    }
-}
-
-fn epoch_unix_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let clock_ms = probe::now_ns() / 1_000_000;
-    now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
-}
-
-fn processes(count: usize) -> String {
-    match count {
-        1 => "1 process".into(),
-        count => format!("{count} processes"),
-    }
-}
-
 fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
     if sample.over_share {
         return profile::Ending::OverShare;
     }
     ending(sample.ending)
+}
+
+/// Whether targets are stopped is asked of no more processes than this: who would stop them
+/// all?
+const STOPPED_MAX: usize = 16;
+
+/// Whether all of these are stopped (proc_pid_stat(5): `T`, and `t` by a debugger).
+fn are_stopped(pids: &[u32]) -> bool {
+    let is_stopped = |pid: &u32| {
+        let status = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // The name before it may have any characters, and parentheses.
+        let end = status.iter().rposition(|byte| *byte == b')')?;
+        Some(matches!(status.get(end + 2)?, b'T' | b't'))
+    };
+    let is_few = !pids.is_empty() && pids.len() <= STOPPED_MAX;
+    is_few && pids.iter().all(|pid| is_stopped(pid) == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_stopped;
+    use rustix::process::Signal;
+    use std::process::Command;
+    use test_support::{Process, wait_until};
+
+    #[test]
+    fn a_stopped_process_is_known() {
+        let sleeper = Process::start(Command::new("sleep").arg("600"));
+        let pids = [sleeper.pid()];
+        assert!(!are_stopped(&pids) && !are_stopped(&[]));
+        sleeper.signal(Signal::STOP);
+        wait_until("it is stopped", || are_stopped(&pids));
+        assert!(!are_stopped(&[sleeper.pid(), std::process::id()]));
+        sleeper.signal(Signal::CONT);
+        wait_until("it goes on", || !are_stopped(&pids));
+    }
 }

@@ -4,12 +4,13 @@
 mod jit;
 
 use crate::alike::no_name;
+use faults::Fault;
 use jit::{Jit, Waiting};
-use probe::{Module, ModuleKind};
+use probe::{Module, ModuleKind, PythonNames};
 use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -94,6 +95,17 @@ struct Outcome {
     waiting: Vec<Asked>,
 }
 
+/// What tells a file from others.
+#[derive(Debug)]
+pub struct Build<'b> {
+    /// Of one copy, as a process saw it.
+    pub path: &'b Path,
+    /// Empty if it has none.
+    pub id: &'b [u8],
+    /// The device and the inode of that copy.
+    pub inode: ((u32, u32), u64),
+}
+
 /// A module, and where its names are to be found.
 #[derive(Debug)]
 pub struct NamedModule {
@@ -116,13 +128,14 @@ enum Place {
         device: (u32, u32),
         inode: u64,
         identity: Option<FileIdentity>,
-        /// Taken by the first who reads it.
+        /// Held until somebody has read it.
         file: Mutex<Option<Arc<OwnedFd>>>,
-        /// Of a process in a container: its debug files may lie there.
+        /// The root directory of a process in a container: its debug files may lie there.
         root: Mutex<Option<Arc<OwnedFd>>>,
         unreadable: Option<Reason>,
     },
     Jit(Jit),
+    Python(Arc<PythonNames>),
     Nowhere(Reason),
 }
 
@@ -163,6 +176,7 @@ impl NamedModule {
                 Some(directory) => Place::Jit(Jit::new(directory.clone())),
                 None => Place::Nowhere(Reason::Jit),
             },
+            ModuleKind::Python { names, .. } => Place::Python(names.clone()),
             ModuleKind::Unmapped { .. } => Place::Nowhere(Reason::Unmapped),
         };
         Self {
@@ -205,17 +219,46 @@ impl NamedModule {
         else {
             return None;
         };
-        let file = file.lock().expect("nobody panics with it").take();
+        // Two workers may be here at once: neither may find the file taken by the other.
+        let opened = file.lock().expect("nobody panics with it").clone();
         let root = root.lock().expect("nobody panics with it").clone();
-        Some(read(FileSource {
+        let found = read(FileSource {
             build_id: build_id.as_deref(),
             device: *device,
             inode: *inode,
             identity: identity.as_ref(),
-            file: file.as_deref(),
+            file: opened.as_deref(),
             root: root.as_deref(),
             ..FileSource::new(path)
-        }))
+        });
+        file.lock().expect("nobody panics with it").take();
+        Some(found)
+    }
+
+    /// The path of the file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What tells the file from others, if it is one.
+    pub fn build(&self) -> Option<Build<'_>> {
+        match &self.place {
+            Place::File {
+                path,
+                build_id,
+                device,
+                inode,
+                ..
+            } => Some(Build {
+                path,
+                id: build_id.as_deref().unwrap_or_default(),
+                inode: (*device, *inode),
+            }),
+            _ => None,
+        }
     }
 
     /// Gives the descriptors back; a file is found again by its path.
@@ -361,18 +404,8 @@ fn work(queue: &Mutex<Receiver<Request>>, results: &Sender<Outcome>, workshop: &
         let Ok(request) = next else {
             return;
         };
-        // A parser's mistake must cost one file's names, not all that follow.
-        let named = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            match &request.module.place {
-                Place::Jit(jit) => name_jit(&request, jit, workshop),
-                _ => (name_all(&request, &workshop.symbolizer), Vec::new()),
-            }
-        }));
-        let (answers, waiting) = named.unwrap_or_else(|_| {
-            let frames = request.frames.iter();
-            let damaged = |(frame, _): &(FrameId, u64)| Answer::new(*frame, Err(Reason::Damaged));
-            (frames.map(damaged).collect(), Vec::new())
-        });
+        let named = name(&request, workshop);
+        let (answers, waiting) = named.unwrap_or_else(|_| name_one_by_one(&request, workshop));
         let outcome = Outcome {
             request,
             answers,
@@ -382,6 +415,47 @@ fn work(queue: &Mutex<Receiver<Request>>, results: &Sender<Outcome>, workshop: &
             return;
         }
     }
+}
+
+/// The answers to a request, and what of it has to wait.
+fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Asked>), Fault> {
+    faults::catch("finding names", || match &request.module.place {
+        Place::Jit(jit) => name_jit(request, jit, workshop),
+        _ => (name_all(request, &workshop.symbolizer), Vec::new()),
+    })
+}
+
+/// Names each frame of a request by itself, after a mistake was made with all of them, so
+/// that it costs the name of the frame that it is about. Two such frames in a row: the
+/// mistake is about the whole file, and the rest is not tried.
+fn name_one_by_one(request: &Request, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
+    let (mut answers, mut waiting) = (Vec::new(), Vec::new());
+    let mut patience: u32 = 2;
+    for asked in &request.frames {
+        let one = Request {
+            module: request.module.clone(),
+            frames: vec![*asked],
+            again: request.again,
+        };
+        let named = match patience {
+            0 => None,
+            _ => name(&one, workshop).ok(),
+        };
+        match named {
+            Some((named, later)) => {
+                patience = 2;
+                answers.extend(named);
+                waiting.extend(later);
+            }
+            None => {
+                patience = patience.saturating_sub(1);
+                if !request.again {
+                    answers.push(Answer::new(asked.0, Err(Reason::Mistake)));
+                }
+            }
+        }
+    }
+    (answers, waiting)
 }
 
 /// Names from what the process tells; those without one may come later.
@@ -452,9 +526,30 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
                 }
             }
         }
+        Place::Python(names) => name_in_python(request, names),
         Place::Jit(_) => each(&|_| Err(Reason::Jit)),
         Place::Nowhere(reason) => each(&|_| Err(*reason)),
     }
+}
+
+/// The names of functions of one module, here and now; `None` for each that has none.
+/// What is made at run time is not looked up.
+pub fn names_of(
+    module: &Arc<NamedModule>,
+    addresses: &[u64],
+    symbolizer: &Symbolizer,
+) -> Vec<Option<String>> {
+    let request = Request {
+        module: Arc::clone(module),
+        frames: (0..).map(FrameId).zip(addresses.iter().copied()).collect(),
+        again: false,
+    };
+    let named = |answer: Answer| match answer.name {
+        NameState::Named(name) => Some(name.to_string()),
+        _ => None,
+    };
+    let answers = name_all(&request, symbolizer);
+    answers.into_iter().map(named).collect()
 }
 
 fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
@@ -479,6 +574,26 @@ fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         Err(reason) => Answer::new(*frame, Err(reason)),
     };
     request.frames.iter().zip(found).map(answer).collect()
+}
+
+/// Functions of Python, which were read when they were sampled.
+fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
+    let answer = |&(frame, address): &Asked| match names.get(address) {
+        Ok(name) => {
+            request.module.comes_from(Origin::Python);
+            let line = Line {
+                function: name.function.to_string(),
+                file: name.file.to_string(),
+                line: name.line,
+            };
+            Answer {
+                source: vec![line],
+                ..Answer::new(frame, Ok(name.function.to_string()))
+            }
+        }
+        Err(reason) => Answer::new(frame, Err(reason)),
+    };
+    request.frames.iter().map(answer).collect()
 }
 
 fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
@@ -525,4 +640,44 @@ fn go_lines(symbols: &ElfSymbols, go: &GoSymbols, offset: FileOffset) -> Vec<Lin
 /// A symbol as a person reads it, safe to print.
 pub fn shown(symbol: &[u8]) -> String {
     sanitize(demangle(symbol).short().as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::sync::Barrier;
+
+    /// A file that only its descriptor leads to, as one in another root directory whose
+    /// process has ended.
+    #[test]
+    fn workers_that_read_a_file_at_once_all_get_it() {
+        let own = std::env::current_exe().expect("this test");
+        for _ in 0..20 {
+            let file = File::open(&own).expect("it can be read");
+            let module = NamedModule::new(&Module {
+                id: probe::ModuleId(1),
+                kind: ModuleKind::File {
+                    path: PathBuf::from("/nonexistent/program"),
+                    build_id: None,
+                    device: (0, 0),
+                    inode: 0,
+                    identity: Some(FileIdentity::of(&file).expect("it is there")),
+                    file: Some(Arc::new(file.into())),
+                    root: None,
+                    unreadable: None,
+                },
+            });
+            let (symbolizer, together) = (Symbolizer::new(), Barrier::new(4));
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        together.wait();
+                        let opened = module.with_source(|source| symbolizer.open(source));
+                        opened.expect("a file").expect("its symbols");
+                    });
+                }
+            });
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! The *sampler* thread: it owns the source of samples and never waits for names,
 //! files or the store.
 
+use crate::probes::Message;
+use faults::Patience;
 use probe::{Batch, Source};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::time::Duration;
 
 /// How often the source is drained. The ring holds seconds.
@@ -12,6 +14,14 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// Makes the source, on the thread that will drain it. The error is the whole
 /// sentence for the user.
 pub type MakeSource = Box<dyn FnOnce() -> Result<Box<dyn Source>, String> + Send>;
+
+/// What the sampler is asked for while it samples.
+pub enum Wish {
+    /// Samples at another rate.
+    Rate(u32),
+    /// The probes of the source, to whoever owns probes.
+    Calls(Sender<Message>),
+}
 
 /// What the sampler tells the model.
 #[derive(Debug)]
@@ -38,10 +48,11 @@ pub fn sample(
     make_source: MakeSource,
     ready: Box<dyn FnOnce() + Send>,
     news: &SyncSender<News>,
-    rates: &Receiver<u32>,
+    wishes: &Receiver<Wish>,
     stop: &AtomicBool,
 ) {
-    let mut source = match make_source() {
+    let made = faults::catch("starting to sample", make_source);
+    let mut source = match made.unwrap_or_else(|fault| Err(fault.to_string())) {
         Ok(source) => source,
         Err(sentence) => {
             // The model has ended; then the failure is of no use.
@@ -59,10 +70,22 @@ pub fn sample(
         return;
     }
     ready();
+    let mut patience = Patience::default();
     while !stop.load(Ordering::Relaxed) {
-        // Of several the last is meant. Samples that are read from here on may still
-        // be of before: their times tell.
-        if let Some(hz) = rates.try_iter().last() {
+        let mut rate = None;
+        for wish in wishes.try_iter() {
+            match wish {
+                // Of several the last is meant.
+                Wish::Rate(hz) => rate = Some(hz),
+                // Nobody waits for them if the run is ending.
+                Wish::Calls(keeper) => {
+                    let calls = source.calls().map(Box::new);
+                    _ = keeper.send(Message::Calls(calls));
+                }
+            }
+        }
+        // Samples that are read from here on may still be of before: their times tell.
+        if let Some(hz) = rate {
             let changed = match source.set_rate(hz) {
                 Ok(from_ns) => News::Rate {
                     info: source.info(),
@@ -74,9 +97,14 @@ pub fn sample(
                 return;
             }
         }
-        let next = match source.poll(DRAIN) {
-            Ok(batch) => News::Batch(Box::new(batch)),
-            Err(error) => News::Failed(error.to_string()),
+        // What a turn had taken before its mistake is gone with it; the ring and the lists
+        // of processes are as they were.
+        let polled = faults::catch("taking samples", || source.poll(DRAIN));
+        let next = match patience.take(polled) {
+            Ok(Some(Ok(batch))) => News::Batch(Box::new(batch)),
+            Ok(None) => continue,
+            Ok(Some(Err(error))) => News::Failed(error.to_string()),
+            Err(fault) => News::Failed(format!("sampling has ended: {}", fault.repeated())),
         };
         let is_last = matches!(next, News::Failed(_));
         if news.send(next).is_err() || is_last {

@@ -1,5 +1,6 @@
 //! What an engine is started with, and what it can be told while it runs.
 
+use crate::probes::{ProbeOrder, Reach};
 use crate::snapshot::Span;
 use profile::Limits;
 use std::sync::Arc;
@@ -8,24 +9,54 @@ use std::time::Duration;
 /// What the engine is to do.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What may be kept.
     pub limits: Limits,
+    /// When snapshots are made.
     pub schedule: Schedule,
     /// What is sampled, in words.
     pub scope: Arc<str>,
     /// The only CPUs that are; empty: all.
     pub cpus: Vec<u32>,
+    /// Samples per second of a busy CPU.
     pub rate_hz: u32,
+    /// The processes that were named, if any were.
+    pub pids: Vec<u32>,
+    /// Where probes of calls go.
+    pub reach: Reach,
+    /// Whether servers may be asked for debug files.
+    pub consent: Consent,
+}
+
+/// Whether debug files may be fetched from the servers that `DEBUGINFOD_URLS` names: they
+/// learn which builds run here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Ask before the first one.
+    Ask,
+    /// Who names servers wants them to be asked.
+    #[default]
+    Given,
+    /// Ask no server.
+    Refused,
 }
 
 /// When snapshots are made, and of which time.
 #[derive(Debug, Clone)]
 pub enum Schedule {
     /// Every `refresh`, of the last `window`.
-    Live { window: Span, refresh: Duration },
+    Live {
+        /// The time that each covers, up to now.
+        window: Span,
+        /// The time from one to the next.
+        refresh: Duration,
+    },
     /// One for each `delay`, of just that time, up to `count` of them.
     Reports {
+        /// The time that each covers, and to the next.
         delay: Duration,
+        /// How many; `None` for no end.
         count: Option<u64>,
+        /// Which of them wait for names.
         names: AwaitNames,
     },
 }
@@ -33,6 +64,7 @@ pub enum Schedule {
 /// Which reports wait a moment for the names of their frames. The last one waits longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AwaitNames {
+    /// All of them.
     Each,
     /// A recording's names may come later than their samples.
     Last,
@@ -41,17 +73,24 @@ pub enum AwaitNames {
 /// What the engine can be told while it runs.
 #[derive(Debug)]
 pub enum Command {
+    /// Let reports cover this time from now on.
     SetWindow(Span),
     /// Take this number of samples per second of a busy CPU from now on.
     SetRate(u32),
+    /// Fetch debug files from now on, or do not.
+    Fetch(bool),
     /// The started command has ended: in these words, at this time on the clock
     /// of the samples.
     TargetEnded {
+        /// Who ended, when and how.
         words: String,
+        /// When.
         at_ns: u64,
     },
     /// Lines that it printed.
     Output(Vec<String>),
+    /// Place a probe of calls, or do something with those there are.
+    Probe(ProbeOrder),
     /// End now: report what has come so far, without waiting for names.
     Finish,
 }

@@ -4,7 +4,6 @@
 use super::naming::{NamedModule, shown};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -194,7 +193,7 @@ impl Worker {
     fn answer(&mut self, request: &Request) -> Result<(), ()> {
         self.holds_memory = true;
         // A parser's mistake must cost one file's lines, not all that follow.
-        let found = catch_unwind(AssertUnwindSafe(|| self.find_all(request)));
+        let found = faults::catch("finding source lines", || self.find_all(request));
         let sources = found.unwrap_or_else(|_| without_lines(request));
         self.results.send(sources).map_err(|_| ())
     }
@@ -229,7 +228,7 @@ impl Worker {
         self.since = Instant::now();
         let tables = self.symbolizer.tables();
         // It fails for what is too large: then units go on being read.
-        _ = catch_unwind(AssertUnwindSafe(|| lines.finish(tables, 1)));
+        _ = faults::catch("finding source lines", || lines.finish(tables, 1));
     }
 }
 

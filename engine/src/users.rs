@@ -8,7 +8,7 @@ use symbolize::sanitize;
 
 const BYTES_MAX: u64 = 16 << 20;
 
-/// By number.
+/// The names of users, by number.
 #[derive(Debug, Default)]
 pub struct Users(HashMap<u32, Arc<str>>);
 

@@ -32,28 +32,39 @@ const NAP: Duration = Duration::from_millis(50);
 /// instead if they are set.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
+    /// The largest file.
     pub bytes: u64,
+    /// The longest wait for one.
     pub time: Duration,
 }
 
 /// Why there is no debug file.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
+    /// The program that asks servers is not there.
     #[error("`{CLIENT}` is not installed (package debuginfod)")]
     NoClient,
+    /// Every server was asked.
     #[error("no server has it")]
     NotThere,
+    /// The file is larger than this many bytes.
     #[error("it is larger than {} MiB (DEBUGINFOD_MAXSIZE)", .0 >> 20)]
     TooLarge(u64),
+    /// It did not come within this time.
     #[error("it took longer than {} s (DEBUGINFOD_MAXTIME)", .0.as_secs())]
     TooSlow(Duration),
+    /// A server sent something else.
     #[error("what came is not the debug file of that build")]
     Wrong,
+    /// proftop ends.
     #[error("nobody waits for it any more")]
     Stopped,
+    /// A file or a process of our own was in the way.
     #[error("{what}: {source}")]
     Failed {
+        /// What was attempted.
         what: &'static str,
+        /// What the kernel said.
         source: io::Error,
     },
 }

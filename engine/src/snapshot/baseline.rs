@@ -51,7 +51,7 @@ impl Baseline {
         baseline
     }
 
-    /// What it counts, with the names of today. Nothing if it was cancelled.
+    /// What it counts, with the names of today. `None` if it was cancelled.
     pub fn select(&self, now: &View, cancel: &Cancel) -> Option<Selection> {
         self.newest(now).select(&self.query, cancel).ok()
     }

@@ -4,21 +4,27 @@
 use super::{Baseline, Snapshot};
 use profile::{Completeness, Selection, Window};
 
+/// How many samples the baseline has, and what is missing of them.
 #[derive(Debug)]
 pub struct BaselineLacks {
+    /// Those in its window that the filter keeps.
     pub samples: u64,
+    /// The time that it covers.
     pub window: Window,
     /// Its clock is the one of what is compared with it.
     pub is_of_here: bool,
+    /// Samples of that time that found no room.
     pub lost: u64,
+    /// How many of its stacks are whole, and how many of its frames have names.
     pub completeness: Completeness,
 }
 
 impl BaselineLacks {
-    /// Of what `before` counts; `now` knows when samples were lost here.
+    /// What the part of the baseline that `before` counts lacks; `now` knows when samples were
+    /// lost here.
     pub fn new(baseline: &Baseline, before: &Selection, now: &Snapshot) -> Self {
         let window = before.window();
-        let lost = match &now.losses {
+        let lost = match &now.run.losses {
             Some(losses) if baseline.is_of_here() => losses.between(window.start_ns, window.end_ns),
             _ => before.view().info().lost,
         };

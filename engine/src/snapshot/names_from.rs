@@ -6,16 +6,18 @@ use symbolize::Origin;
 /// What told the names of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameSource {
-    /// Nothing if several files of that name have theirs from different places.
+    /// `None` if several files of that name have theirs from different places.
     pub origin: Option<Origin>,
     /// Some of its code was found in source text.
     pub has_lines: bool,
 }
 
+/// What told the names, for every module that has some.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamesFrom(HashMap<String, NameSource>);
 
 impl NamesFrom {
+    /// Adds what told the names of one file.
     pub fn note(&mut self, module: &str, origin: Origin, has_lines: bool) {
         let Some(known) = self.0.get_mut(module) else {
             let source = NameSource {
@@ -29,16 +31,19 @@ impl NamesFrom {
         known.has_lines |= has_lines;
     }
 
+    /// What told the names of a module; `None` if it has none yet.
     pub fn of(&self, module: &str) -> Option<NameSource> {
         self.0.get(module).copied()
     }
 
+    /// Whether no module has names yet.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl NameSource {
+    /// In words: `debug file`, `exports`, or `several`.
     pub fn label(self) -> &'static str {
         self.origin.map_or("several", Origin::label)
     }

@@ -11,14 +11,18 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+/// What the processes and threads that are shown had in the baseline.
 #[derive(Debug)]
 pub struct People {
+    /// How many samples each side has.
     pub sides: Sides,
+    /// Of each process.
     pub processes: Before<ProcessId>,
+    /// Of each thread, by its process and number.
     pub threads: Before<(ProcessId, u32)>,
 }
 
-/// By the key of today's row, samples in the baseline.
+/// Samples in the baseline, by the key of today's row.
 #[derive(Debug)]
 pub struct Before<K> {
     samples: HashMap<K, u64>,
@@ -36,6 +40,7 @@ struct Known<K> {
 }
 
 impl People {
+    /// Finds for each process and thread of `now` what it had in `before`.
     pub fn new(baseline: &Baseline, before: &Selection, now: &Selection) -> Self {
         let (processes, threads) = now.processes_and_threads();
         let (processes_before, threads_before) = before.processes_and_threads();

@@ -2,9 +2,10 @@
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
+use test_support::{Scratch, is_root_or_skip, skip};
 
 struct Bench {
-    directory: tempfile::TempDir,
+    directory: Scratch,
     build_id: Vec<u8>,
     program: PathBuf,
     rights: UserRights,
@@ -15,11 +16,11 @@ impl Bench {
         let program = std::env::current_exe().unwrap();
         let object = Object::read(&File::open(&program).unwrap()).unwrap();
         let Some(build_id) = object.build_id() else {
-            println!("skipped: the linker wrote no build-id");
+            skip("the linker wrote no build-id");
             return None;
         };
         Some(Bench {
-            directory: tempfile::tempdir().unwrap(),
+            directory: Scratch::new(),
             build_id,
             program,
             rights: UserRights::own(),
@@ -128,8 +129,7 @@ fn whoever_leaves_does_not_wait() {
 
 #[test]
 fn under_sudo_it_is_done_with_the_users_rights() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be another user");
+    if !is_root_or_skip("only root can be another user") {
         return;
     }
     let Some(mut bench) = Bench::new() else {

@@ -1,0 +1,138 @@
+//! The account of a run: what was taken and what was lost, where walks stopped, what
+//! found no room, and what sampling costs.
+
+use super::modules::Modules;
+use super::python;
+use crate::cost::Meter;
+use crate::losses::Losses;
+use crate::stops::Stops;
+use crate::users::Users;
+use probe::{Batch, Counters, PythonStats, TableStats};
+use profile::{Ending, Health, ModuleId, Window};
+use std::sync::Arc;
+
+pub struct Account {
+    meter: Meter,
+    counters: Counters,
+    losses: Arc<Losses>,
+    stops: Stops,
+    tables: TableStats,
+    /// Users, and how many of their processes are not walked: they have their share.
+    over_share: Vec<(Arc<str>, usize)>,
+    /// Processes that have more mappings than are kept of one.
+    processes_cut: usize,
+    python: PythonStats,
+}
+
+impl Account {
+    /// `sampled_cpus` are those whose work is measured; empty: all.
+    pub fn new(sampled_cpus: &[u16]) -> Self {
+        Self {
+            meter: Meter::new(sampled_cpus),
+            counters: Counters::default(),
+            losses: Arc::default(),
+            stops: Stops::default(),
+            tables: TableStats::default(),
+            over_share: Vec::new(),
+            processes_cut: 0,
+            python: PythonStats::default(),
+        }
+    }
+
+    pub fn add(&mut self, batch: &Batch, users: &mut Users) {
+        self.counters = batch.counters;
+        self.tables = batch.tables;
+        self.processes_cut = batch.processes_cut;
+        self.python.clone_from(&batch.python);
+        let named = batch.over_share.iter().map(|(uid, processes)| {
+            let user = match *uid {
+                u32::MAX => "users that are not known".into(),
+                uid => users.name(uid),
+            };
+            (user, *processes)
+        });
+        self.over_share = named.collect();
+        let lost = batch.counters.lost;
+        if self.losses.is_news(lost) {
+            Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost, &batch.lost_by_cpu);
+        }
+    }
+
+    /// Counts how a walk ended, and in which module.
+    pub fn note_ending(&mut self, ending: Ending, module: Option<ModuleId>) {
+        self.stops.note(ending, module);
+    }
+
+    /// Samples that were lost in the whole run.
+    pub fn lost(&self) -> u64 {
+        self.counters.lost
+    }
+
+    pub fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
+    }
+
+    /// How far the numbers of a window can be trusted, and how many CPUs were busy.
+    pub fn health(
+        &mut self,
+        window: Window,
+        modules: &Modules,
+        notes: Vec<String>,
+    ) -> (Health, f64) {
+        let cost = self.meter.look(&self.counters);
+        let health = Health {
+            lost: self.losses.between(window.start_ns, window.end_ns),
+            taken_run: self.counters.taken,
+            lost_run: self.counters.lost,
+            own_cpu_percent: cost.own_cpu_percent,
+            own_rss_bytes: cost.own_rss_bytes,
+            table_bytes: self.tables.kernel_bytes,
+            stops: self.stops.top(|module| modules.name(module)),
+            notes,
+        };
+        (health, cost.busy_cpus)
+    }
+
+    /// Sentences about what is missing because something found no room.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.counters.events_lost > 0 {
+            notes.push(format!(
+                "{} process events were lost: some addresses may lack a module",
+                self.counters.events_lost
+            ));
+        }
+        let tables = &self.tables;
+        if tables.files_without_room > 0 {
+            notes.push(format!(
+                "there was no room for the unwind tables of {} files: their stacks are cut",
+                tables.files_without_room
+            ));
+        }
+        if tables.rules_dropped + tables.processes_refused + tables.lists_cut > 0 {
+            notes.push("some unwind rules or mappings did not fit: stacks may be cut".into());
+        }
+        if self.processes_cut > 0 {
+            notes.push(format!(
+                "{} map more code than is followed of one process: stacks in the rest are cut",
+                processes(self.processes_cut)
+            ));
+        }
+        notes.extend(python::notes(&self.python));
+        notes.extend(self.over_share.iter().map(|(user, count)| {
+            format!(
+                "the stacks of {} of {user} are cut: together they map more than an eighth \
+                 of what can be followed, and others want room",
+                processes(*count)
+            )
+        }));
+        notes
+    }
+}
+
+fn processes(count: usize) -> String {
+    match count {
+        1 => "1 process".into(),
+        count => format!("{count} processes"),
+    }
+}

@@ -1,0 +1,115 @@
+//! The course of a run: when it began, how far its samples have come in, and how it
+//! ends.
+
+use crate::snapshot::TargetState;
+use probe::Batch;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Lines of the started command's output that are kept.
+const OUTPUT_LINES_MAX: usize = 1000;
+
+/// What the target does while the run goes on.
+#[derive(Default)]
+pub struct Course {
+    target: TargetState,
+    /// The end of the target, in words, and its time: it counts once the samples up to
+    /// then have come in.
+    end: Option<(String, u64)>,
+    /// Somebody ended the run, and waits.
+    is_finishing: bool,
+    /// The last lines that the started command printed.
+    output: VecDeque<String>,
+    begin_ns: u64,
+    complete_until_ns: u64,
+}
+
+impl Course {
+    pub fn begin(&mut self, at_ns: u64) {
+        self.target = TargetState::Running;
+        self.begin_ns = at_ns;
+    }
+
+    pub fn fail(&mut self, sentence: String) {
+        self.target = TargetState::Failed(sentence);
+    }
+
+    /// The target has ended, in these words.
+    pub fn end(&mut self, words: String, at_ns: u64) {
+        self.end = Some((words, at_ns));
+    }
+
+    /// The run is to end now.
+    pub fn finish(&mut self) {
+        self.is_finishing = true;
+    }
+
+    pub fn is_finishing(&self) -> bool {
+        self.is_finishing
+    }
+
+    pub fn add_output(&mut self, lines: Vec<String>) {
+        self.output.extend(lines);
+        let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);
+        self.output.drain(..surplus);
+    }
+
+    /// Notes how far samples have come in. Once the target is gone time stands still,
+    /// so that what it did last stays in the window.
+    pub fn advance(&mut self, batch: &Batch, scope: &str) {
+        if self.target != TargetState::Running || self.is_finishing {
+            return;
+        }
+        self.complete_until_ns = batch.complete_until_ns;
+        if batch.targets_alive == Some(0) && self.end.is_none() {
+            // Samples from before may still be on their way: it has ended
+            // when everything up to now has come in.
+            self.end(format!("{scope} ended"), probe::now_ns());
+        }
+    }
+
+    /// Ends the target once all its samples have come in.
+    pub fn notice_end(&mut self) {
+        let has_ended = matches!(self.target, TargetState::Exited(_));
+        let is_in = |(_, at_ns): &mut (String, u64)| *at_ns <= self.complete_until_ns;
+        if let Some((words, _)) = self.end.take_if(|end| has_ended || is_in(end))
+            && self.failure().is_none()
+        {
+            self.target = TargetState::Exited(words);
+        }
+    }
+
+    /// Whether what has come in is all there will be. The target of a run that
+    /// is interrupted goes on.
+    pub fn is_over(&self) -> bool {
+        self.is_finishing || !matches!(self.target, TargetState::Starting | TargetState::Running)
+    }
+
+    /// Why the source stopped, if it did by itself.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.target {
+            TargetState::Failed(sentence) => Some(sentence),
+            _ => None,
+        }
+    }
+
+    pub fn target(&self) -> &TargetState {
+        &self.target
+    }
+
+    pub fn output(&self) -> impl Iterator<Item = &String> {
+        self.output.iter()
+    }
+
+    pub fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
+    pub fn complete_until_ns(&self) -> u64 {
+        self.complete_until_ns
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.complete_until_ns.saturating_sub(self.begin_ns))
+    }
+}

@@ -1,0 +1,138 @@
+//! The modules that frames are in, as the store and the naming workers know them.
+
+use crate::naming::NamedModule;
+use crate::snapshot::NamesFrom;
+use probe::ModuleKind;
+use profile::{FrameKind, ModuleId, Store};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Files held open for the naming workers. The rest is found again by path.
+const FILES_OPEN_MAX: usize = 256;
+
+/// A module, described for the store and for the naming workers.
+pub struct Described {
+    pub named: Arc<NamedModule>,
+    pub kind: FrameKind,
+    pub name: String,
+    pub path: String,
+    /// Empty where it has none.
+    pub build_id: Arc<[u8]>,
+    /// Whether a frame of it was found in source text.
+    pub has_lines: bool,
+}
+
+impl Described {
+    fn new(module: &probe::Module) -> Self {
+        let (name, path, kind) = describe(&module.kind);
+        let build_id = match &module.kind {
+            ModuleKind::File { build_id, .. } => build_id.as_deref().unwrap_or_default().into(),
+            _ => Arc::default(),
+        };
+        Self {
+            named: Arc::new(NamedModule::new(module)),
+            kind,
+            name,
+            path,
+            build_id,
+            has_lines: false,
+        }
+    }
+
+    /// Adds it to the store, which forgets modules of which it has no frame left.
+    pub fn add_to(&self, id: ModuleId, store: &mut Store) {
+        store.add_module(id, &self.name, &self.path);
+        store.set_build_id(id, &self.build_id);
+    }
+}
+
+/// Every module that was seen in this run.
+#[derive(Default)]
+pub struct Modules {
+    known: HashMap<ModuleId, Described>,
+    /// Those whose file is open, the oldest first.
+    open_files: VecDeque<Arc<NamedModule>>,
+}
+
+impl Modules {
+    /// Describes a module that the source has seen.
+    pub fn add(&mut self, module: &probe::Module) -> &Described {
+        let described = Described::new(module);
+        let is_open = match &module.kind {
+            ModuleKind::File { file, .. } => file.is_some(),
+            ModuleKind::Anonymous { directory, .. } => directory.is_some(),
+            _ => false,
+        };
+        if is_open {
+            self.keep_open(described.named.clone());
+        }
+        let id = ModuleId(module.id.0);
+        self.known.entry(id).insert_entry(described).into_mut()
+    }
+
+    fn keep_open(&mut self, module: Arc<NamedModule>) {
+        self.open_files.push_back(module);
+        if self.open_files.len() > FILES_OPEN_MAX
+            && let Some(oldest) = self.open_files.pop_front()
+        {
+            oldest.close_file();
+        }
+    }
+
+    pub fn get(&self, id: ModuleId) -> Option<&Described> {
+        self.known.get(&id)
+    }
+
+    /// Notes that a frame of a module was found in source text.
+    pub fn found_lines(&mut self, id: ModuleId) {
+        if let Some(described) = self.known.get_mut(&id) {
+            described.has_lines = true;
+        }
+    }
+
+    /// The name of a module; `-` if it is not known.
+    pub fn name(&self, id: ModuleId) -> Arc<str> {
+        self.get(id).map_or("-", |described| &described.name).into()
+    }
+
+    /// Where the names of each module come from.
+    pub fn names_from(&self) -> NamesFrom {
+        let mut all = NamesFrom::default();
+        for described in self.known.values() {
+            if let Some(origin) = described.named.origin() {
+                all.note(&described.name, origin, described.has_lines);
+            }
+        }
+        all
+    }
+}
+
+/// Short name, long name, and on which side its code runs.
+fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
+    let same = |name: &str, kind| (name.to_string(), name.to_string(), kind);
+    match kind {
+        ModuleKind::Kernel => same("[kernel]", FrameKind::Kernel),
+        ModuleKind::Vdso => same("[vdso]", FrameKind::User),
+        ModuleKind::NarrowVdso { .. } => same("[vdso32]", FrameKind::User),
+        ModuleKind::Vsyscall => same("[vsyscall]", FrameKind::User),
+        ModuleKind::Anonymous { .. } => same("[anon]", FrameKind::Jit),
+        ModuleKind::Python { file: None, .. } => same("[python]", FrameKind::Python),
+        ModuleKind::Python {
+            file: Some(file), ..
+        } => {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            (name.to_string(), file.to_string(), FrameKind::Python)
+        }
+        ModuleKind::Unmapped { .. } => same("[unmapped]", FrameKind::User),
+        ModuleKind::File { path, .. } => {
+            use std::os::unix::ffi::OsStrExt as _;
+            let clean = |bytes: &[u8]| symbolize::sanitize(bytes).into_owned();
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            (
+                clean(name.as_bytes()),
+                clean(path.as_os_str().as_bytes()),
+                FrameKind::User,
+            )
+        }
+    }
+}

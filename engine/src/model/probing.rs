@@ -1,0 +1,198 @@
+//! The model's side of probes: orders go to the thread that owns them, stacks of calls as
+//! well, and samples of probed functions are counted as their CPU time.
+
+use super::modules::Modules;
+use crate::probes::{
+    Counted, Extent, Keeper, Message, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
+};
+use crate::sampler::Wish;
+use profile::{Frame, ModuleId, ProcessId};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use symbolize::Symbolizer;
+
+/// The probes of a run, if there were any.
+pub struct Probing {
+    /// Asks the sampler for the probes of its source.
+    wishes: Sender<Wish>,
+    reach: Reach,
+    /// Started with the first order.
+    keeper: Option<Keeper>,
+    pids: HashMap<ProcessId, u32>,
+    counted: Arc<Vec<Counted>>,
+    /// Of modules that were sampled since `counted` is as it is: the code of probed
+    /// functions, by the place in `counted`.
+    code: HashMap<ModuleId, Vec<(Range<u64>, usize)>>,
+    /// By the number of the probe, with when it was placed.
+    on_cpu: HashMap<u64, (u64, OnCpu)>,
+    told: Arc<Probes>,
+    is_urgent: bool,
+}
+
+impl Probing {
+    pub fn new(wishes: Sender<Wish>, reach: Reach) -> Self {
+        Self {
+            wishes,
+            reach,
+            keeper: None,
+            pids: HashMap::new(),
+            counted: Arc::default(),
+            code: HashMap::new(),
+            on_cpu: HashMap::new(),
+            told: Arc::default(),
+            is_urgent: false,
+        }
+    }
+
+    pub fn order(&mut self, order: ProbeOrder, modules: &Modules, symbolizer: &Arc<Symbolizer>) {
+        let module = match &order {
+            ProbeOrder::Place {
+                place: Place::Sampled(sampled),
+                ..
+            } => modules.get(sampled.module),
+            _ => None,
+        };
+        let module = module.map(|module| Arc::clone(&module.named));
+        if self.keeper.is_none() {
+            let wishes = self.wishes.clone();
+            let ask = move |keeper: Sender<Message>| {
+                // The sampler tells nothing any more once it has ended.
+                if wishes.send(Wish::Calls(keeper.clone())).is_err() {
+                    let why = "nothing is sampled any more".to_string();
+                    let _ = keeper.send(Message::Calls(Err(why)));
+                }
+            };
+            let keeper = Keeper::start(Arc::clone(symbolizer), self.reach.clone(), ask);
+            self.keeper = keeper.ok();
+        }
+        if let Some(keeper) = &self.keeper {
+            keeper.tell(Message::Order(order, module));
+        }
+    }
+
+    /// Takes over what the thread of the probes has reported.
+    pub fn receive_news(&mut self) {
+        let Some(news) = self.keeper.as_ref().and_then(Keeper::news) else {
+            return;
+        };
+        if !Arc::ptr_eq(&news.counted, &self.counted) {
+            self.counted = news.counted;
+            self.code.clear();
+            let counted = &self.counted;
+            self.on_cpu.retain(|number, (from_ns, _)| {
+                let is_it = |one: &Counted| one.number == *number && one.from_ns == *from_ns;
+                counted.iter().any(is_it)
+            });
+        }
+        self.told = Arc::new(news.probes);
+        self.is_urgent |= news.is_urgent;
+    }
+
+    /// Whether there is something that somebody waits for.
+    pub fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// All probes with their CPU time, for a snapshot.
+    pub fn told(&mut self) -> Arc<Probes> {
+        self.is_urgent = false;
+        let probes = Arc::make_mut(&mut self.told);
+        for probe in &mut probes.list {
+            if let Some(seen) = &mut probe.seen {
+                let counted = self.on_cpu.get(&probe.number);
+                seen.on_cpu = Some(counted.map_or_else(OnCpu::default, |(_, on_cpu)| *on_cpu));
+            }
+        }
+        Arc::clone(&self.told)
+    }
+
+    pub fn note_process(&mut self, id: ProcessId, pid: u32, has_exited: bool) {
+        if has_exited {
+            self.pids.remove(&id);
+        } else {
+            self.pids.insert(id, pid);
+        }
+    }
+
+    /// Hands on the stack of a call.
+    pub fn take_stack(&self, number: u8, sample: &probe::Sample, modules: &Modules) {
+        let Some(keeper) = &self.keeper else {
+            return;
+        };
+        if sample.frames.is_empty() {
+            // It only asked for the tables of its process.
+            return;
+        }
+        let frames = sample.frames.iter().filter_map(|frame| {
+            let module = modules.get(ModuleId(frame.module.0))?;
+            Some((Arc::clone(&module.named), frame.address))
+        });
+        keeper.tell(Message::Stack(Stack {
+            probe: number,
+            frames: frames.collect(),
+            tid: sample.tid,
+            comm: Arc::clone(&sample.comm),
+        }));
+    }
+
+    /// Counts a sample for every probed function that is on its stack.
+    pub fn count(
+        &mut self,
+        sample: &probe::Sample,
+        frames: &[Frame],
+        modules: &Modules,
+        rate_hz: u32,
+    ) {
+        if self.counted.is_empty() || rate_hz == 0 {
+            return;
+        }
+        let mut seen: u64 = 0;
+        for frame in frames {
+            let code = self
+                .code
+                .entry(frame.module)
+                .or_insert_with(|| code_in(&self.counted, modules, frame.module));
+            let hit = code
+                .iter()
+                .filter(|(range, _)| range.contains(&frame.address));
+            for (_, at) in hit {
+                seen |= 1 << (at & 63);
+            }
+        }
+        if seen == 0 {
+            return;
+        }
+        let pid = self.pids.get(&ProcessId(sample.process.0)).copied();
+        let cpu_ns = 1_000_000_000 / u64::from(rate_hz);
+        for (at, counted) in self.counted.iter().enumerate().take(64) {
+            let is_in = seen & 1 << at != 0 && counted.has(pid, sample.time_ns);
+            if is_in {
+                let entry = self.on_cpu.entry(counted.number);
+                let (from_ns, on_cpu) = entry.or_default();
+                *from_ns = counted.from_ns;
+                on_cpu.samples += 1;
+                on_cpu.cpu_ns += cpu_ns;
+            }
+        }
+    }
+}
+
+/// The code of probed functions in a module.
+fn code_in(counted: &[Counted], modules: &Modules, id: ModuleId) -> Vec<(Range<u64>, usize)> {
+    let Some(build) = modules.get(id).and_then(|module| module.named.build()) else {
+        return Vec::new();
+    };
+    let is_here = |extent: &&Extent| match build.id.is_empty() || extent.build_id.is_empty() {
+        true => extent.path == build.path,
+        // Of copies in containers only one has a module.
+        false => extent.build_id == build.id,
+    };
+    let all = counted.iter().enumerate();
+    all.flat_map(|(at, counted)| {
+        let here = counted.extents.iter().filter(is_here);
+        here.map(move |extent| (extent.range.clone(), at))
+    })
+    .collect()
+}

@@ -1,0 +1,88 @@
+//! Sentences about functions of Python that are missing in stacks.
+
+use probe::{Missing, PythonStats};
+
+/// Fewer samples than this lack functions without a note: the first samples of each process
+/// do, until the process is known.
+const LACKING_MIN: u64 = 20;
+
+/// A note is written if more than one sample in this many lacks functions.
+const LACKING_SHARE: u64 = 20;
+
+/// What is missing, and why.
+pub fn notes(stats: &PythonStats) -> Vec<String> {
+    let mut notes: Vec<String> = { stats.lacks.iter() }
+        .map(|(lack, processes)| {
+            let of = match processes {
+                1 => "1 process".to_string(),
+                more => format!("{more} processes"),
+            };
+            format!("the Python functions of {of} are not shown: {lack}")
+        })
+        .collect();
+    let lacking = stats.lacking();
+    let all = stats.whole + lacking;
+    if lacking >= LACKING_MIN && lacking * LACKING_SHARE > all {
+        let mut causes: Vec<_> = stats.missing.iter().collect();
+        causes.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
+        let words = |(why, samples): (&Missing, &u64)| format!("{samples} {}", cause(*why));
+        let causes: Vec<String> = causes.into_iter().map(words).collect();
+        notes.push(format!(
+            "{lacking} of {all} samples in Python lack functions: {}",
+            causes.join(", ")
+        ));
+    }
+    notes
+}
+
+fn cause(why: Missing) -> &'static str {
+    match why {
+        Missing::Early => "were taken before the process was known",
+        Missing::NotWalked => "are of processes whose frames are not walked",
+        Missing::NoThread => "were taken before the thread was known",
+        Missing::Unreadable => "have frames that could not be read",
+        Missing::TooDeep => "have more frames than are kept",
+        Missing::Mismatch => "have frames that do not fit the native ones",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use symbolize::python::{Lack, Version};
+
+    #[test]
+    fn what_is_missing_is_told_with_its_cause() {
+        let version = Version {
+            major: 3,
+            minor: 14,
+        };
+        let stats = PythonStats {
+            whole: 100,
+            missing: [(Missing::Early, 5), (Missing::Mismatch, 30)].into(),
+            lacks: vec![(Lack::UnknownVersion(version), 2)],
+            ..PythonStats::default()
+        };
+        assert_eq!(
+            notes(&stats),
+            [
+                "the Python functions of 2 processes are not shown: \
+                 the structures of Python 3.14 are not known",
+                "35 of 135 samples in Python lack functions: \
+                 30 have frames that do not fit the native ones, \
+                 5 were taken before the process was known",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_samples_of_a_process_are_no_news() {
+        let stats = |whole| PythonStats {
+            whole,
+            missing: [(Missing::Early, 30)].into(),
+            ..PythonStats::default()
+        };
+        assert_eq!(notes(&stats(1000)), [""; 0]);
+        assert_eq!(notes(&stats(100)).len(), 1);
+    }
+}

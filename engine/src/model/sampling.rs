@@ -1,0 +1,116 @@
+//! How samples are taken: by whom, on which machine, how often.
+
+use crate::host;
+use crate::sampler::Wish;
+use crate::settings::Settings;
+use crate::snapshot::{Sampler, Source};
+use probe::SourceInfo;
+use profile::{Host, Info, Rates};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is known of the source, and the way to tell it another rate.
+pub struct Sampling {
+    host: Arc<Host>,
+    /// When clocks of samples were 0, in ms since 1970.
+    epoch_unix_ms: i64,
+    source: SourceInfo,
+    /// `None` until the source has started.
+    sampler: Option<Arc<Sampler>>,
+    rates: Rates,
+    /// Tells the sampler which rate is wanted.
+    wanted: Sender<Wish>,
+    /// Why the rate that was wanted last is not taken.
+    rate_kept: Option<String>,
+}
+
+impl Sampling {
+    pub fn new(settings: &Settings, wanted: Sender<Wish>) -> Self {
+        Self {
+            host: Arc::new(host::read(&settings.cpus)),
+            epoch_unix_ms: epoch_unix_ms(),
+            source: SourceInfo::default(),
+            sampler: None,
+            rates: Rates::always(settings.rate_hz),
+            wanted,
+            rate_kept: None,
+        }
+    }
+
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The source has started, or goes on in another way.
+    pub fn set_source(&mut self, info: SourceInfo) {
+        self.sampler = Some(Arc::new(Sampler {
+            unwinding: info.unwinding,
+            buffers: info.buffers.clone(),
+            rate_is_fixed: info.rate_is_fixed,
+            rate_max_hz: probe::features::max_sample_rate(),
+        }));
+        self.source = info;
+    }
+
+    pub fn want_rate(&self, hz: u32) {
+        // The sampler may have ended; then there are no more samples.
+        let _ = self.wanted.send(Wish::Rate(hz));
+    }
+
+    pub fn change_rate(&mut self, info: SourceInfo, from_ns: u64) {
+        self.rate_kept = None;
+        self.rates.change(from_ns, info.rate_hz);
+        self.set_source(info);
+    }
+
+    /// The rate that was wanted is not taken; the sentence says why.
+    pub fn keep_rate(&mut self, sentence: String) {
+        self.rate_kept = Some(sentence);
+    }
+
+    /// Samples per second of a busy CPU by now.
+    pub fn rate_hz(&self) -> u32 {
+        self.rates.last()
+    }
+
+    pub fn forget_rates_before(&mut self, ns: u64) {
+        self.rates.forget_before(ns);
+    }
+
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let files = probe::files::notes();
+        let source = self.source.notes.iter().cloned();
+        source.chain(files).chain(self.rate_kept.clone())
+    }
+
+    /// What snapshots tell.
+    pub fn snapshot(&self) -> Source {
+        Source {
+            host: self.host.clone(),
+            rate_hz: self.rates.last(),
+            engine: self.source.engine,
+            sampler: self.sampler.clone(),
+            recording: None,
+        }
+    }
+
+    /// What files tell.
+    pub fn info(&self, scope: &str, lost: u64, notes: Vec<String>) -> Info {
+        Info {
+            host: Host::clone(&self.host),
+            rates: self.rates.clone(),
+            scope: scope.into(),
+            epoch_unix_ms: self.epoch_unix_ms,
+            lost,
+            notes,
+            ..Info::default()
+        }
+    }
+}
+
+fn epoch_unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let clock_ms = probe::now_ns() / 1_000_000;
+    now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
+}

@@ -1,0 +1,164 @@
+//! The workers that find names: what they are asked, and what becomes of the answers.
+
+use super::modules::Modules;
+use crate::debuginfod::Fetching;
+use crate::naming::{Line, NamedModule, Naming};
+use crate::settings::Consent;
+use crate::snapshot::{FetchState, Loading};
+use crate::sources::{DEBUG_BYTES_MAX, Sources};
+use profile::{FrameId, ModuleId, SourceFrame, Store};
+use std::sync::Arc;
+use symbolize::{Symbolizer, TableCache, table_cache};
+
+/// Frames sent to the naming workers at once; the rest follow when they are
+/// named, so that the hottest of then come first.
+const FRAMES_ASKED_MAX: usize = 20_000;
+
+/// The threads that look up names and source lines, and the one that fetches debug
+/// files.
+pub struct Workers {
+    symbolizer: Arc<Symbolizer>,
+    naming: Naming,
+    sources: Sources,
+    /// `None` if no debug files may be fetched.
+    fetching: Option<Fetching>,
+}
+
+impl Workers {
+    pub fn start(consent: Consent) -> Self {
+        let symbolizer = Arc::new(symbolizer());
+        Self {
+            symbolizer: symbolizer.clone(),
+            naming: Naming::start(symbolizer.clone()),
+            sources: Sources::start(symbolizer.clone()),
+            fetching: Fetching::start(symbolizer, consent),
+        }
+    }
+
+    /// What all of them look names up with.
+    pub fn symbolizer(&self) -> &Arc<Symbolizer> {
+        &self.symbolizer
+    }
+
+    /// Counts a sample whose innermost frame is in a module: debug files of hot ones
+    /// are fetched.
+    pub fn note_sample(&mut self, module: ModuleId) {
+        if let Some(fetching) = &mut self.fetching {
+            fetching.note(module);
+        }
+    }
+
+    /// Number of frames that wait for a name or a line.
+    pub fn outstanding(&self) -> usize {
+        self.naming.outstanding() + self.sources.outstanding()
+    }
+
+    /// The files that are being fetched.
+    pub fn loading(&self) -> impl Iterator<Item = Loading> {
+        self.fetching.iter().filter_map(Fetching::loading)
+    }
+
+    /// Whether debug files are fetched; `None` if no servers are named.
+    pub fn fetching(&self) -> Option<FetchState> {
+        self.fetching.as_ref().map(Fetching::fetch_state)
+    }
+
+    pub fn allow_fetching(&mut self, is_allowed: bool) {
+        if let Some(fetching) = &mut self.fetching {
+            fetching.allow(is_allowed);
+        }
+    }
+
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.fetching.iter().flat_map(Fetching::notes)
+    }
+
+    /// Puts the names that were found into the store, and asks for more.
+    pub fn exchange(&mut self, store: &mut Store, modules: &mut Modules) {
+        self.take_names(store, modules);
+        self.take_lines(store, modules);
+        self.fetch_debug_files(store, modules);
+        if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
+            return;
+        }
+        let wanted = store.frames_to_name(FRAMES_ASKED_MAX);
+        let asked = questions(wanted, store, modules);
+        self.naming.ask(asked.into_iter());
+    }
+
+    fn take_names(&mut self, store: &mut Store, modules: &Modules) {
+        // In the order of the names: the hottest first.
+        let mut named = Vec::new();
+        for answer in self.naming.answers() {
+            if answer.is_for(store.frame(answer.frame)) {
+                let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(Line::frame).collect();
+                if chain.is_empty() {
+                    named.push(answer.frame);
+                }
+                store.set_name(answer.frame, answer.name);
+                store.set_source(answer.frame, &chain);
+            }
+        }
+        self.sources
+            .ask(questions(named, store, modules).into_iter());
+    }
+
+    fn take_lines(&mut self, store: &mut Store, modules: &mut Modules) {
+        for source in self.sources.answers() {
+            let frame = store.frame(source.frame);
+            if source.is_for(frame) {
+                let chain = source.chain();
+                if let Some(frame) = frame.filter(|_| !chain.is_empty()) {
+                    modules.found_lines(frame.module);
+                }
+                store.set_source(source.frame, &chain);
+            }
+        }
+    }
+
+    /// Asks for what is hot, and takes in what has come: its frames want names
+    /// and lines once more.
+    fn fetch_debug_files(&mut self, store: &Store, modules: &Modules) {
+        let Some(fetching) = &mut self.fetching else {
+            return;
+        };
+        let came = fetching.answers();
+        fetching.ask(|id| {
+            let module = modules.get(id).filter(|module| module.named.is_file())?;
+            Some((&module.named, &module.build_id, module.name.as_str()))
+        });
+        for module in came {
+            let frames = store.frames_in(module);
+            self.naming.ask_again(questions(frames, store, modules));
+        }
+    }
+}
+
+/// What the workers need to know of each frame; frames of modules that are not known
+/// are left out.
+fn questions(
+    frames: Vec<FrameId>,
+    store: &Store,
+    modules: &Modules,
+) -> Vec<(FrameId, u64, Arc<NamedModule>)> {
+    let question = |id| {
+        let frame = store.frame(id)?;
+        let module = modules.get(frame.module)?;
+        Some((id, frame.address, module.named.clone()))
+    };
+    frames.into_iter().filter_map(question).collect()
+}
+
+/// A symbolizer with the range tables of earlier runs, if there is a place for them.
+fn symbolizer() -> Symbolizer {
+    let base = symbolize::cache_directory::default_base();
+    let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
+    let symbolizer = Symbolizer::new()
+        .with_files(probe::files::of_targets())
+        .with_debug_bytes_max(DEBUG_BYTES_MAX);
+    let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
+    match tables {
+        Some(tables) => symbolizer.with_tables(tables),
+        None => symbolizer,
+    }
+}

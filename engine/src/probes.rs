@@ -1,0 +1,37 @@
+//! *Probes* of functions: from what somebody typed to places in files, and from what was
+//! counted to a report.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `wanted` | what was typed: names, patterns, places |
+//! | `expression` | values of a call, from text to steps that the kernel takes |
+//! | `modules` | the files with code that processes have mapped |
+//! | `find` | the functions in them that are meant, and the sites of each |
+//! | `guard` | when a probe costs too much |
+//! | `reach` | in which processes probes are |
+//! | `order` | what can be asked of the probes of a run |
+//! | `shown` | the probes as snapshots have them |
+//! | `finder` | the thread that looks for functions in files, and names callers |
+//! | `keeper` | the thread that owns the probes of a run |
+
+pub mod expression;
+mod find;
+mod finder;
+mod guard;
+mod keeper;
+pub mod modules;
+mod order;
+mod reach;
+mod shown;
+mod wanted;
+
+pub use find::{Extent, Found, Refused, Search, find};
+pub use guard::{Guard, Limits, TooMuch};
+pub use keeper::{Counted, Keeper, Message, News, Stack};
+pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
+pub use reach::Reach;
+pub use shown::{
+    Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
+    Word,
+};
+pub use wanted::{Wanted, split};

@@ -1,0 +1,532 @@
+//! Values of a call, from what somebody typed to what the kernel reads.
+//!
+//! ```text
+//! arg1 … arg9   ret   this   %r8
+//! *(arg1+16):u32          memory, here four bytes of it; without a type eight
+//! *(*(arg1+8)+4):i16      memory behind memory
+//! str(arg1)               a text that ends with a zero, up to 64 bytes of it
+//! str(%r8, %r9)           one whose length is known
+//! ```
+
+use probe::call_orders::{
+    Chain, Orders, STEPS_MAX, Step, VALUES_MAX, Value, order, register, value,
+};
+use symbolize::sites::Language;
+
+/// A value to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expression {
+    /// As it was typed.
+    pub text: String,
+    kind: Kind,
+    /// What its number is, for showing.
+    pub number: NumberType,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Number(Path),
+    Text(Path),
+    CountedText(Path, Path),
+}
+
+/// A register or argument, memory read through it, and a number that is added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Path {
+    base: Base,
+    /// What is added before each reading, and how many bytes are read.
+    steps: Vec<(i64, u64)>,
+    then: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// From 1 on.
+    Argument(u32),
+    Return,
+    Register(u32),
+    Number,
+}
+
+/// How a number is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberType {
+    /// 1, 2, 4 or 8.
+    pub bytes: u32,
+    /// Its highest bit is its sign.
+    pub is_signed: bool,
+    /// It is an address, written in hexadecimal.
+    pub is_pointer: bool,
+}
+
+const WORD: NumberType = NumberType {
+    bytes: 8,
+    is_signed: false,
+    is_pointer: false,
+};
+
+impl NumberType {
+    /// The number as it is meant.
+    pub fn show(self, number: u64) -> String {
+        let unused = 64 - self.bytes.clamp(1, 8) * 8;
+        if self.is_pointer {
+            return format!("{number:#x}");
+        }
+        if self.is_signed {
+            return (((number << unused) as i64) >> unused).to_string();
+        }
+        let number = number << unused >> unused;
+        // What is negative, or an address, is easier to tell in hexadecimal.
+        if number > u64::from(u32::MAX) {
+            format!("{number:#x}")
+        } else {
+            number.to_string()
+        }
+    }
+}
+
+/// The values of one probe.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Values(Vec<Expression>);
+
+impl Values {
+    /// Refuses more than one probe can have.
+    pub fn new(expressions: Vec<Expression>) -> Result<Values, String> {
+        if expressions.len() > VALUES_MAX {
+            return Err(format!("a probe has {VALUES_MAX} values at most"));
+        }
+        Ok(Values(expressions))
+    }
+
+    /// The values, in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = &Expression> {
+        self.0.iter()
+    }
+
+    /// Whether no value is read.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The registers that have to be whole where the call is seen, a bit for each.
+    pub fn registers_at_entry(&self, language: Language) -> u16 {
+        let mut registers = 0;
+        for expression in self.iter().filter(|expression| !expression.is_at_end()) {
+            for path in expression.paths() {
+                let base = path.base.lower(language).0;
+                if base < 16 {
+                    registers |= 1 << base;
+                }
+            }
+        }
+        registers
+    }
+
+    /// Whether some are of the end of a call.
+    pub fn has_results(&self) -> bool {
+        self.iter().any(Expression::is_at_end)
+    }
+
+    /// What the kernel does for them, of a function in this language.
+    pub fn lower(&self, language: Language, orders: &mut Orders) -> Result<(), String> {
+        for (slot, expression) in orders.values.iter_mut().zip(self.iter()) {
+            *slot = expression.lower(language)?;
+            orders.flags |= if expression.is_at_end() {
+                order::RESULTS
+            } else {
+                order::VALUES
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Expression {
+    /// Reads an expression. The error is a sentence.
+    pub fn parse(text: &str) -> Result<Expression, String> {
+        let failed = |why: String| format!("`{text}`: {why}");
+        let mut words = Words { rest: text };
+        let (kind, number) = words.expression().map_err(failed)?;
+        words.skip_blanks();
+        if !words.rest.is_empty() {
+            return Err(failed(format!("`{}` is too much", words.rest)));
+        }
+        let expression = Expression {
+            text: text.to_string(),
+            kind,
+            number,
+        };
+        let is_end = |path: &&Path| path.base == Base::Return;
+        let ends = expression.paths().filter(is_end).count();
+        let bases = expression
+            .paths()
+            .filter(|path| path.base != Base::Number)
+            .count();
+        if ends != 0 && ends != bases {
+            return Err(failed("arguments are gone when the call returns".into()));
+        }
+        if expression.paths().any(|path| path.steps.len() >= STEPS_MAX) {
+            return Err(failed(format!(
+                "memory is read {} times at most",
+                STEPS_MAX - 1
+            )));
+        }
+        Ok(expression)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (first, second) = match &self.kind {
+            Kind::Number(path) | Kind::Text(path) => (path, None),
+            Kind::CountedText(path, length) => (path, Some(length)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// Whether it is of the end of a call.
+    pub fn is_at_end(&self) -> bool {
+        self.paths().any(|path| path.base == Base::Return)
+    }
+
+    /// Whether it is a text.
+    pub fn is_text(&self) -> bool {
+        !matches!(self.kind, Kind::Number(_))
+    }
+
+    fn lower(&self, language: Language) -> Result<Value, String> {
+        let chain = |path: &Path| path.lower(language);
+        let mut lowered = Value {
+            at_end: u32::from(self.is_at_end()),
+            ..Value::default()
+        };
+        match &self.kind {
+            Kind::Number(path) => {
+                lowered.kind = value::NUMBER;
+                lowered.chain = chain(path)?;
+            }
+            Kind::Text(path) => {
+                lowered.kind = value::TEXT;
+                lowered.chain = chain(path)?;
+            }
+            Kind::CountedText(path, length) => {
+                lowered.kind = value::COUNTED_TEXT;
+                lowered.chain = chain(path)?;
+                lowered.length = chain(length)?;
+            }
+        }
+        Ok(lowered)
+    }
+
+    /// The register of an argument, or where it is, in words.
+    pub fn register(&self, language: Language) -> String {
+        let path = self.paths().next().expect("an expression has a path");
+        let (base, step) = path.base.lower(language);
+        match step {
+            Some(offset) => format!("stack+{offset}"),
+            None => REGISTERS.get(base as usize).unwrap_or(&"").to_string(),
+        }
+    }
+}
+
+impl Path {
+    fn of(base: Base) -> Path {
+        Path {
+            base,
+            steps: Vec::new(),
+            then: 0,
+        }
+    }
+
+    fn lower(&self, language: Language) -> Result<Chain, String> {
+        let (base, on_stack) = self.base.lower(language);
+        let mut chain = Chain {
+            base,
+            then: self.then,
+            ..Chain::default()
+        };
+        let first = on_stack.map(|offset| (offset, 8));
+        let steps = first.into_iter().chain(self.steps.iter().copied());
+        for (add, bytes) in steps {
+            let slot = chain.step.get_mut(chain.steps as usize);
+            *slot.ok_or("memory is read too often")? = Step { add, bytes };
+            chain.steps += 1;
+        }
+        Ok(chain)
+    }
+}
+
+/// Integer arguments in registers: System V ABI for x86-64, 3.2.3, and Go's
+/// cmd/compile/abi-internal.md.
+const SYSTEM_V: [u32; 6] = [7, 6, 2, 1, 8, 9];
+const GO: [u32; 9] = [0, 3, 1, 7, 6, 8, 9, 10, 11];
+
+const REGISTERS: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+impl Base {
+    /// The register, and how far from there in memory it is, if it is not in a register.
+    fn lower(self, language: Language) -> (u32, Option<i64>) {
+        match self {
+            Base::Register(number) => (number, None),
+            Base::Return => (0, None),
+            Base::Number => (register::ZERO, None),
+            Base::Argument(number) => {
+                let registers = if language == Language::Go {
+                    &GO[..]
+                } else {
+                    &SYSTEM_V[..]
+                };
+                let index = number as usize - 1;
+                match registers.get(index) {
+                    Some(register) => (*register, None),
+                    // Above the return address.
+                    None => {
+                        let above = index - registers.len() + 1;
+                        (register::ENTRY_SP, Some(above as i64 * 8))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What is left to read.
+struct Words<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Words<'t> {
+    fn expression(&mut self) -> Result<(Kind, NumberType), String> {
+        if self.take("str(") {
+            let pointer = self.sum()?.0;
+            let kind = if self.take(",") {
+                Kind::CountedText(pointer, self.sum()?.0)
+            } else {
+                Kind::Text(pointer)
+            };
+            self.expect(")")?;
+            return Ok((kind, WORD));
+        }
+        let (path, number) = self.sum()?;
+        Ok((Kind::Number(path), number))
+    }
+
+    /// `primary [+ number] …`
+    fn sum(&mut self) -> Result<(Path, NumberType), String> {
+        let (mut path, number) = self.primary()?;
+        loop {
+            let sign = if self.take("+") {
+                1
+            } else if self.take("-") {
+                -1
+            } else {
+                return Ok((path, number));
+            };
+            let amount = self.number().ok_or("behind + and - comes a number")?;
+            let amount = i64::try_from(amount).map_err(|_| "that number is too large")?;
+            path.then = path.then.wrapping_add(sign * amount);
+        }
+    }
+
+    fn primary(&mut self) -> Result<(Path, NumberType), String> {
+        if self.take("*") {
+            let mut path = if self.take("(") {
+                let path = self.sum()?.0;
+                self.expect(")")?;
+                path
+            } else {
+                self.primary()?.0
+            };
+            let number = self.number_type()?;
+            path.steps.push((path.then, u64::from(number.bytes)));
+            path.then = 0;
+            return Ok((path, number));
+        }
+        if self.take("(") {
+            let inner = self.sum()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        if let Some(number) = self.number() {
+            let then = i64::try_from(number).map_err(|_| "that number is too large")?;
+            let path = Path {
+                then,
+                ..Path::of(Base::Number)
+            };
+            return Ok((path, WORD));
+        }
+        let is_register = self.take("%");
+        let word = self.word();
+        let base = if is_register {
+            let number = REGISTERS.iter().position(|name| *name == word);
+            let number = number.ok_or_else(|| format!("`%{word}` is no 64-bit register"))?;
+            Base::Register(number as u32)
+        } else {
+            named(word)?
+        };
+        let number = self.number_type()?;
+        Ok((Path::of(base), number))
+    }
+
+    /// `:u32`, or nothing: then it is a whole word.
+    fn number_type(&mut self) -> Result<NumberType, String> {
+        if !self.take(":") {
+            return Ok(WORD);
+        }
+        let word = self.word();
+        let sized = |bytes, is_signed| NumberType {
+            bytes,
+            is_signed,
+            is_pointer: false,
+        };
+        Ok(match word {
+            "u8" => sized(1, false),
+            "u16" => sized(2, false),
+            "u32" => sized(4, false),
+            "u64" => sized(8, false),
+            "i8" => sized(1, true),
+            "i16" => sized(2, true),
+            "i32" => sized(4, true),
+            "i64" => sized(8, true),
+            "ptr" => NumberType {
+                is_pointer: true,
+                ..WORD
+            },
+            _ => return Err(format!("`{word}` is no type: u8 to u64, i8 to i64, ptr")),
+        })
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.skip_blanks();
+        if !self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let word = self.word();
+        match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => word.parse().ok(),
+        }
+    }
+
+    fn word(&mut self) -> &'t str {
+        self.skip_blanks();
+        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    fn take(&mut self, what: &str) -> bool {
+        self.skip_blanks();
+        match self.rest.strip_prefix(what) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, what: &str) -> Result<(), String> {
+        if self.take(what) {
+            return Ok(());
+        }
+        Err(format!("`{what}` is missing before `{}`", self.rest))
+    }
+
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+}
+
+fn named(word: &str) -> Result<Base, String> {
+    match word {
+        "ret" => Ok(Base::Return),
+        "this" => Ok(Base::Argument(1)),
+        _ => {
+            let number = word.strip_prefix("arg").and_then(|n| n.parse().ok());
+            match number {
+                Some(number @ 1..=9) => Ok(Base::Argument(number)),
+                _ => Err(format!(
+                    "`{word}` is no value: arg1 to arg9, ret, this, %r8 …"
+                )),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lower(text: &str, language: Language) -> Value {
+        Expression::parse(text).unwrap().lower(language).unwrap()
+    }
+
+    #[test]
+    fn arguments_are_where_the_language_puts_them() {
+        assert_eq!(lower("arg1", Language::C).chain.base, 7);
+        assert_eq!(lower("this", Language::Cpp).chain.base, 7);
+        assert_eq!(lower("arg6", Language::C).chain.base, 9);
+        assert_eq!(lower("arg1", Language::Go).chain.base, 0);
+        let seventh = lower("arg7", Language::C).chain;
+        assert_eq!((seventh.base, seventh.steps), (register::ENTRY_SP, 1));
+        assert_eq!(seventh.step[0], Step { add: 8, bytes: 8 });
+        assert_eq!(lower("arg8", Language::C).chain.step[0].add, 16);
+        assert_eq!(lower("%r8", Language::C).chain.base, 8);
+    }
+
+    #[test]
+    fn memory_is_read_through_memory() {
+        let chain = lower("*(*(arg1+8)+4):i16", Language::C).chain;
+        assert_eq!((chain.base, chain.steps, chain.then), (7, 2, 0));
+        assert_eq!(chain.step[0], Step { add: 8, bytes: 8 });
+        assert_eq!(chain.step[1], Step { add: 4, bytes: 2 });
+        let chain = lower("*arg2 - 3", Language::C).chain;
+        assert_eq!((chain.base, chain.steps, chain.then), (6, 1, -3));
+    }
+
+    #[test]
+    fn texts_have_an_end_or_a_length() {
+        let text = lower("str(%r8, %r9)", Language::C);
+        assert_eq!(
+            (text.kind, text.chain.base, text.length.base),
+            (value::COUNTED_TEXT, 8, 9)
+        );
+        let text = lower("str(*(arg1+16))", Language::C);
+        assert_eq!((text.kind, text.chain.steps), (value::TEXT, 1));
+        let text = lower("str(arg1, 5)", Language::C);
+        assert_eq!((text.length.base, text.length.then), (register::ZERO, 5));
+        assert_eq!(lower("str(ret)", Language::C).at_end, 1);
+    }
+
+    #[test]
+    fn numbers_are_shown_as_they_are_meant() {
+        let show = |text: &str, number| Expression::parse(text).unwrap().number.show(number);
+        assert_eq!(show("arg1:i32", 0xffff_ffff), "-1");
+        assert_eq!(show("*(arg1):u8", 200), "200");
+        assert_eq!(show("arg1:u32", 0x1_0000_0002), "2");
+        assert_eq!(show("arg1", u64::MAX), "0xffffffffffffffff");
+        assert_eq!(show("ret:ptr", 16), "0x10");
+    }
+
+    #[test]
+    fn what_is_no_value_says_so() {
+        for text in [
+            "",
+            "arg0",
+            "arg10",
+            "%eax",
+            "*(arg1",
+            "arg1 arg2",
+            "str(arg1",
+            "arg1:u7",
+            "str(ret, arg1)",
+            "****arg1",
+        ] {
+            assert!(Expression::parse(text).is_err(), "{text}");
+        }
+        assert!(Values::new(vec![Expression::parse("ret").unwrap(); 9]).is_err());
+    }
+}

@@ -1,0 +1,338 @@
+//! The functions that are meant, and the sites of each.
+
+use super::expression::Values;
+use super::modules::Module;
+use super::order::Sampled;
+use super::wanted::{Wanted, What};
+use probe::call::{EndPlan, FunctionPlan, SitePlan};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use symbolize::FileOffset;
+use symbolize::sites::{self, Ends, Function, Language, Placed, Refusal, Returns, Site, Wish};
+
+/// What is wanted of the calls.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// How they end.
+    pub returns: bool,
+    /// What is read of each call.
+    pub values: Values,
+}
+
+/// A function that gets one probe, and all its copies.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The function, demangled; `module+0xstart` if it has no name.
+    pub name: String,
+    /// Its file; of several copies the first one's.
+    pub module: String,
+    /// Where it starts, as the linker wrote it.
+    pub address: u64,
+    /// Which rules its calls follow.
+    pub language: Language,
+    /// Where the calls are seen, of each copy.
+    pub sites: Vec<Site>,
+    /// Breakpoints at returns, of all copies.
+    pub return_sites: usize,
+    /// What is to be attached, for each copy.
+    pub plans: Vec<FunctionPlan>,
+    /// The ends of its calls are seen, of all copies.
+    pub sees_ends: bool,
+    /// Only probed by this process or all: a library that others may have mapped too.
+    pub is_program: bool,
+    /// Where its code is, of each copy.
+    pub extents: Vec<Extent>,
+}
+
+/// The code of one copy of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extent {
+    /// Its file, as its processes see it.
+    pub path: PathBuf,
+    /// The build-id of that file; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// Bytes of the file.
+    pub range: Range<u64>,
+}
+
+/// A function that is meant and gets no probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The function.
+    pub name: String,
+    /// Its file.
+    pub module: String,
+    /// Why it gets none.
+    pub reason: Refusal,
+}
+
+/// Every function of these files that is meant: of a name all that it fits are one
+/// probe, of a pattern each name is one.
+pub fn find(
+    modules: &[Module],
+    wanted: &Wanted,
+    search: &Search,
+) -> Result<(Vec<Found>, Vec<Refused>), String> {
+    let meant = modules
+        .iter()
+        .filter(|module| wanted.fits_module(&module.name()));
+    let meant: Vec<_> = meant.collect();
+    if let (Some(name), true) = (&wanted.module, meant.is_empty()) {
+        return Err(format!("no file `{name}` with code is mapped"));
+    }
+    let (mut found, mut refused) = (BTreeMap::new(), Vec::new());
+    // Asked once: it reads through the files.
+    let has_exceptions = search.returns && modules.iter().any(throws);
+    let ends = |module: &Module| ends(module, search, has_exceptions);
+    match &wanted.what {
+        What::Line(file, line) => {
+            return Err(format!(
+                "{file}:{line}: lines of source text cannot be probed yet: name the function"
+            ));
+        }
+        What::Offset(offset) => {
+            for module in &meant {
+                let addr = module.symbols.segments().to_link(FileOffset(*offset));
+                let functions = match addr {
+                    Some(addr) => sites::functions(&module.symbols, sites::Wanted::At(addr)),
+                    None => Err(Refusal::NoCode),
+                };
+                match functions {
+                    Ok(functions) => {
+                        add(
+                            (module, ends(module)),
+                            functions,
+                            None,
+                            search,
+                            &mut found,
+                            &mut refused,
+                        );
+                    }
+                    Err(reason) => refused.push(Refused {
+                        name: wanted.text.clone(),
+                        module: module.name(),
+                        reason,
+                    }),
+                }
+            }
+        }
+        What::Name(name, pattern) => {
+            for module in &meant {
+                let by_name = sites::functions(&module.symbols, sites::Wanted::Named(name));
+                let by_name = by_name.unwrap_or_default();
+                add(
+                    (module, ends(module)),
+                    by_name,
+                    Some(name),
+                    search,
+                    &mut found,
+                    &mut refused,
+                );
+            }
+            if let (true, true, Some(pattern)) = (found.is_empty(), refused.is_empty(), pattern) {
+                for module in &meant {
+                    let fits = |name: &str| pattern.is_match(name);
+                    let matching = sites::Wanted::Matching(&fits);
+                    let matching = sites::functions(&module.symbols, matching);
+                    let matching = matching.unwrap_or_default();
+                    add(
+                        (module, ends(module)),
+                        matching,
+                        None,
+                        search,
+                        &mut found,
+                        &mut refused,
+                    );
+                }
+            }
+        }
+    }
+    Ok((found.into_values().collect(), refused))
+}
+
+/// The function that has samples at an address of a file, in all copies of the file; by its
+/// name every copy of the function. `may_throw`: exceptions may pass through its code.
+pub(super) fn find_sampled(
+    copies: &[Module],
+    sampled: &Sampled,
+    may_throw: bool,
+    search: &Search,
+) -> Result<Found, Refused> {
+    let (mut found, mut refusals) = (BTreeMap::new(), Vec::new());
+    let name = sampled.shown.to_string();
+    for module in copies {
+        let functions = sampled_in(module, sampled).map_err(|reason| Refused {
+            name: name.clone(),
+            module: module.name(),
+            reason,
+        })?;
+        let ends = ends(module, search, may_throw);
+        add(
+            (module, ends),
+            functions,
+            Some(&name),
+            search,
+            &mut found,
+            &mut refusals,
+        );
+    }
+    let refused = refusals.pop().unwrap_or_else(|| Refused {
+        name: name.clone(),
+        module: sampled.file.to_string(),
+        reason: Refusal::NoCode,
+    });
+    let mut found = found.into_values().next().ok_or(refused)?;
+    found.name = name;
+    Ok(found)
+}
+
+fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refusal> {
+    let symbols = &module.symbols;
+    let addr = symbols.segments().to_link(FileOffset(sampled.address));
+    let start = addr.and_then(|addr| symbols.extent(addr));
+    let start = start.map(|extent| extent.start);
+    let named = sampled.name.as_ref().map(|name| {
+        let named = sites::functions(symbols, sites::Wanted::Named(name));
+        named.unwrap_or_default()
+    });
+    let mut functions = named.unwrap_or_default();
+    // Names of Go are cut to their last part, which several packages may have.
+    if let Some(here) = functions.iter().position(|f| Some(f.start) == start)
+        && functions[here].language == Language::Go
+    {
+        functions = vec![functions.swap_remove(here)];
+    }
+    if functions.is_empty() {
+        let start = start.ok_or(Refusal::NoCode)?;
+        functions = sites::functions(symbols, sites::Wanted::At(start))?;
+        let is_other = |function: &Function| !function.name.is_empty();
+        if sampled.name.is_some() && functions.iter().any(is_other) {
+            // It is in the code of another function, and nowhere else.
+            return Err(Refusal::Inlined);
+        }
+    }
+    Ok(functions)
+}
+
+/// Places the functions of a file. `name` is the probe that they all belong to; without,
+/// each name is one.
+fn add(
+    (module, ends): (&Module, Ends),
+    functions: Vec<Function>,
+    name: Option<&String>,
+    search: &Search,
+    found: &mut BTreeMap<String, Found>,
+    refused: &mut Vec<Refused>,
+) {
+    for function in functions {
+        let shown = match function
+            .inside
+            .or(function.name.is_empty().then_some(function.start))
+        {
+            Some(addr) => {
+                let offset = module.symbols.segments().to_file(addr);
+                format!(
+                    "{}+{:#x}",
+                    module.name(),
+                    offset.map_or(addr.0, |offset| offset.0)
+                )
+            }
+            None => function.name.clone(),
+        };
+        let placed = sites::check_file(&module.path)
+            .and_then(|()| sites::place(&module.symbols, &function, wish(&function, ends, search)));
+        match placed {
+            Ok(placed) => {
+                let key = name.cloned().unwrap_or_else(|| shown.clone());
+                let probe = found.entry(key).or_insert_with(|| Found {
+                    name: shown,
+                    module: module.name(),
+                    address: function.start.0,
+                    language: function.language,
+                    sites: Vec::new(),
+                    return_sites: 0,
+                    plans: Vec::new(),
+                    sees_ends: true,
+                    is_program: module.is_program,
+                    extents: Vec::new(),
+                });
+                probe.add(module, &function, &placed);
+            }
+            Err(reason) => refused.push(Refused {
+                name: shown,
+                module: module.name(),
+                reason,
+            }),
+        }
+    }
+}
+
+/// Whether code of the file itself throws: the program's own, or the library of C++.
+pub(super) fn throws(module: &Module) -> bool {
+    let is_cpp = module.name().starts_with("libstdc++") || module.name().starts_with("libc++");
+    is_cpp || (module.is_program && module.symbols.has_exceptions())
+}
+
+/// How the end of calls into a file may be seen. Whoever throws through a replaced return
+/// address ends the program: so none is replaced in files that say what to do when an
+/// exception passes, nor in libraries that lie between such files.
+fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
+    if !search.returns {
+        Ends::Unseen
+    } else if module.symbols.has_exceptions() || (has_exceptions && !module.is_program) {
+        Ends::AtReturns
+    } else {
+        Ends::Replaced
+    }
+}
+
+fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
+    Wish {
+        // What is inside of a function has no end.
+        ends: if function.inside.is_some() {
+            Ends::Unseen
+        } else {
+            ends
+        },
+        whole: search.values.registers_at_entry(function.language),
+    }
+}
+
+impl Found {
+    fn add(&mut self, module: &Module, function: &Function, placed: &Placed) {
+        self.is_program &= module.is_program;
+        self.sees_ends &= placed.returns.is_some();
+        self.sites.push(placed.entry);
+        if let Some(start) = module.symbols.segments().to_file(function.start) {
+            self.extents.push(Extent {
+                path: module.path.clone(),
+                build_id: module.build_id(),
+                range: start.0..start.0.saturating_add(function.len),
+            });
+        }
+        let ends = match &placed.returns {
+            None => EndPlan::Unseen,
+            Some(Returns::Replaced) => EndPlan::Replaced,
+            Some(Returns::At(sites)) => {
+                self.return_sites += sites.len();
+                EndPlan::At(sites.iter().map(plan).collect())
+            }
+        };
+        self.plans.push(FunctionPlan {
+            file: Arc::clone(&module.file),
+            entry: plan(&placed.entry),
+            ends,
+            is_go: function.language == Language::Go,
+        });
+    }
+}
+
+fn plan(site: &Site) -> SitePlan {
+    SitePlan {
+        offset: site.offset.0,
+        pushed: site.pushed,
+        unless_taken: site.unless_taken,
+    }
+}

@@ -1,0 +1,204 @@
+//! The thread that reads files for the probes of a run: it looks for functions, for the
+//! instructions of each at which a breakpoint may stand, and for the names of callers. The
+//! thread that owns the probes never waits for a file.
+
+use super::find::{Found, Search, find, find_sampled, throws};
+use super::modules::{self, Module};
+use super::order::{Place, Sampled, Whose};
+use super::reach::Reach;
+use super::wanted::Wanted;
+use crate::naming::{NamedModule, names_of};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use symbolize::Symbolizer;
+
+/// Processes that are asked whether exceptions pass through a library. Of more it is
+/// taken for granted.
+const PROCESSES_ASKED: usize = 16;
+
+/// Copies of one function: each has a breakpoint or more.
+const COPIES_MAX: usize = 64;
+
+/// Breakpoints of one function.
+const BREAKPOINTS_MAX: usize = 512;
+
+/// What is asked of the thread.
+pub enum Question {
+    /// The functions that are meant, and the sites of each.
+    Seek(Seek),
+    /// The names of callers.
+    Name(Vec<(Arc<NamedModule>, Vec<u64>)>),
+}
+
+/// A function to look for.
+pub struct Seek {
+    /// Which probe it is for.
+    pub number: u64,
+    /// How often it was looked for before.
+    pub attempt: u64,
+    pub place: Place,
+    /// The module of a function that has samples.
+    pub module: Option<Arc<NamedModule>>,
+    pub whose: Whose,
+    pub search: Search,
+}
+
+/// What was found out.
+pub enum Answer {
+    Sought {
+        number: u64,
+        attempt: u64,
+        /// Or a sentence: why there is none.
+        found: Result<Vec<Found>, String>,
+    },
+    /// In the order of the question; `None` for each that has no name.
+    Named(Vec<NamedFrames>),
+}
+
+/// Places in a module, and the name of the function at each, if it has one.
+pub type NamedFrames = (Arc<NamedModule>, Vec<(u64, Option<String>)>);
+
+/// The other end of the thread. It ends when this is dropped, after what it is doing.
+pub struct Finder {
+    questions: Sender<Question>,
+}
+
+impl Finder {
+    /// `tell` gets every answer, and says whether more are wanted.
+    pub fn start(
+        symbolizer: Arc<Symbolizer>,
+        reach: Reach,
+        tell: impl Fn(Answer) -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (questions, asked) = channel();
+        thread::Builder::new()
+            .name("sites".into())
+            .spawn(move || answer_all(&asked, &symbolizer, &reach, tell))?;
+        Ok(Self { questions })
+    }
+
+    pub fn ask(&self, question: Question) {
+        // The thread has ended: nothing is found any more.
+        let _ = self.questions.send(question);
+    }
+}
+
+fn answer_all(
+    asked: &Receiver<Question>,
+    symbolizer: &Symbolizer,
+    reach: &Reach,
+    tell: impl Fn(Answer) -> bool,
+) {
+    while let Ok(question) = asked.recv() {
+        let answer = match question {
+            Question::Seek(wanted) => {
+                let found = faults::catch("looking for a function", || {
+                    seek(&wanted, symbolizer, reach)
+                });
+                Answer::Sought {
+                    number: wanted.number,
+                    attempt: wanted.attempt,
+                    found: found.unwrap_or_else(|fault| Err(fault.to_string())),
+                }
+            }
+            Question::Name(frames) => Answer::Named(name(frames, symbolizer)),
+        };
+        if !tell(answer) {
+            return;
+        }
+    }
+}
+
+fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> Vec<NamedFrames> {
+    let each = frames.into_iter().map(|(module, addresses)| {
+        let names = faults::catch("finding names", || {
+            names_of(&module, &addresses, symbolizer)
+        });
+        let names = names.unwrap_or_else(|_| vec![None; addresses.len()]);
+        (module, addresses.into_iter().zip(names).collect())
+    });
+    each.collect()
+}
+
+fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Found>, String> {
+    let pids = match &wanted.whose {
+        Whose::Target => reach.processes(),
+        Whose::Processes { pids, .. } => pids.clone(),
+    };
+    let is_everybody = wanted.whose == Whose::Target && reach.pids.is_empty();
+    let found = match (&wanted.place, &wanted.module) {
+        (Place::Sampled(sampled), Some(module)) => {
+            let copies = open(module, &pids, symbolizer, sampled)?;
+            let may_throw = copies.iter().any(|module| !module.is_program)
+                && (is_everybody
+                    || pids.len() > PROCESSES_ASKED
+                    || pids.iter().any(|pid| may_throw(*pid, symbolizer)));
+            let found = find_sampled(&copies, sampled, may_throw, &wanted.search);
+            vec![found.map_err(|refused| refused.reason.explain().to_string())?]
+        }
+        (Place::Sampled(_), None) => return Err("its samples are gone".into()),
+        (Place::Named(name), _) => by_name(name, &pids, symbolizer, &wanted.search)?,
+    };
+    for found in &found {
+        let breakpoints = found.sites.len() + found.return_sites;
+        if found.sites.len() > COPIES_MAX || breakpoints > BREAKPOINTS_MAX {
+            return Err(format!(
+                "it has {} copies and would take {breakpoints} breakpoints; \
+                 {COPIES_MAX} and {BREAKPOINTS_MAX} are allowed",
+                found.sites.len()
+            ));
+        }
+    }
+    Ok(found)
+}
+
+fn by_name(
+    name: &str,
+    pids: &[u32],
+    symbolizer: &Symbolizer,
+    search: &Search,
+) -> Result<Vec<Found>, String> {
+    let wanted = Wanted::parse(name)?;
+    let way = probe::files::of_targets();
+    let (modules, _) = modules::of_processes(pids, &way, symbolizer);
+    let (found, refused) = find(&modules, &wanted, search)?;
+    match (found.is_empty(), refused.first()) {
+        (false, _) => Ok(found),
+        (true, Some(refused)) => Err(refused.reason.explain().into()),
+        (true, None) => Err("no function of that name is in the code that is mapped".into()),
+    }
+}
+
+/// Every copy of a module's file that the processes have mapped.
+fn open(
+    module: &NamedModule,
+    pids: &[u32],
+    symbolizer: &Symbolizer,
+    sampled: &Sampled,
+) -> Result<Vec<Module>, String> {
+    let Some(build) = module.build() else {
+        return Err(format!("its code is in no file ({})", sampled.file));
+    };
+    let way = probe::files::of_targets();
+    let copies = modules::copies_of(pids, &build, &way, symbolizer);
+    match copies.is_empty() {
+        true => Err(format!(
+            "{} is mapped by none of these processes now, or cannot be read",
+            shown(build.path)
+        )),
+        false => Ok(copies),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Whether exceptions may pass through libraries in this process.
+fn may_throw(pid: u32, symbolizer: &Symbolizer) -> bool {
+    let way = probe::files::of_targets();
+    let (modules, unreadable) = modules::of_processes(&[pid], &way, symbolizer);
+    !unreadable.is_empty() || modules.iter().any(throws)
+}

@@ -1,0 +1,133 @@
+//! When a probe costs too much.
+
+use probe::call::Cost;
+use std::time::Duration;
+use symbolize::sites::{Class, Site};
+
+/// What the probes of one run may cost at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// What all probes together may take from the programs, as a share of one CPU.
+    pub share: f64,
+    /// Hits of one probe in a second.
+    pub hits_per_second: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            share: 0.05,
+            hits_per_second: 200_000.0,
+        }
+    }
+}
+
+/// Why a probe was taken away.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TooMuch {
+    /// Its hits cost this share of a CPU.
+    Share(f64),
+    /// It was hit so often in a second.
+    Hits(f64),
+}
+
+/// What each hit of one probe costs, and what it has cost.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    /// One call, with all its hits.
+    pub cost_ns: u64,
+    /// What is shown as the time of a call that does nothing.
+    pub floor_ns: u64,
+    limits: Limits,
+    last_hits: u64,
+}
+
+impl Guard {
+    /// The guard of a probe at these sites. `return_sites` are breakpoints at returns.
+    pub fn new(
+        sites: &[Site],
+        return_sites: usize,
+        timed: bool,
+        cost: Cost,
+        limits: Limits,
+    ) -> Self {
+        let is_stepped = sites.iter().any(|site| site.class == Class::Stepped);
+        let entry_ns = if is_stepped {
+            cost.stepped_ns
+        } else {
+            cost.emulated_ns
+        };
+        let end_ns = match return_sites {
+            0 if timed => cost.timed_ns,
+            0 => 0,
+            // A `ret` is run by a step.
+            _ => cost.stepped_ns,
+        };
+        Self {
+            cost_ns: entry_ns + end_ns,
+            floor_ns: match (return_sites, is_stepped) {
+                (0, false) => cost.floor_ns,
+                (0, true) => cost.stepped_floor_ns,
+                // The `ret` is run behind its probe, the entry before.
+                (_, is_stepped) => {
+                    let step_ns = if is_stepped { entry_ns } else { 0 };
+                    cost.floor_ns + step_ns
+                }
+            },
+            limits,
+            last_hits: 0,
+        }
+    }
+
+    /// Hits in a second since the last judgement.
+    pub fn per_second(&self, hits: u64, since: Duration) -> f64 {
+        hits.saturating_sub(self.last_hits) as f64 / since.as_secs_f64().max(1e-3)
+    }
+
+    /// Whether it was too much since the last question. `hits` are those of the whole run.
+    pub fn judge(&mut self, hits: u64, since: Duration) -> Option<TooMuch> {
+        let per_second = self.per_second(hits, since);
+        self.last_hits = hits;
+        let share = per_second * self.cost_ns as f64 / 1e9;
+        if per_second > self.limits.hits_per_second {
+            Some(TooMuch::Hits(per_second))
+        } else if share > self.limits.share {
+            Some(TooMuch::Share(share))
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_too_much_is_told() {
+        let cost = Cost {
+            emulated_ns: 600,
+            stepped_ns: 19_000,
+            timed_ns: 400,
+            floor_ns: 300,
+            stepped_floor_ns: 18_000,
+        };
+        let mut guard = Guard::new(&[], 0, true, cost, Limits::default());
+        assert_eq!(guard.cost_ns, 1000);
+        let second = Duration::from_secs(1);
+        assert_eq!(guard.judge(49_000, second), None);
+        // As many again.
+        assert_eq!(guard.judge(98_000, second), None);
+        assert!(matches!(
+            guard.judge(149_000, second),
+            Some(TooMuch::Share(_))
+        ));
+        assert!(matches!(
+            guard.judge(400_000, second),
+            Some(TooMuch::Hits(_))
+        ));
+        let cheap = Cost::default();
+        let mut guard = Guard::new(&[], 0, false, cheap, Limits::default());
+        assert_eq!(guard.judge(100_000, second), None);
+    }
+}

@@ -1,0 +1,573 @@
+//! The thread that owns the probes of a run: it places them, judges each by what it costs,
+//! takes it away when its time is over, and tells what was counted.
+//!
+//! It reads no files of targets; [`finder`](super::finder) does. All probes hang on its
+//! descriptors: when it ends, or proftop does, they are gone.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `entry` | one probe, from the order to its end |
+//! | `callers` | sampled stacks of calls, counted |
+//! | `message` | messages to the thread, and what it reports |
+//! | `told` | a probe as snapshots hold it |
+
+mod callers;
+mod entry;
+mod message;
+mod told;
+
+pub use message::{Counted, Message, News, Stack};
+
+use super::finder::{Answer, Finder, Question, Seek};
+use super::guard::{Limits, TooMuch};
+use super::order::{Place, ProbeOrder, Which, Whose};
+use super::reach::Reach;
+use super::shown::{Probes, Word};
+use super::{Found, Search};
+use crate::naming::NamedModule;
+use callers::Names;
+use entry::{Entry, State};
+use faults::Patience;
+use probe::call::{Calls, Cost};
+use probe::call_orders::PROBES_MAX;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use symbolize::Symbolizer;
+
+/// How long a probe lives after it was placed or renewed.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// How often probes are judged by what they cost.
+const JUDGED_EVERY: Duration = Duration::from_millis(250);
+
+/// How often what was counted is told, besides each change.
+const TOLD_EVERY: Duration = Duration::from_millis(1000);
+
+/// The first numbers of a probe are told so soon after it was placed.
+const FIRST_LOOK: Duration = Duration::from_millis(60);
+
+/// Probes that are listed, those that are gone included.
+const LISTED_MAX: usize = PROBES_MAX;
+
+/// The other end of the thread. Dropping it takes all probes away.
+pub struct Keeper {
+    messages: Sender<Message>,
+    news: Receiver<News>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.tell(Message::End);
+    }
+}
+
+impl Keeper {
+    /// `ask_for_calls` has the source of samples give its probes, as a
+    /// [`Message::Calls`] to that sender; it is called once, with the first order.
+    pub fn start(
+        symbolizer: Arc<Symbolizer>,
+        reach: Reach,
+        ask_for_calls: impl Fn(Sender<Message>) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (messages, inbox) = channel();
+        let (tell, news) = channel();
+        let own = messages.clone();
+        let to_finder = messages.clone();
+        let finder = Finder::start(symbolizer, reach.clone(), move |answer| {
+            to_finder.send(Message::Found(answer)).is_ok()
+        })?;
+        let mut desk = Desk {
+            finder,
+            reach,
+            tell,
+            calls: Have::Nothing,
+            entries: Vec::new(),
+            names: Names::default(),
+            waiting: Vec::new(),
+            numbers: 0,
+            touched: 0,
+            turn: 0,
+            word: None,
+            is_urgent: false,
+            has_names: false,
+            told: Instant::now(),
+            judged: Instant::now(),
+            counted: Arc::default(),
+        };
+        thread::Builder::new()
+            .name("probes".into())
+            .spawn(move || desk.run(&inbox, || ask_for_calls(own.clone())))?;
+        Ok(Self { messages, news })
+    }
+
+    /// Gives the thread a message, and does not wait.
+    pub fn tell(&self, message: Message) {
+        // The thread has ended: there are no probes any more.
+        let _ = self.messages.send(message);
+    }
+
+    /// What is known by now, if there is something new.
+    pub fn news(&self) -> Option<News> {
+        let mut all = self.news.try_iter();
+        let mut last = all.next()?;
+        for news in all {
+            let is_urgent = last.is_urgent || news.is_urgent;
+            last = News { is_urgent, ..news };
+        }
+        Some(last)
+    }
+}
+
+/// The kernel side.
+enum Have {
+    Nothing,
+    Asked,
+    Calls(Box<Calls>, Cost),
+    /// Why there is none: a sentence.
+    Refused(String),
+}
+
+struct Desk {
+    finder: Finder,
+    reach: Reach,
+    tell: Sender<News>,
+    calls: Have,
+    entries: Vec<Entry>,
+    names: Names,
+    /// What was found before the kernel side was there.
+    waiting: Vec<(u64, Vec<Found>)>,
+    /// The number of the newest probe.
+    numbers: u64,
+    touched: u64,
+    turn: u64,
+    word: Option<Word>,
+    is_urgent: bool,
+    /// Names came that were not told.
+    has_names: bool,
+    told: Instant,
+    judged: Instant,
+    counted: Arc<Vec<Counted>>,
+}
+
+impl Desk {
+    fn run(&mut self, inbox: &Receiver<Message>, ask_for_calls: impl Fn()) {
+        let mut patience = Patience::default();
+        loop {
+            let first = match self.due_in() {
+                Some(wait) => match inbox.recv_timeout(wait) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                },
+                None => match inbox.recv() {
+                    Ok(message) => Some(message),
+                    Err(_) => return,
+                },
+            };
+            let turn = faults::catch("watching calls", || {
+                for message in first.into_iter().chain(inbox.try_iter()) {
+                    match message {
+                        Message::End => return false,
+                        message => self.handle(message, &ask_for_calls),
+                    }
+                }
+                self.take_turn()
+            });
+            match patience.take(turn) {
+                Ok(Some(true) | None) => {}
+                Ok(Some(false)) | Err(_) => return,
+            }
+        }
+    }
+
+    /// When there is something to do by itself.
+    fn due_in(&self) -> Option<Duration> {
+        let is_alive = |entry: &Entry| matches!(entry.state, State::InPlace(_));
+        let has_probes = self.entries.iter().any(is_alive);
+        let is_untold = |entry: &Entry| match &entry.state {
+            State::InPlace(watched) => !watched.is_looked_at,
+            _ => false,
+        };
+        if self.is_urgent {
+            Some(Duration::ZERO)
+        } else if self.entries.iter().any(is_untold) {
+            Some(FIRST_LOOK / 3)
+        } else if has_probes {
+            Some(JUDGED_EVERY.saturating_sub(self.judged.elapsed()))
+        } else {
+            self.has_names
+                .then(|| TOLD_EVERY.saturating_sub(self.told.elapsed()))
+        }
+    }
+
+    fn handle(&mut self, message: Message, ask_for_calls: impl Fn()) {
+        match message {
+            Message::Order(order, module) => {
+                if matches!(self.calls, Have::Nothing) && matches!(order, ProbeOrder::Place { .. })
+                {
+                    self.calls = Have::Asked;
+                    ask_for_calls();
+                }
+                self.turn += 1;
+                self.is_urgent = true;
+                self.apply(order, module);
+            }
+            Message::Calls(calls) => self.take_calls(calls),
+            Message::Stack(stack) => self.take_stack(stack),
+            Message::Found(Answer::Named(named)) => {
+                self.names.take(named);
+                self.has_names = true;
+            }
+            Message::Found(Answer::Sought {
+                number,
+                attempt,
+                found,
+            }) => self.take_found(number, attempt, found),
+            Message::End => {}
+        }
+    }
+
+    fn apply(&mut self, order: ProbeOrder, module: Option<Arc<NamedModule>>) {
+        match order {
+            ProbeOrder::Place { place, whose } => self.order_placed(place, whose, module),
+            ProbeOrder::Renew(which) => {
+                let meant = self.entries.iter().filter(|entry| which.is(entry.number));
+                let meant: Vec<u64> = meant.map(|entry| entry.number).collect();
+                for number in meant {
+                    self.renew(number);
+                }
+            }
+            ProbeOrder::Remove(which) => {
+                self.take_away(|entry| which.is(entry.number));
+                self.entries.retain(|entry| !which.is(entry.number));
+                if let Which::All = which {
+                    self.waiting.clear();
+                }
+            }
+            ProbeOrder::Values { number, values } => {
+                let Some(at) = self.position(number) else {
+                    return;
+                };
+                let values = match super::expression::Values::new(values) {
+                    Ok(values) => values,
+                    Err(why) => return self.say(&why),
+                };
+                self.take_away(|entry| entry.number == number);
+                self.entries[at].search.values = values;
+                self.touched = number;
+                self.seek(at);
+            }
+        }
+    }
+
+    fn order_placed(&mut self, place: Place, whose: Whose, module: Option<Arc<NamedModule>>) {
+        let same = |entry: &&Entry| entry.place.is_as(&place) && entry.whose == whose;
+        if let Some(number) = self.entries.iter().find(same).map(|entry| entry.number) {
+            self.touched = number;
+            return self.renew(number);
+        }
+        if let Have::Refused(why) = &self.calls {
+            let why = why.clone();
+            return self.refuse(place.shown(), &why);
+        }
+        if !self.make_room() {
+            return self.refuse(place.shown(), "there are 64 probes already");
+        }
+        self.numbers += 1;
+        self.touched = self.numbers;
+        let entry = Entry::new(self.numbers, place, whose, module);
+        self.entries.push(entry);
+        self.seek(self.entries.len() - 1);
+    }
+
+    /// One that is gone makes room. False if all are in place.
+    fn make_room(&mut self) -> bool {
+        if self.entries.len() < LISTED_MAX {
+            return true;
+        }
+        let is_gone = |entry: &Entry| matches!(entry.state, State::Gone(_));
+        let oldest = self.entries.iter().position(is_gone);
+        oldest.map(|at| self.entries.remove(at)).is_some()
+    }
+
+    fn renew(&mut self, number: u64) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        match &mut self.entries[at].state {
+            State::InPlace(watched) => watched.expires = Instant::now() + LIFETIME,
+            State::Sought => {}
+            State::Gone(_) => self.seek(at),
+        }
+    }
+
+    fn seek(&mut self, at: usize) {
+        let entry = &mut self.entries[at];
+        entry.state = State::Sought;
+        entry.attempt += 1;
+        self.finder.ask(Question::Seek(Seek {
+            number: entry.number,
+            attempt: entry.attempt,
+            place: entry.place.clone(),
+            module: entry.module.clone(),
+            whose: entry.whose.clone(),
+            search: Search {
+                returns: true,
+                ..entry.search.clone()
+            },
+        }));
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.number == number)
+    }
+
+    /// Measures what a hit costs here, and places what has been found.
+    fn take_calls(&mut self, calls: Result<Box<Calls>, String>) {
+        let measured = calls.and_then(|mut calls| {
+            let cost = calls.measure_cost().map_err(|error| error.to_string())?;
+            Ok((calls, cost))
+        });
+        self.calls = match measured {
+            Ok((calls, cost)) => Have::Calls(calls, cost),
+            Err(why) => Have::Refused(why),
+        };
+        for (number, found) in std::mem::take(&mut self.waiting) {
+            self.place(number, found);
+        }
+        if let Have::Refused(why) = &self.calls {
+            let why = why.clone();
+            for entry in std::mem::take(&mut self.entries) {
+                self.refuse(entry.place.shown(), &why);
+            }
+        }
+    }
+
+    fn take_found(&mut self, number: u64, attempt: u64, found: Result<Vec<Found>, String>) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        if self.entries[at].attempt != attempt {
+            // It was asked for once more meanwhile.
+            return;
+        }
+        match found {
+            Ok(found) => self.place(number, found),
+            Err(why) => self.drop_refused(at, &why),
+        }
+    }
+
+    fn drop_refused(&mut self, at: usize, why: &str) {
+        let entry = self.entries.remove(at);
+        self.refuse(entry.place.shown(), why);
+    }
+
+    /// Places the functions that were found for an order; of several each is a probe of
+    /// its own.
+    fn place(&mut self, number: u64, mut found: Vec<Found>) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        if let Have::Asked | Have::Nothing = self.calls {
+            self.waiting.push((number, found));
+            return;
+        }
+        let others = found.split_off(found.len().min(1));
+        if others.len() > LISTED_MAX - self.entries.len() {
+            let many = others.len() + 1;
+            let why = format!("that fits {many} functions, and {LISTED_MAX} can be probed");
+            return self.drop_refused(at, &why);
+        }
+        let Some(first) = found.pop() else {
+            return self.drop_refused(at, "no function was found");
+        };
+        let (whose, search) = (
+            self.entries[at].whose.clone(),
+            self.entries[at].search.clone(),
+        );
+        self.place_one(number, first);
+        for found in others {
+            self.numbers += 1;
+            let place = Place::Named(format!("{}!{}", found.module, found.name).into());
+            let mut entry = Entry::new(self.numbers, place, whose.clone(), None);
+            entry.search = search.clone();
+            self.entries.push(entry);
+            self.place_one(self.numbers, found);
+        }
+    }
+
+    fn place_one(&mut self, number: u64, found: Found) {
+        let Some(at) = self.position(number) else {
+            return;
+        };
+        self.is_urgent = true;
+        let Have::Calls(calls, cost) = &mut self.calls else {
+            return;
+        };
+        let entry = &mut self.entries[at];
+        match entry.place(calls, *cost, Limits::default(), &self.reach, found) {
+            Ok(()) => self.count_anew(),
+            Err(why) => self.drop_refused(at, &why),
+        }
+    }
+
+    /// Takes those that are meant out of the kernel; they stay listed.
+    fn take_away(&mut self, is_meant: impl Fn(&Entry) -> bool) {
+        if let Have::Calls(calls, _) = &mut self.calls {
+            for entry in self.entries.iter_mut().filter(|entry| is_meant(entry)) {
+                entry.take_away(calls, "it was taken away");
+            }
+        }
+        self.count_anew();
+    }
+
+    fn take_stack(&mut self, stack: Stack) {
+        let watched = self
+            .entries
+            .iter_mut()
+            .find_map(|entry| match &mut entry.state {
+                State::InPlace(watched) if watched.probe == stack.probe => Some(watched),
+                _ => None,
+            });
+        if let Some(watched) = watched {
+            watched.callers.take(stack);
+        }
+    }
+
+    /// Judges what is due, and tells. False if nobody listens any more.
+    fn take_turn(&mut self) -> bool {
+        if self.judged.elapsed() >= JUDGED_EVERY {
+            self.judge();
+        }
+        self.look_at_new();
+        let is_due = self.told.elapsed() >= TOLD_EVERY && self.has_news();
+        if !is_due && !self.is_urgent {
+            return true;
+        }
+        self.has_names = false;
+        self.ask_for_names();
+        self.told = Instant::now();
+        let is_urgent = std::mem::take(&mut self.is_urgent);
+        let probes = Probes {
+            list: { self.entries.iter() }
+                .map(|entry| told::of_entry(entry, &self.names))
+                .collect(),
+            touched: self.touched,
+            turn: self.turn,
+            word: self.word.clone(),
+        };
+        let news = News {
+            probes,
+            counted: Arc::clone(&self.counted),
+            is_urgent,
+        };
+        self.tell.send(news).is_ok()
+    }
+
+    /// Whether something changes by itself.
+    fn has_news(&self) -> bool {
+        let changes = |entry: &Entry| !matches!(entry.state, State::Gone(_));
+        self.has_names || self.entries.iter().any(changes)
+    }
+
+    /// The first numbers of a probe are told as soon as there are some.
+    fn look_at_new(&mut self) {
+        let Have::Calls(calls, _) = &mut self.calls else {
+            return;
+        };
+        for entry in &mut self.entries {
+            if let State::InPlace(watched) = &mut entry.state
+                && !watched.is_looked_at
+                && watched.placed.elapsed() >= FIRST_LOOK
+            {
+                watched.look_first(calls);
+                let calls = watched.reading.as_ref().map_or(0, |reading| reading.calls);
+                // Whoever is not called soon has that told.
+                watched.is_looked_at = calls > 0 || watched.placed.elapsed() >= JUDGED_EVERY;
+                self.is_urgent |= watched.is_looked_at;
+            }
+        }
+    }
+
+    /// Reads every probe; takes away what costs too much, whose time is over, and whose
+    /// processes have ended.
+    fn judge(&mut self) {
+        let since = self.judged.elapsed();
+        self.judged = Instant::now();
+        let Have::Calls(calls, _) = &mut self.calls else {
+            return;
+        };
+        let mut gone = Vec::new();
+        for entry in &mut self.entries {
+            let State::InPlace(watched) = &mut entry.state else {
+                continue;
+            };
+            let too_much = watched.judge(calls, since);
+            let why = if let Some(too_much) = too_much {
+                Some((in_words(too_much, Limits::default()), true))
+            } else if watched.expires <= Instant::now() {
+                Some(("its time was over".to_string(), false))
+            } else if entry.has_ended(&self.reach) {
+                Some(("its process has ended".to_string(), false))
+            } else {
+                None
+            };
+            if let Some((why, is_said)) = why {
+                entry.take_away(calls, &why);
+                gone.push((Arc::clone(entry.shown()), why, is_said));
+            }
+        }
+        if gone.is_empty() {
+            return;
+        }
+        self.is_urgent = true;
+        for (name, why, is_said) in gone {
+            if is_said {
+                self.say(&format!("the probe on {name} was taken away: {why}"));
+            }
+        }
+        self.count_anew();
+    }
+
+    fn ask_for_names(&mut self) {
+        let watched = self.entries.iter().filter_map(Entry::callers);
+        let unknown = self.names.unknown(watched);
+        if !unknown.is_empty() {
+            self.finder.ask(Question::Name(unknown));
+        }
+    }
+
+    fn count_anew(&mut self) {
+        let counted = self.entries.iter().filter_map(Entry::counted);
+        self.counted = Arc::new(counted.collect());
+    }
+
+    fn refuse(&mut self, name: &str, why: &str) {
+        self.say(&format!("no probe on {name}: {why}"));
+    }
+
+    fn say(&mut self, sentence: &str) {
+        let number = self.word.as_ref().map_or(0, |word| word.number) + 1;
+        self.word = Some(Word {
+            number,
+            sentence: sentence.into(),
+        });
+        self.is_urgent = true;
+    }
+}
+
+fn in_words(too_much: TooMuch, limits: Limits) -> String {
+    match too_much {
+        TooMuch::Share(share) => format!(
+            "it cost {:.0}% of a CPU, and {:.0}% are allowed",
+            share * 100.0,
+            limits.share * 100.0
+        ),
+        TooMuch::Hits(hits) => format!(
+            "it was hit {hits:.0} times a second, and {:.0} are allowed",
+            limits.hits_per_second
+        ),
+    }
+}

@@ -1,0 +1,167 @@
+//! Sampled stacks of calls, counted, and the names of their frames.
+
+use super::Stack;
+use crate::naming::NamedModule;
+use crate::probes::finder::NamedFrames;
+use crate::probes::shown::Shares;
+use profile::ModuleId;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Different stacks, and threads, that are kept of one probe.
+const STACKS_MAX: usize = 4_000;
+const THREADS_MAX: usize = 4_000;
+
+/// Of the stacks of a probe those that are named, and those that are shown.
+const STACKS_NAMED: usize = 200;
+const STACKS_SHOWN: usize = 12;
+const THREADS_SHOWN: usize = 6;
+
+/// Names that are kept; when there are more, all are asked for again.
+const NAMES_MAX: usize = 50_000;
+
+/// A frame: its module and its place there.
+type Frame = (ModuleId, u64);
+
+/// Who calls a function.
+#[derive(Default)]
+pub struct Callers {
+    /// Without the function itself, innermost first.
+    stacks: HashMap<Box<[Frame]>, u64>,
+    modules: HashMap<ModuleId, Arc<NamedModule>>,
+    threads: HashMap<(u32, Arc<str>), u64>,
+    all: u64,
+    /// Stacks for which there was no room.
+    pub lost: u64,
+}
+
+impl Callers {
+    pub fn take(&mut self, stack: Stack) {
+        self.all += 1;
+        let thread = (stack.tid, stack.comm);
+        if self.threads.len() < THREADS_MAX || self.threads.contains_key(&thread) {
+            *self.threads.entry(thread).or_default() += 1;
+        }
+        let callers = stack.frames.iter().skip(1);
+        let key: Box<[Frame]> = callers.map(|(module, at)| (module.id(), *at)).collect();
+        let has_room = self.stacks.len() < STACKS_MAX;
+        match self.stacks.get_mut(&key) {
+            Some(count) => *count += 1,
+            None if has_room => {
+                for (module, _) in stack.frames {
+                    self.modules.entry(module.id()).or_insert(module);
+                }
+                self.stacks.insert(key, 1);
+            }
+            None => self.lost += 1,
+        }
+    }
+
+    /// The most frequent stacks.
+    fn first(&self) -> Vec<(&[Frame], u64)> {
+        let mut all: Vec<(&[Frame], u64)> = { self.stacks.iter() }
+            .map(|(frames, count)| (&**frames, *count))
+            .collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        all.truncate(STACKS_NAMED);
+        all
+    }
+
+    /// The most frequent stacks, of those that have the same names one.
+    pub fn shares(&self, names: &Names) -> Shares {
+        let mut by_names: BTreeMap<Vec<Arc<str>>, u64> = BTreeMap::new();
+        for (frames, count) in self.first() {
+            let name = |frame: &Frame| names.of(*frame, &self.modules);
+            *by_names
+                .entry(frames.iter().map(name).collect())
+                .or_default() += count;
+        }
+        let rows = by_names.into_iter();
+        top(
+            rows.map(|(names, count)| (names.into(), count)),
+            STACKS_SHOWN,
+            self.all,
+        )
+    }
+
+    /// The threads that call most.
+    pub fn threads(&self) -> Shares {
+        let rows = self.threads.iter().map(|((tid, comm), count)| {
+            let who: Arc<str> = format!("{comm}[{tid}]").into();
+            (Arc::from([who]), *count)
+        });
+        top(rows, THREADS_SHOWN, self.all)
+    }
+}
+
+fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    rows.truncate(count);
+    Shares { rows, all }
+}
+
+/// The names of frames that callers have.
+#[derive(Default)]
+pub struct Names {
+    known: HashMap<Frame, Option<Arc<str>>>,
+    /// Asked for and not answered.
+    outstanding: bool,
+}
+
+impl Names {
+    /// The frames of the most frequent stacks that have not been asked for; none while an
+    /// answer is under way.
+    pub fn unknown<'c>(
+        &mut self,
+        all: impl Iterator<Item = &'c Callers>,
+    ) -> Vec<(Arc<NamedModule>, Vec<u64>)> {
+        if self.outstanding {
+            return Vec::new();
+        }
+        if self.known.len() > NAMES_MAX {
+            self.known.clear();
+        }
+        let mut wanted: BTreeMap<ModuleId, (Arc<NamedModule>, Vec<u64>)> = BTreeMap::new();
+        for callers in all {
+            let stacks = callers.first();
+            for (module, at) in stacks.iter().flat_map(|(frames, _)| frames.iter()) {
+                if self.known.contains_key(&(*module, *at)) {
+                    continue;
+                }
+                if let Some(named) = callers.modules.get(module) {
+                    let entry = wanted.entry(*module);
+                    let (_, addresses) = entry.or_insert_with(|| (Arc::clone(named), Vec::new()));
+                    if !addresses.contains(at) {
+                        addresses.push(*at);
+                    }
+                }
+            }
+        }
+        self.outstanding = !wanted.is_empty();
+        wanted.into_values().collect()
+    }
+
+    pub fn take(&mut self, named: Vec<NamedFrames>) {
+        self.outstanding = false;
+        for (module, names) in named {
+            for (at, name) in names {
+                let name = name.map(Arc::from);
+                self.known.insert((module.id(), at), name);
+            }
+        }
+    }
+
+    fn of(&self, frame: Frame, modules: &HashMap<ModuleId, Arc<NamedModule>>) -> Arc<str> {
+        if let Some(Some(name)) = self.known.get(&frame) {
+            return Arc::clone(name);
+        }
+        let (module, at) = frame;
+        let file = modules.get(&module).and_then(|module| {
+            let name = module.path()?.file_name()?.as_encoded_bytes();
+            Some(symbolize::sanitize(name).into_owned())
+        });
+        let file = file.unwrap_or_else(|| "[no file]".into());
+        format!("{file}+{at:#x}").into()
+    }
+}

@@ -1,0 +1,291 @@
+//! One probe, from the order to its end.
+
+use super::callers::Callers;
+use super::{Counted, LIFETIME};
+use crate::naming::NamedModule;
+use crate::probes::order::{Place, Whose};
+use crate::probes::reach::{Reach, has_ended};
+use crate::probes::shown::TREND_MAX;
+use crate::probes::{Found, Guard, Limits, Search, TooMuch};
+use probe::call::{Calls, Cost, Reading, Scope, Texts};
+use probe::call_orders::{Orders, order};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Stacks of one probe in a second: enough to tell shares, and little beside the hits.
+const STACKS_PER_SECOND: f64 = 200.0;
+
+/// Of so many of the first calls one gives its stack.
+const FIRST_STACKS: u32 = 32;
+
+/// How far apart the marks of a trend are.
+const MARKED_EVERY: Duration = Duration::from_millis(990);
+
+/// A probe that somebody ordered.
+pub struct Entry {
+    pub number: u64,
+    pub place: Place,
+    pub whose: Whose,
+    pub module: Option<Arc<NamedModule>>,
+    pub search: Search,
+    /// How often it was looked for.
+    pub attempt: u64,
+    pub state: State,
+}
+
+pub enum State {
+    Sought,
+    InPlace(Box<Watched>),
+    /// Why it was taken away, and what was counted until then.
+    Gone(Box<Past>),
+}
+
+pub struct Past {
+    pub why: Arc<str>,
+    pub watched: Option<Box<Watched>>,
+}
+
+/// A probe that is in place, or was.
+pub struct Watched {
+    pub found: Found,
+    /// The number that the kernel side has for it.
+    pub probe: u8,
+    pub guard: Guard,
+    pub limits: Limits,
+    pub is_timed: bool,
+    pub placed: Instant,
+    pub placed_ns: u64,
+    pub expires: Instant,
+    /// When it was taken away.
+    pub gone: Option<(Instant, u64)>,
+    /// Its first numbers were told.
+    pub is_looked_at: bool,
+    pub reading: Option<Reading>,
+    pub texts: Texts,
+    pub callers: Callers,
+    /// Hits in a second, lately.
+    pub hits_per_second: f64,
+    /// Calls at the end of each second, the newest last.
+    pub marks: VecDeque<(Instant, u64)>,
+    orders: Orders,
+    pids: Option<Vec<u32>>,
+}
+
+impl Entry {
+    pub fn new(number: u64, place: Place, whose: Whose, module: Option<Arc<NamedModule>>) -> Self {
+        Self {
+            number,
+            place,
+            whose,
+            module,
+            search: Search::default(),
+            attempt: 0,
+            state: State::Sought,
+        }
+    }
+
+    /// The function in words.
+    pub fn shown(&self) -> &Arc<str> {
+        self.place.shown()
+    }
+
+    /// What there is of it, in place or not any more.
+    pub fn watched(&self) -> Option<&Watched> {
+        match &self.state {
+            State::Sought => None,
+            State::InPlace(watched) => Some(watched),
+            State::Gone(past) => past.watched.as_deref(),
+        }
+    }
+
+    pub fn callers(&self) -> Option<&Callers> {
+        Some(&self.watched()?.callers)
+    }
+
+    /// Puts it into the kernel. The error says why it cannot be.
+    pub fn place(
+        &mut self,
+        calls: &mut Calls,
+        cost: Cost,
+        limits: Limits,
+        reach: &Reach,
+        found: Found,
+    ) -> Result<(), String> {
+        let mut orders = Orders {
+            // Until it is known how often it is called.
+            stack_odds: u32::MAX / FIRST_STACKS,
+            flags: order::STACKS,
+            ..Orders::default()
+        };
+        self.search.values.lower(found.language, &mut orders)?;
+        let is_timed = found.sees_ends;
+        if is_timed {
+            orders.flags |= order::TIMED;
+        }
+        let (scope, is_exact) = match &self.whose {
+            Whose::Target => {
+                let scope = reach.scope(&found);
+                let is_exact = reach.is_exact(&scope);
+                (scope, is_exact)
+            }
+            Whose::Processes { pids, .. } => (Scope::Processes(pids.clone()), true),
+        };
+        if is_exact {
+            orders.flags |= order::EVERYBODY;
+        }
+        let placed = calls.place(&found.plans, &orders, &scope);
+        let probe = placed.map_err(|error| error.to_string())?;
+        let guard = Guard::new(&found.sites, found.return_sites, is_timed, cost, limits);
+        let now = Instant::now();
+        self.state = State::InPlace(Box::new(Watched {
+            found,
+            probe,
+            guard,
+            limits,
+            is_timed,
+            placed: now,
+            placed_ns: probe::now_ns(),
+            expires: now + LIFETIME,
+            gone: None,
+            is_looked_at: false,
+            reading: None,
+            texts: Texts::default(),
+            callers: Callers::default(),
+            hits_per_second: 0.0,
+            marks: VecDeque::from([(now, 0)]),
+            orders,
+            pids: match (&self.whose, scope) {
+                (_, Scope::Processes(pids)) => Some(pids),
+                (_, Scope::All) => None,
+            },
+        }));
+        Ok(())
+    }
+
+    /// Takes it out of the kernel, and keeps what was counted.
+    pub fn take_away(&mut self, calls: &mut Calls, why: &str) {
+        if let State::InPlace(_) = &self.state
+            && let State::InPlace(mut watched) = std::mem::replace(&mut self.state, State::Sought)
+        {
+            watched.look(calls);
+            calls.remove(watched.probe);
+            watched.gone = Some((Instant::now(), probe::now_ns()));
+            watched.hits_per_second = 0.0;
+            self.state = State::Gone(Box::new(Past {
+                why: why.into(),
+                watched: Some(watched),
+            }));
+        }
+    }
+
+    /// Whether all processes that it was placed in are gone.
+    pub fn has_ended(&self, reach: &Reach) -> bool {
+        match &self.whose {
+            Whose::Target => reach.has_ended(),
+            Whose::Processes { pids, .. } => pids.iter().all(|pid| has_ended(*pid)),
+        }
+    }
+
+    /// Which samples are CPU time of it.
+    pub fn counted(&self) -> Option<Counted> {
+        let watched = self.watched()?;
+        Some(Counted {
+            number: self.number,
+            extents: watched.found.extents.clone(),
+            pids: watched.pids.clone(),
+            from_ns: watched.placed_ns,
+            until_ns: watched.gone.map(|(_, at_ns)| at_ns),
+        })
+    }
+}
+
+impl Watched {
+    /// Reads what was counted.
+    pub fn look(&mut self, calls: &mut Calls) {
+        if let Ok(reading) = calls.read(self.probe) {
+            let (last, _) = self.marks.back().copied().unwrap_or((self.placed, 0));
+            if last.elapsed() >= MARKED_EVERY {
+                self.marks.push_back((Instant::now(), reading.calls));
+                if self.marks.len() > TREND_MAX + 1 {
+                    self.marks.pop_front();
+                }
+            }
+            self.reading = Some(reading);
+        }
+        if self.orders.flags & (order::VALUES | order::RESULTS) != 0 {
+            self.texts = calls.texts(self.probe);
+        }
+    }
+
+    /// Reads what was counted, and says whether it was too much since the last time, so
+    /// long ago. Keeps stacks few.
+    pub fn judge(&mut self, calls: &mut Calls, since: Duration) -> Option<TooMuch> {
+        self.look(calls);
+        let reading = self.reading.as_ref()?;
+        let hits = reading.calls + reading.others;
+        // A probe that was placed in between has not been there for all of it.
+        let since = since.min(self.placed.elapsed());
+        let per_second = self.guard.per_second(hits, since);
+        self.hits_per_second = if self.hits_per_second == 0.0 {
+            per_second
+        } else {
+            // Four of them are about a second.
+            self.hits_per_second * 0.75 + per_second * 0.25
+        };
+        let too_much = self.guard.judge(hits, since);
+        self.set_odds(calls, per_second);
+        too_much
+    }
+
+    /// The first look at it, soon after it was placed: nothing is judged yet.
+    pub fn look_first(&mut self, calls: &mut Calls) {
+        self.look(calls);
+        let hits = self.reading.as_ref().map_or(0, |reading| reading.calls);
+        let seconds = self.placed.elapsed().as_secs_f64().max(1e-3);
+        self.set_odds(calls, hits as f64 / seconds);
+    }
+
+    /// Has so many calls give their stack that there are enough of them.
+    fn set_odds(&mut self, calls: &mut Calls, per_second: f64) {
+        let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
+        self.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
+        // Then there are more stacks, or fewer.
+        let _ = calls.set_orders(self.probe, &self.orders);
+    }
+
+    /// How long it has been in place, or was.
+    pub fn time(&self) -> Duration {
+        let end = self.gone.map_or_else(Instant::now, |(at, _)| at);
+        end.saturating_duration_since(self.placed)
+    }
+
+    /// Calls in a second, in the last whole one.
+    pub fn calls_per_second(&self) -> f64 {
+        if self.gone.is_some() {
+            return 0.0;
+        }
+        let Some(reading) = &self.reading else {
+            return 0.0;
+        };
+        let before = self
+            .marks
+            .iter()
+            .rev()
+            .find(|(at, _)| at.elapsed() >= MARKED_EVERY / 2);
+        let (at, calls) = before.copied().unwrap_or((self.placed, 0));
+        let seconds = at.elapsed().as_secs_f64().max(1e-3);
+        reading.calls.saturating_sub(calls) as f64 / seconds
+    }
+
+    /// Calls of each of the last seconds.
+    pub fn trend(&self) -> Vec<u32> {
+        let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
+        pairs
+            .map(|((from, before), (to, after))| {
+                let seconds = to.saturating_duration_since(*from).as_secs_f64().max(1e-3);
+                (after.saturating_sub(*before) as f64 / seconds).round() as u32
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! A probe as snapshots hold it.
+
+use super::callers::Names;
+use super::entry::{Entry, State, Watched};
+use crate::probes::Search;
+use crate::probes::expression::Expression;
+use crate::probes::shown::{Latency, Probe, ProbeCost, ProbeValue, Seen, Shares, Site, Stage};
+use probe::call::{Reading, Texts};
+use std::sync::Arc;
+use std::time::Instant;
+use symbolize::sanitize;
+use symbolize::sites::{Class, Language};
+
+/// Values that are shown of each expression.
+const VALUES_SHOWN: usize = 8;
+
+pub fn of_entry(entry: &Entry, names: &Names) -> Probe {
+    let watched = entry.watched();
+    // What is read at the moment of placing is no number yet.
+    let told = watched.filter(|watched| watched.is_looked_at || watched.gone.is_some());
+    let seen = told.and_then(|watched| of_watched(watched, &entry.search, names));
+    Probe {
+        number: entry.number,
+        name: match watched {
+            // Of a pattern, the function that it fits.
+            Some(watched) => watched.found.name.as_str().into(),
+            None => Arc::clone(entry.shown()),
+        },
+        module: watched.map_or_else(Arc::default, |watched| watched.found.module.as_str().into()),
+        place: entry.place.clone(),
+        whose: entry.whose.clone(),
+        stage: match &entry.state {
+            State::Sought => Stage::Sought,
+            State::InPlace(watched) => Stage::InPlace {
+                left: watched.expires.saturating_duration_since(Instant::now()),
+            },
+            State::Gone(past) => Stage::Gone(Arc::clone(&past.why)),
+        },
+        seen,
+    }
+}
+
+/// `None` before it was read for the first time.
+fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen> {
+    let reading = watched.reading.as_ref()?;
+    let found = &watched.found;
+    let is_stepped = found.sites.iter().any(|site| site.class == Class::Stepped);
+    Some(Seen {
+        site: Site {
+            address: found.address,
+            language: found.language.label(),
+            copies: found.sites.len(),
+            breakpoints: found.sites.len() + found.return_sites,
+            is_stepped: is_stepped || found.return_sites > 0,
+            is_timed: watched.is_timed,
+            repeats: found.sites.iter().any(|site| site.repeats),
+        },
+        time: watched.time(),
+        calls: reading.calls,
+        returns: reading.returns,
+        others: reading.others,
+        calls_per_second: watched.calls_per_second(),
+        trend: watched.trend(),
+        cost: ProbeCost {
+            hit_ns: watched.guard.cost_ns,
+            floor_ns: watched.guard.floor_ns,
+            share: watched.hits_per_second * watched.guard.cost_ns as f64 / 1e9,
+            share_max: watched.limits.share,
+        },
+        latency: latency(reading),
+        // Samples are counted elsewhere.
+        on_cpu: None,
+        values: { search.values.iter().enumerate() }
+            .map(|(slot, expression)| {
+                value(slot, expression, found.language, reading, &watched.texts)
+            })
+            .collect(),
+        values_lost: reading.values_lost,
+        callers: watched.callers.shares(names),
+        threads: match watched.callers.threads() {
+            // One thread is told by the process.
+            threads if threads.rows.len() < 2 => Shares::default(),
+            threads => threads,
+        },
+        stacks_lost: reading.stacks_lost + watched.callers.lost,
+    })
+}
+
+fn latency(reading: &Reading) -> Option<Latency> {
+    // The middle of the bucket.
+    let quantile = |share| {
+        let (low, high) = reading.quantile(share)?;
+        Some(low + (high - low) / 2)
+    };
+    Some(Latency {
+        p50_ns: quantile(0.5)?,
+        p90_ns: quantile(0.9)?,
+        p99_ns: quantile(0.99)?,
+        max_ns: reading.longest_ns(),
+        sum_ns: reading.sum_ns,
+        buckets: reading.buckets().collect(),
+    })
+}
+
+fn value(
+    slot: usize,
+    expression: &Expression,
+    language: Language,
+    reading: &Reading,
+    texts: &Texts,
+) -> ProbeValue {
+    let as_text = texts.texts.iter().filter(|text| text.slot == slot);
+    let as_text = as_text.map(|text| {
+        let cut = if text.is_cut { "…" } else { "" };
+        let shown = format!("\"{}\"{cut}", sanitize(&text.bytes));
+        (Arc::from(shown), text.count)
+    });
+    let numbers = texts.numbers.iter().filter(|number| number.slot == slot);
+    let numbers = numbers.map(|number| {
+        let shown = expression.number.show(number.number);
+        (Arc::from(shown), number.count)
+    });
+    let mut top: Vec<(Arc<str>, u64)> = as_text.chain(numbers).collect();
+    top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let others = top.iter().skip(VALUES_SHOWN).map(|(_, count)| count).sum();
+    top.truncate(VALUES_SHOWN);
+    ProbeValue {
+        expression: expression.text.as_str().into(),
+        register: expression.register(language).into(),
+        top,
+        others,
+        unreadable: reading.unreadable.get(slot).copied().unwrap_or(0),
+    }
+}

@@ -1,0 +1,137 @@
+//! The files with code that processes have mapped.
+
+use crate::naming::Build;
+use probe::proc_maps;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use symbolize::{ElfSymbols, FileSource, Files, Reason, Symbolizer, opener};
+
+/// Files that are looked at: more than any group of processes has.
+const MODULES_MAX: usize = 4096;
+
+/// A file that is mapped to run.
+#[derive(Debug, Clone)]
+pub struct Module {
+    /// As its processes see it.
+    pub path: PathBuf,
+    /// The file that is mapped, whatever its path leads to now.
+    pub file: Arc<File>,
+    /// Its functions.
+    pub symbols: Arc<ElfSymbols>,
+    /// It is the program that a target runs, and no library.
+    pub is_program: bool,
+}
+
+impl Module {
+    /// Empty if it has none.
+    pub fn build_id(&self) -> Vec<u8> {
+        self.symbols.object().build_id().unwrap_or_default()
+    }
+
+    /// The last part of its path.
+    pub fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        symbolize::sanitize(name.as_encoded_bytes()).into_owned()
+    }
+}
+
+/// Every file that one of the processes has mapped, once, and those that cannot be read.
+pub fn of_processes(
+    pids: &[u32],
+    way: &Files,
+    symbolizer: &Symbolizer,
+) -> (Vec<Module>, Vec<(PathBuf, Reason)>) {
+    let mut seen = BTreeSet::new();
+    let (mut modules, mut unreadable) = (Vec::new(), Vec::new());
+    for pid in pids {
+        // One that has ended has nothing mapped.
+        let mapped = proc_maps::read(*pid, way).unwrap_or_default();
+        for source in mapped.iter().filter_map(|line| line.source(*pid)) {
+            let key = (source.device, source.inode, source.path.to_path_buf());
+            if modules.len() == MODULES_MAX || !seen.insert(key) {
+                continue;
+            }
+            match open(*pid, source, way, symbolizer) {
+                Ok(module) => modules.push(module),
+                Err(reason) => unreadable.push((source.path.to_path_buf(), reason)),
+            }
+        }
+    }
+    (modules, unreadable)
+}
+
+/// Every file with this build that one of the processes has mapped: containers have a copy
+/// each. Without a build-id only the file itself is the same.
+pub fn copies_of(
+    pids: &[u32],
+    build: &Build<'_>,
+    way: &Files,
+    symbolizer: &Symbolizer,
+) -> Vec<Module> {
+    let name = build.path.file_name();
+    let mut seen = BTreeSet::new();
+    let mut copies: Vec<Module> = Vec::new();
+    for pid in pids {
+        let mapped = proc_maps::read(*pid, way).unwrap_or_default();
+        for source in mapped.iter().filter_map(|line| line.source(*pid)) {
+            let is_itself = (source.device, source.inode) == build.inode;
+            let can_be = is_itself || !build.id.is_empty() && source.path.file_name() == name;
+            if !can_be || copies.len() == COPIES_MAX || !seen.insert((source.device, source.inode))
+            {
+                continue;
+            }
+            let Ok(module) = open(*pid, source, way, symbolizer) else {
+                continue;
+            };
+            if is_itself || module.build_id() == build.id {
+                copies.push(module);
+            }
+        }
+    }
+    copies
+}
+
+/// Copies of one file that are probed.
+const COPIES_MAX: usize = 64;
+
+/// The file of a program that is still to be started.
+pub fn of_program(path: &Path, symbolizer: &Symbolizer) -> Result<Module, Reason> {
+    let way = probe::files::of_user();
+    let root = opener::our_root().ok_or(Reason::FileGone)?;
+    let file = way.open_beneath(root, path)?;
+    let descriptor = file.try_clone().map_err(|_| Reason::FileGone)?.into();
+    let symbols = symbolizer.open(FileSource {
+        file: Some(&descriptor),
+        ..FileSource::new(path)
+    })?;
+    Ok(Module {
+        path: path.to_path_buf(),
+        file: Arc::new(file),
+        symbols,
+        is_program: true,
+    })
+}
+
+fn open(
+    pid: u32,
+    source: FileSource<'_>,
+    way: &Files,
+    symbolizer: &Symbolizer,
+) -> Result<Module, Reason> {
+    let file = way.open(&source)?;
+    // Of the very file that gets the probe, not of what the path leads to by now.
+    let descriptor = file.try_clone().map_err(|_| Reason::FileGone)?.into();
+    let symbols = symbolizer.open(FileSource {
+        file: Some(&descriptor),
+        ..source
+    })?;
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    Ok(Module {
+        path: source.path.to_path_buf(),
+        file: Arc::new(file),
+        symbols,
+        is_program: program.is_ok_and(|program| program == source.path),
+    })
+}

@@ -1,0 +1,70 @@
+//! In which processes probes are, and whose files are looked through.
+
+use super::Found;
+use probe::call::Scope;
+use probe::descendants_of;
+use std::path::PathBuf;
+use std::{fs, io};
+
+/// Processes whose files are looked through, where no process is named.
+const PROCESSES_MAX: usize = 10_000;
+
+/// The target, as far as probes have to know it.
+#[derive(Debug, Clone, Default)]
+pub struct Reach {
+    /// Named ones; empty: the whole machine, or what a filter lets through.
+    pub pids: Vec<u32>,
+    /// Their children as well.
+    pub children: bool,
+    /// Nothing but `pids` says who is a target.
+    pub is_by_pid: bool,
+    /// The program of a command that has not begun to run.
+    pub program: Option<PathBuf>,
+}
+
+impl Reach {
+    /// The processes whose files are looked through now.
+    pub fn processes(&self) -> Vec<u32> {
+        if self.pids.is_empty() {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            return pids.take(PROCESSES_MAX).collect();
+        }
+        let mut all = self.pids.clone();
+        if self.children {
+            let room = PROCESSES_MAX.saturating_sub(all.len());
+            all.extend(descendants_of(&self.pids).into_iter().take(room));
+        }
+        all
+    }
+
+    /// Where the probe of a function goes. The program of the targets is probed in all
+    /// processes that run it, so that children are seen from their first call on, and who
+    /// is no target is left out when it is hit. A library is probed in the targets that
+    /// there are now alone: everybody else has it mapped as well.
+    pub fn scope(&self, found: &Found) -> Scope {
+        if self.pids.is_empty() || (self.children && found.is_program) || self.program.is_some() {
+            Scope::All
+        } else {
+            Scope::Processes(self.processes())
+        }
+    }
+
+    /// Whether everybody who hits a probe of this scope is a target: then nobody has to be
+    /// looked up.
+    pub fn is_exact(&self, scope: &Scope) -> bool {
+        self.is_by_pid && (self.pids.is_empty() || matches!(scope, Scope::Processes(_)))
+    }
+
+    /// Whether all processes that were named are gone.
+    pub fn has_ended(&self) -> bool {
+        !self.pids.is_empty() && self.pids.iter().all(|pid| has_ended(*pid))
+    }
+}
+
+/// Whether a process runs no program any more. One whose parent has not asked how it ended
+/// is still listed, and has no program.
+pub fn has_ended(pid: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}

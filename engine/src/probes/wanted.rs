@@ -1,0 +1,125 @@
+//! What somebody typed to say which functions are meant.
+
+use regex::Regex;
+
+/// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// As it was typed.
+    pub text: String,
+    /// The name of the file, or its beginning up to a dot.
+    pub module: Option<String>,
+    /// Which functions of it.
+    pub what: What,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    /// A name, else a pattern, if it can be one.
+    Name(String, Option<Regex>),
+    /// An offset in the file.
+    Offset(u64),
+    /// A line of source text.
+    Line(String, u32),
+}
+
+/// The functions of a list. Commas inside of brackets are those of C++.
+pub fn split(list: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0i32, 0);
+    for (at, character) in list.char_indices() {
+        match character {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth -= 1,
+            ',' if depth <= 0 => {
+                parts.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&list[start..]);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+impl Wanted {
+    /// Reads one of them. The error is a sentence.
+    pub fn parse(text: &str) -> Result<Wanted, String> {
+        let wanted = |module: Option<&str>, what| Wanted {
+            text: text.to_string(),
+            module: module.map(str::to_string),
+            what,
+        };
+        if let Some((module, digits)) = text.rsplit_once("+0x") {
+            let offset = u64::from_str_radix(digits, 16);
+            let offset = offset.map_err(|_| format!("`{digits}` is no offset in hexadecimal"))?;
+            return Ok(wanted(
+                Some(module.trim_end_matches('!')),
+                What::Offset(offset),
+            ));
+        }
+        if let Some((file, line)) = as_line(text) {
+            return Ok(wanted(None, What::Line(file.to_string(), line)));
+        }
+        let (module, name) = match text.split_once('!') {
+            Some((module, name)) if !module.is_empty() => (Some(module), name),
+            _ => (None, text),
+        };
+        if name.is_empty() {
+            return Err(format!("`{text}` names no function"));
+        }
+        let can_be_pattern = name.contains(['*', '^', '$', '|', '[', '\\', '+', '?', '.']);
+        let pattern = can_be_pattern.then(|| Regex::new(name).ok()).flatten();
+        Ok(wanted(module, What::Name(name.to_string(), pattern)))
+    }
+
+    /// Whether a file of this name is meant.
+    pub fn fits_module(&self, name: &str) -> bool {
+        self.module.as_ref().is_none_or(|wanted| {
+            let behind = name.strip_prefix(wanted.as_str());
+            behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+        })
+    }
+}
+
+/// `file.c:120`; not `ns::name`.
+fn as_line(text: &str) -> Option<(&str, u32)> {
+    let (file, line) = text.rsplit_once(':')?;
+    let is_file = file.contains('.') && !file.ends_with(':');
+    Some((file, is_file.then(|| line.parse().ok())??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_split_outside_of_brackets() {
+        assert_eq!(split("a,b"), ["a", "b"]);
+        let list = "f(int, char),std::map<int, int>::at,";
+        assert_eq!(split(list), ["f(int, char)", "std::map<int, int>::at"]);
+        assert!(split("").is_empty());
+    }
+
+    #[test]
+    fn words_say_file_and_function() {
+        let wanted = Wanted::parse("libc!malloc").unwrap();
+        assert!(wanted.fits_module("libc.so.6") && wanted.fits_module("libc-2.36.so"));
+        assert!(!wanted.fits_module("libcrypto.so.3"));
+        assert!(matches!(wanted.what, What::Name(name, None) if name == "malloc"));
+        let wanted = Wanted::parse("postgres+0x1a40").unwrap();
+        assert!(matches!(wanted.what, What::Offset(0x1a40)));
+        let wanted = Wanted::parse("scan.l:120").unwrap();
+        assert!(matches!(wanted.what, What::Line(file, 120) if file == "scan.l"));
+        let wanted = Wanted::parse("ns::Class::method").unwrap();
+        assert!(matches!(wanted.what, What::Name(_, None)));
+        let wanted = Wanted::parse("^pg_.*").unwrap();
+        assert!(matches!(wanted.what, What::Name(_, Some(_))));
+        // A method of Go is no pattern: its star has nothing to repeat.
+        let wanted = Wanted::parse("main.(*T).Get").unwrap();
+        assert!(matches!(wanted.what, What::Name(_, None)));
+        assert!(Wanted::parse("libc!").is_err());
+        assert!(Wanted::parse("a+0xzz").is_err());
+    }
+}

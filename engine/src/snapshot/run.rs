@@ -1,0 +1,42 @@
+//! The run: what is sampled, for how long, and what became of it.
+
+use crate::losses::Losses;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is sampled, or was, and what happened to it so far.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// What is sampled, in words: `system`, `postgres[4121]`, `3 processes`.
+    pub scope: Arc<str>,
+    /// Whether there is still something to sample.
+    pub target: TargetState,
+    /// Every process that was named was stopped by a signal or a debugger: they use no CPU
+    /// until they are continued.
+    pub is_stopped: bool,
+    /// Time since sampling began; the length of a recording.
+    pub elapsed: Duration,
+    /// CPUs that were busy in the last second, of those that are sampled.
+    pub busy_cpus: f64,
+    /// When samples were lost; `None` if only their sum is known.
+    pub losses: Option<Arc<Losses>>,
+    /// The last lines that the started command printed, if one was started.
+    pub command_output: Arc<[String]>,
+}
+
+/// Whether there is still something to sample.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TargetState {
+    /// The engine is loading; nothing is sampled yet.
+    #[default]
+    Starting,
+    /// Samples are taken.
+    Running,
+    /// It was sampled before; all there is of it has been read.
+    Recorded,
+    /// The target is gone. Data is kept. The text says who, when and how:
+    /// `postgres[4121] ended 14:05:10, killed by SIGSEGV`.
+    Exited(String),
+    /// The engine stopped with an error; the text is the whole sentence.
+    Failed(String),
+}

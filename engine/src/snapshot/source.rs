@@ -1,0 +1,89 @@
+//! The source of the samples: a machine and a sampler, or a recording.
+
+use probe::EngineKind;
+use profile::{Host, NoName, Report, RowName};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where the samples come from, and how they are taken.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// The machine that is sampled.
+    pub host: Arc<Host>,
+    /// Samples per second of a busy CPU by now; the report has that of its own.
+    pub rate_hz: u32,
+    /// Who takes the samples; `None` of a recording, or before it is known.
+    pub engine: Option<EngineKind>,
+    /// How they are taken; `None` of a recording, or before it is known.
+    pub sampler: Option<Arc<Sampler>>,
+    /// The file that they are read from; `None` while sampling.
+    pub recording: Option<Recording>,
+}
+
+/// How samples are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sampler {
+    /// How user stacks are walked.
+    pub unwinding: &'static str,
+    /// What samples wait in until they are read.
+    pub buffers: String,
+    /// Why the rate cannot be changed; `None` if it can.
+    pub rate_is_fixed: Option<&'static str>,
+    /// The kernel allows no more.
+    pub rate_max_hz: Option<u32>,
+}
+
+impl Sampler {
+    /// A sentence, if the rate cannot be changed.
+    pub fn why_fixed(&self) -> Option<String> {
+        let why = self.rate_is_fixed?;
+        Some(format!("the rate stays as it is: {why}"))
+    }
+}
+
+/// Where the samples come from, if they are not taken now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recording {
+    /// The file's name, or `standard input`; clean.
+    pub name: Arc<str>,
+    /// What is missing of it because it ends in the middle or is damaged: a
+    /// sentence.
+    pub broken: Option<Arc<str>>,
+    /// When it begins, in ms since 1970, and how long ago that was when it was
+    /// opened; `None` if it does not say.
+    pub taken: Option<(u64, Duration)>,
+    /// What it does not know.
+    pub lacks: Lacks,
+}
+
+/// What a source does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lacks {
+    /// When a sample was taken.
+    pub time: bool,
+    /// Numbers of processes and threads.
+    pub people: bool,
+}
+
+impl Recording {
+    /// Takes out of a report what the source made up, and, once all has been
+    /// read, the hope for names that did not come.
+    pub fn correct(&self, is_over: bool, report: &mut Report) {
+        if self.lacks.people {
+            report.threads.clear();
+        }
+        if !is_over {
+            return;
+        }
+        for row in &mut report.functions {
+            if row.name_state == RowName::Pending {
+                row.name_state = RowName::Unnamed(NoName::NotFoundInTime);
+            }
+        }
+        let completeness = &mut report.completeness;
+        let pending = std::mem::take(&mut completeness.pending);
+        if pending > 0 {
+            completeness.unnamed.push((NoName::NotFoundInTime, pending));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The *span*: how far back from now a report looks.
+
+/// The time that a report is asked to cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// The last seconds, so many.
+    Seconds(u32),
+    /// All that is kept.
+    All,
+}
+
+impl Span {
+    /// What `,` and `.` step through.
+    pub const STEPS: [Span; 4] = [
+        Span::Seconds(1),
+        Span::Seconds(10),
+        Span::Seconds(60),
+        Span::All,
+    ];
+
+    /// The next shorter one of [`Span::STEPS`]; itself if there is none.
+    pub fn shorter(self) -> Span {
+        let shorter = |step: &&Span| step.seconds() < self.seconds();
+        *Self::STEPS.iter().rev().find(shorter).unwrap_or(&self)
+    }
+
+    /// The next longer one of [`Span::STEPS`]; itself if there is none.
+    pub fn longer(self) -> Span {
+        let longer = |step: &&Span| step.seconds() > self.seconds();
+        *Self::STEPS.iter().find(longer).unwrap_or(&self)
+    }
+
+    /// The largest number stands for all.
+    fn seconds(self) -> u32 {
+        match self {
+            Span::Seconds(seconds) => seconds,
+            Span::All => u32::MAX,
+        }
+    }
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Span::Seconds(10)
+    }
+}
