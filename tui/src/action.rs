@@ -14,6 +14,9 @@ use crate::view_id::{Feature, ViewId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
+    /// The detail line, to what did not fit into it, and back.
+    DetailLeft,
+    DetailRight,
     Up,
     Down,
     PageUp,
@@ -31,6 +34,8 @@ pub enum Action {
     SortLeft,
     SortRight,
     Invert,
+    /// Runs of frames with one child each: as one, or one by one.
+    Runs,
     /// From a function to its page.
     Page,
     /// From a page to the one of the selected row; from code to what it calls.
@@ -45,6 +50,8 @@ pub enum Action {
     OtherPane,
     /// What is between the root of a tree and its functions.
     Group,
+    /// Processes below those that started them.
+    Family,
     /// How instructions are written.
     Syntax,
     HotNext,
@@ -55,6 +62,8 @@ pub enum Action {
     Callers,
     CopyStack,
     Fold(FoldAction),
+    /// The modules in which frames have no names, and what to type for them.
+    OpenCause,
     HotPath,
     Left,
     Right,
@@ -94,6 +103,15 @@ pub enum Action {
     Redraw,
     Suspend,
     Quit,
+    /// Count and time the calls of the selected function.
+    Probe,
+    /// The selected probe lives longer, or again.
+    Renew,
+    /// Take the selected probe away, or all.
+    Unprobe,
+    UnprobeAll,
+    /// Read a value at each call of the selected probe.
+    Value,
     /// Other tops kill here.
     Kill,
 }
@@ -109,18 +127,24 @@ pub enum Scope {
     /// On the page of a function.
     Page,
     Time,
+    Health,
+    Probes,
     /// In the code of a function.
     Code,
     /// In the flame graph and the map of time.
     Maps,
     /// In the tree and the flame graph.
     Calls,
+    /// In the table of processes.
+    Processes,
     /// In the tables of processes and threads.
     People,
     /// Where a function can be selected.
     FunctionRows,
     /// Wherever there are names to find.
     Rows,
+    /// Where the arrows to the sides move nothing: tables, pages, code.
+    Lists,
     Everywhere,
 }
 
@@ -129,15 +153,19 @@ impl Scope {
     pub fn holds(self, view: ViewId) -> bool {
         match self {
             Scope::Everywhere => true,
+            Scope::Lists => !view.has(Feature::Map) && view != ViewId::Tree,
             Scope::Rows => view.has(Feature::Names),
             Scope::Tables => view.has(Feature::Columns),
             Scope::Functions => view == ViewId::Functions,
+            Scope::Processes => view == ViewId::Processes,
             Scope::People => view.has(Feature::People),
             Scope::FunctionRows => view.has(Feature::Functions),
             Scope::Tree => view == ViewId::Tree,
             Scope::Flame => view == ViewId::Flame,
             Scope::Page => view == ViewId::Page,
             Scope::Time => view == ViewId::Time,
+            Scope::Health => view == ViewId::Health,
+            Scope::Probes => view == ViewId::Probes,
             Scope::Code => view == ViewId::Code,
             Scope::Maps => view.has(Feature::Map),
             Scope::Calls => view.has(Feature::Calls),

@@ -21,6 +21,7 @@ use crate::view_id::ViewId;
 use crate::views::seconds::Seconds;
 use crate::views::{PaneId, View, Views};
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
+use engine::probes::ProbeOrder;
 use engine::snapshot::{Snapshot, Span};
 use profile::FunctionId;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ use std::time::Duration;
 mod act;
 /// What views ask for, and when the answers are shown.
 mod answers;
+/// What is asked for is checked and done.
+mod apply;
 /// What stands beside the open view.
 mod beside;
 /// The code of functions.
@@ -47,13 +50,13 @@ mod links;
 pub mod mode;
 /// Clicks and the wheel.
 mod mouse;
-/// What is asked for is checked and done.
-mod obey;
 /// Pages of functions.
 mod page;
 /// Everything by its name.
 mod palette;
 pub mod parts;
+/// Probes of functions.
+mod probes;
 /// How samples are taken.
 mod sampling;
 pub mod state;
@@ -84,22 +87,24 @@ pub enum Event {
     Ancestor(usize),
     Resize(Size),
     Snapshot(Arc<Snapshot>),
-    /// To a question of [`Effect::Ask`].
+    /// Answers the question of [`Effect::Ask`].
     Answer(Answer),
     /// What became of a [`Effect::Write`].
     Written(Written),
     /// The same, of a file that others are to follow.
     Repeated(Written),
-    /// To a [`Effect::Measure`].
+    /// Answers [`Effect::Measure`]: the room in a folder.
     Measured(Room),
-    /// To a [`Effect::Weigh`].
+    /// Answers [`Effect::Weigh`]: how many bytes the file will have.
     Weighed(Shape, u64),
-    /// So many bytes of a file are there.
+    /// This many bytes of the file have been written.
     Progress(u64),
     /// An editor was closed, or why none was opened.
     Edited(Result<(), String>),
     /// What was asked for without a key.
     Order(Order),
+    /// A mistake of our own was caught: a sentence without its end.
+    Fault(String),
     /// Time went by.
     Tick,
     /// The terminal took so long for a frame; nothing: it keeps up again.
@@ -110,7 +115,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub column: usize,
-    /// Of what stands beside the view.
+    /// The place is in what stands beside the view.
     pub in_pane: bool,
 }
 
@@ -123,17 +128,21 @@ pub enum Effect {
     /// Draw every cell again.
     Redraw,
     SetWindow(Span),
-    /// So many samples per second of a busy CPU from now on.
+    /// Take this many samples per second of a busy CPU from now on.
     SetRate(u32),
+    /// Fetch debug files from now on, or do not.
+    Fetch(bool),
+    /// Place a probe, or do something with those there are.
+    Probe(ProbeOrder),
     SetTheme(crate::choices::Theme),
-    /// To be answered with [`Event::Answer`]; the question before need not be.
+    /// Is answered with [`Event::Answer`]; a question that came before it need not be.
     Ask(Question),
     /// The same for what stands beside the view: neither gives up the other's.
     AskBeside(Question),
     /// Into the terminal's clipboard.
     Copy(String),
     CaptureMouse(bool),
-    /// To be answered with [`Event::Written`] or [`Event::Repeated`].
+    /// Is answered with [`Event::Written`] or [`Event::Repeated`].
     Write(WriteJob),
     /// How much room there is in a folder; to be answered with [`Event::Measured`].
     Measure(PathBuf),
@@ -148,7 +157,7 @@ pub enum Effect {
 /// What the frame before cost, for who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DrawCost {
-    /// So many since the screen was opened.
+    /// Frames drawn since the screen was opened.
     pub frames: u64,
     pub drawn_in: Duration,
     pub bytes: usize,
@@ -181,6 +190,9 @@ pub struct App {
     /// The engine's newest, or the one that is frozen.
     base: Arc<Snapshot>,
     pub frozen: Option<Frozen>,
+    /// Whether debug files may be fetched, if the user has answered that in this run.
+    pub fetches: Option<bool>,
+    has_asked_to_fetch: bool,
     freeze_later: Option<FreezeLater>,
     pub view: ViewId,
     history: History,
@@ -191,6 +203,8 @@ pub struct App {
     pub seconds: Seconds,
     pub mode: Mode,
     pub detail: Detail,
+    /// How far the detail line is scrolled to the right, in half lines.
+    pub detail_shift: usize,
     pub state: Option<State>,
     /// What is asked for; the shown snapshot may not have it yet.
     pub knobs: Knobs,
@@ -220,6 +234,8 @@ pub struct App {
     calm: Calm,
     /// What came of the last order that no key made.
     reply: Option<Result<Option<Notice>, Notice>>,
+    /// The number of the sentence about probes that was said last.
+    probes_said: u64,
     /// Files that follow one another.
     repeat: Option<Repeat>,
     /// What was chosen for the last file.
@@ -244,7 +260,10 @@ impl Calm {
         let passed = |since: Option<Duration>, wait: Duration| {
             since.is_none_or(|since| now.saturating_sub(since) >= wait)
         };
-        passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
+        // Until the first key nobody holds on to a row, and the first seconds bring the
+        // largest changes.
+        self.key_at.is_none()
+            || passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
     }
 
     fn sorted(&mut self, now: Duration) {
@@ -262,6 +281,8 @@ impl App {
             shown: Arc::default(),
             base: Arc::default(),
             frozen: None,
+            fetches: None,
+            has_asked_to_fetch: false,
             freeze_later: None,
             view: ViewId::default(),
             history: History::default(),
@@ -270,6 +291,7 @@ impl App {
             seconds: Seconds::default(),
             mode: Mode::default(),
             detail: Detail::default(),
+            detail_shift: 0,
             state: None,
             knobs: Knobs::new(Window::Last(window)),
             turns: 0,
@@ -287,6 +309,7 @@ impl App {
             cut_shown: false,
             calm: Calm::default(),
             reply: None,
+            probes_said: 0,
             repeat: None,
             last_options: Options::default(),
         };
@@ -327,6 +350,8 @@ impl App {
             }
             Event::Snapshot(snapshot) => {
                 self.receive(snapshot);
+                self.say_of_probes();
+                self.ask_to_fetch();
                 Vec::new()
             }
             Event::Written(written) => {
@@ -336,13 +361,13 @@ impl App {
             Event::Repeated(written) => self.hear_repeated(written).into_iter().collect(),
             Event::Measured(room) => {
                 if let Mode::Write(dialog) = &mut self.mode {
-                    dialog.hear_room(room);
+                    dialog.set_room(room);
                 }
                 Vec::new()
             }
             Event::Weighed(shape, bytes) => {
                 if let Mode::Write(dialog) = &mut self.mode {
-                    dialog.hear_size(shape, bytes);
+                    dialog.set_size(shape, bytes);
                 }
                 Vec::new()
             }
@@ -357,14 +382,18 @@ impl App {
                 Vec::new()
             }
             Event::Answer(answer) => {
-                self.hear(answer);
+                self.receive_answer(answer);
                 Vec::new()
             }
             Event::Behind(took) => {
                 self.behind = took;
                 Vec::new()
             }
-            Event::Order(order) => self.obey_order(order),
+            Event::Order(order) => self.apply_order(order),
+            Event::Fault(what) => {
+                self.detail = Detail::Notice(Notice::Fault(what));
+                Vec::new()
+            }
             Event::Tick => {
                 self.freeze_if_due();
                 self.sort_if_calm();
@@ -378,7 +407,7 @@ impl App {
         effects
     }
 
-    /// Where things are on the screen; nothing where it is too small.
+    /// Where things are on the screen; `None` where it is too small.
     pub fn geometry(&self) -> Option<Geometry> {
         Geometry::new(self.size, self.state.is_some())
     }
@@ -438,7 +467,7 @@ impl App {
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
         // Of another query it is news again.
-        let is_same = self.shown.turn == snapshot.turn;
+        let is_same = self.shown.asked.turn == snapshot.asked.turn;
         self.shown = snapshot;
         self.cut_shown = shows_cut(&self.shown, self.cut_shown && is_same);
         let sort = is_awaited || self.calm.may_sort(self.now);
@@ -477,17 +506,31 @@ impl App {
         self.settle_pane(&parts);
     }
 
+    /// Closes what is open and goes to the functions: away from what cannot be drawn.
+    pub fn show_functions(&mut self) {
+        self.mode = Mode::Browse;
+        self.detail = Detail::Row;
+        self.open(ViewId::Functions);
+    }
+
     pub(crate) fn open(&mut self, view: ViewId) {
         if view == self.view {
             return self.refresh(true);
         }
         let here = self.function_here();
+        let pane = self.pane_here();
+        let code = self
+            .views
+            .get(pane)
+            .function_for_code(&self.context_of(pane));
         self.leave_view();
         self.release();
         self.view = view;
         self.refresh(true);
         self.enter_view();
-        if view == ViewId::Code && self.linked.is_none() {
+        if view == ViewId::Code && code.is_some() {
+            self.open_code_of(code);
+        } else if view == ViewId::Code && self.linked.is_none() {
             self.open_code_of(here);
         }
     }
@@ -560,6 +603,13 @@ impl App {
             },
         };
         self.detail = Detail::Notice(notice);
+    }
+
+    /// The samples that the numbers on the screen are shares of: an answer to a question
+    /// may be of the snapshot before.
+    pub fn counted(&self) -> u64 {
+        let open = self.views.get(PaneId::of(self.view));
+        open.counted().unwrap_or(self.shown.report.samples)
     }
 
     pub(crate) fn selected_name(&self) -> Option<String> {

@@ -5,12 +5,14 @@
 //! - [`text`]: two header lines and a table, for people
 //! - [`csv`]: one line per function, for spreadsheets
 //! - [`json`]: one object per report and line, for programs
+//! - [`markdown`]: the answer in a few lines, for programs that read language
 //! - [`plain`]: no control character gets through
 //!
 //! `docs/batch-json.md` is the contract on CSV and JSON.
 
 mod csv;
 mod json;
+mod markdown;
 mod plain;
 mod text;
 
@@ -22,7 +24,7 @@ use profile::FunctionRow;
 #[derive(Debug, Clone, Copy)]
 pub struct BatchReport<'a> {
     pub snapshot: &'a Snapshot,
-    /// Of proftop.
+    /// proftop's own version.
     pub version: &'a str,
     /// The end of the window on the wall clock.
     pub time_unix_ms: u64,
@@ -32,6 +34,8 @@ pub struct BatchReport<'a> {
     pub top: Option<usize>,
     /// Text only: cut names so that lines are no longer than that.
     pub width: Option<usize>,
+    /// Markdown only: how long it may be.
+    pub tokens_max: usize,
 }
 
 impl BatchReport<'_> {
@@ -43,6 +47,7 @@ impl BatchReport<'_> {
             Format::Csv if is_first => csv::header() + &csv::rows(self),
             Format::Csv => csv::rows(self),
             Format::Json => json::render(self),
+            Format::Md => markdown::render(self),
         }
     }
 
@@ -55,7 +60,7 @@ impl BatchReport<'_> {
 
     /// Everything the reader should know beside the numbers.
     fn notes(&self) -> impl Iterator<Item = &str> {
-        let target = match &self.snapshot.target {
+        let target = match &self.snapshot.run.target {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
             TargetState::Exited(how) | TargetState::Failed(how) => Some(how.as_str()),
         };

@@ -31,6 +31,8 @@ pub enum Format {
     Text,
     Csv,
     Json,
+    /// A short answer in Markdown, for programs that read language
+    Md,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

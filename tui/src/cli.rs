@@ -7,7 +7,7 @@ mod args;
 mod help;
 mod meaning;
 
-pub use help::{EXAMPLES, EXIT_CODES, nearest};
+pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES, nearest};
 
 use crate::action::Keymap;
 use crate::calendar;
@@ -20,7 +20,9 @@ use crate::knobs::Unit;
 use crate::target::TargetSpec;
 use crate::view_id::ViewId;
 use clap::ValueEnum;
+use engine::probes::expression::Values;
 use profile::Filter;
+use profile::formats::{Format as FileFormat, Packing};
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -54,7 +56,7 @@ pub struct Config {
     pub show: ShowConfig,
     pub look: Look,
     pub mode: Mode,
-    /// To be started and watched; then `target` names no pid, tid or cgroup.
+    /// The command to start and watch; then `target` names no pid, tid or cgroup.
     pub command: Option<CommandLine>,
 }
 
@@ -85,12 +87,10 @@ pub struct Look {
     pub theme: Theme,
     pub mouse: bool,
     pub start: ViewId,
-    /// Of functions.
+    /// How functions are sorted.
     pub sort: Sort,
     /// Nothing: what each view usually counts in.
     pub unit: Option<Unit>,
-    /// On the command line: then it wins over how it was left.
-    pub asks_view: bool,
     pub asks_sort: bool,
     pub asks_unit: bool,
     /// However it was left.
@@ -112,6 +112,7 @@ pub enum Mode {
     Screen,
     Batch(BatchConfig),
     Record(RecordConfig),
+    Trace(TraceConfig),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub struct BatchConfig {
     /// `None`: all of them.
     pub rows_max: Option<usize>,
     pub format: Format,
+    /// How long a report in Markdown may be.
+    pub tokens_max: usize,
     /// `None`: standard output.
     pub file: Option<PathBuf>,
     pub overwrite: bool,
@@ -132,15 +135,45 @@ pub struct RecordConfig {
     pub duration: Option<Duration>,
     /// `None`: standard output.
     pub file: Option<PathBuf>,
+    pub format: FileFormat,
     pub overwrite: bool,
+}
+
+/// What is watched of which calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceConfig {
+    /// The functions to probe, as they were typed.
+    pub functions: Vec<String>,
+    /// `None`: as long as probes last, or until the command ends.
+    pub duration: Option<Duration>,
+    pub is_timed: bool,
+    pub values: Values,
+    pub min: Duration,
+    pub stacks: bool,
+    pub max_cost_percent: u32,
+    pub max_hits: u32,
+    pub hide_names: bool,
+    pub format: Format,
 }
 
 impl RecordConfig {
     /// A name that no earlier recording has.
-    fn default_file() -> PathBuf {
+    fn default_file(format: Option<FileFormat>) -> PathBuf {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.unwrap_or_default().as_secs();
-        format!("proftop-{}.pft", calendar::compact(seconds)).into()
+        let ending = format.unwrap_or(FileFormat::Pft).endings()[0];
+        format!("proftop-{}{ending}", calendar::compact(seconds)).into()
+    }
+
+    /// Whether a terminal can show it.
+    pub fn is_text(&self) -> bool {
+        matches!(self.format, FileFormat::Folded | FileFormat::Svg)
+            && self.file.as_deref().and_then(Packing::of_path).is_none()
+    }
+
+    /// Whether samples go to the file while they come; else all of it is written at the end.
+    pub fn is_streamed(&self) -> bool {
+        self.format == FileFormat::Pft && self.file.as_deref().and_then(Packing::of_path).is_none()
     }
 }
 
@@ -172,6 +205,8 @@ pub enum ReportShape {
     Functions {
         rows_max: Option<usize>,
         format: Format,
+        /// How long it may be in Markdown.
+        tokens_max: usize,
     },
     Tree,
     /// Callers and callees of the functions that match.
@@ -185,7 +220,7 @@ pub struct DiffConfig {
     pub b: Operand,
     pub filter: Filter,
     pub rows_max: usize,
-    /// In points of all samples.
+    /// The change, in points of all samples, that makes `diff` fail.
     pub fail_over_points: Option<f64>,
 }
 
@@ -216,7 +251,7 @@ pub struct ExportConfig {
     pub input: PathBuf,
     /// `-` is standard output.
     pub output: PathBuf,
-    pub format: Option<profile::formats::Format>,
+    pub format: Option<FileFormat>,
     /// Which of the things that the file counts.
     pub metric: Option<String>,
     pub filter: Filter,
@@ -257,7 +292,7 @@ pub struct SymbolizeConfig {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SymbolizeTask {
-    /// Of a file; without addresses those of standard input.
+    /// Names addresses of a file; without addresses those of standard input.
     File {
         file: Option<PathBuf>,
         /// Tables that stand for files.

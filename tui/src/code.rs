@@ -6,6 +6,8 @@
 pub mod assembly;
 /// The files that code is in.
 mod files;
+/// The code of the kernel that runs.
+mod kernel;
 /// Finds both for a function.
 pub mod library;
 /// Which functions an address stands for.
@@ -30,7 +32,7 @@ use std::sync::Arc;
 /// Which function's code is wanted.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// As the profile calls it.
+    /// The function, as the profile calls it.
     pub function: Arc<str>,
     pub module: Arc<str>,
     pub module_path: Arc<str>,

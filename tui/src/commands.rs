@@ -19,6 +19,7 @@ mod sampler;
 mod sampling;
 mod symbolize;
 mod top;
+mod trace;
 
 #[cfg(test)]
 pub use open::demo_snapshot;
@@ -61,12 +62,13 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
                 Mode::Screen => top::run(&config, subject),
                 Mode::Batch(mode) => batch::run(&config, subject, mode),
                 Mode::Record(mode) => record::run(&config, subject, mode),
+                Mode::Trace(mode) => trace::run(&config, subject, mode),
             }
         }
     }
 }
 
-/// Before anything is drawn: it can be read again when the screen is left.
+/// Prints complaints before anything is drawn: they can be read again when the screen is left.
 fn complain(complaints: &[Complaint]) {
     for complaint in complaints {
         eprintln!("proftop: {complaint}");
@@ -114,7 +116,7 @@ fn hold(command: &CommandLine, mode: &Mode) -> Result<HeldCommand, Failure> {
     let user = InvokingUser::current();
     let streams = match mode {
         Mode::Screen => Streams::Captured,
-        Mode::Batch(_) | Mode::Record(_) => Streams::OutputToStderr,
+        Mode::Batch(_) | Mode::Record(_) | Mode::Trace(_) => Streams::OutputToStderr,
     };
     let (program, args) = (command.program.clone(), command.args.clone());
     Ok(hold_command(program, args, user.as_ref(), streams)?)

@@ -24,7 +24,7 @@ use crate::view_id::ViewId;
 use std::fmt;
 use std::time::Duration;
 
-/// What the files say. Nothing where they say nothing.
+/// What the files say; `None` where they say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     pub rate_hz: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
     file: String,
-    /// From 1; none where it is about the file as a whole.
+    /// Line and column, from 1; `None` where it is about the file as a whole.
     at: Option<(usize, usize)>,
     what: String,
 }

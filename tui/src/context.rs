@@ -52,15 +52,33 @@ impl<'a> Context<'a> {
     /// The same, before it is known where the keys go: that depends on it.
     pub fn difference_in(shown: &'a Snapshot, knobs: &Knobs, open: ViewId) -> Option<&'a Diff> {
         let is_shown = open == ViewId::Functions && knobs.shows_difference;
-        shown.difference.as_deref().filter(|_| is_shown)
+        shown.comparison.functions.as_deref().filter(|_| is_shown)
     }
 
     /// The scope that is looked at: the last narrowing, else what is sampled.
     pub fn scope_words(&self) -> Arc<str> {
-        match (self.knobs.scope.last(), &*self.shown.scope) {
+        match (self.knobs.scope.last(), &*self.shown.run.scope) {
             (Some(narrowed), _) => Arc::clone(&narrowed.words),
             (None, "") => "system".into(),
-            (None, _) => Arc::clone(&self.shown.scope),
+            (None, _) => Arc::clone(&self.shown.run.scope),
+        }
+    }
+
+    /// The root of a tree of what is looked at.
+    pub fn root_words(&self) -> Arc<str> {
+        let is_untold = self.knobs.scope.is_empty() && self.shown.run.scope.is_empty();
+        match is_untold {
+            true => "all".into(),
+            false => self.scope_words(),
+        }
+    }
+
+    /// What stands in place of a number where there are no samples any more: with a filter
+    /// that need not be so without it.
+    pub fn absent(&self) -> &'static str {
+        match self.knobs.filter.is_empty() {
+            true => "gone",
+            false => "hidden",
         }
     }
 

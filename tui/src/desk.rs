@@ -143,12 +143,12 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         self.shown.as_ref()
     }
 
-    /// What has to be asked now, if that is wanted. Nothing where the snapshot
+    /// What has to be asked now, if that is wanted. `None` where the snapshot
     /// comes from no store.
     pub fn ask(&mut self, snapshot: &Snapshot, what: W) -> Option<Ask<W>> {
         let key = Key {
             generation: snapshot.generation,
-            turn: snapshot.turn,
+            turn: snapshot.asked.turn,
             what,
         };
         // The one under way may belong to an older snapshot: were it given up
@@ -162,8 +162,8 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         Some(Ask {
             key,
             view,
-            query: snapshot.query.clone(),
-            baseline: snapshot.baseline.clone(),
+            query: snapshot.asked.query.clone(),
+            baseline: snapshot.comparison.baseline.clone(),
         })
     }
 

@@ -8,5 +8,5 @@ pub mod line_edit;
 pub mod palette;
 /// How samples are taken.
 pub mod sampling;
-/// To a file.
+/// Writing to a file.
 pub mod write;

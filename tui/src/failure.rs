@@ -12,6 +12,7 @@
 
 pub mod rights;
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What scripts see. Fixed for good once released.
@@ -23,7 +24,7 @@ pub enum Exit {
     Usage,
     /// A comparison exceeds its limit.
     Exceeded,
-    /// Not on this machine, or not with these rights.
+    /// It cannot be done on this machine, or not with these rights.
     NotPossible,
     NoSamples,
     /// `-- COMMAND` did not start, and it was our doing. From here on as `env`.
@@ -144,9 +145,9 @@ impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "proftop: {}", self.message)?;
+        writeln!(f, "proftop: {}", without_numbers(&self.message))?;
         for detail in &self.details {
-            writeln!(f, "  {detail}")?;
+            writeln!(f, "  {}", without_numbers(detail))?;
         }
         match self.remedies.len() {
             0 => {}
@@ -161,6 +162,20 @@ impl fmt::Display for Failure {
             None => Ok(()),
         }
     }
+}
+
+/// A sentence without the numbers of system errors, which are there beside their words:
+/// `No such file or directory (os error 2)`.
+pub fn without_numbers(text: &str) -> Cow<'_, str> {
+    const BEGIN: &str = " (os error ";
+    let mut text = Cow::Borrowed(text);
+    while let Some(at) = text.find(BEGIN) {
+        let Some(len) = text[at..].find(')') else {
+            break;
+        };
+        text.to_mut().replace_range(at..=at + len, "");
+    }
+    text
 }
 
 /// Where the notes begin, if the command is shorter.
@@ -181,6 +196,17 @@ fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: &Remedy) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_words() {
+        let failure = Failure::failed("cannot read x: No such file or directory (os error 2)");
+        let text = failure.detail("and (os error 13): y").to_string();
+        assert_eq!(
+            text,
+            "proftop: cannot read x: No such file or directory\n  and: y\n"
+        );
+        assert_eq!(without_numbers(" (os error "), " (os error ");
+    }
 
     #[test]
     fn reads_as_one_sentence_and_indented_lines() {

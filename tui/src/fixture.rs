@@ -1,10 +1,13 @@
 //! Made-up snapshots: one that looks like a database server, and a feed of them
 //! in which shares move, functions come and go, and names arrive late.
 
-use engine::snapshot::{Host, Loading, NamesFrom, Sampler, Snapshot, Span, TargetState};
+use engine::snapshot::{
+    Asked, Comparison, Loading, Names, NamesFrom, Run, Sampler, Snapshot, Source, TargetState,
+};
+use profile::Host;
 use profile::{
-    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessId,
-    ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
+    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessDetails,
+    ProcessId, ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +18,15 @@ use test_support::Random;
 mod bush;
 /// Source text and instructions.
 mod code;
+/// Probes of functions.
+mod probes;
 /// A profile with stacks.
 mod tree;
 
 pub use bush::bush;
 pub use code::MadeUp;
-pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_step};
+pub use probes::probed;
+pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_of_stripped_libc, tree_step};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
@@ -69,12 +75,8 @@ pub fn postgres() -> Snapshot {
     Snapshot {
         metrics: Arc::default(),
         view: None,
-        query: profile::Query::default(),
-        turn: 0,
-        baseline: None,
-        difference: None,
-        people: None,
-        baseline_lacks: None,
+        asked: Asked::default(),
+        comparison: Comparison::default(),
         offered: 3_277,
         generation: 1,
         report: Arc::new(Report {
@@ -108,31 +110,37 @@ pub fn postgres() -> Snapshot {
             notes: vec!["no hardware counters in this VM: cpu-clock is used, +-1 tick".into()],
             ..Health::default()
         },
-        host: Arc::new(Host {
-            name: "db-01".into(),
-            kernel: "6.18.44".into(),
-            arch: "x86-64".into(),
-            cpus: 16,
-            sampled_cpus: Vec::new(),
-        }),
-        busy_cpus: 5.3,
-        elapsed: Duration::from_secs(192),
-        rate_hz: 99,
-        engine: Some(probe::EngineKind::Bpf),
-        sampler: Some(Arc::new(Sampler {
-            unwinding: "tables",
-            buffers: "one ring of 8 MB".into(),
-            rate_is_fixed: None,
-            rate_max_hz: Some(5_000),
-        })),
-        scope: "postgres[4121]".into(),
-        window: Span::Seconds(10),
-        target: TargetState::Running,
-        loading: Vec::new(),
-        losses: None,
-        names_from: names_from(),
-        recording: None,
-        command_output: Arc::new([]),
+        run: Run {
+            scope: "postgres[4121]".into(),
+            target: TargetState::Running,
+            elapsed: Duration::from_secs(192),
+            busy_cpus: 5.3,
+            ..Run::default()
+        },
+        source: Source {
+            host: Arc::new(Host {
+                name: "db-01".into(),
+                kernel: "6.18.44".into(),
+                arch: "x86-64".into(),
+                cpus: 16,
+                sampled_cpus: Vec::new(),
+            }),
+            rate_hz: 99,
+            engine: Some(probe::EngineKind::Bpf),
+            sampler: Some(Arc::new(Sampler {
+                unwinding: "tables",
+                buffers: "one ring of 8 MB".into(),
+                rate_is_fixed: None,
+                rate_max_hz: Some(5_000),
+            })),
+            recording: None,
+        },
+        names: Names {
+            from: names_from(),
+            loading: Vec::new(),
+            fetching: None,
+        },
+        probes: Arc::default(),
     }
 }
 
@@ -149,9 +157,9 @@ pub fn first_samples() -> Snapshot {
     report.functions[0].name_state = RowName::Pending;
     report.samples = 52;
     report.completeness.pending = 9_000;
-    snapshot.elapsed = Duration::from_millis(100);
-    snapshot.scope = "system".into();
-    snapshot.loading = vec![
+    snapshot.run.elapsed = Duration::from_millis(100);
+    snapshot.run.scope = "system".into();
+    snapshot.names.loading = vec![
         Loading {
             module: "postgres".into(),
             percent: Some(51),
@@ -197,7 +205,7 @@ pub fn step(step: u64) -> Snapshot {
     }
     snapshot.generation = step;
     snapshot.health.taken_run += step * 1_640;
-    snapshot.elapsed += Duration::from_millis(500 * step);
+    snapshot.run.elapsed += Duration::from_millis(500 * step);
     snapshot
 }
 
@@ -246,6 +254,7 @@ fn function(at: u32, name: &str, module: &str, own: u64, total: u64) -> Function
         file: None,
         line: 0,
         inlined: false,
+        addresses: 0,
         self_samples: own,
         total_samples: total,
         trend,
@@ -266,6 +275,45 @@ fn completeness() -> Completeness {
         named: 39_424,
         pending: 0,
         unnamed: vec![(NoName::Stripped, 1_190), (NoName::KernelHidden, 410)],
+    }
+}
+
+/// What is known of a process beside its name.
+fn details(pid: u32) -> ProcessDetails {
+    let (user, command, group) = match pid {
+        4_121 => (
+            "postgres",
+            "/usr/lib/postgresql/16/bin/postgres -D /srv/pg -c work_mem=64MB",
+            "/system.slice/pg.service",
+        ),
+        2_210 => (
+            "app",
+            "java -Xmx4g -jar ob.jar --port 8080",
+            "/system.slice/ob.service",
+        ),
+        7_731 => (
+            "app",
+            "nginx: worker process",
+            "/system.slice/nginx.service",
+        ),
+        9_012 => (
+            "root",
+            "proftop",
+            "/user.slice/user-0.slice/session-3.scope",
+        ),
+        _ => {
+            return ProcessDetails {
+                user: Some("root".into()),
+                ..ProcessDetails::default()
+            };
+        }
+    };
+    ProcessDetails {
+        user: Some(user.into()),
+        command_line: Some(command.into()),
+        cgroup: Some(group.into()),
+        started_unix_ms: Some(1_700_000_000_000 + i64::from(pid) * 1_000),
+        parent: Some(1),
     }
 }
 
@@ -296,6 +344,7 @@ fn processes() -> Vec<ProcessRow> {
         threads,
         top_function: Some(top.into()),
         exited: pid == 7_731,
+        details: details(pid),
         trend: [(samples / 10) as u32; TREND_LEN],
     };
     rows.into_iter().enumerate().map(process).collect()

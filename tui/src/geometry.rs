@@ -2,13 +2,13 @@
 //! keys need to know how long a page is, and the view where to draw.
 //!
 //! ```text
-//! header   3 lines
+//! header   3 lines, 1 in a small terminal
 //! state    1 line, only while there is something to say
-//! tabs     1 line, from 20 lines on
+//! tabs     1 line, from 15 lines on
 //! heads    1 line
 //! body     the rest
 //! detail   1 line
-//! keys     1 line, from 20 lines on
+//! keys     1 line, from 15 lines on
 //! ```
 
 /// The size of the terminal in cells.
@@ -20,12 +20,21 @@ pub struct Size {
 
 /// Below this there is one line of text instead of a screen.
 pub const SIZE_MIN: Size = Size {
+    width: 40,
+    height: 8,
+};
+
+/// From this size on the header has all of its lines.
+const SIZE_WITH_HEADER: Size = Size {
     width: 60,
-    height: 16,
+    height: 12,
 };
 
 /// From this height on there are a tab line and a key line.
-const HEIGHT_WITH_KEYS: u16 = 20;
+const HEIGHT_WITH_KEYS: u16 = 15;
+
+/// Narrower, a function's name needs the room of its module, too.
+pub const WIDTH_WITH_MODULE: u16 = 60;
 
 /// From this width on there are more columns.
 pub const WIDTH_WIDE: u16 = 120;
@@ -34,6 +43,8 @@ pub const WIDTH_WIDE: u16 = 120;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     pub width: u16,
+    /// Lines of the header.
+    pub header: u16,
     pub state: Option<u16>,
     pub tabs: Option<u16>,
     pub heads: u16,
@@ -77,6 +88,17 @@ impl Part {
         }
     }
 
+    /// Gives the first lines to another, of which the first are its heads.
+    pub fn split_above(&mut self, lines: u16) -> Part {
+        let above = Part {
+            height: lines - 1,
+            ..*self
+        };
+        self.heads += lines;
+        self.height -= lines;
+        above
+    }
+
     /// Gives the last lines to another; the first of them are its heads.
     pub fn split_below(&mut self, lines: u16) -> Part {
         self.height -= lines;
@@ -99,12 +121,15 @@ impl Geometry {
         }
     }
 
-    /// Nothing where the terminal is too small.
+    /// `None` where the terminal is too small.
     pub fn new(size: Size, has_state: bool) -> Option<Self> {
         if size.width < SIZE_MIN.width || size.height < SIZE_MIN.height {
             return None;
         }
-        let mut next = 3;
+        let is_large =
+            size.width >= SIZE_WITH_HEADER.width && size.height >= SIZE_WITH_HEADER.height;
+        let header = if is_large { 3 } else { 1 };
+        let mut next = header;
         let mut line_if = |wanted: bool| {
             wanted.then(|| {
                 next += 1;
@@ -117,6 +142,7 @@ impl Geometry {
         let detail = keys.unwrap_or(size.height) - 1;
         Some(Geometry {
             width: size.width,
+            header,
             state,
             tabs,
             heads: next,
@@ -145,14 +171,14 @@ mod tests {
                     height,
                     "nothing left over at the end"
                 );
-                assert!(geometry.body_height >= 8);
+                assert!(geometry.body_height >= 4);
             }
         }
     }
 
     #[test]
     fn too_small_is_no_screen() {
-        for (width, height) in [(59, 24), (80, 15), (1, 1), (0, 0)] {
+        for (width, height) in [(39, 24), (80, 7), (1, 1), (0, 0)] {
             assert_eq!(Geometry::new(Size { width, height }, false), None);
         }
     }

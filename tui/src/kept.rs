@@ -1,5 +1,5 @@
-//! What is *kept* from one run to the next, for each target: the view, its
-//! order, unit and layout. What would change which samples count (scope, window,
+//! What is *kept* from one run to the next, for each target: the order,
+//! unit and layout. What would change which samples count (scope, window,
 //! filter, baseline) is not: whoever looks in the night has to see everything
 //! unless he has asked for less himself.
 
@@ -16,16 +16,19 @@ use file::StateFile;
 use profile::query::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Of one target.
+/// What is kept of one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
+    /// What opens. It is not kept: whoever starts anew asks first what burns.
     pub view: ViewId,
     pub sort: FunctionColumn,
     pub inverted: bool,
     /// Nothing: the usual ones.
     pub unit: Option<Unit>,
     pub tree: Direction,
-    /// Nothing beside the functions.
+    /// Processes stand below those that started them.
+    pub is_family: bool,
+    /// Nothing stands beside the functions.
     pub is_pane_off: bool,
     pub layout: Layout,
     pub syntax: Syntax,
@@ -44,6 +47,8 @@ const HEAD: &str = "\
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
+    /// Whether debug files may be fetched: `on` or `off`, once that was answered.
+    debuginfod: String,
     target: Vec<Entry>,
 }
 
@@ -51,11 +56,11 @@ struct State {
 #[serde(default)]
 struct Entry {
     name: String,
-    view: String,
     sort: String,
     inverted: bool,
     unit: String,
     tree: String,
+    family: bool,
     pane_off: bool,
     code: String,
     syntax: String,
@@ -88,6 +93,39 @@ pub fn save(name: &str, kept: Kept) {
     }
 }
 
+/// Whether debug files may be fetched, if the user has answered that.
+pub fn fetching() -> Option<bool> {
+    answer(&StateFile::find()?.read()?)
+}
+
+/// Remembers the answer for all targets.
+pub fn save_fetching(is_allowed: bool) {
+    if let Some(file) = StateFile::find() {
+        let before = file.read().unwrap_or_default();
+        if answer(&before) != Some(is_allowed) {
+            let _ = file.write(&put_answer(&before, is_allowed));
+        }
+    }
+}
+
+fn answer(text: &str) -> Option<bool> {
+    match read(text).debuginfod.as_str() {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn put_answer(text: &str, is_allowed: bool) -> String {
+    let mut state = read(text);
+    state.debuginfod = if is_allowed { "on" } else { "off" }.into();
+    written(&state)
+}
+
+fn written(state: &State) -> String {
+    format!("{HEAD}\n{}", toml::to_string(state).unwrap_or_default())
+}
+
 fn find(text: &str, name: &str) -> Option<Kept> {
     let state = read(text);
     let entry = state.target.into_iter().find(|entry| entry.name == name)?;
@@ -100,8 +138,7 @@ fn put(text: &str, name: &str, kept: Kept) -> String {
     state.target.retain(|entry| entry.name != name);
     state.target.insert(0, Entry::new(name, kept));
     state.target.truncate(TARGETS_MAX);
-    let text = toml::to_string(&state);
-    format!("{HEAD}\n{}", text.unwrap_or_default())
+    written(&state)
 }
 
 /// Whatever is in there: it may be anybody's.
@@ -132,11 +169,11 @@ impl Entry {
     fn new(name: &str, kept: Kept) -> Self {
         Entry {
             name: name.to_owned(),
-            view: kept.view.word().to_owned(),
             sort: kept.sort.words().to_owned(),
             inverted: kept.inverted,
             unit: kept.unit.map_or("", Unit::words).to_owned(),
             tree: direction(kept.tree).to_owned(),
+            family: kept.is_family,
             pane_off: kept.is_pane_off,
             code: kept.layout.name().to_owned(),
             syntax: kept.syntax.name().to_owned(),
@@ -145,17 +182,8 @@ impl Entry {
 
     fn kept(&self) -> Kept {
         let syntax = Syntax::default();
-        let views = [
-            ViewId::Functions,
-            ViewId::Tree,
-            ViewId::Flame,
-            ViewId::Processes,
-            ViewId::Threads,
-            ViewId::Time,
-            ViewId::Health,
-        ];
         Kept {
-            view: by_word(&views, &self.view, ViewId::word),
+            view: ViewId::default(),
             sort: by_word(&COLUMNS, &self.sort, FunctionColumn::words),
             inverted: self.inverted,
             unit: Unit::ALL.into_iter().find(|unit| unit.words() == self.unit),
@@ -163,6 +191,7 @@ impl Entry {
                 "callers" => Direction::BottomUp,
                 _ => Direction::TopDown,
             },
+            is_family: self.family,
             is_pane_off: self.pane_off,
             layout: by_word(&LAYOUTS, &self.code, Layout::name),
             syntax: match self.syntax == syntax.other().name() {
@@ -185,15 +214,12 @@ impl Kept {
     pub fn of(app: &App) -> Self {
         let functions = &app.views.functions;
         Kept {
-            // They are about one function, which need not be there again.
-            view: match app.view {
-                ViewId::Page | ViewId::Code => ViewId::Functions,
-                view => view,
-            },
+            view: ViewId::default(),
             sort: functions.table.column(),
             inverted: functions.table.is_inverted(),
             unit: app.knobs.unit,
             tree: app.views.tree.direction(),
+            is_family: app.views.processes.is_family(),
             is_pane_off: !app.has_pane,
             layout: app.views.code.wanted_layout(),
             syntax: app.views.code.syntax(),
@@ -209,6 +235,9 @@ impl Kept {
         }
         app.views.code.set_look(self.layout, self.syntax);
         let report = &app.shown.report;
+        if app.views.processes.is_family() != self.is_family {
+            app.views.processes.toggle_family(report);
+        }
         app.views
             .functions
             .table
@@ -219,17 +248,35 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_for_all_targets() {
+        let kept = Kept::default();
+        let text = put(&put_answer("", false), "postgres", kept);
+        assert_eq!(
+            (answer(&text), find(&text, "postgres")),
+            (Some(false), Some(kept))
+        );
+        let text = put_answer(&text, true);
+        assert_eq!(
+            (answer(&text), find(&text, "postgres")),
+            (Some(true), Some(kept))
+        );
+        assert_eq!(answer("debuginfod = \"perhaps\""), None);
+        assert_eq!(answer(""), None);
+    }
     use crate::geometry::Size;
     use engine::snapshot::Span;
     use proptest::prelude::*;
 
     fn changed() -> Kept {
         Kept {
-            view: ViewId::Tree,
+            view: ViewId::Functions,
             sort: FunctionColumn::Name,
             inverted: true,
             unit: Some(Unit::CpuMs),
             tree: Direction::BottomUp,
+            is_family: true,
             is_pane_off: true,
             layout: Layout::Assembly,
             syntax: Syntax::default().other(),
@@ -260,7 +307,7 @@ mod tests {
         changed().restore(&mut app);
         assert_eq!(Kept::of(&app), changed());
         assert!(app.knobs.filter.is_empty() && app.knobs.scope.is_empty());
-        app.view = ViewId::Page;
+        app.view = ViewId::Tree;
         assert_eq!(Kept::of(&app).view, ViewId::Functions);
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Knobs {
-    /// From the outside to the inside.
+    /// What the scope was narrowed to, from the outside to the inside.
     pub scope: Vec<Narrowing>,
     pub window: Window,
     pub filter: Filter,
@@ -103,7 +103,7 @@ pub enum Part {
 pub enum Window {
     /// Up to now.
     Last(Span),
-    /// From a mark up to now.
+    /// The time from a mark up to now.
     Since { mark_ns: u64 },
     /// A stretch that was marked, from the first to before the last.
     Between { start_ns: u64, end_ns: u64 },

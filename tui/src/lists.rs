@@ -2,6 +2,8 @@
 
 /// Which row is selected, and on which line of the screen it stays.
 pub mod cursor;
+/// Rows below those that they descend from.
+pub mod family;
 /// A text search over the rows of a view.
 pub mod find;
 /// Where the selection is to go.

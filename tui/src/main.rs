@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod advice;
 mod app;
 mod batch;
 mod calendar;
@@ -22,7 +23,6 @@ mod geometry;
 mod kept;
 mod knobs;
 mod lists;
-mod mapped;
 mod notice;
 mod order;
 mod output;
@@ -40,15 +40,25 @@ mod views;
 mod widgets;
 mod words;
 
+use failure::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     trace::process_begins();
+    terminal::restore_on_panic();
     // While there is one thread. Without readers files are opened here.
     _ = probe::files::start_readers();
     probe::memory::share_arenas();
-    let outcome = cli::parse(std::env::args_os(), config::load).and_then(commands::run);
+    calendar::use_system_zone();
+    let outcome = faults::catch("doing what was asked for", || {
+        cli::parse(std::env::args_os(), config::load).and_then(commands::run)
+    });
+    // Each fault is told below.
+    let outcome = outcome.unwrap_or(Ok(Exit::Failed));
     probe::files::end_readers();
+    for fault in faults::seen() {
+        eprintln!("proftop: {}", fault.report());
+    }
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -38,8 +38,19 @@ pub enum Notice {
     Marked,
     /// No samples come in that a window could begin with.
     NoNow,
+    /// Whether debug files may be fetched, for this file first.
+    MayFetch {
+        file: Arc<str>,
+        servers: Arc<str>,
+    },
+    /// Whether they are fetched from now on.
+    Fetches(bool),
+    /// No servers are named that they could be fetched from.
+    NoServers,
     /// The source does not say when a sample was taken.
     NoTime,
+    /// No frame lacks a name.
+    NoCause,
     /// Nothing but that part of the machine.
     OnlySampled(Arc<str>),
     /// So many samples are what is compared with.
@@ -52,6 +63,17 @@ pub enum Notice {
     TimeUsed,
     /// So many steps down to the function where it ends.
     HotPath(u32),
+    /// A key that does nothing in this view.
+    WorksElsewhere {
+        key: String,
+        /// What it does.
+        what: &'static str,
+        views: String,
+    },
+    /// Not done with what is not counted any more.
+    RowGone,
+    /// Runs of frames are shown one by one, or each as one.
+    Runs(bool),
     /// A function that was on no row is being opened.
     FoundBelow(Arc<str>),
     /// Which of the frames of a function that can be seen is selected.
@@ -89,6 +111,8 @@ pub enum Notice {
     NothingToWrite,
     /// Something in it was left out.
     Configuration(String),
+    /// A mistake of our own was caught: a sentence without its end.
+    Fault(String),
     /// There is no source text to edit.
     NoSource,
     NotEdited(String),
@@ -99,6 +123,14 @@ pub enum Notice {
     HotLine(Option<(usize, usize)>),
     /// How instructions are written from now on.
     Syntax(&'static str),
+    /// There are no probes to do something with.
+    NoProbes,
+    /// It lives 60 seconds from now on.
+    ProbeRenewed,
+    /// The selected probe was taken away, or all.
+    ProbeTaken(bool),
+    /// It is placed, and the frozen screen does not show it.
+    ProbeUnseen,
 }
 
 impl Notice {

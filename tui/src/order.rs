@@ -1,15 +1,16 @@
 //! *Orders*: everything that one can ask proftop to do to what it shows, with its
 //! arguments. Keys, the palette, the plain dialog, the configuration and the command
-//! line all make orders; `App::obey` checks each once and does it.
+//! line all make orders; `App::apply` checks each once and does it.
 
 use crate::choices::Theme;
 use crate::code::Syntax;
 use crate::knobs::{Narrowing, Unit, Window};
 use crate::values;
 use crate::view_id::ViewId;
+use engine::probes::expression::Expression;
 use engine::snapshot::Span;
-use profile::Filter;
 use profile::filter::Clause;
+use profile::{Filter, FunctionId};
 
 mod table;
 
@@ -51,8 +52,36 @@ pub enum Order {
     Syntax(Syntax),
     /// Show what drawing costs.
     Cost(bool),
+    /// Fetch debug files from the servers that are named, or do not.
+    Fetch(bool),
     /// Write to the file of that name, whose end tells the format.
     Write(String),
+    /// Count and time the calls of a function.
+    Probe(Probed),
+    /// As if they had just been placed.
+    Renew(ProbeChoice),
+    /// Take probes away.
+    Unprobe(ProbeChoice),
+    /// Read this value at each call of a probe as well; `None`: read none.
+    Value(ProbeChoice, Option<Box<Expression>>),
+}
+
+/// Which function is to have a probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probed {
+    /// One that has samples.
+    Function(FunctionId),
+    /// By its name, pattern or place, sampled or not.
+    Named(String),
+}
+
+/// Which probes an order is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeChoice {
+    /// The one that is selected.
+    Selected,
+    All,
+    One(u64),
 }
 
 impl Order {
@@ -73,6 +102,14 @@ impl Kind {
             Kind::Filter => Order::Filter(filter(argument)?),
             Kind::Goto => Order::GoTo(argument.to_owned()),
             Kind::Write => Order::Write(argument.to_owned()),
+            Kind::Probe => Order::Probe(Probed::Named(argument.to_owned())),
+            Kind::Unprobe => Order::Unprobe(probe(argument)?),
+            Kind::Renew => Order::Renew(probe(argument)?),
+            Kind::Value if argument == "none" => Order::Value(ProbeChoice::Selected, None),
+            Kind::Value => {
+                let expression = Expression::parse(argument)?;
+                Order::Value(ProbeChoice::Selected, Some(Box::new(expression)))
+            }
             Kind::Rate => Order::Rate(values::rate(argument)?),
             Kind::Unit if argument == "usual" => Order::Unit(None),
             Kind::Unit => Order::Unit(Some(values::word(argument)?)),
@@ -81,12 +118,26 @@ impl Kind {
             Kind::View => Order::View(view(argument)?),
             Kind::Theme => Order::Theme(values::word(argument)?),
             Kind::Syntax => Order::Syntax(values::word(argument)?),
-            Kind::Cost => Order::Cost(match argument {
-                "on" => true,
-                "off" => false,
-                _ => return Err("on or off?".into()),
-            }),
+            Kind::Cost => Order::Cost(on_or_off(argument)?),
+            Kind::Fetch => Order::Fetch(on_or_off(argument)?),
         })
+    }
+}
+
+fn on_or_off(argument: &str) -> Result<bool, String> {
+    match argument {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("on or off?".into()),
+    }
+}
+
+/// `this`, `all`
+fn probe(argument: &str) -> Result<ProbeChoice, String> {
+    match argument {
+        "this" => Ok(ProbeChoice::Selected),
+        "all" => Ok(ProbeChoice::All),
+        _ => Err("this or all?".into()),
     }
 }
 
@@ -136,12 +187,19 @@ mod tests {
         assert_eq!(parse("unit usual"), Ok(Order::Unit(None)));
         assert_eq!(parse("view tree"), Ok(Order::View(ViewId::Tree)));
         assert_eq!(parse("perf on"), Ok(Order::Cost(true)));
+        let probe = Probed::Named("libc!malloc".into());
+        assert_eq!(parse("probe libc!malloc"), Ok(Order::Probe(probe)));
+        assert_eq!(parse("unprobe all"), Ok(Order::Unprobe(ProbeChoice::All)));
+        assert!(matches!(parse("value arg1"), Ok(Order::Value(_, Some(_)))));
+        assert!(matches!(parse("value none"), Ok(Order::Value(_, None))));
         for wrong in [
             "pid x",
             "window never",
             "unit miles",
             "view page",
             "perf maybe",
+            "unprobe 7",
+            "value argh",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -6,7 +6,7 @@ use crate::reader::Reader;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,13 @@ static WRITING: AtomicBool = AtomicBool::new(false);
 
 pub fn is_writing() -> bool {
     WRITING.load(Ordering::Relaxed)
+}
+
+/// How wide the terminal is that standard output goes to, if it goes to one.
+pub fn stdout_width() -> Option<usize> {
+    let is_terminal = io::stdout().is_terminal();
+    let (width, _) = crossterm::terminal::size().ok().filter(|_| is_terminal)?;
+    Some(usize::from(width))
 }
 
 pub struct Output {
@@ -49,6 +56,14 @@ impl Output {
             name,
             is_empty: true,
         })
+    }
+
+    /// How wide the terminal is that it goes to, if it goes to one.
+    pub fn terminal_width(&self) -> Option<usize> {
+        match self.place {
+            Place::Stdout(_) => stdout_width(),
+            Place::File(_) => None,
+        }
     }
 
     /// Writes a whole file, or none; without a path, to standard output.

@@ -15,6 +15,7 @@ mod input;
 mod interrupt;
 mod knobs;
 mod lists;
+mod probes;
 /// The app without a screen.
 /// One line and its answer.
 mod reply;
@@ -114,6 +115,7 @@ pub async fn run(
     Ok(Ended {
         exit,
         kept: begin,
+        fetches: None,
         milestones: Milestones::default(),
     })
 }
@@ -143,7 +145,8 @@ fn converse(mut dialog: Dialog, mut input: Input) -> Exit {
             return Exit::TerminalLost;
         }
         let lines = match input.read() {
-            Ok(Line::Text(line)) => dialog.answer(&line),
+            Ok(Line::Text(line)) => faults::catch("answering a line", || dialog.answer(&line))
+                .unwrap_or_else(|fault| vec![fault.to_string()]),
             Ok(Line::TooLong) => vec!["that line is too long".into()],
             Ok(Line::End) => {
                 if is_asked {

@@ -11,7 +11,7 @@ use crate::desk::{Answer, Lane, Question};
 use crate::geometry::Size;
 use crate::kept::Kept;
 use crate::notice::Notice;
-use crate::terminal::ground::{GroundReply, Heard};
+use crate::terminal::ground::{GroundKey, GroundReply};
 use crate::terminal::{Painter, TerminalGuard, Writer, ground};
 use crate::widgets::theme::{Ground, Theme};
 use crate::{screen, terminal};
@@ -20,6 +20,7 @@ use crossterm::event::{
 };
 use engine::Command;
 use engine::snapshot::{Baseline, Snapshot, Span};
+use faults::{Fault, Patience};
 use futures_util::StreamExt;
 use profile::Filter;
 use rustix::process::Signal;
@@ -35,6 +36,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 pub mod answers;
 /// The user's editor, for a while.
 mod editor;
+/// Ends a screen whose terminal is gone, where its own loop cannot.
+mod hang_up;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
 /// Colors, as they are asked for.
@@ -43,6 +46,7 @@ pub mod themes;
 pub mod writing;
 
 use answers::{AnswerWorker, NoLibrary};
+use hang_up::HangUp;
 use signals::{Caught, Signals};
 use writing::Writing;
 
@@ -88,6 +92,8 @@ pub struct Ended {
     pub exit: Exit,
     /// How it was left.
     pub kept: Kept,
+    /// Whether debug files may be fetched, if that was answered.
+    pub fetches: Option<bool>,
     pub milestones: Milestones,
 }
 
@@ -110,6 +116,7 @@ pub async fn run(
 ) -> io::Result<Ended> {
     let signals = Signals::new()?;
     let guard = TerminalGuard::new(options.mouse)?;
+    let hang_up = HangUp::watch()?;
     let size = terminal_size()?;
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
@@ -145,6 +152,7 @@ pub async fn run(
         feed: Some(feed),
         control,
         guard,
+        hang_up,
         theme: options.theme,
         heard_ground: Ground::Unknown,
         cost: DrawCost::default(),
@@ -153,6 +161,7 @@ pub async fn run(
         frame_every: FRAME_EVERY,
         dirty: true,
         milestones: Milestones::default(),
+        faults: Faults::default(),
     };
     run.live().await
 }
@@ -161,24 +170,25 @@ struct Run {
     app: App,
     painter: Painter,
     writer: Writer,
-    /// For what the knobs ask for; views ask for more of it.
+    /// Answers what the knobs ask for; views ask for more of it.
     reports: AnswerWorker,
     answers: AnswerWorker,
-    /// For what stands beside the view.
+    /// Answers what stands beside the view.
     besides: AnswerWorker,
     /// Reads files, which may take its time.
     codes: AnswerWorker,
     writing: Writing,
-    /// To be written before the next frame.
+    /// Bytes to write before the next frame.
     beside: Vec<u8>,
     ground: GroundReply,
-    /// Nothing while somebody else has the terminal.
+    /// The keys; `None` while somebody else has the terminal.
     input: Option<EventStream>,
     signals: Signals,
-    /// Nothing any more once the engine has ended; its last snapshot stays.
+    /// The snapshots; `None` once the engine has ended, whose last snapshot stays.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
     control: mpsc::UnboundedSender<Command>,
     guard: TerminalGuard,
+    hang_up: HangUp,
     theme: Theme,
     /// What the terminal said that it draws on.
     heard_ground: Ground,
@@ -189,6 +199,16 @@ struct Run {
     frame_every: Duration,
     dirty: bool,
     milestones: Milestones,
+    faults: Faults,
+}
+
+/// Mistakes of our own that were caught.
+#[derive(Debug, Default)]
+struct Faults {
+    /// How many the user has been told of.
+    told: u64,
+    updating: Patience,
+    drawing: Patience,
 }
 
 /// What woke the loop up.
@@ -212,6 +232,7 @@ impl Run {
             Err(error) if is_terminal_lost(&error) => Exit::TerminalLost,
             Err(error) => return Err(error),
         };
+        self.hang_up.loop_has_ended();
         self.leave().await;
         let patience = if exit == Exit::Quit {
             None
@@ -227,6 +248,7 @@ impl Run {
         Ok(Ended {
             exit,
             kept: Kept::of(&self.app),
+            fetches: self.app.fetches,
             milestones: self.milestones,
         })
     }
@@ -263,15 +285,15 @@ impl Run {
         match woken {
             Woken::FrameDue => Ok(None),
             Woken::Written(took) => {
-                self.pace(took);
+                self.pace(took)?;
                 Ok(None)
             }
             // Whose thread reads keys would turn round and round there, and tell nobody.
             Woken::Tick if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
-            Woken::Tick => self.tell(Event::Tick).await,
+            Woken::Tick => self.tick().await,
             Woken::Feed(true) => self.take_snapshot().await,
-            Woken::Told(event) => self.tell(event).await,
-            Woken::Answer(answer) => self.tell(Event::Answer(answer)).await,
+            Woken::Told(event) => self.handle_event(event).await,
+            Woken::Answer(answer) => self.handle_event(Event::Answer(answer)).await,
             Woken::Feed(false) => {
                 self.feed = None;
                 Ok(None)
@@ -305,7 +327,7 @@ impl Run {
             };
             let exit = match input {
                 Input::Key(key) => self.take_key(key).await?,
-                Input::Mouse(mouse) => self.tell(self.pointed(mouse)).await?,
+                Input::Mouse(mouse) => self.handle_event(self.pointed(mouse)).await?,
                 Input::Resize(width, height) => self.resize(Size { width, height }).await?,
                 _ => None,
             };
@@ -318,10 +340,10 @@ impl Run {
     }
 
     async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
-        match self.ground.hear(key, Instant::now()) {
-            Heard::Key => self.tell(Event::Key(key)).await,
-            Heard::Part => Ok(None),
-            Heard::Ground(ground) => {
+        match self.ground.handle_key(key, Instant::now()) {
+            GroundKey::Key => self.handle_event(Event::Key(key)).await,
+            GroundKey::Part => Ok(None),
+            GroundKey::Ground(ground) => {
                 self.heard_ground = ground;
                 self.theme.ground = ground;
                 self.dirty = true;
@@ -361,12 +383,35 @@ impl Run {
 
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
         self.painter = Painter::new(size)?;
-        self.tell(Event::Resize(size)).await
+        self.handle_event(Event::Resize(size)).await
     }
 
-    async fn tell(&mut self, event: Event) -> io::Result<Option<Exit>> {
-        let effects = self.app.update(event, self.started.elapsed());
+    /// What was caught on any thread is told once.
+    async fn tick(&mut self) -> io::Result<Option<Exit>> {
+        let seen = faults::seen();
+        let count = seen.iter().map(|fault| fault.count).sum();
+        if let Some(last) = seen.last().filter(|_| count > self.faults.told) {
+            self.faults.told = count;
+            // Where the mistake was made while drawing, half a frame may be out.
+            self.repaint()?;
+            if let Some(exit) = self.handle_event(Event::Fault(last.to_string())).await? {
+                return Ok(Some(exit));
+            }
+        }
+        self.handle_event(Event::Tick).await
+    }
+
+    /// Hands an event to the app. A mistake there costs what the event should have done.
+    fn update(&mut self, event: Event) -> io::Result<Vec<Effect>> {
+        let now = self.started.elapsed();
+        let effects = faults::catch("answering an event", || self.app.update(event, now));
+        let effects = self.faults.updating.take(effects).map_err(again)?;
         self.dirty = true;
+        Ok(effects.unwrap_or_default())
+    }
+
+    async fn handle_event(&mut self, event: Event) -> io::Result<Option<Exit>> {
+        let effects = self.update(event)?;
         for effect in effects {
             match effect {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
@@ -386,6 +431,8 @@ impl Run {
                 Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
                 Effect::SetTheme(theme) => self.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
+                Effect::Fetch(wanted) => drop(self.control.send(Command::Fetch(wanted))),
+                Effect::Probe(order) => drop(self.control.send(Command::Probe(order))),
             }
         }
         Ok(None)
@@ -406,17 +453,16 @@ impl Run {
         }
     }
 
-    /// What is no key asks nothing but questions.
-    fn tell_quietly(&mut self, event: Event) {
-        let effects = self.app.update(event, self.started.elapsed());
-        self.dirty = true;
-        for effect in effects {
+    /// Applies an event that is no key: its effects can only be questions.
+    fn handle_quiet_event(&mut self, event: Event) -> io::Result<()> {
+        for effect in self.update(event)? {
             match effect {
                 Effect::Ask(question) => self.ask(question),
                 Effect::AskBeside(question) => self.besides.ask(question),
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// Gives the terminal back, not amidst a frame if that can be helped.
@@ -447,8 +493,7 @@ impl Run {
     fn repaint(&mut self) -> io::Result<()> {
         let size = terminal_size()?;
         self.painter = Painter::new(size)?;
-        self.tell_quietly(Event::Resize(size));
-        Ok(())
+        self.handle_quiet_event(Event::Resize(size))
     }
 
     async fn take_snapshot(&mut self) -> io::Result<Option<Exit>> {
@@ -456,7 +501,7 @@ impl Run {
             return Ok(None);
         };
         let snapshot = feed.borrow_and_update().clone();
-        self.tell(Event::Snapshot(snapshot)).await
+        self.handle_event(Event::Snapshot(snapshot)).await
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
@@ -477,7 +522,7 @@ impl Run {
 
     /// A terminal that takes long for a frame gets fewer of them, so that keys
     /// are not answered by what was drawn long before.
-    fn pace(&mut self, took: Duration) {
+    fn pace(&mut self, took: Duration) -> io::Result<()> {
         self.cost.written_in = took;
         let is_behind = took >= SLOW_FRAME;
         self.frame_every = if is_behind {
@@ -487,22 +532,28 @@ impl Run {
         };
         let behind = is_behind.then_some(took);
         if behind.is_some() || self.app.behind.is_some() {
-            self.tell_quietly(Event::Behind(behind));
+            self.handle_quiet_event(Event::Behind(behind))?;
         }
+        Ok(())
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        if !self.guard.is_entered() {
-            return Err(io::Error::other("another thread panicked"));
-        }
         let begun = Instant::now();
         if let Some(cost) = &mut self.app.draw_cost {
             *cost = self.cost;
         }
         let (app, theme) = (&self.app, &self.theme);
-        let frame = self
-            .painter
-            .frame(|frame| screen::draw(app, theme, frame))?;
+        let painter = &mut self.painter;
+        let drawn = faults::catch("drawing the screen", || {
+            painter.frame(|frame| screen::draw(app, theme, frame))
+        });
+        let Some(frame) = self.faults.drawing.take(drawn).map_err(again)? else {
+            // What cannot be drawn as it is may be in another view.
+            self.app.show_functions();
+            self.drawn_at = Some(Instant::now());
+            return Ok(());
+        };
+        let frame = frame?;
         let mut bytes = std::mem::take(&mut self.beside);
         bytes.extend(frame);
         self.cost = DrawCost {
@@ -568,6 +619,11 @@ async fn frame_due(at: Option<Instant>) {
 fn terminal_size() -> io::Result<Size> {
     let (width, height) = crossterm::terminal::size()?;
     Ok(Size { width, height })
+}
+
+/// Why the screen ends when it can go on no longer.
+fn again(fault: Fault) -> io::Error {
+    io::Error::other(fault.repeated())
 }
 
 fn is_terminal_lost(error: &io::Error) -> bool {

@@ -12,12 +12,13 @@
 //! / find  s sort  . window  Space freeze
 //! ```
 
+mod busiest;
 /// The line on the selected row.
 pub mod detail;
 mod footer;
 pub mod header;
 mod help;
-/// To places in files.
+/// Links to places in files.
 pub mod links;
 mod output;
 /// Everything by its name.
@@ -28,7 +29,7 @@ pub mod state_line;
 mod tabs;
 /// One line instead of a screen.
 mod tiny;
-/// To a file.
+/// The dialog that writes to a file.
 mod write;
 
 /// What holds for every frame.
@@ -91,7 +92,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
 /// Which step of the way to what is looked at is there.
 pub fn crumb_at(app: &App, x: u16, y: u16) -> Option<Crumb> {
     let geometry = app.geometry()?;
-    let is_line = y == 1 && matches!(app.mode, Mode::Browse);
+    let is_line = y == 1 && geometry.header > 1 && matches!(app.mode, Mode::Browse);
     is_line.then(|| header::crumb_at(app, geometry.width, x))?
 }
 
@@ -143,7 +144,8 @@ fn fits(app: &App, frame: &Frame) -> bool {
 
 fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let line = |y| Rect::new(0, y, geometry.width, 1);
-    header::render(app, theme, frame, Rect::new(0, 0, geometry.width, 3));
+    let header = Rect::new(0, 0, geometry.width, geometry.header);
+    header::render(app, theme, frame, header);
     if let (Some(y), Some(state)) = (geometry.state, &app.state) {
         state_line::render(app, state, theme, frame, line(y));
     }
@@ -194,6 +196,10 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
             draw_rule(part, theme, frame);
         }
     }
+    if let Some(busiest) = parts.busiest {
+        let lines = Rect::new(busiest.x, busiest.heads, busiest.width, busiest.height + 1);
+        busiest::render(&app.context(), theme, frame, lines);
+    }
     if let Some((strip, part)) = parts.strip {
         let (rule, line) = areas(part);
         let width = usize::from(rule.width);
@@ -239,7 +245,7 @@ fn draw_rule(part: Part, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// In place of a view that its source cannot feed.
+/// Draws a sentence in place of a view that its source cannot feed.
 fn render_lacking(why: &str, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());

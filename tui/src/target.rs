@@ -37,7 +37,7 @@ pub struct Target {
     pub uids: Vec<u32>,
     /// Only while they run there; empty: anywhere.
     pub cpus: Vec<u32>,
-    /// With `pids`: also what they start.
+    /// With `pids`: also the processes that they start.
     pub children: bool,
     /// `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~ ^ann`.
     pub words: Arc<str>,
@@ -162,7 +162,8 @@ fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
     })
 }
 
-/// By name, else by number, as `chown` reads them: a name may be digits.
+/// The number of each user, read by name, else by number, as `chown` does: a name may be
+/// digits.
 fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     let find = |user: &String| {
         let uid = probe::privilege::uid_of(user).or_else(|| user.parse().ok());

@@ -21,12 +21,11 @@ use crossterm::terminal::{
     enable_raw_mode,
 };
 use crossterm::{Command, queue};
+use std::io;
 use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::{io, thread};
 
 /// A terminal that takes nothing for so long (stopped by ^S, or its window
 /// hangs) does not get its screen back.
@@ -44,7 +43,6 @@ pub struct TerminalGuard {
 
 impl TerminalGuard {
     pub fn new(mouse: bool) -> io::Result<Self> {
-        restore_on_panic();
         let guard = TerminalGuard { mouse };
         guard.enter()?;
         Ok(guard)
@@ -73,11 +71,6 @@ impl TerminalGuard {
         } else {
             bytes_of(DisableMouseCapture)
         }
-    }
-
-    /// Not any more, once another thread panicked.
-    pub fn is_entered(&self) -> bool {
-        ENTERED.load(Ordering::SeqCst)
     }
 }
 
@@ -122,26 +115,17 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// Threads that parse strangers' files, and catch their own panics.
-const CAUGHT: [&str; 3] = ["naming", "lines", "code"];
-
-/// The message has to be readable, and the shell usable, after a panic.
-fn restore_on_panic() {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            // Names are parsed from strangers' files: a panic there is caught,
-            // and costs one name.
-            if thread::current()
-                .name()
-                .is_some_and(|name| !CAUGHT.iter().any(|caught| name.starts_with(caught)))
-            {
-                restore();
-                before(info);
-            }
-        }));
-    });
+/// After a panic that ends the program its message has to be readable, and the shell
+/// usable. One that is caught costs a piece of work, and is told by who catches it.
+pub fn restore_on_panic() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        faults::note_place(info);
+        if !faults::is_catching() {
+            restore();
+            before(info);
+        }
+    }));
 }
 
 fn bytes_of(command: impl Command) -> io::Result<Vec<u8>> {

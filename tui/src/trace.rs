@@ -6,7 +6,7 @@ use std::time::Instant;
 
 static PROCESS_START: OnceLock<Instant> = OnceLock::new();
 
-/// To be called first thing.
+/// Remembers when the process began; to be called first thing.
 pub fn process_begins() {
     PROCESS_START.get_or_init(Instant::now);
 }
@@ -33,7 +33,7 @@ impl StartTrace {
         }
     }
 
-    /// To standard error, if it was asked for.
+    /// Prints the times to standard error, if that was asked for.
     pub fn print(&self) {
         if std::env::var_os("PROFTOP_TRACE_START").is_none_or(|value| value != "1") {
             return;

@@ -61,7 +61,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// As files are that the user asks for.
+    /// The usual way to write a file that the user asks for.
     pub fn usual(replaces: bool) -> Self {
         Manner {
             replaces,
@@ -77,7 +77,7 @@ pub struct UserFiles<'a> {
 }
 
 impl UserFiles<'static> {
-    /// With the rights of the user who called proftop.
+    /// Writes with the rights of the user who called proftop.
     pub fn current() -> Self {
         UserFiles {
             rights: UserRights::current(),
@@ -147,6 +147,17 @@ impl<'a> UserFiles<'a> {
         Ok(written)
     }
 
+    /// A file that gets its name with [`UserFiles::publish`], or goes when it is dropped. It
+    /// can be read as well.
+    pub fn begin(self, path: &Path) -> Result<NewFile, Refusal> {
+        self.run(|| NewFile::begin(Place::open(path)?, Mode::from_raw_mode(0o666)))
+    }
+
+    /// Gives a file its name, if nothing has that.
+    pub fn publish(self, new: NewFile) -> Result<(), Refusal> {
+        self.run(move || new.publish().map(drop))
+    }
+
     /// A folder and those above it.
     pub fn make_folder(self, path: &Path, mode: u32) -> io::Result<()> {
         let mut builder = DirBuilder::new();
@@ -156,6 +167,12 @@ impl<'a> UserFiles<'a> {
 
     /// The text of a small regular file.
     pub fn read(self, path: &Path, bytes_max: u64) -> io::Result<String> {
+        let bytes = self.read_bytes(path, bytes_max)?;
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// A small regular file.
+    pub fn read_bytes(self, path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         self.rights.run(|| read(path, bytes_max))
     }
 
@@ -165,7 +182,7 @@ impl<'a> UserFiles<'a> {
     }
 }
 
-fn read(path: &Path, bytes_max: u64) -> io::Result<String> {
+fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // A pipe there must not keep us waiting.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -178,9 +195,9 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<String> {
         let what = format!("it has {bytes} bytes, more than {bytes_max}");
         return Err(io::Error::other(what));
     }
-    let mut text = String::new();
-    file.take(bytes_max).read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn id(text: &str) -> Result<u32, String> {
     }
 }
 
-/// By commas, or by blanks as `pidof` prints them.
+/// Reads numbers between commas, or between blanks as `pidof` prints them.
 pub fn ids(text: &str) -> Result<Ids, String> {
     let words = text.split([',', ' ', '\n']).filter(|word| !word.is_empty());
     let ids: Vec<u32> = words.map(id).collect::<Result<_, _>>()?;
@@ -52,7 +52,7 @@ pub fn ids(text: &str) -> Result<Ids, String> {
     Ok(ids.into())
 }
 
-/// By commas.
+/// Reads users between commas.
 pub fn users(text: &str) -> Result<Users, String> {
     let words = text
         .split(',')
@@ -65,7 +65,7 @@ pub fn users(text: &str) -> Result<Users, String> {
     Ok(users.into())
 }
 
-/// As the kernel writes them: `0-3,7`.
+/// Reads CPUs as the kernel writes them: `0-3,7`.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
     let cpus = probe::cpus::parse_list(text.trim());
     let cpus = cpus.ok_or("not a list of CPUs such as 1 or 0-3,7")?;
@@ -92,6 +92,23 @@ pub fn window(text: &str) -> Result<Duration, String> {
 
 pub fn delay(text: &str) -> Result<Duration, String> {
     within(duration(text)?, DELAY_MIN, DELAY_MAX, "0.1 to 3600")
+}
+
+/// `10ms`, `250us`, `1.5s`.
+pub fn latency(text: &str) -> Result<Duration, String> {
+    let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let found = units.iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(number * seconds)
+    });
+    let seconds = found.ok_or("not a time such as 10ms, 250us or 1.5s")?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| "not a time")?;
+    within(
+        time,
+        Duration::ZERO,
+        Duration::from_secs(3600),
+        "0 to 3600s",
+    )
 }
 
 pub fn memory(text: &str) -> Result<u64, String> {

@@ -32,7 +32,7 @@ macro_rules! views {
 struct Facts {
     /// The view whose tab is open meanwhile: its own, if it has one.
     tab: ViewId,
-    /// As in the tab line.
+    /// The name in the tab line.
     short: &'static str,
     name: &'static str,
     /// Its name for the command line and the configuration.
@@ -84,6 +84,8 @@ views! {
         row: "row here", rows: "rows here", has: [Names Functions] }
     Health { tab: Health, short: "Health", name: "Health", word: "health",
         row: "line", rows: "lines", has: [Sums] }
+    Probes { tab: Probes, short: "Probes", name: "Probes", word: "probes",
+        row: "probe", rows: "probes", has: [] }
 }
 
 const fn has_tab(at: usize) -> bool {
@@ -145,7 +147,7 @@ impl ViewId {
 
     /// Why there is nothing to see in it, with this source of samples.
     pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
-        let lacks = snapshot.recording.as_ref()?.lacks;
+        let lacks = snapshot.source.recording.as_ref()?.lacks;
         match self {
             ViewId::Time if lacks.time => Some("this file does not say when samples were taken"),
             ViewId::Threads if lacks.people => Some("this file has no numbers of threads"),

@@ -14,6 +14,7 @@ pub mod health;
 pub mod page;
 /// What tables of processes and of threads have in common.
 mod people;
+pub mod probes;
 pub mod processes;
 /// What is asked of the profile when a knob was turned.
 pub mod report;
@@ -101,6 +102,7 @@ panes! {
     /// Beside the source text of a function: its instructions.
     Assembly: assembly, code::Code, Code;
     Health: health, health::Health, Health;
+    Probes: probes, probes::Probes, Probes;
 }
 
 impl PaneId {

@@ -3,6 +3,8 @@
 
 /// What differs from a baseline.
 pub mod compared;
+/// CPUs by their numbers.
+pub mod cpus;
 /// A number as a sentence.
 pub mod explain;
 /// Text that has to fit into a line.
@@ -11,6 +13,12 @@ pub mod fit;
 pub mod keys;
 /// What is counted.
 pub mod metric;
+/// Names as they stand in rows.
+pub mod names;
+/// Whose a process is.
+pub mod person;
+/// Where a timer counts what ran before.
+pub mod skid;
 /// Places in source text.
 pub mod source;
 /// Cutting and cleaning.

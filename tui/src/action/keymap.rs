@@ -69,13 +69,22 @@ fn defaults() -> Vec<Binding> {
         "syntax"         Code         Syntax                              => "A",               "",           "AT&T or Intel syntax";
         "open"           Tree         Fold(FoldAction::Open)              => "right l +",       "open",       "open; if open, go down";
         "close"          Tree         Fold(FoldAction::Close)             => "left h -",        "close",      "close; if closed, go up";
-        "open-or-close"  Tree         Fold(FoldAction::Toggle)            => "enter",           "",           "open or close";
+        "open-or-close"  Tree         Fold(FoldAction::Toggle)            => "enter",           "",           "open or close; [+]: unfold";
         "hot-path"       Tree         HotPath                             => "*",               "hot path",   "go down the hot path";
         "open-all"       Tree         Fold(FoldAction::OpenAll)           => "E",               "all",        "open all that is not small";
         "close-all"      Tree         Fold(FoldAction::CloseAll)          => "C",               "",           "close all but the way here";
         "zoom"           Flame        Zoom                                => "enter",           "zoom",       "zoom in; back leads out";
+        "runs"           Flame        Runs                                => "+",               "",           "[+]: show every frame";
         "mark-time"      Time         MarkTime                            => "v",               "mark",       "mark from here";
         "use-time"       Time         UseTime                             => "enter",           "use",        "the marked time as window";
+        "open-cause"     Health       OpenCause                           => "enter",           "what to type", "how to get missing names";
+        "copy"           Health       Copy                                => "y",               "",           "copy the line to type";
+        "page"           Probes       Page                                => "enter",           "callers",    "the function's page";
+        "renew"          Probes       Renew                               => "r",               "renew",      "60 s more; if gone, again";
+        "value"          Probes       Value                               => "v",               "value",      "read a value of each call";
+        "unprobe"        Probes       Unprobe                             => "d del",           "take away",  "take this probe away";
+        "unprobe-all"    Probes       UnprobeAll                          => "D",               "all",        "take all probes away";
+        "code"           Probes       Code                                => "a",               "",           "its source and assembly";
         "left"           Maps         Left                                => "left h",          "",           "to the left";
         "right"          Maps         Right                               => "right l",         "",           "to the right";
         "same-name"      Flame        SameName                            => "#",               "same name",  "next frame with this name";
@@ -84,7 +93,12 @@ fn defaults() -> Vec<Binding> {
         "invert"         Calls        Invert                              => "I",               "invert",     "callers or callees first";
         "narrow"         People       Narrow                              => "enter",           "narrow",     "only it, or what is marked";
         "mark-row"       People       MarkRow                             => "v",               "mark",       "mark, to narrow to several";
+        "family"         Processes    Family                              => "t f5",            "tree",       "tree of who started whom";
         "code"           FunctionRows Code                                => "a",               "code",       "its source and assembly";
+        "probe"          Functions    Probe                               => "l L",             "probe",      "count and time its calls";
+        "probe"          Page         Probe                               => "l L",             "probe",      "count and time its calls";
+        "probe"          Code         Probe                               => "l L",             "probe",      "count and time its calls";
+        "probe"          Calls        Probe                               => "L",               "probe",      "count and time its calls";
         "focus"          FunctionRows Filter(FilterAction::Focus)         => "f",               "focus",      "only stacks with it";
         "exclude"        FunctionRows Filter(FilterAction::Exclude)       => "x",               "exclude",    "no stacks with it";
         "hide"           FunctionRows Filter(FilterAction::Hide)          => "H",               "",           "hide it, charge its caller";
@@ -97,6 +111,10 @@ fn defaults() -> Vec<Binding> {
         "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by previous column";
         "invert"         Tables       Invert                              => "I",               "invert",     "invert the order";
         "explain"        Everywhere   Explain                             => "i",               "explain",    "explain this number";
+        "detail-left"    Lists        DetailLeft                          => "left",            "",           "";
+        "detail-right"   Lists        DetailRight                         => "right",           "",           "";
+        "detail-left"    Everywhere   DetailLeft                          => "(",               "",           "start of the detail line";
+        "detail-right"   Everywhere   DetailRight                         => ")",               "",           "rest of the detail line";
         "copy"           Rows         Copy                                => "y",               "",           "copy the name (OSC 52)";
         "filter"         Everywhere   EditFilter                          => "\\ f4",           "filter",     "edit the filter";
         "kernel-frames"  Everywhere   Filter(FilterAction::Kernel)        => "K",               "",           "kernel: hide, alone, show";
@@ -120,6 +138,7 @@ fn defaults() -> Vec<Binding> {
         "view-time"      Everywhere   View(ViewId::Time)                    => "6",               "",           "time";
         "view-code"      Everywhere   View(ViewId::Code)                    => "7",               "",           "source and assembly";
         "view-health"    Everywhere   View(ViewId::Health)                  => "8",               "",           "what is missing and why";
+        "view-probes"    Everywhere   View(ViewId::Probes)                  => "9",               "",           "probes of functions";
         "next-view"      Everywhere   NextView                            => "tab",             "view",       "next view";
         "previous-view"  Everywhere   PreviousView                        => "shift-tab",       "",           "previous view";
         "pane"           Everywhere   Pane                                => "|",               "",           "second view: on or off";
@@ -212,7 +231,7 @@ impl Keymap {
         let mut changed = self.clone();
         let scopes: Vec<Scope> = changed.give(name, keys);
         for binding in &mut changed.bindings {
-            if binding.name != name && scopes.iter().any(|scope| scope.meets(binding.scope)) {
+            if binding.name != name && scopes.iter().any(|scope| scope.overlaps(binding.scope)) {
                 binding.keys.retain(|key| !keys.contains(key));
             }
         }
@@ -237,7 +256,7 @@ impl Keymap {
 
 impl Scope {
     /// Whether there is a view in which both work.
-    fn meets(self, other: Scope) -> bool {
+    fn overlaps(self, other: Scope) -> bool {
         let mut views = ViewId::ALL.into_iter().chain([ViewId::Page]);
         views.any(|view| self.holds(view) && other.holds(view))
     }

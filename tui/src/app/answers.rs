@@ -32,7 +32,7 @@ impl App {
         asked.into_iter().flatten().collect()
     }
 
-    pub(super) fn hear(&mut self, answer: Answer) {
+    pub(super) fn receive_answer(&mut self, answer: Answer) {
         let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
         if let Some(answer) = answer.of::<ReportAnswer>() {
             return self.receive_report(&answer);

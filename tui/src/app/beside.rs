@@ -15,7 +15,7 @@ use profile::FunctionId;
 use std::sync::Arc;
 
 impl App {
-    /// Who has what of the screen; nothing where it is too small.
+    /// Who has what of the screen; `None` where it is too small.
     pub fn parts(&self) -> Option<Parts> {
         let whole = self.geometry()?.whole();
         Some(self.share_out(whole))
@@ -25,10 +25,23 @@ impl App {
         let is_wanted = self.has_pane && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
         let strip = self.strip().filter(|_| is_wanted);
-        Parts::new(whole, self.size, beside, strip)
+        Parts::new(whole, self.size, beside, self.shows_busiest(), strip)
     }
 
-    /// Nothing where no store could fill it.
+    /// Whether the busiest processes stand above the functions: while those are of more
+    /// than one.
+    fn shows_busiest(&self) -> bool {
+        let is_whole = matches!(&*self.shown.run.scope, "" | "system");
+        let recording = self.shown.source.recording.as_ref();
+        let has_people = recording.is_none_or(|recording| !recording.lacks.people);
+        self.view == ViewId::Functions
+            && is_whole
+            && self.knobs.scope.is_empty()
+            && self.difference().is_none()
+            && has_people
+    }
+
+    /// `None` where no store could fill it.
     fn beside(&self) -> Option<PaneId> {
         match self.view {
             _ if self.shown.view.is_none() && self.view != ViewId::Processes => None,
@@ -46,7 +59,7 @@ impl App {
     }
 
     fn strip(&self) -> Option<Strip> {
-        let recording = self.shown.recording.as_ref();
+        let recording = self.shown.source.recording.as_ref();
         let has_time = recording.is_none_or(|recording| !recording.lacks.time);
         match self.view {
             ViewId::Processes => Some(Strip::Cpus),
@@ -84,7 +97,7 @@ impl App {
         self.pane_focus = None;
     }
 
-    /// To what stands beside the view, and back.
+    /// Moves the keys to what stands beside the view, or back.
     pub(super) fn move_focus(&mut self) {
         let (is_there, pane) = (self.in_pane().is_some(), self.pane());
         self.focus_on(!is_there && pane.is_some());
@@ -139,7 +152,7 @@ impl App {
 
     /// What gets selected in the table is selected where it is widest.
     fn settle_difference(&mut self, part: Part) {
-        let row = self.shown.difference.as_deref();
+        let row = self.shown.comparison.functions.as_deref();
         let row = row.and_then(|diff| self.views.functions.difference.selected(diff));
         let function = row.and_then(|row| row.id);
         let flame = &mut self.views.difference_flame;

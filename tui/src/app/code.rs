@@ -15,7 +15,10 @@ impl App {
             .get(pane)
             .function_for_code(&self.context_of(pane));
         if here.is_none() {
-            self.detail = Detail::Notice(Notice::NothingSelected);
+            self.detail = Detail::Notice(match self.is_row_gone() {
+                true => Notice::RowGone,
+                false => Notice::NothingSelected,
+            });
             return;
         }
         if self.view != ViewId::Code {

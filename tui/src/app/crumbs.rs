@@ -13,7 +13,7 @@ pub enum Crumb {
     System,
     /// What is sampled, if that is not all.
     Sampled,
-    /// So many steps further in.
+    /// One step of narrowing, counted from the outside.
     Narrowed(usize),
     /// One function: its page, its code.
     Function,
@@ -23,8 +23,8 @@ impl App {
     /// From the outside to the inside, each with its words: a stranger's.
     pub fn crumbs(&self) -> Vec<(Crumb, Arc<str>)> {
         let mut crumbs = vec![(Crumb::System, "system".into())];
-        if !matches!(&*self.shown.scope, "" | "system") {
-            crumbs.push((Crumb::Sampled, Arc::clone(&self.shown.scope)));
+        if !matches!(&*self.shown.run.scope, "" | "system") {
+            crumbs.push((Crumb::Sampled, Arc::clone(&self.shown.run.scope)));
         }
         let narrowed = (1..).map(Crumb::Narrowed).zip(&self.knobs.scope);
         crumbs.extend(narrowed.map(|(crumb, part)| (crumb, Arc::clone(&part.words))));
@@ -41,10 +41,10 @@ impl App {
             Crumb::Sampled | Crumb::System => 0,
             Crumb::Function => return,
         };
-        let is_all = matches!(&*self.shown.scope, "" | "system");
+        let is_all = matches!(&*self.shown.run.scope, "" | "system");
         if crumb == Crumb::System && !is_all {
             // Nothing else came in that could be shown.
-            let sampled = Arc::clone(&self.shown.scope);
+            let sampled = Arc::clone(&self.shown.run.scope);
             self.detail = Detail::Notice(Notice::OnlySampled(sampled));
         }
         let is_function = matches!(self.view, ViewId::Page | ViewId::Code);

@@ -2,15 +2,20 @@
 //! the output scroll, everything else is an action.
 
 use super::{Action, App, Effect};
+use crate::action::Binding;
 use crate::app::mode::{Detail, FilterPrompt, Mode};
+use crate::context::DetailRoom;
 use crate::dialogs::help;
 use crate::dialogs::line_edit::LineEdit;
 use crate::lists::find::{Find, Prompt};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
-use crate::order::Order;
+use crate::order::{Order, ProbeChoice};
+use crate::view_id::ViewId;
 use crate::views::PaneId;
+use crate::widgets::theme::{Theme, ThemeChoice};
+use crate::words::text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
 
@@ -19,12 +24,25 @@ const FIND_LENGTH_MAX: usize = 200;
 
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let said = std::mem::take(&mut app.detail);
+    if matches!(app.mode, Mode::Browse)
+        && let Some(Action::DetailLeft | Action::DetailRight) = asked(app, key)
+    {
+        let is_right = asked(app, key) == Some(Action::DetailRight);
+        app.shift_detail(is_right);
+        return Vec::new();
+    }
+    app.detail_shift = 0;
     // What is open or said is closed first; a step back that was just told is not in
     // the way of the next one.
     let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
     let is_closed_first = is_open && app.find().is_none();
     if key.code == KeyCode::Esc && is_closed_first && matches!(app.mode, Mode::Browse) {
         return Vec::new();
+    }
+    if let Detail::Notice(Notice::MayFetch { .. }) = said
+        && let KeyCode::Char(answer @ ('y' | 'n')) = key.code
+    {
+        return app.apply_for_key(Order::Fetch(answer == 'y'));
     }
     match app.mode {
         Mode::Find(_) => type_find(app, key),
@@ -38,7 +56,13 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             Some(effects) => effects,
             None => leave_anyway(app, key),
         },
-        Mode::Browse => asked(app, key).map_or_else(Vec::new, |a| act(app, a)),
+        Mode::Browse => match asked(app, key) {
+            Some(action) => act(app, action),
+            None => {
+                app.say_where_it_works(key);
+                Vec::new()
+            }
+        },
         Mode::Help { .. } | Mode::Output { .. } if key.code == KeyCode::Char('q') => {
             app.mode = Mode::Browse;
             Vec::new()
@@ -59,9 +83,9 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         return Vec::new();
     }
     match action {
-        Action::View(view) => return app.obey_key(Order::View(view)),
-        Action::NextView => return app.obey_key(Order::View(app.view.next())),
-        Action::PreviousView => return app.obey_key(Order::View(app.view.previous())),
+        Action::View(view) => return app.apply_for_key(Order::View(view)),
+        Action::NextView => return app.apply_for_key(Order::View(app.view.next())),
+        Action::PreviousView => return app.apply_for_key(Order::View(app.view.previous())),
         Action::Find if app.difference_here().is_some() => {
             app.detail = Detail::Notice(Notice::NotInDifference);
         }
@@ -71,7 +95,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::SortRight => app.sort(Sort::Shift(1)),
         Action::SortLeft => app.sort(Sort::Shift(-1)),
         Action::Invert => app.invert(),
-        Action::Freeze => return app.obey_key(Order::Freeze(app.frozen.is_none())),
+        Action::Freeze => return app.apply_for_key(Order::Freeze(app.frozen.is_none())),
         Action::Explain => app.detail = Detail::Explain,
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
@@ -79,25 +103,30 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::OtherPane => app.move_focus(),
         Action::Callers => app.open_callers(),
         Action::Back => return go_back(app),
-        Action::Forward => return app.obey_key(Order::Forward),
+        Action::Forward => return app.apply_for_key(Order::Forward),
         Action::Narrow => return app.narrow(),
         Action::MarkRow => app.toggle_mark(),
         Action::Help => app.mode = Mode::Help { scroll: 0 },
         Action::Output => open_output(app),
         Action::ShorterWindow => return app.step_window(false),
         Action::LongerWindow => return app.step_window(true),
-        Action::Mark => return app.obey_key(Order::Mark),
+        Action::Mark => return app.apply_for_key(Order::Mark),
         Action::Write => app.open_write(),
         Action::Sampling => app.open_sampling(),
         Action::Unit => return app.next_unit(),
         Action::Metric => app.next_metric(),
-        Action::Baseline => return app.obey_key(Order::Baseline),
+        Action::Baseline => return app.apply_for_key(Order::Baseline),
         Action::Difference => {
-            return app.obey_key(Order::Difference(!app.knobs.shows_difference));
+            return app.apply_for_key(Order::Difference(!app.knobs.shows_difference));
         }
         Action::EditFilter => open_filter(app),
         Action::Palette => app.open_palette(),
         Action::Filter(action) => app.filter_by(action),
+        Action::Probe => return app.probe_here(),
+        Action::Renew => return app.apply_for_key(Order::Renew(ProbeChoice::Selected)),
+        Action::Unprobe => return app.apply_for_key(Order::Unprobe(ProbeChoice::Selected)),
+        Action::UnprobeAll => return app.apply_for_key(Order::Unprobe(ProbeChoice::All)),
+        Action::Value => app.open_value(),
         Action::Kill => app.detail = Detail::Notice(Notice::NoKill),
         _ => return ask(app, action),
     }
@@ -125,7 +154,7 @@ fn go_back(app: &mut App) -> Vec<Effect> {
     if close_innermost(app) {
         return Vec::new();
     }
-    app.obey_key(Order::Back)
+    app.apply_for_key(Order::Back)
 }
 
 /// Closes what was opened last: a find, what is zoomed into, marks, the focus on what
@@ -208,7 +237,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Enter => match prompt.line.text().parse() {
             Ok(filter) => {
                 app.mode = Mode::Browse;
-                return app.obey_key(Order::Filter(filter));
+                return app.apply_for_key(Order::Filter(filter));
             }
             Err(error) => prompt.error = Some(error),
         },
@@ -221,7 +250,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
 }
 
 fn open_output(app: &mut App) {
-    if app.shown.command_output.is_empty() {
+    if app.shown.run.command_output.is_empty() {
         app.detail = Detail::Notice(Notice::NoOutput);
     } else {
         app.mode = Mode::Output { scroll: 0 };
@@ -332,7 +361,7 @@ fn scroll(app: &mut App, motion: Motion) {
             (scroll, lines.saturating_sub(shown), false)
         }
         Mode::Output { scroll } => {
-            let lines = app.shown.command_output.len();
+            let lines = app.shown.run.command_output.len();
             (scroll, lines.saturating_sub(1), true)
         }
         Mode::Browse
@@ -358,10 +387,53 @@ fn scroll(app: &mut App, motion: Motion) {
 }
 
 impl App {
+    /// A key that does nothing here may do something elsewhere.
+    fn say_where_it_works(&mut self, key: KeyEvent) {
+        let has_key = |binding: &&Binding| binding.keys.iter().any(|each| each.is(key));
+        let mut told = self.keymap.all().iter().filter(has_key);
+        let Some(first) = told.find(|binding| !binding.help.is_empty()) else {
+            return;
+        };
+        let all = ViewId::ALL.into_iter().chain([ViewId::Page]);
+        let views = all.filter(|view| first.scope.holds(*view));
+        let name = |view: ViewId| match view {
+            // It has no tab.
+            ViewId::Page => "page",
+            view => view.short_name(),
+        };
+        let views: Vec<&str> = views.map(name).collect();
+        let label = first.keys.iter().find(|each| each.is(key));
+        self.detail = Detail::Notice(Notice::WorksElsewhere {
+            key: label.map_or_else(String::new, |key| key.label(true)),
+            what: first.help,
+            views: views.join(", "),
+        });
+    }
+
+    /// Scrolls the detail line by half its width, as far as there is something to see.
+    fn shift_detail(&mut self, is_right: bool) {
+        if !is_right {
+            self.detail_shift = self.detail_shift.saturating_sub(1);
+            return;
+        }
+        let pane = self.pane_here();
+        let width = usize::from(self.size.width);
+        let room = DetailRoom {
+            line: usize::MAX / 2,
+            view: self.part().map_or(self.size.width, |part| part.width),
+        };
+        let theme = Theme::detect(ThemeChoice::default(), |_| None);
+        let drawn = self.views.drawn(pane);
+        let whole = text::width(&drawn.detail(&self.context_of(pane), room, &theme));
+        if (self.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
+            self.detail_shift += 1;
+        }
+    }
+
     /// Does the order that a key stands for.
-    pub(super) fn obey_key(&mut self, order: Order) -> Vec<Effect> {
-        match self.obey(order) {
-            Ok(obeyed) => self.show_obeyed(obeyed),
+    pub(super) fn apply_for_key(&mut self, order: Order) -> Vec<Effect> {
+        match self.apply(order) {
+            Ok(applied) => self.show_applied(applied),
             Err(why) => {
                 self.detail = Detail::Notice(why);
                 Vec::new()

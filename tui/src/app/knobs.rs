@@ -113,13 +113,13 @@ impl App {
             && self.knobs.metric == 0
             && self.knobs.difference().is_none();
         let is_coming = self.frozen.is_none()
-            && self.base.recording.is_none()
+            && self.base.source.recording.is_none()
             && matches!(
-                self.base.target,
+                self.base.run.target,
                 TargetState::Starting | TargetState::Running
             );
         match self.knobs.window {
-            Window::Last(span) => asks_all && (span == self.base.window || is_coming),
+            Window::Last(span) => asks_all && (span == self.base.asked.window || is_coming),
             Window::Since { .. } | Window::Between { .. } => false,
         }
     }
@@ -127,8 +127,11 @@ impl App {
     /// What is shown is not yet what the knobs ask for.
     pub fn is_catching_up(&self) -> bool {
         match self.is_the_engines() {
-            true => self.base.generation > 0 && self.knobs.window != Window::Last(self.base.window),
-            false => self.shown.turn != self.turns && self.base.view.is_some(),
+            true => {
+                self.base.generation > 0
+                    && self.knobs.window != Window::Last(self.base.asked.window)
+            }
+            false => self.shown.asked.turn != self.turns && self.base.view.is_some(),
         }
     }
 
@@ -139,7 +142,7 @@ impl App {
             && span != self.engine_window
         {
             self.engine_window = span;
-            if self.base.recording.is_none() {
+            if self.base.source.recording.is_none() {
                 effects.push(Effect::SetWindow(span));
             }
         }
@@ -179,7 +182,7 @@ impl App {
         self.own_reports.asked = None;
         self.own_reports.answered = Some(answer.key);
         // What was just asked for comes at once, in its order.
-        let is_awaited = self.shown.turn != answer.key.turn;
+        let is_awaited = self.shown.asked.turn != answer.key.turn;
         if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
             // Its rows would change places; the next one comes in a second.
             return;
@@ -187,10 +190,10 @@ impl App {
         self.show(Arc::clone(&answer.snapshot), is_awaited);
     }
 
-    /// To the selected process or thread, or to those that are marked.
+    /// Narrows the scope to the selected process or thread, or to those that are marked.
     pub(super) fn narrow(&mut self) -> Vec<Effect> {
         match self.narrowing() {
-            Some(narrowing) => self.obey_key(Order::Narrow(narrowing)),
+            Some(narrowing) => self.apply_for_key(Order::Narrow(narrowing)),
             None => {
                 self.detail = Detail::Notice(Notice::NothingSelected);
                 Vec::new()
@@ -216,7 +219,7 @@ impl App {
     /// The last so many seconds again, wherever the window was.
     pub(super) fn step_window(&mut self, longer: bool) -> Vec<Effect> {
         let window = self.knobs.window;
-        self.obey_key(Order::Window(if longer {
+        self.apply_for_key(Order::Window(if longer {
             window.longer()
         } else {
             window.shorter()
@@ -263,10 +266,10 @@ impl App {
         }
     }
 
-    /// By its number, or why not.
+    /// Counts by the metric with this number; an error says why it cannot.
     fn set_metric(&mut self, metric: usize) -> Result<(), String> {
         let base = &self.base;
-        let why_only = match (&base.recording, base.metrics.get(metric)) {
+        let why_only = match (&base.source.recording, base.metrics.get(metric)) {
             (_, Some(other)) if metric == 0 || other.view.is_some() => {
                 self.turn(|knobs| knobs.metric = metric);
                 return Ok(());
@@ -278,7 +281,7 @@ impl App {
         Err(why_only.into())
     }
 
-    /// By its name, or why not.
+    /// Counts by the metric of this name; an error says why it cannot.
     pub(super) fn choose_metric(&mut self, name: &str) -> Result<(), String> {
         let metrics = Arc::clone(&self.base.metrics);
         match metrics.iter().position(|metric| *metric.name == *name) {
@@ -294,22 +297,30 @@ impl App {
     pub(super) fn next_unit(&mut self) -> Vec<Effect> {
         let cx = self.context();
         let next = cx.unit().next(cx.has_time());
-        self.obey_key(Order::Unit(Some(next)))
+        self.apply_for_key(Order::Unit(Some(next)))
     }
 
-    /// As if it had been typed: Backspace undoes it.
+    /// Sets what the command line asked for as if it had been typed: Backspace undoes it.
     pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
         if !filter.is_empty() {
-            drop(self.obey(Order::Filter(filter)));
+            drop(self.apply(Order::Filter(filter)));
         }
         if let Some(baseline) = baseline {
             // It stays when the difference is undone.
             self.knobs.baseline = Some(Arc::new(baseline));
-            drop(self.obey(Order::Difference(true)));
+            drop(self.apply(Order::Difference(true)));
         }
     }
 
     pub(super) fn filter_by(&mut self, action: FilterAction) {
+        let is_of_row = !matches!(
+            action,
+            FilterAction::FoldRecursion | FilterAction::Kernel | FilterAction::User
+        );
+        if is_of_row && self.is_row_gone() {
+            self.detail = Detail::Notice(Notice::RowGone);
+            return;
+        }
         let clause = match action {
             FilterAction::Focus => self.function_clause(Action::Focus),
             FilterAction::Exclude => self.function_clause(Action::Exclude),
@@ -322,9 +333,17 @@ impl App {
             FilterAction::User => return self.cycle_kind(FrameTest::User),
         };
         match clause {
-            Some(clause) => drop(self.obey_key(Order::Clause(clause))),
+            Some(clause) => drop(self.apply_for_key(Order::Clause(clause))),
             None => self.detail = Detail::Notice(Notice::NothingSelected),
         }
+    }
+
+    /// Whether the selected function is shown only because it was selected.
+    pub(super) fn is_row_gone(&self) -> bool {
+        let pane = self.pane_here();
+        let view = self.views.get(pane);
+        let function = view.selected_function(&self.context_of(pane));
+        function.is_some_and(|function| function.named.is_some() && function.id.is_none())
     }
 
     fn function_clause(&self, action: Action) -> Option<Clause> {

@@ -43,7 +43,7 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// As if its key had been pressed.
+/// Does what pressing the key of the action would do.
 fn press(app: &mut App, action: Option<Action>) -> Vec<Effect> {
     app.calm.key_at = Some(app.now);
     app.detail = Detail::Row;

@@ -1,6 +1,8 @@
 //! To the page of a function, and from there to others.
 
 use super::App;
+use crate::app::mode::Detail;
+use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::page::Place;
 use profile::FunctionId;
@@ -20,6 +22,8 @@ impl App {
             self.remember();
             self.views.page.open(Place::new(function));
             self.open(ViewId::Page);
+        } else if self.is_row_gone() {
+            self.detail = Detail::Notice(Notice::RowGone);
         }
     }
 }

@@ -24,7 +24,7 @@ impl App {
             KeyCode::Enter => {
                 let typed = palette.line.text().to_owned();
                 if let Some(order) = Order::parse(&typed) {
-                    return self.obey_typed(order);
+                    return self.apply_typed(order);
                 }
                 let Mode::Palette(palette) = &self.mode else {
                     return Vec::new();
@@ -47,13 +47,13 @@ impl App {
 impl App {
     /// Does the order that was typed. What is wrong with it stays in the palette, which
     /// stays open.
-    fn obey_typed(&mut self, order: Result<Order, String>) -> Vec<Effect> {
-        let refused = match order.map(|order| self.obey(order)) {
-            Ok(Ok(obeyed)) => {
+    fn apply_typed(&mut self, order: Result<Order, String>) -> Vec<Effect> {
+        let refused = match order.map(|order| self.apply(order)) {
+            Ok(Ok(applied)) => {
                 if matches!(self.mode, Mode::Palette(_)) {
                     self.mode = Mode::Browse;
                 }
-                return self.show_obeyed(obeyed);
+                return self.show_applied(applied);
             }
             Ok(Err(notice)) => notice,
             Err(why) => Notice::Refused(why),

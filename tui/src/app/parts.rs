@@ -69,6 +69,9 @@ const SIZE_WITH_STRIP: Size = Size {
     height: 40,
 };
 
+/// More would take the room of functions; there is a view of all processes.
+const BUSIEST_MAX: u16 = 4;
+
 /// A line that keeps it apart, and its own.
 const STRIP_LINES: u16 = 2;
 
@@ -76,6 +79,8 @@ const STRIP_LINES: u16 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     pub view: Part,
+    /// The busiest processes, above the view.
+    pub busiest: Option<Part>,
     pub pane: Option<(PaneId, Part)>,
     pub strip: Option<(Strip, Part)>,
 }
@@ -91,6 +96,7 @@ impl Parts {
         };
         Parts {
             view,
+            busiest: None,
             pane: None,
             strip: None,
         }
@@ -98,13 +104,30 @@ impl Parts {
 
     /// Shares out the whole; what does not fit into a terminal of that size is
     /// left out.
-    pub fn new(whole: Part, size: Size, beside: Option<PaneId>, strip: Option<Strip>) -> Self {
+    pub fn new(
+        whole: Part,
+        size: Size,
+        beside: Option<PaneId>,
+        has_busiest: bool,
+        strip: Option<Strip>,
+    ) -> Self {
         let mut view = whole;
+        let processes = match view.height {
+            0..7 => 0,
+            7..12 => 2,
+            _ => BUSIEST_MAX,
+        };
+        let busiest = (has_busiest && processes > 0).then(|| view.split_above(processes + 1));
         let pane = beside.filter(|beside| beside.fits(size));
         let pane = pane.map(|beside| (beside, beside.split(&mut view, size)));
         let has_room = size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
         let strip = strip.filter(|_| has_room);
         let strip = strip.map(|strip| (strip, view.split_below(STRIP_LINES)));
-        Parts { view, pane, strip }
+        Parts {
+            view,
+            busiest,
+            pane,
+            strip,
+        }
     }
 }

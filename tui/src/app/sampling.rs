@@ -1,6 +1,6 @@
 //! How samples are taken, and the rate while they are.
 
-use super::obey::Obeyed;
+use super::apply::Applied;
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
 use crate::dialogs::sampling::{Reply, SamplingDialog, check_rate};
@@ -14,7 +14,7 @@ impl App {
     pub(super) fn open_sampling(&mut self) {
         match self.sampler() {
             Ok(sampler) => {
-                let dialog = SamplingDialog::new(sampler, self.base.rate_hz);
+                let dialog = SamplingDialog::new(sampler, self.base.source.rate_hz);
                 self.mode = Mode::Sampling(dialog);
             }
             Err(why) => self.detail = Detail::Notice(Notice::NoSampling(why)),
@@ -24,7 +24,11 @@ impl App {
     /// How the samples are taken that come, or why none do.
     fn sampler(&self) -> Result<Arc<Sampler>, String> {
         let base = &self.base;
-        match (&base.recording, &base.target, &base.sampler) {
+        match (
+            &base.source.recording,
+            &base.run.target,
+            &base.source.sampler,
+        ) {
             (Some(_), ..) if base.report.rate_hz > 0 => {
                 let hz = base.report.rate_hz;
                 Err(format!("this is a recording, taken at {hz} Hz"))
@@ -38,7 +42,7 @@ impl App {
         }
     }
 
-    /// Nothing if the key means nothing to the dialog.
+    /// `None` if the key means nothing to the dialog.
     pub(super) fn press_in_sampling(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Sampling(dialog) = &mut self.mode else {
             return None;
@@ -52,20 +56,52 @@ impl App {
             }
             Reply::SetRate(hz) => {
                 self.mode = Mode::Browse;
-                Some(self.obey_key(Order::Rate(hz)))
+                Some(self.apply_for_key(Order::Rate(hz)))
             }
         }
     }
 
+    /// Lets debug files be fetched from the servers that are named, or not.
+    pub(super) fn allow_fetching(&mut self, is_allowed: bool) -> Result<Applied, Notice> {
+        let is_possible = self.base.names.fetching.is_some();
+        if !is_possible && is_allowed {
+            return Err(Notice::NoServers);
+        }
+        self.fetches = Some(is_allowed);
+        Ok(Applied {
+            said: Some(Notice::Fetches(is_allowed)),
+            effect: is_possible.then_some(Effect::Fetch(is_allowed)),
+        })
+    }
+
+    /// Asks once whether debug files may be fetched, when no other word is in the way.
+    pub(super) fn ask_to_fetch(&mut self) {
+        let Some(state) = &self.base.names.fetching else {
+            return;
+        };
+        if let Some(file) = &state.asks_for
+            && self.fetches.is_none()
+            && !self.has_asked_to_fetch
+            && self.detail == Detail::Row
+            && matches!(self.mode, Mode::Browse)
+        {
+            self.has_asked_to_fetch = true;
+            self.detail = Detail::Notice(Notice::MayFetch {
+                file: Arc::clone(file),
+                servers: Arc::clone(&state.servers),
+            });
+        }
+    }
+
     /// Has samples taken at another rate, if the source of samples can do that.
-    pub(super) fn change_rate(&mut self, hz: u32) -> Result<Obeyed, String> {
+    pub(super) fn change_rate(&mut self, hz: u32) -> Result<Applied, String> {
         let sampler = self.sampler()?;
         if let Some(why) = sampler.why_fixed() {
             return Err(why);
         }
         let hz = check_rate(hz, sampler.rate_max_hz)?;
-        let is_new = hz != self.base.rate_hz;
-        Ok(Obeyed {
+        let is_new = hz != self.base.source.rate_hz;
+        Ok(Applied {
             said: Some(Notice::Rate { hz, is_new }),
             effect: is_new.then_some(Effect::SetRate(hz)),
         })

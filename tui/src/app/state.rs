@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum State {
     Failed(String),
     Exited(String),
-    /// For so long, while so many samples came in.
+    /// The screen has stood still for this long, while this many samples came in.
     Frozen {
         ago: Duration,
         newer: u64,
@@ -23,6 +23,8 @@ pub enum State {
         rows: usize,
     },
     Idle,
+    /// What was named is stopped by a signal or a debugger.
+    Stopped,
     /// The filter drops them all.
     KeepsNothing {
         offered: u64,
@@ -31,7 +33,7 @@ pub enum State {
         lost: u64,
         taken: u64,
     },
-    /// So many stacks ended early, most of them for this cause.
+    /// This many stacks ended early, most of them for this cause.
     Cut {
         cut: u64,
         stacks: u64,
@@ -62,12 +64,13 @@ const CUT_HIDDEN_BELOW: u64 = 1;
 impl State {
     pub fn of(app: &App) -> Option<State> {
         let snapshot = &app.shown;
-        of_target(&snapshot.target)
+        of_target(&snapshot.run.target)
             .or_else(|| of_freeze(app))
             .or_else(|| app.behind.map(State::Behind))
             .or_else(|| no_match(app))
             .or_else(|| broken(snapshot))
             .or_else(|| keeps_nothing(app))
+            .or_else(|| snapshot.run.is_stopped.then_some(State::Stopped))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
             .or_else(|| lost(snapshot))
             .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
@@ -118,7 +121,7 @@ fn no_match(app: &App) -> Option<State> {
 
 fn keeps_nothing(app: &App) -> Option<State> {
     let shown = &app.shown;
-    let is_empty = shown.report.samples == 0 && !shown.query.filter.is_empty();
+    let is_empty = shown.report.samples == 0 && !shown.asked.query.filter.is_empty();
     (is_empty && shown.offered > 0).then_some(State::KeepsNothing {
         offered: shown.offered,
     })
@@ -127,12 +130,12 @@ fn keeps_nothing(app: &App) -> Option<State> {
 fn is_idle(snapshot: &Snapshot) -> bool {
     snapshot.report.samples == 0
         && matches!(
-            snapshot.target,
+            snapshot.run.target,
             TargetState::Running | TargetState::Recorded
         )
-        && snapshot.elapsed >= IDLE_AFTER
+        && snapshot.run.elapsed >= IDLE_AFTER
         // A mark was just set.
-        && (snapshot.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
+        && (snapshot.asked.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
 }
 
 fn lost(snapshot: &Snapshot) -> Option<State> {
@@ -144,14 +147,14 @@ fn lost(snapshot: &Snapshot) -> Option<State> {
 }
 
 fn broken(snapshot: &Snapshot) -> Option<State> {
-    let broken = snapshot.recording.as_ref()?.broken.as_ref()?;
+    let broken = snapshot.source.recording.as_ref()?.broken.as_ref()?;
     Some(State::Broken(broken.to_string()))
 }
 
 fn file(snapshot: &Snapshot) -> Option<State> {
-    let recording = snapshot.recording.as_ref()?;
+    let recording = snapshot.source.recording.as_ref()?;
     Some(State::File {
-        reading: snapshot.target == TargetState::Running,
+        reading: snapshot.run.target == TargetState::Running,
         lacks: match (recording.lacks.people, recording.lacks.time) {
             (true, _) => Some("It has no times and no numbers of processes and threads"),
             (false, true) => Some("It does not say when a sample was taken"),

@@ -1,5 +1,5 @@
 //! The *tabs* of the views: where each is on its line. Where their names do not
-//! fit, only the open one has its name.
+//! fit, those at the right give theirs up first; the open one keeps its own.
 
 use crate::action::{Action, Keymap};
 use crate::view_id::ViewId;
@@ -40,12 +40,19 @@ pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
     // Its first letter, where no short key leads there.
     let short = |view: ViewId| key(view).unwrap_or_else(|| view.short_name()[..1].to_owned());
     let room = usize::from(width).saturating_sub(help(keymap, open).width() + 1);
-    let needed: usize = ViewId::ALL.iter().map(|view| long(*view).width() + 2).sum();
+    let mut needed: usize = ViewId::ALL.iter().map(|view| long(*view).width() + 2).sum();
+    let mut nameless = Vec::new();
+    for view in ViewId::ALL.into_iter().rev() {
+        if needed > room && view != open_tab {
+            needed -= long(view).width() - short(view).width();
+            nameless.push(view);
+        }
+    }
     let mut start = 0;
     let tab = move |view: ViewId| {
-        let name = match needed <= room || view == open_tab {
-            true => long(view),
-            false => short(view),
+        let name = match nameless.contains(&view) {
+            false => long(view),
+            true => short(view),
         };
         let text = match view == open_tab {
             true => format!("[{name}]"),
@@ -100,9 +107,9 @@ mod tests {
         };
         assert_eq!(
             text(120),
-            "[1 Func] F12 Tree  Flame  4 Proc  5 Thread  Time  7 Code  8 Health "
+            "[1 Func] F12 Tree  Flame  4 Proc  5 Thread  Time  7 Code  8 Health  9 Probes "
         );
-        assert_eq!(text(60), "[1 Func] F12  F  4  5  T  7  8 ");
+        assert_eq!(text(60), "[1 Func] F12 Tree  Flame  4 Proc  5  T  7  8  9 ");
         assert_eq!(help(&keymap, ViewId::Page), "^h help");
         for width in 60..200 {
             assert_fits(&keymap, ViewId::Health, width);

@@ -74,10 +74,8 @@ fn what_needs_a_baseline_says_so() {
 #[test]
 fn a_mark_needs_samples_that_come() {
     let mut app = app();
-    let ended = engine::snapshot::Snapshot {
-        target: TargetState::Exited("postgres ended".into()),
-        ..postgres()
-    };
+    let mut ended = postgres();
+    ended.run.target = TargetState::Exited("postgres ended".into());
     app.update(Event::Snapshot(Arc::new(ended)), Duration::ZERO);
     let (reply, _) = order(&mut app, Order::Mark);
     assert_eq!(reply, Err(Notice::NoNow));

@@ -3,17 +3,18 @@
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
 use crate::dialogs::write::{
-    Content, FileKind, Manner, Problem, Repeat, Reply, Shape, WriteDialog, WriteJob,
+    Content, FileKind, Manner, Problem, Repeat, Reply, Subject, WriteDialog, WriteJob,
 };
 use crate::notice::Notice;
 use crossterm::event::KeyEvent;
 use engine::snapshot::{Snapshot, TargetState};
+use profile::Query;
 use std::path::PathBuf;
 
 /// What became of a [`WriteJob`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// To that file, so many bytes.
+    /// This many bytes were written to this file.
     Done {
         path: String,
         bytes: u64,
@@ -34,7 +35,7 @@ impl App {
         self.mode = Mode::Write(dialog);
     }
 
-    /// Nothing if the key means nothing to the dialog.
+    /// `None` if the key means nothing to the dialog.
     pub(super) fn press_in_dialog(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Write(dialog) = &mut self.mode else {
             return None;
@@ -47,12 +48,14 @@ impl App {
             Reply::Write { overwrite } => {
                 let (kind, name) = (dialog.kind(), dialog.file.text().to_owned());
                 let (options, goes_on) = (dialog.options, dialog.goes_on);
+                let is_whole = dialog.subject() == Subject::All;
                 self.last_options = options;
-                let mut job = self.write(kind, &name, overwrite, options.manner);
+                let mut job = self.write(kind, &name, overwrite, options.manner, is_whole);
                 let every = options.every().filter(|_| goes_on);
                 if let (Some(every), Some(job)) = (every, &mut job) {
                     let manner = options.manner;
-                    self.repeat = Some(Repeat::new(kind, manner, &name, every, self.now));
+                    let repeat = Repeat::new(kind, manner, is_whole, &name, every, self.now);
+                    self.repeat = Some(repeat);
                     job.is_repeated = true;
                 }
                 return Some(job.map(Effect::Write).into_iter().collect());
@@ -67,9 +70,10 @@ impl App {
             return Vec::new();
         };
         let room = dialog.ask_for_room().map(Effect::Measure);
-        let size = dialog.ask_for_size().and_then(|Shape { format, manner }| {
-            let query = self.shown.query.clone();
-            content(FileKind::Profile(format), manner, &self.shown, query)
+        let size = dialog.ask_for_size().and_then(|shape| {
+            let query = self.shown.asked.query.clone();
+            let kind = FileKind::Profile(shape.format);
+            content(kind, shape.manner, shape.is_whole, &self.shown, query)
         });
         room.into_iter().chain(size.map(Effect::Weigh)).collect()
     }
@@ -80,9 +84,10 @@ impl App {
         name: &str,
         overwrite: bool,
         manner: Manner,
+        is_whole: bool,
     ) -> Option<WriteJob> {
-        let query = self.shown.query.clone();
-        let content = content(kind, manner, &self.shown, query)?;
+        let query = self.shown.asked.query.clone();
+        let content = content(kind, manner, is_whole, &self.shown, query)?;
         let about = match &self.mode {
             Mode::Write(dialog) => dialog.size(),
             _ => None,
@@ -123,7 +128,7 @@ impl App {
         Some(Effect::Write(WriteJob {
             path: repeat.path(),
             overwrite: false,
-            content: content(repeat.kind, repeat.manner, newest, query)?,
+            content: content(repeat.kind, repeat.manner, repeat.is_whole, newest, query)?,
             is_repeated: true,
         }))
     }
@@ -211,26 +216,28 @@ impl Notice {
 
 fn is_live(snapshot: &Snapshot) -> bool {
     let is_live = matches!(
-        snapshot.target,
+        snapshot.run.target,
         TargetState::Starting | TargetState::Running
     );
-    is_live && snapshot.recording.is_none()
+    is_live && snapshot.source.recording.is_none()
 }
 
-/// Nothing where no samples have come.
+/// `None` where no samples have come.
 fn content(
     kind: FileKind,
     manner: Manner,
+    is_whole: bool,
     snapshot: &Snapshot,
-    query: profile::Query,
+    query: Query,
 ) -> Option<Content> {
     Some(match kind {
         FileKind::Text => Content::Screen,
         FileKind::Profile(format) => Content::Profile {
             view: snapshot.view.clone()?,
-            query,
+            query: if is_whole { Query::default() } else { query },
             format,
             manner,
+            is_whole,
         },
     })
 }

@@ -1,10 +1,10 @@
 //! Snapshots for the tests of this folder.
 
 use super::BatchReport;
-use engine::snapshot::{Host, Snapshot, TargetState};
+use engine::snapshot::{Run, Snapshot, Source, TargetState};
 use profile::{
-    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessId, ProcessRow,
-    Report, RowName, ThreadRow, Window,
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, ProcessId,
+    ProcessRow, Report, RowName, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,20 +66,25 @@ impl Fixture {
                     }],
                     ..Health::default()
                 },
-                host: Arc::new(Host {
-                    name: "db-01".into(),
-                    kernel: "6.18.44".into(),
-                    arch: "x86-64".into(),
-                    cpus: 16,
-                    sampled_cpus: Vec::new(),
-                }),
-                busy_cpus: 3.31,
-                elapsed: Duration::from_secs(10),
-                rate_hz: 99,
-                engine: Some(probe::EngineKind::Bpf),
-                scope: "postgres[4121]".into(),
-                window: engine::snapshot::Span::Seconds(10),
-                target: TargetState::Running,
+                run: Run {
+                    scope: "postgres[4121]".into(),
+                    target: TargetState::Running,
+                    elapsed: Duration::from_secs(10),
+                    busy_cpus: 3.31,
+                    ..Run::default()
+                },
+                source: Source {
+                    host: Arc::new(Host {
+                        name: "db-01".into(),
+                        kernel: "6.18.44".into(),
+                        arch: "x86-64".into(),
+                        cpus: 16,
+                        sampled_cpus: Vec::new(),
+                    }),
+                    rate_hz: 99,
+                    engine: Some(probe::EngineKind::Bpf),
+                    ..Source::default()
+                },
                 ..Snapshot::default()
             },
         }
@@ -93,6 +98,7 @@ impl Fixture {
             pids: &[4121],
             top,
             width: None,
+            tokens_max: 1500,
         }
     }
 
@@ -122,6 +128,7 @@ pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> Functi
         file: None,
         line: 0,
         inlined: false,
+        addresses: 0,
         self_samples: own,
         total_samples: total,
         trend: Default::default(),
@@ -138,6 +145,7 @@ fn process() -> ProcessRow {
         threads: 1,
         top_function: Some("copy_user_generic".into()),
         exited: false,
+        details: Default::default(),
         trend: Default::default(),
     }
 }
@@ -178,12 +186,12 @@ pub(super) fn hostile() -> Fixture {
     fixture.functions(names.map(|name| function(name, name, 1, 1)).to_vec());
     fixture.notes(&["a\nb\x1b[2J"]);
     let snapshot = &mut fixture.snapshot;
-    snapshot.busy_cpus = f64::NAN;
-    snapshot.scope = "\x1b[2J\n".into();
-    snapshot.host = Arc::new(Host {
+    snapshot.run.busy_cpus = f64::NAN;
+    snapshot.run.scope = "\x1b[2J\n".into();
+    snapshot.source.host = Arc::new(Host {
         name: "\x1b[2J\n".into(),
         ..Host::default()
     });
-    snapshot.target = TargetState::Exited("x\ny".into());
+    snapshot.run.target = TargetState::Exited("x\ny".into());
     fixture
 }

@@ -123,6 +123,7 @@ impl<'a> Object<'a> {
     fn new(batch: &'a BatchReport<'a>) -> Self {
         let snapshot = batch.snapshot;
         let (report, health) = (&snapshot.report, &snapshot.health);
+        let host = &*snapshot.source.host;
         let lacks = &report.completeness;
         let (shown, _) = batch.split();
         let endings = lacks.endings.iter();
@@ -131,19 +132,19 @@ impl<'a> Object<'a> {
             schema: SCHEMA,
             version: batch.version,
             time_unix_ms: batch.time_unix_ms,
-            host: &snapshot.host.name,
-            kernel: &snapshot.host.kernel,
-            arch: &snapshot.host.arch,
-            cpus: snapshot.host.cpus,
-            sampled_cpus: &snapshot.host.sampled_cpus,
-            busy_cpus: number(snapshot.busy_cpus),
-            scope: &snapshot.scope,
+            host: &host.name,
+            kernel: &host.kernel,
+            arch: &host.arch,
+            cpus: host.cpus,
+            sampled_cpus: &host.sampled_cpus,
+            busy_cpus: number(snapshot.run.busy_cpus),
+            scope: &snapshot.run.scope,
             pids: batch.pids,
-            target: target_word(&snapshot.target),
-            elapsed_s: snapshot.elapsed.as_secs_f64(),
+            target: target_word(&snapshot.run.target),
+            elapsed_s: snapshot.run.elapsed.as_secs_f64(),
             window_s: report.window.seconds(),
             rate_hz: report.rate_hz,
-            engine: snapshot.engine.map_or("", EngineKind::label),
+            engine: snapshot.source.engine.map_or("", EngineKind::label),
             samples: report.samples,
             lost: health.lost,
             samples_run: health.taken_run,
@@ -231,6 +232,7 @@ fn kind_word(kind: FrameKind) -> &'static str {
         FrameKind::User => "user",
         FrameKind::Kernel => "kernel",
         FrameKind::Jit => "jit",
+        FrameKind::Python => "python",
     }
 }
 

@@ -10,14 +10,19 @@
 
 use super::BatchReport;
 use super::plain::plain;
+use crate::words::{names, text};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::fmt::Write;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// A function's name is not cut below this: a line that is too long says more
 /// than one that says nothing.
 const FUNCTION_WIDTH_MIN: usize = 12;
+
+/// Where there is no terminal to fill, one endless name would push the modules of all
+/// rows out of sight. CSV and JSON have every name in full.
+const FUNCTION_WIDTH_MAX: usize = 80;
 
 const HEADS: [&str; 6] = ["SELF%", "ERR", "TOTAL%", "SMP", "FUNCTION", "MODULE"];
 
@@ -47,25 +52,25 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let (report, health) = (&snapshot.report, &snapshot.health);
     write!(out, "# proftop {}", plain(batch.version))?;
     // A file need not say where it is from and how it was taken.
-    if !snapshot.host.name.is_empty() {
-        write!(out, " host {}", plain(&snapshot.host.name))?;
+    if !snapshot.source.host.name.is_empty() {
+        write!(out, " host {}", plain(&snapshot.source.host.name))?;
     }
     if let [first, more @ ..] = batch.pids {
         write!(out, " pid {first}")?;
         more.iter().try_for_each(|pid| write!(out, ",{pid}"))?;
-    } else if !snapshot.scope.is_empty() {
-        write!(out, " scope {}", plain(&snapshot.scope))?;
+    } else if !snapshot.run.scope.is_empty() {
+        write!(out, " scope {}", plain(&snapshot.run.scope))?;
     }
     write!(out, " window {:.1}s", report.window.seconds())?;
     if snapshot.report.rate_hz > 0 {
         write!(out, " rate {} Hz", snapshot.report.rate_hz)?;
     }
-    let is_live = snapshot.recording.is_none();
-    if is_live && snapshot.engine != Some(EngineKind::Bpf) {
+    let is_live = snapshot.source.recording.is_none();
+    if is_live && snapshot.source.engine != Some(EngineKind::Bpf) {
         write!(
             out,
             " engine {}",
-            snapshot.engine.map_or("", EngineKind::label)
+            snapshot.source.engine.map_or("", EngineKind::label)
         )?;
     }
     writeln!(out)?;
@@ -107,8 +112,8 @@ fn cells(row: &FunctionRow, report: &Report) -> Cells {
         format!("{band:.digits$}"),
         format!("{:.digits$}", percent(row.total_samples, samples)),
         row.self_samples.to_string(),
-        or_dash(&row.name),
-        or_dash(&row.module),
+        or_dash(&names::short(&row.name)),
+        or_dash(names::module(&row.module)),
     ]
 }
 
@@ -136,13 +141,16 @@ fn or_dash(text: &str) -> String {
 }
 
 fn lay_out(table: &mut [Cells], width: Option<usize>, out: &mut String) {
-    if let Some(width) = width {
-        let others: usize = (0..NUMBERS).map(|at| column_width(table, at) + 1).sum();
-        let module = column_width(table, 5) + 2;
-        let room = width.saturating_sub(others + module);
-        let room = room.max(FUNCTION_WIDTH_MIN);
-        table.iter_mut().for_each(|row| cut(&mut row[4], room));
-    }
+    let room = match width {
+        Some(width) => {
+            let others: usize = (0..NUMBERS).map(|at| column_width(table, at) + 1).sum();
+            let module = column_width(table, 5) + 2;
+            let room = width.saturating_sub(others + module);
+            room.max(FUNCTION_WIDTH_MIN)
+        }
+        None => FUNCTION_WIDTH_MAX,
+    };
+    table.iter_mut().for_each(|row| cut(&mut row[4], room));
     let widths: Vec<usize> = (0..5).map(|at| column_width(table, at)).collect();
     for [own, band, total, samples, function, module] in table {
         for (cell, width) in [own, band, total, samples].into_iter().zip(&widths) {
@@ -166,24 +174,9 @@ fn column_width(table: &[Cells], at: usize) -> usize {
 /// Cuts in the middle: the end of a name, which is the function's own, says as
 /// much as its beginning.
 fn cut(name: &mut String, room: usize) {
-    if name.width() <= room {
-        return;
+    if name.width() > room {
+        *name = text::cut_middle(name, room).into_owned();
     }
-    let tail_room = (room - 1) / 2;
-    let head = take_width(name.chars(), room - 1 - tail_room);
-    let tail = take_width(name.chars().rev(), tail_room);
-    let tail: String = tail.chars().rev().collect();
-    *name = format!("{head}…{tail}");
-}
-
-fn take_width(chars: impl Iterator<Item = char>, room: usize) -> String {
-    let mut used = 0;
-    chars
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used <= room
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -233,7 +226,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
         let mut fixture = Fixture::postgres();
         let long = "core::iter::adapters::map::Map<I,F> as core::iter::Iterator>::fold";
         fixture.functions(vec![function(long, "bench", 5, 5)]);
-        let whole = fixture.batch(None).render(Format::Text, true);
+        let whole = fixture.batch(None).render(Format::Csv, true);
         assert!(whole.contains(long));
 
         let mut batch = fixture.batch(None);
@@ -241,7 +234,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
         let cut = batch.render(Format::Text, true);
         let rows = cut.lines().filter(|line| !line.starts_with('#'));
         assert!(rows.map(|line| line.width()).max() <= Some(60), "{cut}");
-        assert!(cut.contains("core::iter::") && cut.contains("::fold  bench"));
+        assert!(cut.contains("core::iter::") && cut.contains("…fold  bench"));
         batch.width = Some(1);
         assert!(batch.render(Format::Text, true).contains('…'));
     }
@@ -250,7 +243,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
     fn wide_letters_count_as_two_columns() {
         let mut name = "関数関数関数関数".to_string();
         cut(&mut name, 10);
-        assert_eq!((name.as_str(), name.width()), ("関数…関数", 9));
+        assert_eq!((name.as_str(), name.width()), ("関数関…数", 9));
     }
 
     #[test]

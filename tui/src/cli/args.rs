@@ -8,8 +8,8 @@ use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::knobs::Unit;
 use crate::values;
 use crate::view_id::ViewId;
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum as _};
 use profile::Filter;
 use regex::Regex;
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ use std::time::Duration;
     disable_help_subcommand = true,
     override_usage = help::USAGE,
     before_long_help = help::EXAMPLES,
-    after_long_help = help::EXIT_CODES
+    after_long_help = help::after_options()
 )]
 pub struct Words {
     #[command(subcommand)]
@@ -40,6 +40,8 @@ pub enum Sub {
     Doctor(Doctor),
     /// Record to a file, or to another machine, without a screen
     Record(Box<Record>),
+    /// Count and time calls of functions of running programs
+    Trace(Box<Trace>),
     /// Look at a recording on the screen
     Open(Open),
     /// Look around on the screen, in a recording that is built in; needs no rights
@@ -115,7 +117,7 @@ pub struct Doctor {
 
 #[derive(Debug, Args)]
 pub struct TargetArgs {
-    /// Processes; may be given more than once
+    /// Processes, with all that they start or have started; may be given more than once
     #[arg(short, long = "pid", value_name = "PID[,PID]", value_parser = values::ids, help_heading = "Target")]
     pub pids: Vec<values::Ids>,
     /// Threads; may be given more than once
@@ -171,14 +173,70 @@ pub struct Record {
     /// How long to record [default: until ^C, or until the command ends]
     #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
     pub duration: Option<Duration>,
-    /// The file to write, or - for standard output [default: proftop-DATE.pft]
+    /// The file to write, or - for standard output; its name tells the format
+    /// [default: proftop-DATE.pft]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The format, if the name does not tell it. A .pft is written while samples come, all
+    /// others at the end
+    #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
+    pub format: Option<profile::formats::Format>,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
 
     /// A command to start and to record, as the user who called sudo
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// Functions by name, by a pattern, as MODULE!NAME, or as MODULE+0xOFFSET; several with
+    /// commas between them
+    #[arg(value_name = "FUNCTION", required = true)]
+    pub functions: Vec<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How long [default: 60s, or until ^C, or until the command ends]
+    #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
+    pub duration: Option<Duration>,
+    /// Only count calls, which costs half of timing them
+    #[arg(long, conflicts_with_all = ["min", "ret"])]
+    pub count: bool,
+    /// Show how often which values of the first N arguments come
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub args: Option<u32>,
+    /// Show how often which values of this come: arg1, ret, %r8, *(arg1+16):u32,
+    /// str(arg1,arg2); may be given more than once
+    #[arg(long = "value", value_name = "EXPR")]
+    pub values: Vec<String>,
+    /// Show how often which values are returned
+    #[arg(long)]
+    pub ret: bool,
+    /// Show the text that this argument points to; may be given more than once
+    #[arg(long = "string", value_name = "ARG", value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub strings: Vec<u32>,
+    /// Only look at calls that take at least so long, such as 10ms
+    #[arg(long, value_name = "TIME", value_parser = values::latency)]
+    pub min: Option<Duration>,
+    /// Show from where the function is called
+    #[arg(long)]
+    pub stacks: bool,
+    /// Take a probe away when it costs more than this share of a CPU
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub max_cost: u32,
+    /// Take a probe away when it is hit more often in a second
+    #[arg(long, value_name = "HITS", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_hits: u32,
+    /// Leave out values, which are the data of the program
+    #[arg(long)]
+    pub hide_names: bool,
+    /// Format of the report
+    #[arg(long, default_value = "text", value_parser = trace_format())]
+    pub format: Format,
+
+    /// A command to start and to watch, as the user who called sudo
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -260,6 +318,9 @@ pub struct Report {
     /// Format of the list of functions
     #[arg(long, value_enum, conflicts_with_all = ["tree", "peek"])]
     pub format: Option<Format>,
+    /// With --format md: about how long the report may be [default: 1500]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    pub budget_tokens: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -381,6 +442,9 @@ pub struct Top {
     /// Format of reports [default: text]
     #[arg(long, value_enum, help_heading = "Output")]
     pub format: Option<Format>,
+    /// With --format md: about how long a report may be [default: 1500]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000), help_heading = "Output")]
+    pub budget_tokens: Option<u32>,
     /// Write reports to a new file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -413,4 +477,10 @@ fn command(words: &[OsString]) -> clap::Command {
     } else {
         command.override_help(help::SCREEN)
     }
+}
+
+/// Probes are told in every format but Markdown.
+fn trace_format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(["text", "csv", "json"])
+        .try_map(|word| Format::from_str(&word, false))
 }

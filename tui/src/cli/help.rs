@@ -26,13 +26,14 @@ TARGET  -p PID[,PID]  -t TID  --comm RE  -g CGROUP|UNIT  -u USER  -C CPUS
 SAMPLE  -F HZ (99)  --engine bpf|perf  --max-depth N  --keep TIME  --mem SIZE
 SHOW    --window TIME (10s)  --sort self|total|name  --unit UNIT  -d SECS (1)
         --view  --filter EXPR  --baseline FILE  --freeze-after TIME  --fresh
-OUTPUT  -b, --batch  -n N  --top K  --format text|csv|json  -o FILE  -f  --plain
+OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
         --color WHEN  --theme NAME  --ascii  --no-mouse  --source-map FROM=TO
 More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
+       proftop trace FUNCTION... [-d TIME] [--args N] [--ret] [TARGET] [-- COMMAND [ARGS]...]
        proftop open FILE
        proftop demo
        proftop report FILE [--top K | --tree | --peek REGEX] [--filter EXPR]
@@ -59,6 +60,20 @@ Exit status: 0 done, 1 failed, 2 bad usage, 3 over --fail-over, 4 not possible h
 5 no samples. With --batch or record and a command: the command's own, or 125, 126 and 127
 as env ends when it did not start, was not executable or was not found.";
 
+/// What stands below the options of `--help`.
+pub fn after_options() -> String {
+    format!("{EXIT_CODES}\n\n{ENVIRONMENT}")
+}
+
+/// What of the environment is read, for the manual and `--help`.
+pub const ENVIRONMENT: &str = "\
+DEBUGINFOD_URLS names servers of debug files, with blanks between them. They give names and lines to
+programs that were stripped: sudo DEBUGINFOD_URLS=https://debuginfod.debian.net proftop (Ubuntu has
+debuginfod.ubuntu.com, Fedora debuginfod.fedoraproject.org, others debuginfod.elfutils.org). The
+package debuginfod has to be installed. The screen asks before the first file, because servers learn
+which builds run here, and remembers the answer; :debuginfod on or off changes it. Without the
+variable no byte goes to a network. proftop doctor -p PID and Health say what would give names.";
+
 /// Help and version come out of clap as errors; the others are bad usage.
 pub fn or_failure(error: clap::Error) -> Result<String, Failure> {
     match error.kind() {
@@ -79,6 +94,8 @@ fn sentence(error: &clap::Error) -> String {
     ];
     if first_of(error, ContextKind::InvalidArg).is_some_and(|arg| arg == "--freeze-after") {
         sentence += "; it is for live: a recording stands still by itself";
+    } else if error.kind() == ErrorKind::MissingRequiredArgument {
+        sentence = missing(error);
     } else if let Some(guess) = suggested.into_iter().find_map(|kind| first_of(error, kind)) {
         sentence += &format!("; did you mean '{guess}'?");
     } else if let Some(word) = lone_word(error) {
@@ -87,6 +104,27 @@ fn sentence(error: &clap::Error) -> String {
     // What was typed is repeated in the sentence.
     sentence.retain(|c| !c.is_control());
     sentence
+}
+
+/// What has to be given and is not: `merge needs --output FILE, as in proftop merge …`.
+fn missing(error: &clap::Error) -> String {
+    let wanted = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(wanted)) => wanted.join(" and "),
+        _ => "more".into(),
+    };
+    let wanted = wanted.replace(['<', '>'], "");
+    let usage = error.to_string();
+    let words = usage.lines().find_map(|line| line.split_once("proftop "));
+    let subcommand = words.and_then(|(_, rest)| rest.split(' ').next());
+    let lines = || USAGE.lines().map(str::trim);
+    let example = subcommand.and_then(|sub| {
+        let begin = format!("proftop {sub} ");
+        lines().find(|line| line.starts_with(&begin))
+    });
+    match (subcommand, example) {
+        (Some(sub), Some(example)) => format!("{sub} needs {wanted}, as in {example}"),
+        _ => format!("{wanted} is needed"),
+    }
 }
 
 /// A word without a dash where none has a place. As the command comes last,
@@ -103,6 +141,7 @@ fn meant_instead(word: &str) -> String {
         "doctor",
         "config",
         "record",
+        "trace",
         "open",
         "report",
         "export",

@@ -1,5 +1,7 @@
 //! From options to a [`Config`]: what goes together and what does not.
 
+mod trace;
+
 use super::args::{
     Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
@@ -14,8 +16,9 @@ use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::target::TargetSpec;
+use profile::formats::Format as FileFormat;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the files say, and what is wrong in them.
@@ -27,6 +30,8 @@ const DEPTH_DEFAULT: u32 = 512;
 const DELAY_DEFAULT: Duration = Duration::from_secs(1);
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
 const ROWS_DEFAULT: usize = 20;
+/// Half a page: what fits beside a question.
+const TOKENS_DEFAULT: u32 = 1500;
 /// What a recording is written in steps of: what `kill -9` costs.
 const RECORD_STEP: Duration = Duration::from_secs(1);
 /// The file has the rest; names may come late.
@@ -46,6 +51,9 @@ pub fn request(
         Some(Sub::Record(words)) => {
             record(*words, configuration()).map(|config| Request::Top(Box::new(config)))
         }
+        Some(Sub::Trace(words)) => {
+            trace::config(*words, configuration()).map(|config| Request::Top(Box::new(config)))
+        }
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
             file: words.file,
             is_demo: false,
@@ -61,7 +69,7 @@ pub fn request(
         Some(Sub::Config(words)) => Ok(Request::Configuration(words.task)),
         Some(Sub::Completions(words)) => Ok(Request::Completions(words.shell)),
         Some(Sub::Man) => Ok(Request::Manual),
-        Some(Sub::Report(words)) => Ok(Request::Report(report(words))),
+        Some(Sub::Report(words)) => Ok(Request::Report(report(words)?)),
         Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
             a: words.a,
             b: words.b,
@@ -146,7 +154,6 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
         theme: words.theme.or(settings.theme).unwrap_or(Theme::Auto),
         mouse: !words.no_mouse && settings.mouse.unwrap_or(true),
         start: words.view.or(settings.start).unwrap_or_default(),
-        asks_view: words.view.is_some(),
         asks_sort: words.sort.is_some(),
         unit: words.unit.or(settings.unit),
         asks_unit: words.unit.is_some(),
@@ -166,7 +173,11 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
     let file = match words.output {
         Some(path) if path.as_os_str() == "-" => None,
         Some(path) => Some(path),
-        None => Some(RecordConfig::default_file()),
+        None => Some(RecordConfig::default_file(words.format)),
+    };
+    let format = match words.format {
+        Some(format) => format,
+        None => recorded_format(file.as_deref())?,
     };
     Ok(Config {
         target,
@@ -180,13 +191,34 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         mode: Mode::Record(RecordConfig {
             duration: words.duration,
             file,
+            format,
             overwrite: words.force,
         }),
         command,
     })
 }
 
-fn report(words: Report) -> ReportConfig {
+/// What the name of a file tells. One without an ending, as of a pipe, asks for nothing
+/// special.
+fn recorded_format(file: Option<&Path>) -> Result<FileFormat, Failure> {
+    let Some(file) = file else {
+        return Ok(FileFormat::Pft);
+    };
+    if let Some(format) = FileFormat::of_path(file) {
+        return Ok(format);
+    }
+    let Some(end) = file.extension() else {
+        return Ok(FileFormat::Pft);
+    };
+    let endings = FileFormat::ALL.map(|format| format.endings()[0]).join(", ");
+    let end = symbolize::sanitize(end.as_encoded_bytes());
+    Err(Failure::usage(format!(
+        "no format has names that end in .{end}: use one of {endings}, perhaps with .gz or .zst \
+         behind it, or add --format"
+    )))
+}
+
+fn report(words: Report) -> Result<ReportConfig, Failure> {
     let shape = match (words.tree, words.peek) {
         (true, _) => ReportShape::Tree,
         (_, Some(pattern)) => ReportShape::Peek(pattern),
@@ -194,15 +226,19 @@ fn report(words: Report) -> ReportConfig {
             let format = words.format.unwrap_or(Format::Text);
             let rows_max = words.top.map(|rows| rows as usize);
             let rows_max = rows_max.or(rows_default(format));
-            ReportShape::Functions { rows_max, format }
+            ReportShape::Functions {
+                rows_max,
+                format,
+                tokens_max: tokens_max(words.budget_tokens, format)?,
+            }
         }
     };
-    ReportConfig {
+    Ok(ReportConfig {
         file: words.file,
         metric: words.metric,
         filter: words.filter.unwrap_or_default(),
         shape,
-    }
+    })
 }
 
 fn export(words: Export) -> ExportConfig {
@@ -222,7 +258,7 @@ fn export(words: Export) -> ExportConfig {
     }
 }
 
-/// As for a recording, whose file holds what memory does not.
+/// What `record` samples: as for the screen, but the file holds what memory does not.
 fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     let engine = words.engine.or(settings.engine);
     let rate_hz = words.rate.or(settings.rate_hz);
@@ -289,9 +325,14 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         (top.look.fresh, "--fresh"),
     ];
     if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
-        return Err(Failure::usage(format!(
-            "{option} is about the screen: leave out --batch, or record and report"
-        )));
+        return Err(Failure::usage(match *option {
+            "--filter" => "--filter works on the screen and on recordings: leave out --batch, or \
+                           use proftop record, and then proftop report FILE --filter EXPR"
+                .to_owned(),
+            option => {
+                format!("{option} is about the screen: leave out --batch, or record and report")
+            }
+        }));
     }
     if top.force && top.output.is_none() {
         return Err(Failure::usage(
@@ -303,16 +344,27 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         reports_max: top.reports,
         rows_max: top.top.map(|rows| rows as usize).or(rows_default(format)),
         format,
+        tokens_max: tokens_max(top.budget_tokens, format)?,
         file: top.output.clone(),
         overwrite: top.force,
     }))
+}
+
+/// How long a report in Markdown may be; an error where it is none.
+fn tokens_max(asked: Option<u32>, format: Format) -> Result<usize, Failure> {
+    match (asked, format) {
+        (Some(_), Format::Text | Format::Csv | Format::Json) => Err(Failure::usage(
+            "--budget-tokens says how long --format md may be: add it",
+        )),
+        (tokens, _) => Ok(tokens.unwrap_or(TOKENS_DEFAULT) as usize),
+    }
 }
 
 /// A person wants the top of the list, a program all of it.
 fn rows_default(format: Format) -> Option<usize> {
     match format {
         Format::Text => Some(ROWS_DEFAULT),
-        Format::Csv | Format::Json => None,
+        Format::Csv | Format::Json | Format::Md => None,
     }
 }
 
@@ -332,8 +384,8 @@ fn show(
                 "with --batch a report covers one delay: give its length with -d instead of --window",
             ));
         }
-        (Mode::Screen | Mode::Record(_), Some(given)) => given,
-        (Mode::Screen | Mode::Record(_), None) => {
+        (Mode::Screen | Mode::Record(_) | Mode::Trace(_), Some(given)) => given,
+        (Mode::Screen | Mode::Record(_) | Mode::Trace(_), None) => {
             settings.window.unwrap_or(WINDOW_DEFAULT).min(keep)
         }
     };

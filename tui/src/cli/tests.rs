@@ -88,6 +88,41 @@ fn a_report_has_one_shape() {
 }
 
 #[test]
+fn the_name_of_a_recording_tells_its_format() {
+    let recorded = |words: &str| match config(words).mode {
+        Mode::Record(record) => record,
+        other => panic!("{other:?}"),
+    };
+    for name in ["a.pft", "a", "/dev/fd/7", "folded", "-"] {
+        let record = recorded(&format!("record -o {name}"));
+        assert_eq!(record.format, FileFormat::Pft, "{name}");
+        assert!(record.is_streamed(), "{name}");
+    }
+    let later = [
+        ("x.folded", FileFormat::Folded),
+        ("x.FOLDED.gz", FileFormat::Folded),
+        ("x.collapsed.zst", FileFormat::Folded),
+        ("x.pb.gz", FileFormat::Pprof),
+        ("x.html", FileFormat::Html),
+        ("x.pft.gz", FileFormat::Pft),
+    ];
+    for (name, format) in later {
+        let record = recorded(&format!("record -o {name}"));
+        assert_eq!(record.format, format, "{name}");
+        assert!(!record.is_streamed(), "{name}");
+    }
+    for name in ["x.xyz", "x.json", "x.data", "x.pft.xz"] {
+        let refused = error(&format!("record -o {name}"));
+        assert!(refused.contains("use one of .pft, .folded"), "{refused}");
+    }
+    // Who says which it is may call it as he likes.
+    let record = recorded("record -o x.xyz --format svg");
+    assert_eq!(record.format, FileFormat::Svg);
+    let file = recorded("record --format svg").file;
+    assert!(file.is_some_and(|file| file.extension().is_some_and(|end| end == "svg")));
+}
+
+#[test]
 fn top_is_the_default_word() {
     assert_eq!(config("top -p 7").target.pids, [7]);
     assert_eq!(config("top").mode, Mode::Screen);

@@ -81,7 +81,7 @@ impl Instruction {
         Some(self.offset.wrapping_add(distance))
     }
 
-    /// As the assembler would read it; where it goes to by name.
+    /// The instruction as the assembler would read it, jumps by the name of their goal.
     pub fn text(&self, syntax: Syntax) -> String {
         let mut text = String::new();
         match syntax {
@@ -121,7 +121,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// By a file's `e_machine`: `None` for other processors.
+    /// The mode for a file's `e_machine`; `None` for processors that are not read.
     pub fn of_machine(machine: u16) -> Option<Self> {
         match machine {
             3 => Some(Mode::Bits32),

@@ -1,12 +1,12 @@
 //! The *files* that code is in: which one, and what is missing if it cannot be had.
 
+use super::kernel;
 use super::lines::LineSource;
 use super::pieces::add_pieces;
 use super::{Body, Wanted};
-use crate::mapped;
-use crate::mapped::CodeMapping;
+use probe::proc_maps;
+use probe::proc_maps::MapsLine;
 use profile::FrameKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 use symbolize::source::Source;
@@ -28,8 +28,16 @@ pub fn disassemble(
 ) -> Result<Found, String> {
     let no_file = |why: &str| Err(why.to_owned());
     match (&*wanted.module, wanted.kind) {
-        (_, FrameKind::Kernel) => no_file("the kernel's code is in no file that could be read"),
+        (_, FrameKind::Kernel) => {
+            kernel::disassemble(wanted, body)?;
+            let no_lines = Some("the lines of the kernel's code are not known".into());
+            Ok(Found {
+                built: None,
+                no_lines,
+            })
+        }
         (_, FrameKind::Jit) => no_file("this code was made at run time: it is in no file"),
+        (_, FrameKind::Python) => no_file("Python runs this function: it has no instructions"),
         ("[vdso]", _) if !wanted.is_recorded => {
             let vdso = Vdso::load().map_err(|error| error.to_string())?;
             add_pieces(
@@ -74,9 +82,9 @@ fn disassemble_file(
         let source = FileSource {
             pid,
             build_id,
-            range: { mapping.as_ref() }.map(|m| (m.mapping.start.0, m.mapping.end.0)),
-            device: mapping.as_ref().map_or((0, 0), |m| m.device),
-            inode: mapping.as_ref().map_or(0, |m| m.inode),
+            range: mapping.as_ref().map(|line| (line.start, line.end)),
+            device: mapping.as_ref().map_or((0, 0), |line| line.device),
+            inode: mapping.as_ref().map_or(0, |line| line.inode),
             ..FileSource::new(path)
         };
         let symbols = match symbolizer.open(source) {
@@ -104,15 +112,15 @@ fn disassemble_file(
 }
 
 /// Where a process has the file's code.
-fn mapping(pid: u32, path: &str) -> Option<CodeMapping> {
+fn mapping(pid: u32, path: &str) -> Option<MapsLine> {
     // It may have been unlinked before it was sampled, or since.
     fn unmarked(path: &str) -> &str {
         path.strip_suffix(" (deleted)").unwrap_or(path)
     }
-    let mappings = mapped::read(pid).ok()?;
-    mappings.into_iter().find(|mapping| {
-        let shown = sanitize(mapping.path.as_os_str().as_bytes());
-        unmarked(&shown) == unmarked(path)
+    let mappings = proc_maps::read(pid, &probe::files::of_targets()).ok()?;
+    mappings.into_iter().find(|line| {
+        let shown = sanitize(&line.path);
+        line.file().is_some() && unmarked(&shown) == unmarked(path)
     })
 }
 

@@ -3,8 +3,8 @@
 
 use super::files::disassemble;
 use super::{Body, Hit, SourceMap, Wanted, text};
+use crate::advice::{self, Advice, Adviser, Means};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use symbolize::{Symbolizer, TableCache, table_cache};
 
@@ -12,7 +12,12 @@ use symbolize::{Symbolizer, TableCache, table_cache};
 pub trait Library {
     fn body(&mut self, wanted: &Wanted) -> Arc<Body>;
 
-    /// Nobody has asked for a while.
+    /// What would give names to each of these; nothing where files are not looked at.
+    fn advise(&mut self, codes: &[advice::Code]) -> Vec<Advice> {
+        vec![Advice::default(); codes.len()]
+    }
+
+    /// Gives memory back: nobody has asked for a while.
     fn rest(&mut self) {}
 }
 
@@ -22,13 +27,13 @@ const DEBUG_BYTES: u64 = 256 << 20;
 /// The same where there is memory for it: it is given back after a while. Kernels and
 /// programs with all of their generics have between the two.
 const DEBUG_BYTES_MAX: u64 = 2 << 30;
-/// Of what is free so much may be taken.
+/// One part in this many of the free memory may be taken.
 const OF_FREE: u64 = 4;
 
 /// Functions whose code is kept.
 const KEPT_MAX: usize = 8;
 
-/// From files.
+/// Reads source text and instructions from files.
 #[derive(Debug, Default)]
 pub struct FileLibrary {
     map: SourceMap,
@@ -36,6 +41,7 @@ pub struct FileLibrary {
     /// What it reads of one file.
     debug_bytes_max: u64,
     kept: Vec<(Key, Arc<Body>)>,
+    adviser: Option<Adviser>,
 }
 
 /// What tells one function's code from another's.
@@ -77,9 +83,9 @@ impl Library for FileLibrary {
             symbolizer(self.debug_bytes_max)
         });
         // A parser's mistake must cost one function's code, not all that follow.
-        let found = catch_unwind(AssertUnwindSafe(|| {
+        let found = faults::catch("reading code", || {
             find(wanted, symbolizer, self.debug_bytes_max, &self.map)
-        }));
+        });
         let body = Arc::new(found.unwrap_or_else(|_| {
             self.symbolizer = None;
             Body {
@@ -96,6 +102,12 @@ impl Library for FileLibrary {
         body
     }
 
+    fn advise(&mut self, codes: &[advice::Code]) -> Vec<Advice> {
+        let files = probe::files::of_targets;
+        let adviser = || Adviser::new(files().clone(), Means::current());
+        self.adviser.get_or_insert_with(adviser).advise(codes)
+    }
+
     fn rest(&mut self) {
         if self.symbolizer.take().is_some() {
             probe::memory::give_back();
@@ -103,7 +115,7 @@ impl Library for FileLibrary {
     }
 }
 
-/// With the range tables of earlier runs, if there are some.
+/// A symbolizer with the range tables of earlier runs, if there are some.
 fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
@@ -120,7 +132,7 @@ fn free_memory() -> String {
     std::fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
-/// By `/proc/meminfo`.
+/// How much debug information may be held, by the text of `/proc/meminfo`.
 fn debug_bytes_max(meminfo: &str) -> u64 {
     let mut lines = meminfo.lines();
     let free = lines.find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -26,7 +26,8 @@ pub enum LineSource {
 }
 
 impl LineSource {
-    /// Of no more debug information than the symbolizer reads of one file.
+    /// Opens the lines of a file, with no more debug information than the symbolizer reads of
+    /// one.
     pub fn new(
         symbolizer: &Symbolizer,
         symbols: &ElfSymbols,

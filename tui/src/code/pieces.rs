@@ -29,6 +29,25 @@ pub fn add_pieces(
             "code of {name} is not written out, only that of x86"
         ));
     };
+    cover_hits(wanted, body, |hit, left, body| {
+        piece(mode, wanted, hit, symbols, lines, left, body)
+    });
+    match body.pieces.is_empty() && !body.unknown.is_empty() {
+        true => Err(format!(
+            "{} does not tell where the function is",
+            wanted.module
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Adds the piece of code that each hit is in, the hottest first, as far as the bound
+/// allows. `find` gets what is left of the bound.
+pub(super) fn cover_hits(
+    wanted: &Wanted,
+    body: &mut Body,
+    mut find: impl FnMut(&Hit, u64, &mut Body) -> Option<Piece>,
+) {
     let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
     // Its own code first, so that no other's covers it.
     hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
@@ -37,7 +56,7 @@ pub fn add_pieces(
         if body.covers(hit.address) {
             continue;
         }
-        let piece = piece(mode, wanted, hit, symbols, lines, left, body);
+        let piece = find(hit, left, body);
         match piece.filter(|piece| piece.range.contains(&hit.address)) {
             Some(piece) => {
                 left -= piece.range.end - piece.range.start;
@@ -49,13 +68,6 @@ pub fn add_pieces(
         }
     }
     body.pieces.sort_by_key(|piece| piece.range.start);
-    match body.pieces.is_empty() && !body.unknown.is_empty() {
-        true => Err(format!(
-            "{} does not tell where the function is",
-            wanted.module
-        )),
-        false => Ok(()),
-    }
 }
 
 fn piece(
@@ -124,7 +136,7 @@ fn inlined(chain: &[Frame]) -> String {
     chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
 }
 
-/// As the profile calls it.
+/// The name of what is at an address, as the profile calls it.
 fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
     let Ok(symbol) = symbols.find_link(addr) else {
         let FileOffset(offset) = symbols.segments().to_file(addr)?;

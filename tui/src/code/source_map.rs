@@ -41,7 +41,7 @@ impl Mapping {
         })
     }
 
-    /// With whose home it is.
+    /// Fills in the home directory that `~` stands for.
     pub fn at_home(self, home: Option<&Path>) -> Mapping {
         let rest = self.to.strip_prefix("~").ok().map(Path::to_path_buf);
         match (rest, home) {
@@ -53,7 +53,7 @@ impl Mapping {
         }
     }
 
-    /// From and to.
+    /// The folder that the debug information names, and the one where the files are.
     pub fn sides(&self) -> (Cow<'_, str>, Cow<'_, str>) {
         (self.from.to_string_lossy(), self.to.to_string_lossy())
     }

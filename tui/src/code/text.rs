@@ -23,7 +23,7 @@ pub struct SourceText {
     lines: Vec<Box<str>>,
     /// Where it was found, for an editor.
     pub path: PathBuf,
-    /// In words: `disk`, `source map`, `root of 4121`.
+    /// Where the text was found, in words: `disk`, `source map`, `root of 4121`.
     pub origin: String,
     pub modified: Option<SystemTime>,
 }
@@ -38,7 +38,7 @@ impl SourceText {
         }
     }
 
-    /// From 1.
+    /// The line with this number, counted from 1.
     pub fn line(&self, number: u32) -> Option<&str> {
         let at = (number as usize).checked_sub(1)?;
         self.lines.get(at).map(|line| &**line)

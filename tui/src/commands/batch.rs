@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
 use engine::snapshot::Snapshot;
-use engine::{AwaitNames, Command, Schedule};
+use engine::{AwaitNames, Command, Consent, Schedule};
 use profile::FunctionRow;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
         names: AwaitNames::Each,
     };
     let publish = Box::new(move |snapshot| publish.send(snapshot).is_ok());
-    let mut sampling = sampling::start(config, subject, schedule, publish)?;
+    let mut sampling = sampling::start(config, subject, schedule, Consent::Given, publish)?;
     let mut command = CommandWatch::new(sampling.started.take());
     let mut trace = StartTrace::new();
     let mut samples = 0;
@@ -52,7 +52,11 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 let Some(snapshot) = snapshot else { break };
                 trace.look(&snapshot);
                 samples += snapshot.report.samples;
-                if !output.write(render(&snapshot, config, batch, &output).as_bytes())? {
+                let text = faults::catch("writing a report", || {
+                    render(&snapshot, config, batch, &output)
+                });
+                // It is told when the program ends; the next report is another one.
+                if !output.write(text.unwrap_or_default().as_bytes())? {
                     break;
                 }
             }
@@ -91,7 +95,8 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
         time_unix_ms: unix_ms_at(snapshot.report.window.end_ns),
         pids: &config.target.pids,
         top: batch.rows_max,
-        width: None,
+        width: output.terminal_width(),
+        tokens_max: batch.tokens_max,
     };
     report.render(batch.format, output.is_empty())
 }

@@ -5,6 +5,7 @@ use crate::cli::ConfigTask;
 use crate::config;
 use crate::config::Place;
 use crate::failure::{Exit, Failure};
+use crate::user_files::Refusal;
 use std::fmt::Write as _;
 
 pub fn run(task: ConfigTask) -> Result<Exit, Failure> {
@@ -38,8 +39,11 @@ fn init() -> Result<Exit, Failure> {
         return Err(Failure::failed("there is no home directory to write to"));
     };
     place.write_new(&config::template()).map_err(|refusal| {
-        let what = format!("cannot write {}: {refusal}", place.name());
-        Failure::failed(what)
+        let failure = Failure::failed(format!("cannot write {}: {refusal}", place.name()));
+        match refusal {
+            Refusal::Exists => failure.more("Edit it, or move it away and do this again."),
+            _ => failure,
+        }
     })?;
     print(&format!(
         "wrote {}: all settings in it are commented out\n",

@@ -1,6 +1,8 @@
 //! `diff`: what takes more time in a later recording than in an earlier one.
 
 mod live;
+/// What is printed.
+mod table;
 
 use super::open_file;
 use super::open_file::Opened;
@@ -9,9 +11,8 @@ use crate::cli::DiffConfig;
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use live::Live;
-use profile::diff::{Diff, DiffRow, Side};
+use profile::diff::{Diff, DiffRow};
 use profile::{Cancel, Query, Selection};
-use std::fmt::Write as _;
 use std::thread;
 
 pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
@@ -32,7 +33,10 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     }
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
-    super::print(&render(&diff, config.rows_max))?;
+    let mut shown = diff.clone();
+    // What is tested is what is printed; the limit is one of shares.
+    shown.compare_time();
+    super::print(&table::render(&shown, config.rows_max))?;
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return Ok(Exit::NoSamples);
     }
@@ -44,7 +48,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         Some(row) => {
             let points = points(&diff, row);
             eprintln!(
-                "proftop: {} takes {points:.1} points more of all samples, over {limit}",
+                "proftop: {} takes {points:.1} percentage points more of all samples; the limit is {limit}",
                 row.name
             );
             Ok(Exit::Exceeded)
@@ -75,77 +79,4 @@ fn points(diff: &Diff, row: &DiffRow) -> f64 {
 /// Chance fails nobody's build.
 fn exceeds(diff: &Diff, row: &DiffRow, limit: f64) -> bool {
     row.sure && points(diff, row) > limit
-}
-
-fn render(diff: &Diff, rows_max: usize) -> String {
-    let mut out = String::new();
-    write(diff, rows_max, &mut out).expect("a string takes everything");
-    out
-}
-
-fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
-    let side = |side: &Side| {
-        format!(
-            "{} samples, {:.1} s at {} Hz",
-            side.samples, side.seconds, side.rate_hz
-        )
-    };
-    writeln!(out, "# A {}", side(&diff.a))?;
-    writeln!(out, "# B {}", side(&diff.b))?;
-    writeln!(
-        out,
-        "# the same by build-id {}, by module and name {}; ~ could be chance",
-        diff.same_by_build_id, diff.same_by_module
-    )?;
-    let samples = |samples| Some(samples as f64);
-    let total = (
-        diff.a.cpu_ms_per_s(diff.a.samples),
-        diff.b.cpu_ms_per_s(diff.b.samples),
-    );
-    let (unit, known) = match total {
-        (Some(_), Some(_)) => ("ms/s", true),
-        _ => ("smp", false),
-    };
-    let value = |side: &Side, count| match known {
-        true => side.cpu_ms_per_s(count),
-        false => samples(count),
-    };
-    writeln!(
-        out,
-        "  POINTS  A-SELF%  B-SELF%    A-{unit}    B-{unit}  SURE  FUNCTION  MODULE"
-    )?;
-    let shown = diff.rows.len().min(rows_max);
-    for row in &diff.rows[..shown] {
-        let points = points(diff, row);
-        let sign = match points {
-            p if p > 0.0 => '▲',
-            p if p < 0.0 => '▼',
-            _ => ' ',
-        };
-        let sure = if row.sure { "yes" } else { "~" };
-        let mark = match (row.is_new(), row.is_gone()) {
-            (true, _) => "  (new in B)",
-            (_, true) => "  (gone in B)",
-            _ => "",
-        };
-        writeln!(
-            out,
-            "{sign} {points:+6.1}  {:7.1}  {:7.1}  {:8.1}  {:8.1}  {sure:<4}  {}  {}{mark}",
-            diff.a.share(row.a_self),
-            diff.b.share(row.b_self),
-            value(&diff.a, row.a_self).unwrap_or(0.0),
-            value(&diff.b, row.b_self).unwrap_or(0.0),
-            row.name,
-            row.module,
-        )?;
-    }
-    let rest = &diff.rows[shown..];
-    if !rest.is_empty() {
-        let sum: f64 = rest.iter().map(|row| points(diff, row)).sum();
-        writeln!(out, "  {sum:+6.1}  {} more", rest.len())?;
-    }
-    if let (Some(a), Some(b)) = total {
-        writeln!(out, "# all {a:.1} -> {b:.1} ms of CPU per second")?;
-    }
-    Ok(())
 }

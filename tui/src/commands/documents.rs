@@ -6,7 +6,7 @@
 mod readme;
 
 use crate::action::{Binding, Keymap, Scope};
-use crate::cli::{self, EXAMPLES, EXIT_CODES};
+use crate::cli::{self, ENVIRONMENT, EXAMPLES, EXIT_CODES};
 use crate::plain::command::{COMMANDS, WORDS as DIALOG_WORDS};
 use crate::view_id::ViewId;
 use clap_complete::Shell;
@@ -134,7 +134,9 @@ pub fn manual() -> String {
     text += &plain(CONFIGURATION);
     text += "\n.nf\n";
     text += &plain(&crate::config::template());
-    text += "\n.fi\n.SH EXIT STATUS\n";
+    text += "\n.fi\n.SH ENVIRONMENT\n";
+    text += &plain(ENVIRONMENT);
+    text += "\n.SH EXIT STATUS\n";
     text += &plain(EXIT_CODES);
     text.push('\n');
     text
@@ -173,7 +175,7 @@ fn entry(text: &mut String, term: &str, words: &str) {
     let _ = writeln!(text, ".TP\n.B {}\n{}", plain(term), plain(words));
 }
 
-/// Nothing in it means anything to roff.
+/// Escapes a text so that roff takes none of it for an order.
 fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped

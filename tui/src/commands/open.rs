@@ -38,7 +38,11 @@ const METRICS_MAX: usize = 12;
 
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     if !config.look.plain {
-        top::check_terminal(&top::Remedies::Recording)?;
+        let name = config.file.to_string_lossy();
+        top::check_terminal(&match config.is_demo {
+            true => top::Remedies::Demo,
+            false => top::Remedies::Recording(&name),
+        })?;
     }
     let options = top::screen_options(&config.look, Span::All)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
@@ -50,9 +54,13 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         .name("reader".into())
         .spawn(move || {
             let mut reading = Reading::new(&path, publish, began);
-            match is_demo {
-                true => reading.read_demo(fail),
-                false => reading.read(metric.as_deref(), fail),
+            let read = faults::catch("reading the file", || match is_demo {
+                true => reading.read_demo(),
+                false => reading.read(metric.as_deref()),
+            });
+            let read = read.unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
+            if let Err(failure) = read {
+                reading.fails(failure, fail);
             }
         })
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
@@ -105,7 +113,7 @@ async fn screen(
 }
 
 fn say_goodbye(last: &Snapshot) {
-    let Some(recording) = &last.recording else {
+    let Some(recording) = &last.source.recording else {
         return;
     };
     if terminal::is_writable() {
@@ -119,20 +127,15 @@ fn say_goodbye(last: &Snapshot) {
     }
 }
 
-/// Before anything is known.
+/// The snapshot that is shown before anything is known of the file.
 fn waiting(path: &Path) -> Snapshot {
     let view = Store::new(profile::Limits::default()).view();
-    Snapshot {
-        recording: Some(recorded::recording(
-            &short_name(path),
-            &view,
-            Lacks::default(),
-            None,
-        )),
-        window: Span::All,
-        target: TargetState::Running,
-        ..Snapshot::default()
-    }
+    let recording = recorded::recording(&short_name(path), &view, Lacks::default(), None);
+    let mut snapshot = Snapshot::default();
+    snapshot.asked.window = Span::All;
+    snapshot.run.target = TargetState::Running;
+    snapshot.source.recording = Some(recording);
+    snapshot
 }
 
 /// The last part of the path: the header has no room for more.
@@ -195,27 +198,21 @@ impl Reading {
         }
     }
 
-    fn read_demo(&mut self, fail: oneshot::Sender<Failure>) {
-        let opened = open_file::open_demo(self);
-        if let Err(failure) = opened.and_then(|opened| self.ends(&opened)) {
-            self.fails(failure, fail);
-        }
+    fn read_demo(&mut self) -> Result<(), Failure> {
+        let opened = open_file::open_demo(self)?;
+        self.ends(&opened)
     }
 
-    /// By that metric; the others follow when the screen is open.
-    fn read(&mut self, metric: Option<&str>, fail: oneshot::Sender<Failure>) {
+    /// Reads the file, counted by that metric; the others follow when the screen is open.
+    fn read(&mut self, metric: Option<&str>) -> Result<(), Failure> {
         let path = Arc::clone(&self.path);
-        let opened = open_file::open_by_parts(&path, metric, self);
-        let ended = opened.and_then(|opened| {
-            self.metrics = metered(&opened).into();
-            self.ends(&opened)?;
-            Ok(opened)
-        });
-        match ended {
-            Ok(opened) if !input::is_stdin(&path) => self.count_others(&opened),
-            Ok(_) => {}
-            Err(failure) => self.fails(failure, fail),
+        let opened = open_file::open_by_parts(&path, metric, self)?;
+        self.metrics = metered(&opened).into();
+        self.ends(&opened)?;
+        if !input::is_stdin(&path) {
+            self.count_others(&opened);
         }
+        Ok(())
     }
 
     /// Reads the file once more for each of its other metrics. One by which it cannot be
@@ -272,17 +269,16 @@ impl Reading {
         Ok(())
     }
 
-    /// With samples on the screen they stay there.
+    /// Tells what broke the reading; samples that are on the screen stay there.
     fn breaks(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         let shown = self.publish.borrow().clone();
         if shown.report.samples == 0 {
             let _ = fail.send(failure);
             return;
         }
-        self.publish.send_replace(Arc::new(Snapshot {
-            target: TargetState::Failed(failure.message),
-            ..(*shown).clone()
-        }));
+        let mut broken = (*shown).clone();
+        broken.run.target = TargetState::Failed(failure.message);
+        self.publish.send_replace(Arc::new(broken));
     }
 
     /// `end`: all has come, and perhaps it is broken.

@@ -3,7 +3,7 @@
 
 use super::input::{input, limits, name};
 use super::resolve::{Places, name_frames};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use engine::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
 use profile::{Limits, Store, View};
@@ -30,7 +30,7 @@ pub trait Progress {
     fn comes(&mut self, _store: &Store) {}
 }
 
-/// Nobody waits for parts of it.
+/// The progress of a reading that nobody watches.
 struct AtOnce;
 
 impl Progress for AtOnce {}
@@ -39,7 +39,7 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
     open_metric(path, None)
 }
 
-/// As [`open`], counted in that metric.
+/// Opens a file as [`open`] does, counted in that metric.
 pub fn open_metric(path: &Path, metric: Option<&str>) -> Result<Opened, Failure> {
     open_by_parts(path, metric, &mut AtOnce)
 }
@@ -50,14 +50,18 @@ pub fn count_again(path: &Path, opened: &Opened, metric: &str) -> Option<View> {
     opened.view.counting(&again.ok()?.store.view())
 }
 
-/// As [`open_metric`]; what comes in blocks is shown to `progress` block by block.
+/// Opens a file as [`open_metric`] does, and shows `progress` what comes in blocks, block by
+/// block.
 pub fn open_by_parts(
     path: &Path,
     metric: Option<&str>,
     progress: &mut dyn Progress,
 ) -> Result<Opened, Failure> {
     let name = name(path);
-    let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
+    let failed = |error: FormatError| match error {
+        FormatError::Empty => Failure::new(Exit::NoSamples, format!("{name} is empty")),
+        error => Failure::failed(format!("cannot read {name}: {error}")),
+    };
     read(input(path)?, metric, progress).map_err(failed)
 }
 

@@ -1,19 +1,21 @@
 //! `record`: samples to a file, or down a pipe, and no screen.
 //!
-//! The file is whole after every second. ^C ends the recording and writes what
-//! is left, SIGUSR2 writes it and goes on.
+//! A .pft is whole after every second. ^C ends the recording and writes what is left,
+//! SIGUSR2 writes it and goes on. Any other format is made at the end, from a .pft that has
+//! no name until then.
+
+/// The .pft that another format is made from.
+mod later;
+/// Where samples go while they come.
+mod recording;
 
 use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
-use crate::reader::Reader;
-use crate::words::units::counted;
 use engine::snapshot::Snapshot;
-use engine::{AwaitNames, Command, Schedule};
-use profile::formats::{FormatError, pft};
-use std::io::{self, IsTerminal as _, Write};
+use engine::{AwaitNames, Command, Consent, Schedule};
+use recording::Recording;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -46,7 +48,7 @@ async fn recording(
         names: AwaitNames::Last,
     };
     let publish = Box::new(move |snapshot| publish.send(snapshot).is_ok());
-    let mut sampling = sampling::start(config, subject, schedule, publish)?;
+    let mut sampling = sampling::start(config, subject, schedule, Consent::Given, publish)?;
     let mut command = CommandWatch::new(sampling.started.take());
     let mut last: Option<Arc<Snapshot>> = None;
     loop {
@@ -97,120 +99,4 @@ async fn recording(
 
 fn steps(all: Duration, step: Duration) -> u64 {
     all.as_millis().div_ceil(step.as_millis().max(1)) as u64
-}
-
-/// The file and what is said of it.
-struct Recording {
-    writer: Option<pft::Writer<Pipe>>,
-    name: String,
-    is_shown: bool,
-}
-
-/// An [`Output`] as a writer. What its reader no longer wants is no error.
-struct Pipe(Output);
-
-/// What a pipe says when nobody reads it any more.
-const ENOUGH: &str = "the reader has had enough";
-
-impl Write for Pipe {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.write(bytes) {
-            Ok(true) => Ok(bytes.len()),
-            Ok(false) => Err(io::Error::new(io::ErrorKind::BrokenPipe, ENOUGH)),
-            Err(failure) => Err(io::Error::other(failure.message)),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Recording {
-    fn open(record: &RecordConfig) -> Result<(Self, Reader), Failure> {
-        if record.file.is_none() && io::stdout().is_terminal() {
-            return Err(Failure::usage(
-                "-o - writes bytes that no terminal shows: pipe them on, or name a file",
-            ));
-        }
-        let output = Output::open(record.file.as_deref(), record.overwrite)?;
-        let name = output.name().to_string();
-        let reader = output.reader()?;
-        let writer = pft::Writer::new(Pipe(output)).map_err(|error| refused(&error))?;
-        let recording = Self {
-            writer: Some(writer),
-            name,
-            // Who reads the pipe says what comes, perhaps on this terminal.
-            is_shown: record.file.is_some() && io::stderr().is_terminal(),
-        };
-        Ok((recording, reader))
-    }
-
-    /// False if the reader has gone away: it has had enough, and that is fine.
-    fn append(&mut self, snapshot: &Snapshot, until_ns: Option<u64>) -> Result<bool, Failure> {
-        let (Some(writer), Some(view)) = (&mut self.writer, &snapshot.view) else {
-            return Ok(true);
-        };
-        taken(writer.append(view, until_ns))
-    }
-
-    fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        if let (Some(writer), Some(view)) = (&mut self.writer, &snapshot.view) {
-            let end_ns = snapshot.report.window.end_ns;
-            let written = writer.append_last(view, end_ns);
-            taken(written.and_then(|()| writer.finish(view)))?;
-        }
-        self.clear_line();
-        let notes = snapshot.health.notes.iter();
-        notes.for_each(|note| eprintln!("proftop: {note}"));
-        eprintln!(
-            "proftop: {}, {} lost",
-            self.summary(),
-            snapshot.health.lost_run
-        );
-        Ok(())
-    }
-
-    fn samples(&self) -> u64 {
-        self.writer.as_ref().map_or(0, pft::Writer::samples)
-    }
-
-    fn summary(&self) -> String {
-        let bytes = self.writer.as_ref().map_or(0, pft::Writer::bytes);
-        let samples = counted(self.samples(), "sample");
-        format!("{samples}, {} kB in {}", bytes.div_ceil(1000), self.name)
-    }
-
-    fn show_progress(&self, snapshot: &Snapshot) {
-        if self.is_shown {
-            let seconds = snapshot.elapsed.as_secs();
-            let (minutes, seconds) = (seconds / 60, seconds % 60);
-            let lost = snapshot.health.lost_run;
-            let line = self.summary();
-            eprint!("\r{minutes}:{seconds:02}  {line}, {lost} lost  (^C ends)\x1b[K");
-        }
-    }
-
-    fn say_written(&self) {
-        self.clear_line();
-        eprintln!("proftop: {} so far", self.summary());
-    }
-
-    fn clear_line(&self) {
-        if self.is_shown {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-fn taken(written: Result<(), FormatError>) -> Result<bool, Failure> {
-    match written {
-        Ok(()) => Ok(true),
-        Err(FormatError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(refused(&error)),
-    }
-}
-
-fn refused(error: &FormatError) -> Failure {
-    Failure::failed(error.to_string())
 }

@@ -1,6 +1,6 @@
 //! A recording as a snapshot: what screen and reports show of it.
 
-use engine::snapshot::{Host, Lacks, Recording, Snapshot, Span, TargetState};
+use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState};
 use profile::{Health, Selection, View};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,9 +23,12 @@ pub fn snapshot(
         false => window.end_ns.saturating_sub(window.start_ns),
     };
     Snapshot {
-        elapsed: Duration::from_nanos(elapsed_ns),
         report: Arc::new(report),
-        query: selection.query().clone(),
+        asked: Asked {
+            query: selection.query().clone(),
+            turn: 0,
+            window: Span::All,
+        },
         offered: selection.offered(),
         view: Some(view.clone()),
         health: Health {
@@ -35,21 +38,21 @@ pub fn snapshot(
             notes: notes.iter().chain(&info.notes).cloned().collect(),
             ..Health::default()
         },
-        host: Arc::new(Host {
-            name: info.host.clone(),
-            kernel: info.kernel.clone(),
-            arch: info.arch.clone(),
-            cpus: info.cpus,
-            sampled_cpus: info.sampled_cpus.clone(),
-        }),
-        rate_hz: info.rate_hz,
-        scope: info.scope.as_str().into(),
-        window: Span::All,
-        target: match is_over {
-            true => TargetState::Recorded,
-            false => TargetState::Running,
+        run: Run {
+            scope: info.scope.as_str().into(),
+            target: match is_over {
+                true => TargetState::Recorded,
+                false => TargetState::Running,
+            },
+            elapsed: Duration::from_nanos(elapsed_ns),
+            ..Run::default()
         },
-        recording: Some(recording),
+        source: Source {
+            host: Arc::new(info.host.clone()),
+            rate_hz: info.rates.first_hz,
+            recording: Some(recording),
+            ..Source::default()
+        },
         ..Snapshot::default()
     }
 }

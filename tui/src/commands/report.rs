@@ -9,6 +9,7 @@ use crate::batch::BatchReport;
 use crate::choices::Format;
 use crate::cli::{ReportConfig, ReportShape};
 use crate::failure::{Exit, Failure};
+use crate::output;
 use engine::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
@@ -21,9 +22,11 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     let selection = opened.view.select(&query, &Cancel::new());
     let selection = selection.expect("nobody cancels it");
     let text = match &config.shape {
-        ReportShape::Functions { rows_max, format } => {
-            functions(&opened, &selection, *rows_max, *format)
-        }
+        ReportShape::Functions {
+            rows_max,
+            format,
+            tokens_max,
+        } => functions(&opened, &selection, *rows_max, *format, *tokens_max),
         ReportShape::Tree => head(&opened, &selection) + &tree::render(&selection),
         ReportShape::Peek(pattern) => {
             head(&opened, &selection) + &peek::render(&selection, pattern)
@@ -41,6 +44,7 @@ fn functions(
     selection: &Selection,
     rows_max: Option<usize>,
     format: Format,
+    tokens_max: usize,
 ) -> String {
     let snapshot = snapshot(opened, selection);
     let end_ms = snapshot.report.window.end_ns / 1_000_000;
@@ -50,14 +54,15 @@ fn functions(
         time_unix_ms: end_ms.saturating_add_signed(opened.view.info().epoch_unix_ms),
         pids: &[],
         top: rows_max,
-        width: None,
+        width: output::stdout_width(),
+        tokens_max,
     };
     report.render(format, true)
 }
 
 /// The two lines that say what the numbers are about.
 fn head(opened: &Opened, selection: &Selection) -> String {
-    let text = functions(opened, selection, Some(0), Format::Text);
+    let text = functions(opened, selection, Some(0), Format::Text, 0);
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
 }

@@ -92,7 +92,7 @@ impl CommandWatch {
         })
     }
 
-    /// Waits for the end of the command, once. Nothing if the engine failed
+    /// Waits for the end of the command, once. `None` if the engine failed
     /// before it was let run. Never comes without a command.
     pub async fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         if let CommandWatch::Starting { started, caught } = self {

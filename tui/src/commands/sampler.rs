@@ -5,6 +5,7 @@ use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
 use crate::target::Target;
+use engine::probes::Reach;
 use probe::privilege::Rights;
 use probe::{BpfSource, PerfSource, Source, features};
 
@@ -116,7 +117,7 @@ fn what_is_missing() -> String {
         .collect()
 }
 
-/// As the sampler wants it.
+/// The target in the words of the sampler.
 pub fn probe_target(target: &Target) -> probe::Target {
     probe::Target {
         pids: target.pids.clone(),
@@ -130,5 +131,17 @@ pub fn probe_target(target: &Target) -> probe::Target {
             level: cgroup.level,
         }),
         children: target.children && !target.pids.is_empty(),
+    }
+}
+
+/// As probes of calls want it.
+pub fn reach(target: &Target) -> Reach {
+    let filters = !target.tids.is_empty() || !target.uids.is_empty();
+    let filters = filters || target.comm.is_some() || target.cgroup.is_some();
+    Reach {
+        is_by_pid: !filters,
+        pids: target.pids.clone(),
+        children: target.children,
+        program: None,
     }
 }

@@ -2,12 +2,12 @@
 //! subject, and looking after the command that was started.
 
 use super::Subject;
-use super::sampler::{Sampler, probe_target};
+use super::sampler::{Sampler, probe_target, reach};
 use crate::cli::Config;
 use crate::failure::Failure;
 use crate::target::Target;
 use engine::snapshot::Snapshot;
-use engine::{Command, Engine, MakeSource, Schedule, Settings};
+use engine::{Command, Consent, Engine, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use profile::Limits;
 use std::process::ExitStatus;
@@ -30,6 +30,7 @@ pub fn start(
     config: &Config,
     subject: Subject,
     schedule: Schedule,
+    consent: Consent,
     publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
 ) -> Result<Sampling, Failure> {
     let Subject {
@@ -37,6 +38,8 @@ pub fn start(
         held,
         sampler,
     } = subject;
+    // Only who looks at it can place probes.
+    let calls = matches!(schedule, Schedule::Live { .. });
     let settings = Settings {
         limits: Limits {
             keep: config.sample.keep,
@@ -46,12 +49,15 @@ pub fn start(
         scope: target.words.clone(),
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
+        pids: target.pids.clone(),
+        reach: reach(&target),
+        consent,
     };
     let (ready, started) = release_when_ready(held);
     let (commands, received) = std::sync::mpsc::channel();
     let engine = Engine::start(
         settings,
-        source(config, &target, sampler),
+        source(config, &target, sampler, calls),
         ready,
         received,
         publish,
@@ -79,12 +85,13 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
     (Box::new(ready), Some(started))
 }
 
-fn source(config: &Config, target: &Target, sampler: Sampler) -> MakeSource {
+fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> MakeSource {
     let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
     let probe_config = probe::Config {
         target: probe_target(target),
         rate_hz: config.sample.rate_hz,
         max_depth: config.sample.depth_max,
+        calls,
         ..probe::Config::default()
     };
     Box::new(move || {

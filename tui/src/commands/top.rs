@@ -4,13 +4,14 @@
 use super::{Subject, open_file, sampling};
 use crate::cli::{Config, Look};
 use crate::commands::input;
+use crate::failure::rights::{Invocation, quote};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::run::{Ended, ScreenOptions, themes};
 use crate::trace::StartTrace;
 use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
-use engine::{Command, Schedule};
+use engine::{Command, Consent, Schedule};
 use probe::child::{RunningCommand, StartError};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
@@ -36,17 +37,20 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 /// What to do without a screen.
-pub enum Remedies {
+pub enum Remedies<'a> {
     Live,
-    Recording,
+    /// The screen of a recording, by the name of its file.
+    Recording(&'a str),
+    /// The screen of the recording that is built in.
+    Demo,
 }
 
 /// Whether there is a screen to draw on; asked before anything else happens.
 /// Keys may come from the terminal while standard input is a pipe.
-pub fn check_terminal(remedies: &Remedies) -> Result<(), Failure> {
+pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let has_keys = std::io::stdin().is_terminal()
-        || matches!(remedies, Remedies::Recording) && File::open("/dev/tty").is_ok();
+        || !matches!(remedies, Remedies::Live) && File::open("/dev/tty").is_ok();
     let why = if !std::io::stdout().is_terminal() || !has_keys {
         "standard input and output are not a terminal"
     } else if is_dumb {
@@ -55,18 +59,27 @@ pub fn check_terminal(remedies: &Remedies) -> Result<(), Failure> {
         return Ok(());
     };
     let failure = Failure::new(Exit::NotPossible, format!("cannot open the screen: {why}"));
+    let again = Invocation::current();
+    let lines = "commands and answers, line by line";
     Err(match remedies {
         Remedies::Live => failure
-            .remedy("proftop --plain", "commands and answers, line by line")
-            .remedy("proftop -b", "reports as text, one after the other")
-            .remedy("proftop -b -n 1 -d 10", "one report of ten seconds"),
-        Remedies::Recording => failure
+            .remedy(again.with_option("--plain"), lines)
             .remedy(
-                "proftop open FILE --plain",
-                "commands and answers, line by line",
+                again.with_option("-b"),
+                "reports as text, one after the other",
             )
-            .remedy("proftop report FILE", "the top functions as text")
-            .remedy("proftop report FILE --tree", "the call tree as text"),
+            .remedy(
+                again.with_option("-b -n 1 -d 10"),
+                "one report of ten seconds",
+            ),
+        Remedies::Recording(file) => {
+            let report = again.instead(&format!("report {}", quote(file)));
+            failure
+                .remedy(again.with_option("--plain"), lines)
+                .remedy(report.to_string(), "the top functions as text")
+                .remedy(report.with_option("--tree"), "the call tree as text")
+        }
+        Remedies::Demo => failure.remedy(again.with_option("--plain"), lines),
     })
 }
 
@@ -91,7 +104,7 @@ async fn screen(
     let publish = move |snapshot: Arc<Snapshot>| {
         // Nothing to look at yet: then the reason belongs on the terminal, not
         // on a screen that is going away.
-        if let TargetState::Failed(why) = &snapshot.target
+        if let TargetState::Failed(why) = &snapshot.run.target
             && snapshot.health.taken_run == 0
             && let Some(fail) = fail.take()
         {
@@ -99,7 +112,13 @@ async fn screen(
         }
         publish.send(snapshot).is_ok()
     };
-    let mut sampling = sampling::start(config, subject, schedule, Box::new(publish))?;
+    let mut sampling = sampling::start(
+        config,
+        subject,
+        schedule,
+        consent(&config.look),
+        Box::new(publish),
+    )?;
     let (control, controls) = mpsc::unbounded_channel();
     let target = kept::name(&sampling.scope);
     options.begin = begin(&config.look, &target);
@@ -129,6 +148,9 @@ async fn screen(
     let command = command.await.unwrap_or(Ok(()));
     let ended = ended?;
     remember(&config.look, &target, began, ended.kept);
+    if let Some(is_allowed) = ended.fetches {
+        kept::save_fetching(is_allowed);
+    }
     say_goodbye(&ended, &last.borrow());
     command?;
     Ok(match ended.exit {
@@ -140,11 +162,11 @@ async fn screen(
 /// What is left on the terminal when the screen is gone.
 fn say_goodbye(ended: &Ended, last: &Snapshot) {
     let run = &last.health;
-    let seconds = last.elapsed.as_secs();
+    let seconds = last.run.elapsed.as_secs();
     let line = format!(
         "proftop: {} of {} in {}:{:02}, {} lost",
         crate::words::units::counted(run.taken_run, "sample"),
-        last.scope,
+        last.run.scope,
         seconds / 60,
         seconds % 60,
         run.lost_run
@@ -297,6 +319,20 @@ fn configured(look: &Look) -> Kept {
     }
 }
 
+/// Whether servers may be asked: on a screen the user is asked once and for all.
+fn consent(look: &Look) -> Consent {
+    let answered = match look.fresh {
+        true => None,
+        false => kept::fetching(),
+    };
+    match answered {
+        _ if look.plain => Consent::Given,
+        Some(true) => Consent::Given,
+        Some(false) => Consent::Refused,
+        None => Consent::Ask,
+    }
+}
+
 /// What is asked for wins over how it was left, and that over the configuration.
 pub fn begin(look: &Look, target: &str) -> Kept {
     let configured = configured(look);
@@ -304,10 +340,7 @@ pub fn begin(look: &Look, target: &str) -> Kept {
         return configured;
     }
     let mut begin = kept::load(target).unwrap_or(configured);
-    // What differs is shown in lists.
-    if look.asks_view || look.baseline.is_some() {
-        begin.view = configured.view;
-    }
+    begin.view = configured.view;
     if look.asks_sort {
         (begin.sort, begin.inverted) = (configured.sort, false);
     }

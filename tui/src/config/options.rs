@@ -9,7 +9,7 @@ use clap::ValueEnum;
 pub struct Choice {
     pub section: &'static str,
     pub key: &'static str,
-    /// As TOML.
+    /// The value that it has by itself, as TOML.
     pub default: &'static str,
     pub help: &'static str,
     /// A value as text; what is wrong with it otherwise.
@@ -18,7 +18,7 @@ pub struct Choice {
     pub show: fn(&Settings) -> Option<String>,
 }
 
-/// In the order in which they are written.
+/// Every option, in the order in which they are written.
 pub const OPTIONS: &[Choice] = &[
     Choice {
         section: "sample",

@@ -65,13 +65,13 @@ impl Place {
         self.is_users
     }
 
-    /// For a message; its characters may be anybody's.
+    /// The name of the file for a message; its characters may be anybody's.
     pub fn name(&self) -> String {
         let bytes = self.path.as_os_str().as_encoded_bytes();
         symbolize::sanitize(bytes).into_owned()
     }
 
-    /// Nothing if there is none.
+    /// `None` if there is none.
     pub fn read(&self) -> Result<Option<String>, String> {
         let own = UserRights::own();
         let files = if self.is_users {

@@ -138,7 +138,10 @@ impl Reader<'_> {
             };
             match mapping {
                 Some(mapping) => maps.push(mapping),
-                None => self.complain(value.span(), "a folder is wanted, from / or ~/ on"),
+                None => self.complain(
+                    value.span(),
+                    "write the whole path of a folder, from / or ~/ on",
+                ),
             }
         }
         maps.append(&mut self.settings.source_maps);
@@ -254,7 +257,7 @@ mod tests {
         find("start: there are functions, tree, flame");
         let wrong = reading("[source-map]\n\"/build\" = 3\n").1;
         assert!(
-            wrong[0].starts_with("c.toml:2:12: a folder is wanted"),
+            wrong[0].starts_with("c.toml:2:12: write the whole path of a folder"),
             "{wrong:?}"
         );
         assert_eq!(settings.keep, Some(Duration::from_secs(3600)));

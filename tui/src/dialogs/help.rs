@@ -80,6 +80,16 @@ const TIME_WORDS: &[(&str, &str)] = &[
     ("", "are of what was selected"),
 ];
 
+const PROBE_WORDS: &[(&str, &str)] = &[
+    ("P50", "half of the calls took no"),
+    ("", "longer; P99: 99 of 100"),
+    ("ON-CPU", "of the time of its calls;"),
+    ("", "the rest is waiting"),
+    ("COST", "of its hits, of one CPU:"),
+    ("", "measured on this machine"),
+    ("LEFT", "until it goes by itself"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab, step of line 2;"),
     ("", "a head sorts"),
@@ -106,6 +116,7 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
         ViewId::Page => PAGE_WORDS,
         ViewId::Time => TIME_WORDS,
         ViewId::Code => CODE_WORDS,
+        ViewId::Probes => PROBE_WORDS,
         _ => &[],
     };
     left.extend(words.iter().map(|(word, text)| entry(word, text)));
@@ -126,7 +137,7 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
     [left, right]
 }
 
-/// So many lines there are to scroll through.
+/// How many lines there are to scroll through.
 pub fn line_count(keymap: &Keymap, view: ViewId, two_columns: bool) -> usize {
     let [left, right] = columns(keymap, view, false);
     if two_columns {

@@ -8,7 +8,7 @@ pub const LENGTH_MAX: usize = 1000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineEdit {
     text: String,
-    /// In bytes, between two characters.
+    /// Where the caret is, in bytes, between two characters.
     caret: usize,
 }
 

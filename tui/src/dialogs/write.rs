@@ -7,7 +7,7 @@ mod kind;
 mod options;
 /// More files, one after the other.
 mod repeat;
-/// Of the file that would be written.
+/// The size of the file that would be written.
 mod size;
 
 pub use kind::{FileKind, KINDS};
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 /// Where the keys go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    Subject,
     Format,
     File,
     Symbols,
@@ -36,7 +37,8 @@ pub enum Field {
     Repeat,
 }
 
-const FIELDS: [Field; 7] = [
+const FIELDS: [Field; 8] = [
+    Field::Subject,
     Field::Format,
     Field::File,
     Field::Symbols,
@@ -46,11 +48,27 @@ const FIELDS: [Field; 7] = [
     Field::Repeat,
 ];
 
+/// What a file can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The samples of this scope, window and filter.
+    Shown,
+    /// All samples that are kept.
+    All,
+    /// The lines that are on the screen.
+    Screen,
+}
+
+/// In the order of the dialog.
+pub const SUBJECTS: [Subject; 3] = [Subject::Shown, Subject::All, Subject::Screen];
+
 #[derive(Debug)]
 pub struct WriteDialog {
-    /// In [`KINDS`].
+    /// The chosen kind, as an index of [`KINDS`].
     kind: usize,
     pub field: Field,
+    /// All that is kept is written in formats that can hold a part of it as well.
+    is_whole: bool,
     pub file: LineEdit,
     /// What the name begins with unless it is typed.
     stem: Stem,
@@ -61,7 +79,7 @@ pub struct WriteDialog {
     pub goes_on: bool,
     /// Why the last attempt did not succeed.
     pub problem: Option<Problem>,
-    /// Of the folder that was asked about.
+    /// The room in the folder that was asked about.
     pub room: Option<Room>,
     asked: Option<PathBuf>,
     size: Size,
@@ -78,7 +96,7 @@ pub enum Problem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     pub folder: PathBuf,
-    /// For this user; else why that is not known.
+    /// The bytes that are free for this user, or why that is not known.
     pub free_bytes: Result<u64, String>,
     /// Whose the file will be, if that is not who runs.
     pub owner: Option<String>,
@@ -101,22 +119,33 @@ pub enum Content {
         query: Query,
         format: Format,
         manner: Manner,
+        /// The query asks for all that is kept.
+        is_whole: bool,
     },
     /// What the screen looks like without the dialog.
     Screen,
 }
 
 impl Content {
-    /// What it looks like; nothing if it is the screen.
+    /// What it looks like; `None` if it is the screen.
     pub fn shape(&self) -> Option<Shape> {
         match *self {
-            Content::Profile { format, manner, .. } => Some(Shape { format, manner }),
+            Content::Profile {
+                format,
+                manner,
+                is_whole,
+                ..
+            } => Some(Shape {
+                format,
+                manner,
+                is_whole,
+            }),
             Content::Screen => None,
         }
     }
 }
 
-/// As far as it is asked for: a view has no equal.
+/// Equal as far as the dialog asks: views themselves are not compared.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.shape() == other.shape()
@@ -141,10 +170,14 @@ pub enum Reply {
 
 impl WriteDialog {
     pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
-        let is_live = matches!(shown.target, TargetState::Starting | TargetState::Running);
+        let is_live = matches!(
+            shown.run.target,
+            TargetState::Starting | TargetState::Running
+        );
         let mut dialog = WriteDialog {
             kind: 0,
             field: Field::Format,
+            is_whole: false,
             file: LineEdit::default(),
             stem: Stem::new(shown, scope),
             is_typed: false,
@@ -152,7 +185,7 @@ impl WriteDialog {
                 manner,
                 ..Options::default()
             },
-            goes_on: is_live && shown.recording.is_none(),
+            goes_on: is_live && shown.source.recording.is_none(),
             problem: None,
             room: None,
             asked: None,
@@ -162,7 +195,7 @@ impl WriteDialog {
         dialog
     }
 
-    /// As it was before a job that was not done.
+    /// Opens the dialog as it was before a job that was not done.
     pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
         let is_it = |kind: &&FileKind| match (&job.content, kind) {
             (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
@@ -170,6 +203,9 @@ impl WriteDialog {
             _ => false,
         };
         self.kind = KINDS.iter().position(|kind| is_it(&kind)).unwrap_or(0);
+        let shape = job.content.shape();
+        // A .pft always is, and says nothing of other formats.
+        self.is_whole = shape.is_some_and(|shape| shape.is_whole && shape.format != Format::Pft);
         self.file = LineEdit::new(&job.path.to_string_lossy());
         self.is_typed = true;
         self.field = Field::File;
@@ -180,14 +216,39 @@ impl WriteDialog {
         KINDS[self.kind]
     }
 
+    /// What the file would hold.
+    pub fn subject(&self) -> Subject {
+        match self.kind() {
+            FileKind::Profile(Format::Pft) => Subject::All,
+            FileKind::Profile(_) if self.is_whole => Subject::All,
+            FileKind::Profile(_) => Subject::Shown,
+            FileKind::Text => Subject::Screen,
+        }
+    }
+
+    /// Chooses what the file holds, and a format that can hold it.
+    fn choose_subject(&mut self, subject: Subject) {
+        self.is_whole = subject == Subject::All;
+        let wanted = match (subject, self.kind()) {
+            (Subject::Screen, _) => FileKind::Text,
+            (Subject::All, FileKind::Text) => FileKind::Profile(Format::Pft),
+            (Subject::Shown, FileKind::Text | FileKind::Profile(Format::Pft)) => {
+                FileKind::Profile(Format::Pprof)
+            }
+            (_, kind) => kind,
+        };
+        let number = KINDS.iter().position(|kind| *kind == wanted);
+        self.choose(number.unwrap_or(self.kind));
+    }
+
     pub fn kind_number(&self) -> usize {
         self.kind
     }
 
-    /// How the field's option stands; nothing for what is no option.
+    /// How the field's option stands; `None` for what is no option.
     pub fn switch(&self, field: Field) -> Option<Switch> {
         match field {
-            Field::Format | Field::File => None,
+            Field::Subject | Field::Format | Field::File => None,
             Field::Symbols => Some(self.options.symbols(self.kind())),
             Field::BuildIds => Some(self.options.build_ids(self.kind())),
             Field::Threads => Some(self.options.by_thread(self.kind())),
@@ -214,8 +275,8 @@ impl WriteDialog {
         self.size.ask(shape).then_some(shape)
     }
 
-    pub fn hear_size(&mut self, shape: Shape, bytes: u64) {
-        self.size.hear(shape, bytes);
+    pub fn set_size(&mut self, shape: Shape, bytes: u64) {
+        self.size.set(shape, bytes);
     }
 
     /// How large the file would be.
@@ -223,12 +284,13 @@ impl WriteDialog {
         self.size.of(self.shape()?)
     }
 
-    /// Nothing if it is the screen: that is small.
+    /// `None` if it is the screen: that is small.
     fn shape(&self) -> Option<Shape> {
         match self.kind() {
             FileKind::Profile(format) => Some(Shape {
                 format,
                 manner: self.options.manner,
+                is_whole: self.subject() == Subject::All,
             }),
             FileKind::Text => None,
         }
@@ -242,7 +304,7 @@ impl WriteDialog {
         }
     }
 
-    pub fn hear_room(&mut self, room: Room) {
+    pub fn set_room(&mut self, room: Room) {
         if self.asked.as_ref() == Some(&room.folder) {
             self.room = Some(room);
         }
@@ -266,6 +328,7 @@ impl WriteDialog {
 
     fn press_in_field(&mut self, key: KeyEvent) -> Reply {
         match self.field {
+            Field::Subject => return self.press_subject(key),
             Field::Format => return self.press_format(key),
             Field::File => {
                 if !self.file.press(key) {
@@ -328,10 +391,22 @@ impl WriteDialog {
             Field::Threads => &mut options.manner.by_thread,
             Field::Names => &mut options.manner.hides_names,
             Field::Repeat => &mut options.repeats,
-            Field::Format | Field::File => return,
+            Field::Subject | Field::Format | Field::File => return,
         };
         *option ^= can_be_turned;
         self.name_anew(self.kind().ending());
+    }
+
+    fn press_subject(&mut self, key: KeyEvent) -> Reply {
+        let here = SUBJECTS.iter().position(|all| *all == self.subject());
+        let by = match key.code {
+            KeyCode::Char('j' | ' ') | KeyCode::Right => 1,
+            KeyCode::Char('k') | KeyCode::Left => SUBJECTS.len() - 1,
+            KeyCode::Char('q') | KeyCode::Backspace => return Reply::Close,
+            _ => return Reply::Unknown,
+        };
+        self.choose_subject(SUBJECTS[(here.unwrap_or(0) + by) % SUBJECTS.len()]);
+        Reply::Stay
     }
 
     fn press_format(&mut self, key: KeyEvent) -> Reply {
@@ -369,7 +444,7 @@ impl WriteDialog {
 struct Stem {
     /// `proftop-db-01-postgres-20261120T140312Z`
     whole: String,
-    /// Without machine and scope.
+    /// The name of the file without machine and scope.
     anonymous: String,
 }
 
@@ -394,7 +469,7 @@ impl Stem {
             parts.join("-")
         };
         Stem {
-            whole: join(&["proftop", &shown.host.name, scope, &time]),
+            whole: join(&["proftop", &shown.source.host.name, scope, &time]),
             anonymous: join(&["proftop", &time]),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Exit, Failure};
 use probe::privilege::MissingRights;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::Path;
 
 /// What a binary needs so that any user can run it: the two that sampling
@@ -26,7 +27,7 @@ const SUDO_PATH: [&str; 6] = [
 pub struct Invocation {
     /// A path, or the bare name where sudo would find it.
     program: String,
-    /// As a shell wants them.
+    /// The arguments of the command, quoted for a shell.
     args: String,
 }
 
@@ -36,6 +37,48 @@ impl Invocation {
         let exe = std::env::current_exe().unwrap_or_else(|_| "proftop".into());
         let cwd = std::env::current_dir().unwrap_or_default();
         Invocation::new(&exe, &cwd, &args)
+    }
+
+    /// A run that was typed like this.
+    #[cfg(test)]
+    pub fn typed(program: &str, args: &str) -> Invocation {
+        Invocation {
+            program: program.into(),
+            args: args.into(),
+        }
+    }
+
+    /// The screen on one process, by the same program.
+    pub fn for_process(self, pid: u32) -> Invocation {
+        Invocation {
+            args: format!("-p {pid}"),
+            ..self
+        }
+    }
+
+    /// This run again, with an option more. It stands in front of a command that is run.
+    pub fn with_option(&self, option: &str) -> String {
+        let Invocation { program, args } = self;
+        match args
+            .split_once("-- ")
+            .filter(|(before, _)| before.is_empty() || before.ends_with(' '))
+        {
+            Some((before, command)) => format!("{program} {before}{option} -- {command}"),
+            None => format!("{self} {option}"),
+        }
+    }
+
+    /// The same program with other words.
+    pub fn instead(&self, words: &str) -> Invocation {
+        Invocation {
+            program: self.program.clone(),
+            args: words.into(),
+        }
+    }
+
+    /// This run again, with a variable in its environment.
+    pub fn with_variable(&self, name: &str, value: &str) -> String {
+        format!("{name}={} {self}", quote(value))
     }
 
     fn new(exe: &Path, cwd: &Path, args: &[OsString]) -> Invocation {
@@ -57,6 +100,13 @@ impl Invocation {
             program: quote(&program),
             args: args.join(" "),
         }
+    }
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Invocation { program, args } = self;
+        write!(f, "{}", format!("{program} {args}").trim_end())
     }
 }
 
@@ -87,8 +137,8 @@ pub fn cannot_sample(
             "as root on the host, for this container",
         );
     }
-    let again = format!("sudo {program} {}", invocation.args);
-    failure.remedy(again.trim_end(), "this run").remedy(
+    let again = format!("sudo {invocation}");
+    failure.remedy(again, "this run").remedy(
         format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {program}"),
         "every run of this binary",
     )
@@ -120,8 +170,8 @@ pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure 
         .remedy("proftop -p PID", "a process of your own")
 }
 
-/// Readable where it is safe, quoted where it is not.
-fn quote(word: &str) -> String {
+/// A word for a shell: readable where it is safe, quoted where it is not.
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

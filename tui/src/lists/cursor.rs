@@ -7,7 +7,7 @@
 
 #[derive(Debug, Clone)]
 pub struct Cursor<K> {
-    /// Nothing while it watches the top.
+    /// The row that is held; `None` while the cursor watches the top.
     held: Option<K>,
     /// The first item on the screen.
     offset: usize,
@@ -68,6 +68,21 @@ impl<K: Copy + Eq> Cursor<K> {
             Some(at) => self.keep_line(at, keys.len(), height),
             None => self.watch_top(),
         }
+    }
+
+    /// As [`Cursor::settle`]; where the selected item is gone, the nearest one above it that
+    /// is still there is selected, and where there is none, the nearest below. `before` is
+    /// the list as it was.
+    pub fn settle_near(&mut self, before: &[K], keys: &[K], height: usize) {
+        let held = self.held.filter(|held| !keys.contains(held));
+        let was = held.and_then(|held| before.iter().position(|key| *key == held));
+        let near = was.and_then(|at| {
+            let (above, below) = before.split_at(at);
+            let mut nearest = above.iter().rev().chain(below);
+            nearest.find(|key| keys.contains(key))
+        });
+        self.held = near.copied().or(self.held);
+        self.settle(keys, height);
     }
 
     /// The cursor as it was when it was left.
@@ -132,6 +147,21 @@ mod tests {
         cursor.settle(&before, 11);
         assert_eq!(before[cursor.index()], 5);
         assert_eq!(line, 5);
+    }
+
+    #[test]
+    fn beside_an_item_that_is_gone_its_neighbour_is_selected() {
+        let before = ['a', 'b', 'c', 'd', 'e'];
+        let after = |keys: &[char]| {
+            let mut cursor = Cursor::default();
+            cursor.select(3, &before, 9);
+            cursor.settle_near(&before, keys, 9);
+            (cursor.held(), cursor.index())
+        };
+        assert_eq!(after(&['x', 'a', 'd']), (Some('d'), 2), "it is there");
+        assert_eq!(after(&['a', 'b', 'e']), (Some('b'), 1));
+        assert_eq!(after(&['x', 'e']), (Some('e'), 1));
+        assert_eq!(after(&['x', 'y']), (None, 0));
     }
 
     #[test]

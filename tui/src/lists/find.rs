@@ -96,7 +96,7 @@ fn has_capital(text: &str) -> bool {
 pub struct Found<'a> {
     pub find: &'a Find,
     pub rows: usize,
-    /// Of the rows, where they can be added up; else 0.
+    /// The samples of the rows, where they can be added up; else 0.
     pub samples: u64,
     /// The rows that were searched.
     pub of: usize,

@@ -3,6 +3,8 @@
 //! screen's, and they survive every new report.
 
 use super::cursor::{Cursor, visible};
+use super::family;
+use super::family::Member;
 use super::find;
 use super::find::{Find, Found};
 use super::motion::Motion;
@@ -43,6 +45,11 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
         None
     }
 
+    /// Who it is among its family; `None` where rows have no parents.
+    fn member(&self) -> Option<Member> {
+        None
+    }
+
     /// What it is called on its own, outside of the table: `postgres[4121]`.
     fn words(&self) -> String {
         self.name().to_owned()
@@ -54,6 +61,7 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 pub struct Place<I: Item> {
     column: I::Column,
     inverted: bool,
+    is_family: bool,
     cursor: Cursor<I::Key>,
     last_seen: Option<I>,
 }
@@ -67,6 +75,8 @@ pub struct Line<'a, I> {
     pub gone: bool,
     pub found: bool,
     pub marked: bool,
+    /// What stands before its name: how it descends from the rows above.
+    pub guides: &'a str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +89,9 @@ enum Slot {
 /// How the order of rows changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// By a column that lies so many columns further.
+    /// Sort by the column that lies this many columns further.
     Shift(isize),
-    /// By the column of that number.
+    /// Sort by the column of that number.
     By(usize),
     Invert,
 }
@@ -91,6 +101,9 @@ pub struct Table<I: Item> {
     /// In the order of the screen; `slots` runs beside it.
     keys: Vec<I::Key>,
     slots: Vec<Slot>,
+    /// Beside the slots as well, where rows stand below those that they descend from.
+    guides: Vec<Arc<str>>,
+    is_family: bool,
     column: I::Column,
     inverted: bool,
     /// No rows but those of this process.
@@ -111,6 +124,8 @@ impl<I: Item> Default for Table<I> {
         Table {
             keys: Vec::new(),
             slots: Vec::new(),
+            guides: Vec::new(),
+            is_family: false,
             column: I::Column::default(),
             inverted: false,
             only: None,
@@ -181,6 +196,7 @@ impl<I: Item> Table<I> {
     /// Nobody looks at it: the rows go, what is selected stays.
     pub fn release(&mut self) {
         (self.keys, self.slots) = (Vec::new(), Vec::new());
+        self.guides.clear();
     }
 
     /// Whether it shows the rows of one process only.
@@ -224,6 +240,7 @@ impl<I: Item> Table<I> {
             gone: slot == Slot::Gone,
             found: self.find.as_ref().is_some_and(|f| f.matches(row.name())),
             marked: self.marks.iter().any(|(key, _)| *key == row.key()),
+            guides: self.guides.get(at).map_or("", |guides| guides),
         })
     }
 
@@ -242,6 +259,7 @@ impl<I: Item> Table<I> {
         };
         self.append_sorted(report, own, &mut slots);
         self.keep_gone(&mut slots);
+        self.arrange(report, &mut slots);
         self.keys = slots.iter().map(|(key, _)| *key).collect();
         self.slots = slots.into_iter().map(|(_, slot)| slot).collect();
         self.cursor.settle(&self.keys, self.height);
@@ -292,6 +310,35 @@ impl<I: Item> Table<I> {
                 .into_iter()
                 .map(|number| (rows[number].key(), Slot::Row(number))),
         );
+    }
+
+    /// Puts rows below those that they descend from. The order that they came in is that of
+    /// each generation.
+    fn arrange(&mut self, report: &Report, slots: &mut Vec<(I::Key, Slot)>) {
+        self.guides.clear();
+        if !self.is_family {
+            return;
+        }
+        let rows = I::rows(report);
+        let member = |(_, slot): &(I::Key, Slot)| match slot {
+            Slot::Row(number) => rows[*number].member(),
+            Slot::Gone => self.last_seen.as_ref()?.member(),
+        };
+        let members: Option<Vec<Member>> = slots.iter().map(member).collect();
+        let Some(members) = members else { return };
+        let arranged = family::arrange(&members);
+        *slots = arranged.iter().map(|(at, _)| slots[*at]).collect();
+        self.guides = arranged.into_iter().map(|(_, guides)| guides).collect();
+    }
+
+    /// Shows rows below those that they descend from, or as a list again.
+    pub fn toggle_family(&mut self, report: &Report) {
+        self.is_family = !self.is_family;
+        self.update(report, true);
+    }
+
+    pub fn is_family(&self) -> bool {
+        self.is_family
     }
 
     /// A selected row that vanished stays on its line until it is left.
@@ -362,6 +409,9 @@ impl<I: Item> Table<I> {
         if let Some(at) = self.slots.iter().position(|slot| *slot == Slot::Gone) {
             self.slots.remove(at);
             self.keys.remove(at);
+            if at < self.guides.len() {
+                self.guides.remove(at);
+            }
         }
     }
 
@@ -409,6 +459,7 @@ impl<I: Item> Table<I> {
         Place {
             column: self.column,
             inverted: self.inverted,
+            is_family: self.is_family,
             cursor: self.cursor.clone(),
             last_seen: self.last_seen.clone(),
         }
@@ -418,6 +469,7 @@ impl<I: Item> Table<I> {
     pub fn return_to(&mut self, place: Place<I>) {
         self.column = place.column;
         self.inverted = place.inverted;
+        self.is_family = place.is_family;
         self.cursor = place.cursor.come_back();
         self.last_seen = place.last_seen;
     }

@@ -26,10 +26,15 @@ pub enum Kind {
     Theme,
     Syntax,
     Cost,
+    Fetch,
+    Probe,
+    Unprobe,
+    Renew,
+    Value,
 }
 
 /// All of them, in the order of the palette.
-pub const ORDERS: [Described; 14] = [
+pub const ORDERS: [Described; 19] = [
     order(Kind::Pid, "pid", "4121", "only this process"),
     order(Kind::Window, "window", "30s", "the last so long, or all"),
     order(Kind::Filter, "filter", "EXPR", "count only what passes"),
@@ -78,6 +83,31 @@ pub const ORDERS: [Described; 14] = [
         "perf",
         "on",
         "or off: what drawing this screen costs",
+    ),
+    order(
+        Kind::Fetch,
+        "debuginfod",
+        "on",
+        "or off: fetch debug files, for names",
+    ),
+    order(
+        Kind::Probe,
+        "probe",
+        "NAME",
+        "count and time calls of that function",
+    ),
+    order(Kind::Unprobe, "unprobe", "all", "or this: take probes away"),
+    order(
+        Kind::Renew,
+        "renew",
+        "all",
+        "or this: probes live 60 s more",
+    ),
+    order(
+        Kind::Value,
+        "value",
+        "arg1",
+        "read it at each call; none: read none",
     ),
 ];
 

@@ -3,7 +3,7 @@
 
 use super::answer::{Answer, Trouble};
 use super::dialog::{Dialog, sentence};
-use super::{calls, code, knobs, lists, tell, time, tree, write};
+use super::{calls, code, knobs, lists, probes, tell, time, tree, write};
 use crate::cli;
 use crate::words::text;
 
@@ -38,6 +38,11 @@ pub const COMMANDS: &[Command] = commands! {
     "asm"       ""   "[intel|att]"          "how code writes instructions"                        code::syntax;
     "code"      "co" "[ROW] [all]"          "the lines and instructions that take most"           code::code;
     "time"      "ti" "[ROW|CLOCK [TIME]]"   "samples over time; what was different then"          time::time;
+    "probe"     ""   "[ROW|NAME]"           "count and time the calls of a function, for 60 s"    probes::probe;
+    "probes"    "pr" ""                     "what probes count: calls, times, values, callers"    probes::probes;
+    "value"     ""   "[PROBE] EXPR|none"    "read a value of each call, such as arg1 or ret"      probes::value;
+    "renew"     ""   "[PROBE|all]"          "let probes live 60 s more"                           probes::renew;
+    "unprobe"   ""   "[PROBE|all]"          "take probes away"                                    probes::unprobe;
     "explain"   "i"  "ROW"                  "how that number came about"                          tell::explain;
     "health"    "h"  ""                     "what is missing, and why"                            tell::health;
     "status"    "st" ""                     "what is sampled, counted and shown"                  tell::status;
@@ -66,7 +71,7 @@ pub const COMMANDS: &[Command] = commands! {
 /// What rows, counts and times are, below the list of commands.
 pub const WORDS: &str = "\
 COUNT is how many rows. ROW is the number of a row of the last list, or the name of a function; \
-without one it is the function asked about last. TIME is 30s or 10m, CLOCK is 14:02:40 in UTC. \
+without one it is the function asked about last. TIME is 30s or 10m, CLOCK is 14:02:40, as time shows it. \
 The first letters of a command are enough where no other begins so. \
 ^C stops an answer; at the prompt it leaves.";
 

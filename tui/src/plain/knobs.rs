@@ -12,7 +12,7 @@ use profile::Role;
 use profile::filter::{Action, Clause};
 
 /// Has an order done, and answers with what there is to say about it.
-pub fn obey(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
+pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let Some(notice) = dialog.session.order(order)? else {
         return Ok(Answer::default());
     };
@@ -28,7 +28,7 @@ pub fn obey(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
 /// The same for an order whose argument was typed.
 fn parsed(dialog: &mut Dialog, kind: Kind, words: &str) -> Result<Answer, Trouble> {
     let order = kind.order(words);
-    obey(
+    apply(
         dialog,
         order.map_err(|why| Trouble::usage(format!("'{words}': {why}")))?,
     )
@@ -62,7 +62,7 @@ pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         }
     }
     let narrowing = together(chosen)?;
-    obey(dialog, Order::Narrow(narrowing))
+    apply(dialog, Order::Narrow(narrowing))
 }
 
 fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
@@ -101,14 +101,14 @@ pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
     if words.contains(':') || words.parse::<usize>().is_ok() {
         let (start_ns, end_ns) = time::stretch(dialog, words)?;
-        return obey(dialog, Order::Window(Window::Between { start_ns, end_ns }));
+        return apply(dialog, Order::Window(Window::Between { start_ns, end_ns }));
     }
     parsed(dialog, Kind::Window, words)
 }
 
 pub fn mark(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    obey(dialog, Order::Mark)
+    apply(dialog, Order::Mark)
 }
 
 pub fn filter(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
@@ -153,7 +153,7 @@ fn by_function(
 
 pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
-    obey(dialog, Order::Back)
+    apply(dialog, Order::Back)
 }
 
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
@@ -181,7 +181,7 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
-        return sentence(match dialog.session.app.shown.rate_hz {
+        return sentence(match dialog.session.app.shown.source.rate_hz {
             0 => "the rate is not known".to_owned(),
             hz => format!("{hz} samples a second and busy CPU"),
         });
@@ -209,5 +209,5 @@ pub fn go_on(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !matches!(words, "" | "on") {
         return Err(Trouble::usage("go on?"));
     }
-    obey(dialog, Order::Freeze(false))
+    apply(dialog, Order::Freeze(false))
 }

@@ -228,7 +228,7 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
     // Shown while it is asked for; what follows counts as before.
     let shown = dialog.session.order(Order::Difference(true));
-    let diff = dialog.session.app.shown.difference.clone();
+    let diff = dialog.session.app.shown.comparison.functions.clone();
     dialog.session.order(Order::Back)?;
     shown?;
     let diff = diff.ok_or_else(|| Trouble::say("no samples to compare"))?;

@@ -140,6 +140,12 @@ impl Session {
                 Effect::SetWindow(span) => {
                     let _ = self.sources.control.send(Command::SetWindow(span));
                 }
+                Effect::Fetch(wanted) => {
+                    let _ = self.sources.control.send(Command::Fetch(wanted));
+                }
+                Effect::Probe(order) => {
+                    let _ = self.sources.control.send(Command::Probe(order));
+                }
                 Effect::SetRate(hz) => {
                     let _ = self.sources.control.send(Command::SetRate(hz));
                 }
@@ -172,7 +178,7 @@ impl Session {
     pub fn code(&mut self, function: FunctionId) -> Result<CodeAnswer, Trouble> {
         let wanted = CodeWanted {
             function,
-            is_recorded: self.app.shown.recording.is_some(),
+            is_recorded: self.app.shown.source.recording.is_some(),
             visit: self.app.shown.generation,
         };
         let ask = self.ask::<_, CodeAnswer>(wanted)?;
@@ -192,6 +198,6 @@ impl Session {
 }
 
 fn is_running(app: &App) -> bool {
-    let target = &app.shown.target;
+    let target = &app.shown.run.target;
     matches!(target, TargetState::Starting | TargetState::Running)
 }

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::screen::state_line;
 use crate::values;
 use crate::views::health::{Topic, draw as health_view, findings};
-use crate::words::units;
+use crate::words::{cpus, units};
 use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let app = &dialog.session.app;
-    let (shown, host) = (&app.shown, &app.shown.host);
+    let (shown, host) = (&app.shown, &app.shown.source.host);
     let mut answer = Answer::of(format!("proftop {}", env!("CARGO_PKG_VERSION")));
     if host.cpus > 0 {
         answer.say(format!(
@@ -46,22 +46,22 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             host.name,
             host.kernel,
             host.arch,
-            host.cpu_words()
+            cpus::sampled(host)
         ));
     }
-    let rate = match shown.rate_hz {
+    let rate = match shown.source.rate_hz {
         0 => String::new(),
         rate => format!(", {rate} samples a second and busy CPU"),
     };
-    answer.say(match &shown.recording {
+    answer.say(match &shown.source.recording {
         Some(recording) => format!("recording {}, {}{rate}", recording.name, time(app)),
-        None => format!("sampling {} for {}{rate}", shown.scope, time(app)),
+        None => format!("sampling {} for {}{rate}", shown.run.scope, time(app)),
     });
     let column = app.views.functions.table.column();
     answer.say(format!("functions are in the order of {}", column.words()));
     match &app.state {
         Some(state) => answer.say(state_line::sentence(app, state)),
-        None => answer.say(match shown.target {
+        None => answer.say(match shown.run.target {
             TargetState::Starting => "starting",
             _ => "all is well",
         }),
@@ -73,7 +73,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 }
 
 fn time(app: &App) -> String {
-    units::clock(app.shown.elapsed)
+    units::clock(app.shown.run.elapsed)
 }
 
 /// Until the window is full, a file is read, or so long.
@@ -83,14 +83,15 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         _ => Some(values::keep(words).map_err(Trouble::Usage)?),
     };
     let is_full = |app: &App| {
-        let wanted = match app.shown.window {
+        let wanted = match app.shown.asked.window {
             Span::Seconds(seconds) => Duration::from_secs(seconds.into()),
             Span::All => Duration::ZERO,
         };
-        let is_running = app.shown.target == TargetState::Running;
-        let is_starting = app.shown.target == TargetState::Starting;
+        let is_running = app.shown.run.target == TargetState::Running;
+        let is_starting = app.shown.run.target == TargetState::Starting;
         !is_starting
-            && (!is_running || app.shown.elapsed >= wanted && app.shown.recording.is_none())
+            && (!is_running
+                || app.shown.run.elapsed >= wanted && app.shown.source.recording.is_none())
     };
     let session = &mut dialog.session;
     match limit {
@@ -105,7 +106,7 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, LINES)?;
-    let lines = &dialog.session.app.shown.command_output;
+    let lines = &dialog.session.app.shown.run.command_output;
     if lines.is_empty() {
         return sentence("no command was started, or it printed nothing so far");
     }

@@ -17,7 +17,6 @@ const STEPS: [usize; 15] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400,
 ];
 const CHANGES: usize = 8;
-const DAY: u64 = 24 * 3_600;
 
 pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Time.lacking(&dialog.session.app.shown) {
@@ -40,11 +39,12 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     let clock = |at: usize| clock(&found, (first + at as u64) * SECOND_NS);
     let cpus = |samples, seconds: usize| cpus(&found, samples, seconds);
     let mut answer = Answer::of(format!(
-        "all that is kept: {} in {}, {} to {} UTC{}",
+        "all that is kept: {} in {}, {} to {} {}{}",
         units::counted(total, "sample"),
         units::counted(seconds.len() as u64, "second"),
         clock(0),
         clock(seconds.len()),
+        zone(&found, first * SECOND_NS),
         cpus(total, seconds.len())
     ));
     answer.say(format!(
@@ -105,13 +105,16 @@ fn cpus(found: &TimeAnswer, samples: u64, seconds: usize) -> String {
 
 /// `14:02:40`
 fn clock(found: &TimeAnswer, ns: u64) -> String {
-    let seconds = unix_seconds(found, ns);
-    calendar::words(seconds)[11..19].to_owned()
+    calendar::of_day(unix_ms(found, ns))
 }
 
-fn unix_seconds(found: &TimeAnswer, ns: u64) -> u64 {
-    let ms = (ns / 1_000_000).saturating_add_signed(found.epoch_unix_ms);
-    ms / 1_000
+/// The zone that [`clock`] is of.
+fn zone(found: &TimeAnswer, ns: u64) -> String {
+    calendar::zone(unix_ms(found, ns))
+}
+
+fn unix_ms(found: &TimeAnswer, ns: u64) -> i64 {
+    ((ns / 1_000_000) as i64).saturating_add(found.epoch_unix_ms)
 }
 
 /// The stretch that `14:02:40`, `14:02:40 5s` or a row is.
@@ -131,12 +134,14 @@ pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     };
     let found = dialog.session.time()?;
     let (first, count) = (found.all.first_second, found.all.columns() as u64);
-    let is_it = |second: &u64| unix_seconds(&found, second * SECOND_NS) % DAY == wanted;
+    let is_it =
+        |second: &u64| calendar::second_of_day(unix_ms(&found, second * SECOND_NS)) == wanted;
     let second = (first..first + count).rev().find(is_it).ok_or_else(|| {
         Trouble::say(format!(
-            "{clock_word} is not in what is kept: that is {} to {} UTC",
+            "{clock_word} is not in what is kept: that is {} to {} {}",
             clock(&found, first * SECOND_NS),
-            clock(&found, (first + count) * SECOND_NS)
+            clock(&found, (first + count) * SECOND_NS),
+            zone(&found, first * SECOND_NS)
         ))
     })?;
     let start = second * SECOND_NS;
@@ -178,7 +183,7 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let view = view.ok_or_else(|| Trouble::say("no samples have come yet"))?;
     let query = |(start, end): (u64, u64)| Query {
         window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
-        ..shown.query.clone()
+        ..shown.asked.query.clone()
     };
     let cancel = dialog.session.cancel();
     let whole = view.select(&query((first, last)), cancel);
@@ -189,11 +194,12 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     };
     let part = select((start, end))?;
     let mut diff = Diff::new(&select(rest)?, &part);
-    diff.sort_by_time();
+    diff.compare_time();
     let mut answer = Answer::of(format!(
-        "{} to {} UTC: {}; against {side_name} that: {}",
+        "{} to {} {}: {}; against {side_name} that: {}",
         clock(&found, start),
         clock(&found, end),
+        zone(&found, start),
         side(&diff.b),
         side(&diff.a)
     ));

@@ -59,12 +59,13 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     };
     let (content, text) = match format {
         Some(format) => {
-            let query = shown.query.clone();
+            let query = shown.asked.query.clone();
             let content = Content::Profile {
                 view,
                 query,
                 format,
                 manner,
+                is_whole: false,
             };
             (content, String::new())
         }
@@ -109,6 +110,7 @@ fn report(dialog: &Dialog) -> String {
         pids: &[],
         top: None,
         width: None,
+        tokens_max: usize::MAX,
     };
     report.render(TextFormat::Text, true)
 }

@@ -55,7 +55,7 @@ impl Drop for AnswerWorker {
     }
 }
 
-/// For those who are asked for no code.
+/// The library of workers that are asked for no code.
 #[derive(Debug)]
 pub struct NoLibrary;
 
@@ -82,7 +82,11 @@ fn work(
         match next {
             Ok((question, cancel)) => {
                 is_rested = false;
-                if let Some(answer) = question.answer(&mut library, &cancel)
+                // A mistake costs this answer: the view asks again with the next snapshot.
+                let answer = faults::catch("answering a view's question", || {
+                    question.answer(&mut library, &cancel)
+                });
+                if let Ok(Some(answer)) = answer
                     && answers.send(answer).is_err()
                 {
                     return;

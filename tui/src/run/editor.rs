@@ -18,12 +18,10 @@ impl Run {
         let wanted = variable("VISUAL").or_else(|| variable("EDITOR"));
         let Some(wanted) = wanted.and_then(|wanted| wanted.into_string().ok()) else {
             let why = "set EDITOR to the editor that you want".to_owned();
-            self.tell_quietly(Event::Edited(Err(why)));
-            return Ok(());
+            return self.handle_quiet_event(Event::Edited(Err(why)));
         };
         let Some((program, arguments)) = command(&wanted, path, line) else {
-            self.tell_quietly(Event::Edited(Err("EDITOR is blank".into())));
-            return Ok(());
+            return self.handle_quiet_event(Event::Edited(Err("EDITOR is blank".into())));
         };
         self.leave().await;
         // A reader of our own would take the editor's keys away.
@@ -39,7 +37,7 @@ impl Run {
         self.signals.forget();
         self.input = Some(EventStream::new());
         self.guard.enter()?;
-        self.tell_quietly(Event::Edited(edited));
+        self.handle_quiet_event(Event::Edited(edited))?;
         self.repaint()
     }
 }

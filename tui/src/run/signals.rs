@@ -16,7 +16,7 @@ pub struct Signals {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caught {
-    /// To end, by the signal of that number.
+    /// proftop is to end, by the signal of that number.
     End(i32),
     Stop,
     Continue,

@@ -22,23 +22,23 @@ use tokio::time::sleep;
 #[derive(Debug)]
 pub struct Writing {
     threads: Vec<JoinHandle<()>>,
-    tell: UnboundedSender<Event>,
+    events: UnboundedSender<Event>,
     told: UnboundedReceiver<Event>,
-    /// Of the size that is being found out.
+    /// Cancels finding out the size.
     weighing: Cancel,
 }
 
 const FINISH_LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// For what the user does not wait for.
+/// The priority of work that the user does not wait for.
 const NICE: i32 = 19;
 
 impl Writing {
     pub fn new() -> Self {
-        let (tell, told) = unbounded_channel();
+        let (events, told) = unbounded_channel();
         Writing {
             threads: Vec::new(),
-            tell,
+            events,
             told,
             weighing: Cancel::new(),
         }
@@ -50,7 +50,7 @@ impl Writing {
             Content::Screen => screen::as_text(app, theme),
             Content::Profile { .. } => String::new(),
         };
-        let tell = self.tell.clone();
+        let events = self.events.clone();
         let event = match job.is_repeated {
             true => Event::Repeated,
             false => Event::Written,
@@ -60,17 +60,17 @@ impl Writing {
             let is_repeated = job.is_repeated;
             let progress = |bytes| {
                 if !is_repeated {
-                    let _ = tell.send(Event::Progress(bytes));
+                    let _ = events.send(Event::Progress(bytes));
                 }
             };
-            let _ = tell.send(event(write(job, screen, &progress)));
+            let _ = events.send(event(write(job, screen, &progress)));
         };
         self.threads.retain(|thread| !thread.is_finished());
         match Builder::new().name("writing".into()).spawn(work) {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {
                 let why = format!("cannot start a thread: {error}");
-                let _ = self.tell.send(event(Written::Failed(why)));
+                let _ = self.events.send(event(Written::Failed(why)));
             }
         }
     }
@@ -78,9 +78,9 @@ impl Writing {
     /// Finds out about a folder. Nobody waits for that thread: a folder of a server
     /// that is gone may never answer.
     pub fn measure(&self, folder: PathBuf) {
-        let tell = self.tell.clone();
+        let events = self.events.clone();
         let work = move || {
-            let _ = tell.send(Event::Measured(room(folder)));
+            let _ = events.send(Event::Measured(room(folder)));
         };
         // Without a thread nothing is known.
         let _ = Builder::new().name("measuring".into()).spawn(work);
@@ -91,7 +91,7 @@ impl Writing {
     pub fn weigh(&mut self, content: Content) {
         self.weighing.cancel();
         self.weighing = Cancel::new();
-        let (cancel, tell) = (self.weighing.clone(), self.tell.clone());
+        let (cancel, events) = (self.weighing.clone(), self.events.clone());
         let work = move || {
             // Whoever may not even lower it works all the same.
             _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
@@ -99,7 +99,7 @@ impl Writing {
             let ending = FileKind::Profile(shape.format).ending();
             let mut nowhere = Counted::new(std::io::sink(), &cancel, &|_| ());
             if write_profile(&content, Path::new(ending), &mut nowhere, &cancel).is_ok() {
-                let _ = tell.send(Event::Weighed(shape, nowhere.bytes()));
+                let _ = events.send(Event::Weighed(shape, nowhere.bytes()));
             }
         };
         let _ = Builder::new().name("weighing".into()).spawn(work);
@@ -124,7 +124,7 @@ impl Writing {
     }
 }
 
-/// At once.
+/// Finds out how much room a folder has, at once.
 pub fn room(folder: PathBuf) -> Room {
     let free_bytes = rustix::fs::statvfs(&folder)
         .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -166,7 +166,7 @@ pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
     }
 }
 
-/// Nothing of a screen. The path's end says whether it is packed.
+/// Writes a profile without anything of a screen. The path's end says whether it is packed.
 fn write_profile(
     content: &Content,
     path: &Path,
@@ -178,6 +178,7 @@ fn write_profile(
         query,
         format,
         manner,
+        ..
     } = content
     else {
         return Ok(());

@@ -8,6 +8,7 @@ use crate::app::{App, DrawCost};
 use crate::context::{Context, DetailRoom};
 use crate::geometry::Geometry;
 use crate::notice::Notice;
+use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, hints, key};
 use crate::words::{text, units};
@@ -15,7 +16,7 @@ use ratatui::Frame;
 use ratatui::style::Style;
 use std::time::Duration;
 
-/// Of the frame before this one.
+/// What the frame before this one cost.
 fn cost_of(cost: DrawCost) -> String {
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
     format!(
@@ -37,10 +38,15 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
             None => {
                 let pane = app.pane_here();
                 let view = app.part().map_or(app.size.width, |part| part.width);
-                let room = DetailRoom { line: room, view };
-                app.views
-                    .drawn(pane)
-                    .detail(&app.context_of(pane), room, theme)
+                let drawn = app.views.drawn(pane);
+                let detail = |line| {
+                    let room = DetailRoom { line, view };
+                    drawn.detail(&app.context_of(pane), room, theme)
+                };
+                match app.detail_shift {
+                    0 => detail(room),
+                    shift => text::from(&detail(usize::MAX / 2), shift * width / 2),
+                }
             }
         },
         Detail::Explain => {
@@ -135,22 +141,22 @@ pub fn say(app: &App, notice: &Notice) -> String {
             match app.is_remote {
                 true => format!(
                     "{wrote}   scp {}:{path} .",
-                    text::clean(&app.shown.host.name)
+                    text::clean(&app.shown.source.host.name)
                 ),
                 false => wrote,
             }
         }
-        Notice::NotWritten { why, stopped: None } => format!("not written: {why}"),
+        Notice::NotWritten { why, stopped: None } => format!("the file was not written: {why}"),
         Notice::NotWritten {
             why,
             stopped: Some(count),
         } => {
             let files = units::counted(u64::from(*count), "file");
-            format!("not written, stopped after {files}: {why}")
+            format!("no more files are written, after {files}: {why}")
         }
         Notice::NoMoreFiles(count) => {
             let files = units::counted(u64::from(*count), "file");
-            format!("stopped: {files} written")
+            format!("no more files are written: {files} so far")
         }
         Notice::NothingToWrite => "no samples have come yet".into(),
         Notice::Baseline(samples) => {
@@ -168,10 +174,29 @@ pub fn say(app: &App, notice: &Notice) -> String {
             let makes = makes.map(|key| format!("{key} makes what is shown A"));
             and("nothing to compare with yet", ": ", [makes])
         }
+        Notice::MayFetch { file, servers } => {
+            let server = server(servers);
+            format!("fetch names of {file} from {server}? y: yes  n: no   it learns what runs here")
+        }
+        Notice::Fetches(true) => "debug files are fetched, and names come with them".into(),
+        Notice::Fetches(false) => {
+            "no debug files are fetched, now or in later runs; :debuginfod on changes it".into()
+        }
+        Notice::NoServers => {
+            "no servers are named: start with DEBUGINFOD_URLS=… before proftop".into()
+        }
+        Notice::NoCause => "no frame lacks a name: there is nothing to type".into(),
         Notice::NoTime => {
             "this file does not say when a sample was taken: it has one window".into()
         }
         Notice::NoNow => "no new samples come in: a window cannot begin now".into(),
+        Notice::WorksElsewhere { key, what, views } => {
+            // What matters most is left of where a narrow screen ends.
+            format!("{key} works in {views}: {what}")
+        }
+        Notice::RowGone => "this row has no samples now: select one that has".into(),
+        Notice::Runs(true) => "every frame has a row of its own".into(),
+        Notice::Runs(false) => "frames that call only one other are one row".into(),
         Notice::HotPath(0) => "nothing below has half of it: the hot path ends here".into(),
         Notice::HotPath(steps) => {
             let steps = units::counted(u64::from(*steps), "step");
@@ -184,7 +209,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
             and("every view counts this time only", "   ", [back])
         }
         Notice::FoundBelow(name) => {
-            format!("on none of these rows: where {name} has most samples")
+            format!("no row here is {name}: this is where it has most samples")
         }
         Notice::SameName { position, count } => {
             let count = units::counted(*count as u64, "frame");
@@ -215,7 +240,26 @@ pub fn say(app: &App, notice: &Notice) -> String {
             let written = format!("instructions in {name} syntax");
             and(&written, "   ", [hint(cx, Action::Syntax, "the other")])
         }
+        Notice::NoProbes => {
+            let functions = key(cx, Action::View(ViewId::Functions));
+            let label = app.keymap.label(Action::Probe, ViewId::Functions);
+            let how = functions.zip(label);
+            let how = how.map(|(view, key)| format!("{key} on a function ({view}) places one"));
+            and("there are no probes", ": ", [how])
+        }
+        Notice::ProbeRenewed => "60 seconds from now on".into(),
+        Notice::ProbeTaken(true) => "all probes are taken away".into(),
+        Notice::ProbeTaken(false) => "the probe is taken away".into(),
+        Notice::ProbeUnseen => {
+            let on = hint(cx, Action::Freeze, "shows it");
+            and(
+                "the screen is frozen and does not show the probe",
+                "; ",
+                [on],
+            )
+        }
         Notice::NoOutput => "no command was started, or it printed nothing so far".into(),
+        Notice::Fault(what) => format!("{what}; what was lost is told when proftop ends"),
         Notice::Configuration(what) => format!("configuration: {what}"),
         Notice::NoKill => "proftop does not kill; it only watches".into(),
     }
@@ -224,4 +268,15 @@ pub fn say(app: &App, notice: &Notice) -> String {
 /// A sentence on a step that can be undone, with the key that does.
 fn undoable(cx: &Context<'_>, done: &str) -> String {
     and(done, "; ", [hint(cx, Action::Back, "undo")])
+}
+/// `debuginfod.debian.net and 1 more`, of URLs with blanks between them.
+fn server(urls: &str) -> String {
+    let mut urls = urls.split_whitespace();
+    let first = urls.next().unwrap_or_default();
+    let host = first.split_once("://").map_or(first, |(_, host)| host);
+    let host = host.trim_end_matches('/');
+    match urls.count() {
+        0 => host.to_owned(),
+        more => format!("{host} and {more} more"),
+    }
 }

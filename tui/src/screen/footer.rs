@@ -27,11 +27,17 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
 
 /// The hints that fit; help and quit always do, whatever has to go.
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
+    let pane = app.pane_here();
+    let (view, cx) = (app.views.get(pane), &app.context_of(pane));
+    let here = view.selected_function(cx);
+    let has_function = here.is_some_and(|it| it.named.is_some() && it.id.is_some());
     let mut hints: Vec<&Binding> = app
         .keymap
         .of(app.focus())
         .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
         .filter(|binding| app.difference_here().is_none() || works_in_difference(binding.action))
+        .filter(|binding| has_function || !needs_function(binding.action))
+        .filter(|binding| view.offers(cx, binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
@@ -49,6 +55,17 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         };
     }
     hints
+}
+
+/// Whether it is done with the selected function, and not done where none is.
+fn needs_function(action: Action) -> bool {
+    use crate::action::FilterAction::{Exclude, Focus};
+    let is_filter = matches!(action, Action::Filter(Focus | Exclude));
+    is_filter
+        || matches!(
+            action,
+            Action::Code | Action::Page | Action::Callers | Action::Probe
+        )
 }
 
 fn works_in_difference(action: Action) -> bool {

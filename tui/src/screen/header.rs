@@ -19,20 +19,32 @@ use std::time::Duration;
 
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(area.width);
+    if area.height == 1 {
+        return render_base(app, theme, frame, area);
+    }
     let (mut place, left) = place(app);
     fit(&mut place, width, 2);
     let (mut query, scope) = query(app);
     fit(&mut query, width, 3);
-    let mut trust = trust(app);
-    fit(&mut trust, width, 2);
-
     draw(&place, left, 2, theme.title(), frame, area, 0);
     draw(&query, scope, 3, Style::new(), frame, area, 1);
+    let last = Rect {
+        y: area.y + 2,
+        height: 1,
+        ..area
+    };
+    render_base(app, theme, frame, last);
+}
+
+/// What all numbers are shares of, and what is missing: the line that is always there.
+fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let mut trust = trust(app);
+    fit(&mut trust, area.width.into(), 2);
     let whole_line = trust.len();
-    draw(&trust, whole_line, 2, Style::new(), frame, area, 2);
+    draw(&trust, whole_line, 2, Style::new(), frame, area, 0);
     if app.shown.health.lost > 0 {
         let x = text::width(trust[0].text()) as u16 + 2;
-        let lost = Rect::new(x, area.y + 2, text::width(trust[1].text()) as u16, 1);
+        let lost = Rect::new(x, area.y, text::width(trust[1].text()) as u16, 1);
         let lost = lost.intersection(area);
         frame.buffer_mut().set_style(lost, theme.warning());
     }
@@ -79,7 +91,7 @@ fn draw(
 /// Line 1: the machine, and how it is being watched.
 fn place(app: &App) -> (Vec<Segment>, usize) {
     let snapshot = &app.shown;
-    let host = &snapshot.host;
+    let host = &snapshot.source.host;
     let name = text::clean(&host.name);
     let release = host.kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let mut segments = vec![Segment::new(
@@ -106,17 +118,17 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
                 some => [format!("{some} of {} CPU", host.cpus), String::new()],
             },
         ));
-        if snapshot.recording.is_none() {
+        if snapshot.source.recording.is_none() {
             segments.push(busy(snapshot));
         }
     }
     let left = segments.len();
-    let clock = units::clock(snapshot.elapsed);
+    let clock = units::clock(snapshot.run.elapsed);
     let word = live_word(app);
     let mut live = vec![format!("{word} {clock}"), word.into()];
-    if let Some(recording) = &snapshot.recording {
+    if let Some(recording) = &snapshot.source.recording {
         let file = text::clean(&recording.name);
-        let clock = match snapshot.elapsed.is_zero() {
+        let clock = match snapshot.run.elapsed.is_zero() {
             true => String::new(),
             false => format!(" {clock}"),
         };
@@ -132,24 +144,24 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             [format!("{every} ({count})"), "writes".into()],
         ));
     }
-    if snapshot.rate_hz > 0 {
+    if snapshot.source.rate_hz > 0 {
         // The usual one needs no word; of another Health says why.
-        let engine = match snapshot.engine {
+        let engine = match snapshot.source.engine {
             None | Some(EngineKind::Bpf) => String::new(),
             Some(other) => format!("{} ", other.label()),
         };
-        let rate = format!("{engine}{} Hz", snapshot.rate_hz);
+        let rate = format!("{engine}{} Hz", snapshot.source.rate_hz);
         segments.push(Segment::new(4, [rate, String::new()]));
     }
     (segments, left)
 }
 
 fn busy(snapshot: &Snapshot) -> Segment {
-    let cpus = snapshot.host.cpus_sampled();
-    let busy = if is_unmeasured(snapshot, snapshot.busy_cpus) {
+    let cpus = snapshot.source.host.cpus_sampled();
+    let busy = if is_unmeasured(snapshot, snapshot.run.busy_cpus) {
         "-".to_owned()
     } else {
-        format!("{:.1}", snapshot.busy_cpus)
+        format!("{:.1}", snapshot.run.busy_cpus)
     };
     Segment::new(
         5,
@@ -161,17 +173,17 @@ fn busy(snapshot: &Snapshot) -> Segment {
     )
 }
 
-/// Nothing in the first second is not yet a number.
+/// Whether a number is not measured yet: 0 in the first second.
 fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
-    number == 0.0 && snapshot.elapsed < Duration::from_secs(1)
+    number == 0.0 && snapshot.run.elapsed < Duration::from_secs(1)
 }
 
 fn live_word(app: &App) -> &'static str {
-    match app.shown.target {
+    match app.shown.run.target {
         _ if app.frozen.is_some() => "FROZEN",
         TargetState::Starting => "STARTING",
         TargetState::Recorded => "FILE",
-        TargetState::Running if app.shown.recording.is_some() => "READING",
+        TargetState::Running if app.shown.source.recording.is_some() => "READING",
         TargetState::Running => "LIVE",
         TargetState::Exited(_) => "EXITED",
         TargetState::Failed(_) => "FAILED",
@@ -222,7 +234,7 @@ fn metric_segment(app: &App) -> Segment {
     }
 }
 
-/// From the whole to the part that is looked at, and that part alone.
+/// The scope in words: from the whole to the part that is looked at, and that part alone.
 fn scope(app: &App) -> [String; 2] {
     let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
     let inside = match &crumbs[..] {
@@ -270,7 +282,7 @@ pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
 }
 
 /// Which cell of the whole text is at one of the shown text, from whose middle
-/// something was cut: nothing where it was.
+/// something was cut: `None` where it was.
 fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
     let same = |(a, b): &(char, char)| a == b;
     let pairs = shown.chars().zip(whole.chars());
@@ -292,7 +304,7 @@ fn window(app: &App) -> String {
     let seconds = shown.report.window.seconds();
     let asked = match app.knobs.window {
         Window::Last(Span::All) if shown.report.samples > 0 && !app.is_catching_up() => {
-            return match shown.elapsed.is_zero() {
+            return match shown.run.elapsed.is_zero() {
                 true => "win all".into(),
                 false => format!("win all ({seconds:.0}s)"),
             };
@@ -310,7 +322,7 @@ fn window(app: &App) -> String {
 }
 
 fn difference(app: &App) -> Segment {
-    match (&app.shown.difference, app.knobs.difference()) {
+    match (&app.shown.comparison.functions, app.knobs.difference()) {
         (Some(diff), Some(_)) => {
             let baseline = crate::words::compared::baseline(diff);
             Segment::new(8, [format!("DIFF to {baseline}"), "DIFF".into()])
@@ -327,7 +339,7 @@ fn filter(app: &App) -> Segment {
         return Segment::new(1, ["filter none".into(), String::new()]);
     }
     let shown = &app.shown;
-    let keeps = match shown.query.filter == *filter {
+    let keeps = match shown.asked.query.filter == *filter {
         true => format!(
             "keeps {}%",
             units::completeness(shown.report.samples, shown.offered)
@@ -351,7 +363,7 @@ fn trust(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let health = &app.shown.health;
     let completeness = &report.completeness;
-    let before = app.shown.baseline_lacks.as_deref();
+    let before = app.shown.comparison.lacks.as_deref();
     // As they are, or as they were and are.
     let both = |share: fn(&Completeness) -> (u64, u64)| {
         let share = |of| {
@@ -365,10 +377,15 @@ fn trust(app: &App) -> Vec<Segment> {
     };
     let whole = both(|of| (of.whole, of.user_stacks));
     let named = both(|of| (of.named, of.frames));
-    let loading = completeness.pending > 0 || !app.shown.loading.is_empty();
+    let loading = completeness.pending > 0 || !app.shown.names.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
     // That something is asked of others is said at any width.
-    let is_remote = app.shown.loading.iter().any(|loading| loading.is_remote);
+    let is_remote = app
+        .shown
+        .names
+        .loading
+        .iter()
+        .any(|loading| loading.is_remote);
     let net = if is_remote { " net" } else { "" };
     let mut segments = vec![
         counted(app),
@@ -420,7 +437,7 @@ fn trust(app: &App) -> Vec<Segment> {
             ],
         ),
     ]);
-    if app.shown.recording.is_none() {
+    if app.shown.source.recording.is_none() {
         segments.push(own_cost(&app.shown));
     }
     segments
@@ -430,10 +447,11 @@ fn trust(app: &App) -> Vec<Segment> {
 /// taken.
 fn counted(app: &App) -> Segment {
     let report = &app.shown.report;
-    let samples = units::count(report.samples);
+    let count = app.counted();
+    let samples = units::count(count);
     let (all, of_many, short) = match metric_told(&app.context()) {
         None => (
-            units::counted(report.samples, "sample"),
+            units::counted(count, "sample"),
             format!("{samples} samples at {} Hz", report.rate_hz),
             format!("{samples} smp"),
         ),

@@ -28,7 +28,7 @@ fn target(app: &App) -> Option<(String, String)> {
     let (text, path) = app.views.drawn(pane).source(&app.context_of(pane))?;
     let is_usable = path.starts_with('/') && path.len() <= PATH_MAX;
     // With the machine, or a terminal elsewhere would look for a file of its own.
-    is_usable.then(|| (text, uri(&app.shown.host.name, &path)))
+    is_usable.then(|| (text, uri(&app.shown.source.host.name, &path)))
 }
 
 /// Every byte that could mean something is written as its number.

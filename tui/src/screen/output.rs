@@ -26,7 +26,7 @@ pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
     let inner = block.inner(area);
     Clear.render(area, frame.buffer_mut());
     block.render(area, frame.buffer_mut());
-    let lines = &app.shown.command_output;
+    let lines = &app.shown.run.command_output;
     let shown = usize::from(inner.height);
     let end = lines
         .len()

@@ -100,8 +100,9 @@ fn check_trust(app: &App, buffer: &Buffer) {
     if matches!(app.mode, Mode::Help { .. }) {
         return;
     }
-    let header = line(buffer, 2);
-    let samples = crate::words::units::count(app.shown.report.samples);
+    let header = app.geometry().map_or(3, |geometry| geometry.header);
+    let header = line(buffer, header - 1);
+    let samples = crate::words::units::count(app.counted());
     assert!(header.starts_with(&samples), "{header:?} lacks {samples}");
     let lost = format!("lost {}", crate::words::units::count(app.shown.health.lost));
     assert!(header.contains(&lost), "{header:?} lacks {lost:?}");

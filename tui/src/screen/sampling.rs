@@ -33,10 +33,10 @@ pub fn render(app: &App, sampling: &SamplingDialog, theme: &Theme, frame: &mut F
     );
     let cost = format!(
         "{:.1}% of one CPU at {} Hz",
-        health.own_cpu_percent, shown.rate_hz
+        health.own_cpu_percent, shown.source.rate_hz
     );
     let entries = [
-        ("Engine", shown.engine.map_or("", EngineKind::label)),
+        ("Engine", shown.source.engine.map_or("", EngineKind::label)),
         ("Stacks", sampler.unwinding),
         ("Buffers", &buffers),
         ("Own cost", &cost),

@@ -4,6 +4,7 @@ use crate::action::Action;
 use crate::app::App;
 use crate::app::state::State;
 use crate::calendar;
+use crate::failure::without_numbers;
 use crate::knobs::Window;
 use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
@@ -42,6 +43,7 @@ fn keys(app: &App, state: &State) -> String {
             ("  ", health.map(|key| format!("{key} Health")))
         }
         State::Failed(_)
+        | State::Stopped
         | State::Exited(_)
         | State::Behind(_)
         | State::Broken(_)
@@ -53,7 +55,7 @@ fn keys(app: &App, state: &State) -> String {
 /// What is the matter, without a word on keys.
 pub fn sentence(app: &App, state: &State) -> String {
     match state {
-        State::Failed(why) => format!("FAILED {why}"),
+        State::Failed(why) => format!("FAILED {}", without_numbers(why)),
         State::Exited(who) => format!("EXITED {}. Data kept.", who.trim_end_matches('.')),
         State::Frozen { ago, newer } => format!(
             "FROZEN {} ago; {} wait{}.",
@@ -75,12 +77,16 @@ pub fn sentence(app: &App, state: &State) -> String {
             text::cut_middle(&app.knobs.filter.to_string(), 24),
             units::count(*offered)
         ),
+        State::Stopped => format!(
+            "STOPPED {} (SIGSTOP or a debugger): no CPU until it goes on.",
+            app.shown.run.scope
+        ),
         State::Idle => {
             let scope = match app.knobs.scope.last() {
                 Some(narrowed) => &narrowed.words,
-                None => &app.shown.scope,
+                None => &app.shown.run.scope,
             };
-            let used = match app.shown.recording {
+            let used = match app.shown.source.recording {
                 Some(_) => "has no samples",
                 None => "used no CPU",
             };
@@ -113,11 +119,11 @@ pub fn sentence(app: &App, state: &State) -> String {
 /// `FILE   60 s from db-01, 3 days ago (2026-11-18 14:03:02 UTC). Not live.`
 fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
     let snapshot = &app.shown;
-    let mut words = vec![match snapshot.elapsed.as_secs() {
+    let mut words = vec![match snapshot.run.elapsed.as_secs() {
         0 => "a recording".to_owned(),
         seconds => format!("{seconds} s"),
     }];
-    let host = text::clean(&snapshot.host.name);
+    let host = text::clean(&snapshot.source.host.name);
     if !host.is_empty() {
         words.push(format!("from {}", text::cut_middle(&host, 24)));
     }

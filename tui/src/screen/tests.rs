@@ -3,13 +3,13 @@
 
 use super::rules;
 use crate::app::{App, Effect, Event};
-use crate::fixture::{MadeUp, first_samples, postgres, step};
+use crate::fixture::{MadeUp, first_samples, postgres, step, tree_of_stripped_libc};
 use crate::geometry::Size;
 use crate::lists::table::Item;
 use crate::view_id::ViewId;
 use crate::widgets::theme::{Charset, Ground, Palette, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::snapshot::{Snapshot, Span, TargetState};
+use engine::snapshot::{FetchState, Snapshot, Span, TargetState};
 use profile::{Cancel, FrameId};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +35,10 @@ mod links;
 mod page;
 /// The palette, and keys of one's own.
 mod palette;
+/// Processes and threads.
+mod people;
+/// Probes of functions.
+mod probes;
 /// Many random events, many frames.
 mod random;
 /// How samples are taken.
@@ -202,13 +206,81 @@ fn health_uses_the_room_there_is() {
         let mut losses = engine::losses::Losses::default();
         losses.note(181_000_000_000, 611, &[(3, 611)]);
         losses.note(183_500_000_000, 1_126, &[(3, 611), (7, 515)]);
-        snapshot.losses = Some(Arc::new(losses));
+        snapshot.run.losses = Some(Arc::new(losses));
         hand.show(snapshot).keys("8jj");
         hand.looks_like(&format!("health-{width}x{height}"));
         hand.looks_like_in_ascii(&format!("health-{width}x{height}-ascii"));
         let has_modules = hand.frame().contains("OR WHY");
         assert_eq!(has_modules, width >= 150);
     }
+}
+
+#[test]
+fn a_cause_for_missing_names_opens() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(tree_of_stripped_libc()).wait(2_000);
+    hand.keys("8");
+    // From wherever one is.
+    hand.keys("\n").wait(2_000);
+    hand.keys("j").looks_like("health-cause-80x24");
+    hand.keys("y");
+    let copied = Effect::Copy("sudo apt install libc6-dbg".into());
+    assert!(hand.effects.contains(&copied), "{:?}", hand.effects);
+    hand.code(KeyCode::Esc).code(KeyCode::Esc);
+    assert!(!hand.frame().contains("apt install"), "{}", hand.frame());
+    assert_eq!(hand.app.view, ViewId::Health);
+}
+
+#[test]
+fn the_first_debug_file_is_asked_for() {
+    let asking = || {
+        let mut snapshot = postgres();
+        snapshot.names.fetching = Some(FetchState {
+            servers: "https://debuginfod.debian.net".into(),
+            asks_for: Some("libc.so.6".into()),
+        });
+        snapshot
+    };
+    let mut hand = Hand::new(80, 24);
+    hand.show(asking());
+    let frame = hand.frame();
+    let line = "fetch names of libc.so.6 from debuginfod.debian.net? y: yes  n: no";
+    assert!(frame.contains(line), "{frame}");
+    hand.keys("y");
+    assert!(
+        hand.effects.contains(&Effect::Fetch(true)),
+        "{:?}",
+        hand.effects
+    );
+    assert_eq!(hand.app.fetches, Some(true));
+    // Any other key is no answer, and it is not asked again.
+    let mut hand = Hand::new(80, 24);
+    hand.show(asking()).keys("j").show(asking());
+    assert!(!hand.frame().contains("fetch names"), "{}", hand.frame());
+    assert_eq!(hand.app.fetches, None);
+    hand.keys(":debuginfod off\n");
+    assert!(
+        hand.effects.contains(&Effect::Fetch(false)),
+        "{:?}",
+        hand.effects
+    );
+    // Without servers there is nobody to ask.
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres()).keys(":debuginfod on\n");
+    assert!(hand.frame().contains("DEBUGINFOD_URLS"), "{}", hand.frame());
+}
+
+#[test]
+fn a_stopped_target_says_so() {
+    let mut snapshot = postgres();
+    snapshot.run.is_stopped = true;
+    let mut hand = Hand::new(80, 24);
+    hand.show(snapshot);
+    let frame = hand.frame();
+    assert!(
+        frame.contains("STOPPED postgres[4121] (SIGSTOP or a debugger)"),
+        "{frame}"
+    );
 }
 
 #[test]
@@ -231,7 +303,8 @@ fn states() {
     let state = |hand: &Hand| hand.frame().lines().nth(3).unwrap_or_default().to_owned();
 
     let exited = with(|s| {
-        s.target = TargetState::Exited("postgres[4121] ended 14:05:10, killed by SIGSEGV".into());
+        s.run.target =
+            TargetState::Exited("postgres[4121] ended 14:05:10, killed by SIGSEGV".into());
     });
     exited.looks_like("exited");
     with(|s| s.health.lost = 1_126).looks_like("lost");
@@ -246,7 +319,7 @@ fn states() {
         report.functions.clear();
     });
     assert!(state(&idle).starts_with(" ■ IDLE   no samples: postgres[4121] used no CPU in 10s."));
-    let failed = with(|s| s.target = TargetState::Failed("cannot sample: no rights".into()));
+    let failed = with(|s| s.run.target = TargetState::Failed("cannot sample: no rights".into()));
     assert_eq!(state(&failed), " ■ FAILED cannot sample: no rights");
     let mut none = with(|_| {});
     none.keys("/nosuchname\n");
@@ -328,7 +401,7 @@ fn the_commands_output_is_shown_but_not_obeyed() {
     assert!(hand.frame().contains("no command was started"));
     let mut snapshot = postgres();
     let lines = (0..40).map(|line| format!("line {line}\tof \u{1b}[31mred"));
-    snapshot.command_output = lines.collect();
+    snapshot.run.command_output = lines.collect();
     hand.show(snapshot).keys("O").looks_like("output");
     hand.keys("gO");
     assert!(hand.frame().contains("FUNCTION"));
@@ -362,6 +435,12 @@ fn rows_move_only_when_nobody_is_looking() {
     for (at, own) in [900, 800, 700].into_iter().enumerate() {
         Arc::make_mut(&mut changed.report).functions[at].self_samples = own;
     }
+    // Until the first key nobody holds on to a row.
+    hand.wait(500).show(changed.clone());
+    assert_ne!(order(&hand), before);
+    hand.wait(2_000).show(postgres()).code(KeyCode::Right);
+    assert_eq!(order(&hand), before);
+    hand.wait(2_000).show(postgres());
     hand.wait(500).show(changed.clone());
     assert_eq!(order(&hand), before, "sorted half a second ago");
     hand.wait(400).code(KeyCode::Right).wait(600);
@@ -415,7 +494,7 @@ fn hostile_names_stay_in_their_cells() {
     report.functions[0].name =
         "\u{1b}[2J\u{202e}evil\u{301}日本語日本語日本語日本語日本語日本語".into();
     report.functions[1].module = "\n\r\u{7}".into();
-    snapshot.scope = "\u{1b}]0;title\u{7}".into();
+    snapshot.run.scope = "\u{1b}]0;title\u{7}".into();
     let mut hand = Hand::new(80, 24);
     hand.show(snapshot);
     for keys in ["", "i", "4", "5", "8", "1y"] {

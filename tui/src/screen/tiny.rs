@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::app::App;
 use crate::geometry::SIZE_MIN;
 use crate::words::fit::{Segment, fit};
-use crate::words::{text, units};
+use crate::words::{names, text, units};
 use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
@@ -41,13 +41,13 @@ fn segments(app: &App) -> Vec<Segment> {
     let samples = units::count(report.samples);
     let mut segments = vec![
         Segment::new(
-            2,
+            1,
             [
                 format!("proftop {}x{}", app.size.width, app.size.height),
                 String::new(),
             ],
         ),
-        Segment::new(4, [need, String::new()]),
+        Segment::new(2, [need, String::new()]),
         Segment::new(9, [format!("{samples} smp"), samples]),
     ];
     if app.shown.health.lost > 0 {
@@ -57,16 +57,21 @@ fn segments(app: &App) -> Vec<Segment> {
     if let Some(top) = report.functions.first() {
         let share = units::share(report, top.self_samples, report.samples);
         segments.push(Segment::new(
-            1,
+            7,
             [
-                format!("{} {share}%", text::cut_middle(&top.name, 24)),
-                format!("{} {share}%", text::cut_middle(&top.name, 10)),
-                String::new(),
+                format!(
+                    "{} {share}%",
+                    text::cut_middle(&names::short(&top.name), 24)
+                ),
+                format!(
+                    "{} {share}%",
+                    text::cut_middle(&names::short(&top.name), 10)
+                ),
             ],
         ));
     }
     let quit = app.keymap.label(Action::Quit, app.view);
     let quit = quit.map_or_else(String::new, |key| format!("{key} quit"));
-    segments.push(Segment::new(3, [quit, String::new()]));
+    segments.push(Segment::new(8, [quit, String::new()]));
     segments
 }

@@ -1,7 +1,9 @@
 //! The write dialog, over the body.
 
 use crate::app::App;
-use crate::dialogs::write::{Field, FileKind, KINDS, Problem, Room, Switch, WriteDialog};
+use crate::dialogs::write::{
+    Field, FileKind, KINDS, Problem, Room, SUBJECTS, Subject, Switch, WriteDialog,
+};
 use crate::knobs::Window;
 use crate::widgets::dialog;
 use crate::widgets::dialog::Dialog;
@@ -9,57 +11,48 @@ use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use engine::snapshot::Span;
 use profile::View;
-use profile::formats::Format;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// The frame, and every line but those of the formats: what is written, the file's
-/// name, the room for it, three lines of options, and two for what is lost.
-const HEIGHT_OTHERS: u16 = 10;
+/// The frame, and every line but those of the formats and of what is written: the file's
+/// name, the room for it, two lines of options, and two for what is lost.
+const HEIGHT_OTHERS: u16 = 8;
 const INDENT: u16 = 9;
 
 pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) {
-    let area = dialog::area(frame.area(), HEIGHT_OTHERS + KINDS.len() as u16);
+    let all = (SUBJECTS.len() + KINDS.len()) as u16;
+    let area = dialog::area(frame.area(), HEIGHT_OTHERS + all);
     let keys = keys(app, write, area.width);
     let on = Dialog::open(area, " Write ", keys, INDENT, theme, frame);
-    let kinds = on.height().saturating_sub(HEIGHT_OTHERS - 2).max(1);
-    let what = subject(app, write.kind());
-    on.entry("What", &what, Style::new(), frame, on.line(0));
-    render_kinds(write, &on, kinds, frame);
-    render_file(write, &on, 1 + kinds, frame);
-    let words = [
-        write
-            .size()
-            .map(|bytes| format!("about {}", units::bytes(bytes))),
-        write.room.as_ref().map(room_words),
-    ];
-    let words: Vec<String> = words.into_iter().flatten().collect();
-    on.entry(
-        "",
-        &words.join("   "),
-        theme.dim(),
-        frame,
-        on.line(2 + kinds),
-    );
+    let room = on.height().saturating_sub(HEIGHT_OTHERS - 2);
+    // Where not all formats have room, what is written is the line of the chosen.
+    let subjects = if room < all { 1 } else { SUBJECTS.len() as u16 };
+    render_subjects(app, write, &on, subjects, frame);
+    let kinds = room.saturating_sub(subjects).max(1);
+    render_kinds(write, &on, subjects, kinds, frame);
+    let kinds = subjects + kinds;
+    render_file(write, &on, kinds, frame);
+    let (words, style) = size_and_room(write, theme);
+    on.entry("", &words, style, frame, on.line(1 + kinds));
     let more = match write.options.seconds {
         0 => "go on writing every _ s".into(),
         seconds => format!("go on writing every {seconds} s"),
     };
-    let options: [&[(Field, &str)]; 3] = [
-        &[(Field::Symbols, "symbols"), (Field::BuildIds, "build-ids")],
+    let options: [&[(Field, &str)]; 2] = [
         &[
+            (Field::Symbols, "symbols"),
+            (Field::BuildIds, "build-ids"),
             (Field::Threads, "split by thread"),
-            (Field::Names, "hide names"),
         ],
-        &[(Field::Repeat, &more)],
+        &[(Field::Names, "hide names"), (Field::Repeat, &more)],
     ];
     for (options, number) in options.into_iter().zip(0..) {
         let label = if number == 0 { "Options" } else { "" };
-        render_options(label, write, options, &on, 3 + kinds + number, frame);
+        render_options(label, write, options, &on, 2 + kinds + number, frame);
     }
     let (label, words, style) = remark(app, write, theme);
-    on.remark(label, &words, style, frame, 6 + kinds);
+    on.remark(label, &words, style, frame, 4 + kinds);
 }
 
 /// What can be pressed, as far as there is room to say so.
@@ -71,12 +64,39 @@ fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
             " Enter write   Tab field   Space on, off   ^x no more files   Esc cancel "
         }
         _ if app.repeat().is_some() => " Enter write   Tab field   ^x no more files   Esc cancel ",
+        (_, Field::Subject) => " Enter write   Tab field   Left Right what   Esc cancel ",
         (_, Field::Format | Field::File) => {
             " Enter write   Tab field   Up Down format   Esc cancel "
         }
         (_, Field::Repeat) => " Enter write   Tab field   Space on, off   0-9   Esc ",
         _ => " Enter write   Tab field   Space on, off   Esc cancel ",
     }
+}
+
+/// `about 8 MB   free here: 41.0 GB`, and how that is written: a file that has no room is
+/// better not begun.
+fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
+    let size = dialog.size();
+    let free = dialog
+        .room
+        .as_ref()
+        .and_then(|room| room.free_bytes.as_ref().ok());
+    let is_short = size.zip(free).is_some_and(|(size, free)| size > *free);
+    let about = match (size, is_short) {
+        (Some(bytes), true) => Some(format!("too large: about {}", units::bytes(bytes))),
+        (Some(bytes), false) => Some(format!("about {}", units::bytes(bytes))),
+        (None, _) => None,
+    };
+    let words: Vec<String> = about
+        .into_iter()
+        .chain(dialog.room.as_ref().map(room_words))
+        .collect();
+    let style = if is_short {
+        theme.warning()
+    } else {
+        theme.dim()
+    };
+    (words.join("   "), style)
 }
 
 /// `free here: 41.0 GB   the file will be ann's (sudo)`
@@ -140,13 +160,13 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
 }
 
 /// The chosen one is always among those that there is room for.
-fn render_kinds(dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
+fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame: &mut Frame) {
     let chosen = dialog.kind_number();
     let skipped = (chosen + 1).saturating_sub(rows.into());
     let shown = KINDS.iter().enumerate().skip(skipped).take(rows.into());
-    for ((number, kind), row) in shown.zip(1..) {
+    for ((number, kind), row) in shown.zip(first..) {
         let line = on.line(row);
-        let label = if row == 1 { "Format" } else { "" };
+        let label = if row == first { "Format" } else { "" };
         let sign = if number == chosen { "(*)" } else { "( )" };
         let words = format!("{sign} {:<17} {}", kind.ending(), kind.purpose());
         let is_here = number == chosen && dialog.field == Field::Format;
@@ -162,7 +182,34 @@ fn render_kinds(dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame)
     }
 }
 
-/// On one line, each as wide as its words.
+/// What can be written: all of it, or only what is chosen.
+fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
+    let chosen = dialog.subject();
+    let is_shown = |subject: &Subject| rows > 1 || *subject == chosen;
+    let shown = SUBJECTS.into_iter().filter(is_shown);
+    for (subject, row) in shown.zip(0..) {
+        let line = on.line(row);
+        let label = if row == 0 { "What" } else { "" };
+        let sign = if subject == chosen { "(*)" } else { "( )" };
+        let words = subject_words(app, subject);
+        // The count is worth more than what the only line is called.
+        let words = match (rows, words.split_once(": ")) {
+            (1, Some((_, rest))) => rest.to_owned(),
+            _ => format!("{sign} {words}"),
+        };
+        let is_here = subject == chosen && dialog.field == Field::Subject;
+        let style = match is_here {
+            true => on.theme.selected(),
+            false => Style::new(),
+        };
+        on.entry(label, &words, style, frame, line);
+        if is_here {
+            frame.set_cursor_position(Position::new(line.x + INDENT, line.y));
+        }
+    }
+}
+
+/// Draws the options on one line, each as wide as its words.
 fn render_options(
     label: &str,
     dialog: &WriteDialog,
@@ -216,18 +263,18 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
     }
 }
 
-/// What is written, in words.
-fn subject(app: &App, kind: FileKind) -> String {
+/// What would be written, with how much that is.
+fn subject_words(app: &App, subject: Subject) -> String {
     let shown = &app.shown;
-    let samples = units::counted;
-    match kind {
-        FileKind::Profile(Format::Pft) => {
+    let samples = |count| units::counted(count, "sample");
+    match subject {
+        Subject::All => {
             let kept = shown.view.as_ref().map_or(0, View::samples);
-            format!("all that is kept: {}", samples(kept, "sample"))
+            format!("all that is kept: {}", samples(kept))
         }
-        FileKind::Profile(_) => {
+        Subject::Shown => {
             let window = match app.knobs.window {
-                Window::Last(Span::All) => "all".into(),
+                Window::Last(Span::All) => "all the time".into(),
                 Window::Last(span) => format!("last {}", units::span(span)),
                 Window::Since { .. } => "since the mark".into(),
                 Window::Between { .. } => "the marked time".into(),
@@ -237,11 +284,11 @@ fn subject(app: &App, kind: FileKind) -> String {
                 false => ", filtered",
             };
             format!(
-                "this query: {}, {window}{filter}: {}",
+                "this scope and window: {}, {window}{filter}: {}",
                 app.context().scope_words(),
-                samples(shown.report.samples, "sample")
+                samples(shown.report.samples)
             )
         }
-        FileKind::Text => "the lines of this screen".into(),
+        Subject::Screen => "this view: the lines of the screen, as text".into(),
     }
 }

@@ -27,7 +27,7 @@ pub struct GroundReply {
 
 /// Whose a key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum GroundKey {
     /// The user's.
     Key,
     /// Part of the answer.
@@ -53,9 +53,9 @@ impl GroundReply {
         }
     }
 
-    pub fn hear(&mut self, key: KeyEvent, now: Instant) -> Heard {
+    pub fn handle_key(&mut self, key: KeyEvent, now: Instant) -> GroundKey {
         if self.is_over {
-            return Heard::Key;
+            return GroundKey::Key;
         }
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -64,24 +64,24 @@ impl GroundReply {
                 self.is_over = true;
             } else if key.code == KeyCode::Char(']') && alt {
                 self.text = Some((String::new(), now));
-                return Heard::Part;
+                return GroundKey::Part;
             }
-            return Heard::Key;
+            return GroundKey::Key;
         };
         if now.duration_since(*began) > PIECE || text.len() > LENGTH_MAX {
             self.is_over = true;
-            return Heard::Key;
+            return GroundKey::Key;
         }
         let is_end =
             (key.code == KeyCode::Char('\\') && alt) || (key.code == KeyCode::Char('g') && control);
         if is_end {
             self.is_over = true;
-            return Heard::Ground(read(text));
+            return GroundKey::Ground(read(text));
         }
         if let KeyCode::Char(c) = key.code {
             text.push(c);
         }
-        Heard::Part
+        GroundKey::Part
     }
 }
 
@@ -102,7 +102,7 @@ fn read(text: &str) -> Ground {
     }
 }
 
-/// From 0 to 1.
+/// A color's part, from 0 to 1.
 fn part(digits: &str) -> Option<f64> {
     if !(1..=4).contains(&digits.len()) {
         return None;
@@ -120,7 +120,7 @@ mod tests {
         KeyEvent::new(code, modifiers)
     }
 
-    /// As the terminal library gives the bytes of an answer to us.
+    /// The keys that the terminal library makes of the bytes of an answer.
     fn keys(text: &str) -> Vec<KeyEvent> {
         let mut keys = vec![key(KeyCode::Char(']'), KeyModifiers::ALT)];
         keys.extend(
@@ -143,13 +143,19 @@ mod tests {
         ] {
             let now = Instant::now();
             let mut reply = GroundReply::asked(now);
-            let heard: Vec<Heard> = keys(text).into_iter().map(|k| reply.hear(k, now)).collect();
-            let (last, before) = heard.split_last().expect("keys");
-            assert_eq!(*last, Heard::Ground(ground), "{text}");
-            assert!(before.iter().all(|heard| *heard == Heard::Part), "{text}");
+            let handled: Vec<GroundKey> = keys(text)
+                .into_iter()
+                .map(|k| reply.handle_key(k, now))
+                .collect();
+            let (last, before) = handled.split_last().expect("keys");
+            assert_eq!(*last, GroundKey::Ground(ground), "{text}");
+            assert!(
+                before.iter().all(|handled| *handled == GroundKey::Part),
+                "{text}"
+            );
             // From now on everything is the user's.
             let typed = key(KeyCode::Char(']'), KeyModifiers::ALT);
-            assert_eq!(reply.hear(typed, now), Heard::Key);
+            assert_eq!(reply.handle_key(typed, now), GroundKey::Key);
         }
     }
 
@@ -159,20 +165,20 @@ mod tests {
         let typed = key(KeyCode::Char('b'), KeyModifiers::NONE);
         let begins = key(KeyCode::Char(']'), KeyModifiers::ALT);
         let mut reply = GroundReply::asked(now);
-        assert_eq!(reply.hear(typed, now), Heard::Key);
+        assert_eq!(reply.handle_key(typed, now), GroundKey::Key);
         // Somebody presses Alt-] and goes on typing.
-        assert_eq!(reply.hear(begins, now), Heard::Part);
-        assert_eq!(reply.hear(typed, now + 2 * PIECE), Heard::Key);
+        assert_eq!(reply.handle_key(begins, now), GroundKey::Part);
+        assert_eq!(reply.handle_key(typed, now + 2 * PIECE), GroundKey::Key);
         let mut late = GroundReply::asked(now);
-        assert_eq!(late.hear(begins, now + 2 * PATIENCE), Heard::Key);
+        assert_eq!(late.handle_key(begins, now + 2 * PATIENCE), GroundKey::Key);
         let mut never = GroundReply::none(now);
-        assert_eq!(never.hear(begins, now), Heard::Key);
+        assert_eq!(never.handle_key(begins, now), GroundKey::Key);
         let mut long = GroundReply::asked(now);
         let letters = "1".repeat(100);
-        let heard: Vec<Heard> = keys(&letters)
+        let handled: Vec<GroundKey> = keys(&letters)
             .into_iter()
-            .map(|k| long.hear(k, now))
+            .map(|k| long.handle_key(k, now))
             .collect();
-        assert_eq!(heard.last(), Some(&Heard::Key));
+        assert_eq!(handled.last(), Some(&GroundKey::Key));
     }
 }

@@ -24,7 +24,9 @@ impl Writer {
             .name("writer".into())
             .spawn(move || {
                 for frame in waiting {
-                    if done.send(write_all(&frame)).is_err() {
+                    // A frame that was not written is drawn anew with the next.
+                    let written = faults::catch("writing to the terminal", || write_all(&frame));
+                    if done.send(written.unwrap_or(Ok(()))).is_err() {
                         return;
                     }
                 }

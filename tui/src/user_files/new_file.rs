@@ -34,7 +34,7 @@ impl NewFile {
     }
 
     pub(super) fn begin_hidden(place: Place, mode: Mode) -> Result<Self, Refusal> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let create = |name: &str| rustix::fs::openat(&place.folder, name, flags, mode);
         let (name, file) = with_hidden_name(create)?;
         Ok(NewFile {
@@ -112,7 +112,7 @@ impl Drop for NewFile {
 
 /// A file without a name that can get one later; `None` where that does not work.
 fn unnamed(place: &Place, mode: Mode) -> Option<File> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&place.folder, ".", flags, mode).ok()?;
     let file = File::from(file);
     let is_reachable = rustix::fs::stat(by_descriptor(&file)).is_ok();

@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// Of the thread that asks.
+/// Whether a file belongs to the user of the thread that asks.
 fn is_ours(status: &Stat) -> bool {
     status.st_uid == rustix::process::geteuid().as_raw()
 }

@@ -7,7 +7,7 @@ mod before;
 pub mod draw;
 /// The selected row, and rows that are found.
 mod here;
-/// From one instruction to another.
+/// Jumps from one instruction to another.
 mod jumps;
 mod lines;
 mod notes;
@@ -65,11 +65,11 @@ impl Layout {
 #[derive(Debug, Clone)]
 pub struct Place {
     pub function: FunctionId,
-    /// Nothing until there is something to select.
+    /// `None` until there is something to select.
     held: Option<RowKey>,
     offset: usize,
-    /// Nothing has been shown of it yet.
-    is_new: bool,
+    /// The user has selected no row yet: the hottest row is selected, whichever it becomes.
+    is_untouched: bool,
     visit: u64,
 }
 
@@ -77,9 +77,9 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
     Code(FunctionId),
-    /// Of that name nothing was sampled from here.
+    /// A function of that name, which was not sampled when called from here.
     Name(Arc<str>),
-    /// To another row of it.
+    /// To another row of the same code.
     Row(usize),
     Nothing,
 }
@@ -150,7 +150,7 @@ impl Code {
             function,
             held: None,
             offset: 0,
-            is_new: true,
+            is_untouched: true,
             visit: self.visits,
         });
     }
@@ -172,7 +172,7 @@ impl Code {
         let place = self.place.as_ref()?;
         let wanted = CodeWanted {
             function: place.function,
-            is_recorded: snapshot.recording.is_some(),
+            is_recorded: snapshot.source.recording.is_some(),
             visit: place.visit,
         };
         self.desk.ask(snapshot, wanted)
@@ -283,14 +283,15 @@ impl Code {
     fn rebuild(&mut self) {
         let line = self.selected_index().map(|at| at - self.offset().min(at));
         self.make_rows();
-        let is_new = self.place.as_ref().is_some_and(|place| place.is_new);
         match self.selected_index() {
             // The selected row stays on its line.
             Some(at) => self.scroll(at.saturating_sub(line.unwrap_or(self.height / 2)), at),
-            None if self.answer().is_some() && (is_new || !self.rows.is_empty()) => {
-                self.select_hottest();
-            }
+            None if self.answer().is_some() => self.select_hottest(),
             None => {}
+        }
+        let is_untouched = self.place.as_ref().is_some_and(|place| place.is_untouched);
+        if is_untouched && self.answer().is_some() {
+            self.select_hottest();
         }
     }
 
@@ -324,18 +325,35 @@ impl Code {
         let samples = |at: &usize| self.rows[*at].samples();
         let all: Vec<usize> = self.selectable().collect();
         // The first of those that are equal.
-        let hottest = all.into_iter().rev().max_by_key(samples);
-        if let Some(at) = hottest {
+        let Some(at) = all.into_iter().rev().max_by_key(samples) else {
+            return;
+        };
+        if self.selected_index().is_none() {
             self.center(at);
+        } else if self.rows[at].samples() > 0 {
+            // Text that is being read does not move under the eyes.
+            match self.is_seen(at) {
+                true => self.hold(at),
+                false => self.center(at),
+            }
+        }
+    }
+
+    fn hold(&mut self, at: usize) {
+        if let Some(place) = &mut self.place {
+            place.held = self.rows[at].key();
         }
     }
 
     fn center(&mut self, at: usize) {
-        if let Some(place) = &mut self.place {
-            place.held = self.rows[at].key();
-            place.is_new = false;
-        }
+        self.hold(at);
         self.scroll(at.saturating_sub(self.height / 2), at);
+    }
+
+    fn touch(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.is_untouched = false;
+        }
     }
 
     fn scroll(&mut self, offset: usize, selected: usize) {
@@ -354,8 +372,9 @@ impl Code {
         (self.offset()..self.offset() + self.height).contains(&at)
     }
 
-    /// To a row, wherever it is.
+    /// Selects a row, and scrolls to it wherever it is.
     pub fn jump_to(&mut self, at: usize) {
+        self.touch();
         match self.is_seen(at) {
             true => self.select(at),
             false => self.center(at),
@@ -363,13 +382,13 @@ impl Code {
     }
 
     fn select(&mut self, at: usize) {
-        let Some(key) = self.rows.get(at).and_then(CodeRow::key) else {
+        let is_row = |row: &CodeRow| row.key().is_some();
+        if !self.rows.get(at).is_some_and(is_row) {
             return;
-        };
-        let offset = self.offset();
-        if let Some(place) = &mut self.place {
-            place.held = Some(key);
         }
+        let offset = self.offset();
+        self.touch();
+        self.hold(at);
         self.scroll(offset, at);
     }
 
@@ -406,7 +425,7 @@ impl Code {
         }
     }
 
-    /// To the next line with many samples, or the one before, around the ends.
+    /// Selects the next line with many samples, or the one before, around the ends.
     pub fn go_hot(&mut self, down: bool) -> Option<(usize, usize)> {
         let hot = rows::hot(&self.rows);
         let here = self.selected_index()?;

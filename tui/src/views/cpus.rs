@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::{text, units};
-use engine::snapshot::Host;
 use profile::CpuRow;
+use profile::Host;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -47,7 +47,7 @@ impl Busy {
     fn of(cx: &Context<'_>) -> Self {
         let report = &cx.shown.report;
         let always = f64::from(report.rate_hz) * report.window.seconds();
-        Self::new(&report.cpus, &cx.shown.host, always)
+        Self::new(&report.cpus, &cx.shown.source.host, always)
     }
 
     fn new(rows: &[CpuRow], host: &Host, always: f64) -> Self {

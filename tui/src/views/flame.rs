@@ -7,7 +7,7 @@
 mod colors;
 pub mod draw;
 mod layout;
-/// From one frame to another.
+/// Moving from one frame to another.
 mod moves;
 pub mod tints;
 mod view;
@@ -20,7 +20,7 @@ use crate::lists::find::Find;
 use crate::widgets::theme::Tint;
 use colors::Colors;
 use engine::snapshot::Snapshot;
-use layout::{Layout, Way};
+use layout::{Folding, Layout, Way};
 use profile::FunctionId;
 use profile::diff::{Diff, Sides};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
@@ -39,13 +39,15 @@ pub struct Flame {
     zooms: u64,
     /// What was selected on purpose, from the root.
     held: Option<Way>,
-    /// As deep as one has been: going down follows it.
+    /// The way to the deepest frame that was selected: going down follows it.
     trail: Way,
     layout: Layout,
     colors: Colors,
     selected: Spot,
     /// What is held has no bar of its own here.
     is_hidden: bool,
+    /// Runs of frames with one child each have a row for every frame.
+    unfolds: bool,
     /// The first row on the screen.
     offset: usize,
     width: u16,
@@ -187,7 +189,8 @@ impl Flame {
         pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
     }
 
-    /// Whether that is no chance, which `diff` knows of two windows.
+    /// Whether the difference is larger than chance makes it, which `diff` tells of two
+    /// windows.
     pub fn is_sure(&self, bar: &Bar, diff: Option<&Diff>) -> bool {
         let Some(before) = bar.before else {
             return false;
@@ -244,7 +247,7 @@ impl Flame {
         self.desk.question(snapshot)
     }
 
-    /// As for the call tree.
+    /// Takes an answer, as the call tree does.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         self.desk.receive(answer, is_calm) && self.take_waiting()
     }
@@ -296,8 +299,14 @@ impl Flame {
     }
 
     fn lay_out(&mut self) {
+        let held = self.held.as_ref();
+        let held = held.and_then(|way| way.strip_prefix(&self.zoom[..]));
+        let folding = match self.unfolds {
+            true => Folding::None,
+            false => Folding::Runs { held },
+        };
         self.layout = match self.desk.shown() {
-            Some(shown) => Layout::new(&shown.trees, &self.zoom, self.width),
+            Some(shown) => Layout::new(&shown.trees, &self.zoom, self.width, folding),
             None => Layout::default(),
         };
         self.colors.follow(&self.layout);
@@ -347,10 +356,11 @@ impl Flame {
     }
 
     /// Selects what is at the end of a way, zooming in if it could not be seen.
-    fn select_way(&mut self, way: Way) {
+    pub(super) fn select_way(&mut self, way: Way) {
         self.trail.clone_from(&way);
         self.held = Some(way.clone());
-        self.find_held();
+        // It may be in a run that has no rows.
+        self.lay_out();
         let zoom = self.is_hidden.then(|| {
             let tree = self.tree()?;
             tree.find(&way)?;
@@ -389,6 +399,13 @@ impl Flame {
         zoom.extend(self.layout.way(self.selected));
         self.held = Some(zoom.clone());
         self.zoom_to(zoom);
+    }
+
+    /// Runs as one row each, or every frame of them.
+    pub fn toggle_runs(&mut self) -> bool {
+        self.unfolds = !self.unfolds;
+        self.lay_out();
+        self.unfolds
     }
 
     /// Out to one of the frames above, counted from the root.

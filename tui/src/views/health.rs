@@ -2,21 +2,27 @@
 //! that were cut, frames without a name, and what proftop itself costs. Every
 //! line has a sentence that explains it.
 
+/// A cause for which frames have no names, opened.
+mod causes;
 pub mod draw;
-/// By module.
+/// What is missing, by module.
 mod modules;
 mod view;
 
+pub use causes::{CauseAnswer, CauseWanted};
 pub use modules::{ModuleRow, modules};
 
+use crate::desk::{Ask, Desk};
+use crate::failure::without_numbers;
 use crate::lists::cursor::Cursor;
 use crate::lists::motion::Motion;
-use crate::words::units;
 use crate::words::unnamed::why_unnamed;
+use crate::words::{cpus, units};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
-use profile::{Ending, NoName};
+use profile::{Ending, ModuleId, NoName};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// What a line is about; it stays selected through new snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +42,12 @@ pub enum Topic {
     Named,
     Pending,
     Unnamed(NoName),
+    /// Below an open cause: a module, and what to type for its names.
+    CauseModule(ModuleId),
+    CauseCommand(ModuleId),
+    CauseOthers,
+    /// The modules are being looked up.
+    CauseWaits,
     Note(usize),
     Kernel,
     OwnCpu,
@@ -57,7 +69,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     None,
-    /// So many of so many.
+    /// The first number is a part of the second.
     Share(u64, u64),
     Count(u64),
     CpuPercent(f64),
@@ -67,14 +79,144 @@ pub enum Value {
 #[derive(Debug, Default)]
 pub struct Health {
     cursor: Cursor<Topic>,
+    /// What was found, without what is below the open cause.
+    found: Vec<Topic>,
     topics: Vec<Topic>,
     height: usize,
+    /// The cause whose modules are shown below it.
+    opened: Option<NoName>,
+    desk: Desk<CauseWanted, CauseAnswer>,
 }
 
 impl Health {
     pub fn update(&mut self, snapshot: &Snapshot) {
-        self.topics = findings(snapshot).iter().map(|f| f.topic).collect();
-        self.cursor.settle(&self.topics, self.height);
+        self.found = findings(snapshot).iter().map(|f| f.topic).collect();
+        self.settle();
+    }
+
+    /// Puts the lines of the open cause below it.
+    fn settle(&mut self) {
+        let before = std::mem::replace(&mut self.topics, self.found.clone());
+        let opened = self.opened.map(Topic::Unnamed);
+        if let Some(at) = { self.topics.iter() }.position(|topic| opened == Some(*topic)) {
+            let below = causes::topics(self.answer());
+            self.topics.splice(at + 1..at + 1, below);
+        }
+        self.cursor.settle_near(&before, &self.topics, self.height);
+    }
+
+    /// All lines, with those below the cause that is open.
+    pub fn lines(&self, snapshot: &Snapshot) -> Vec<Finding> {
+        let mut lines = findings(snapshot);
+        let is_open = |line: &Finding| self.opened.map(Topic::Unnamed) == Some(line.topic);
+        if let Some(at) = lines.iter().position(is_open) {
+            let below = causes::lines(self.answer());
+            // The modules are of a moment before: the line above them as well, so that they
+            // add up.
+            if let Some(answer) = self.answer() {
+                lines[at].value = answer.value();
+            }
+            lines.splice(at + 1..at + 1, below);
+        }
+        lines
+    }
+
+    /// The answer about the cause that is open.
+    fn answer(&self) -> Option<&CauseAnswer> {
+        let shown = self.desk.shown()?;
+        Some(&**shown).filter(|shown| Some(shown.key.what.reason) == self.opened)
+    }
+
+    /// Opens the selected cause, or closes the one whose lines are selected; elsewhere
+    /// goes to the cause of most missing names. Returns false if no name is missing.
+    pub fn toggle_cause(&mut self, snapshot: &Snapshot) -> bool {
+        let is_cause = |topic: &Topic| matches!(topic, Topic::Unnamed(_));
+        let wanted = match self.topics.get(self.index()) {
+            Some(Topic::Unnamed(reason)) => Some(*reason),
+            Some(
+                Topic::CauseModule(_)
+                | Topic::CauseCommand(_)
+                | Topic::CauseOthers
+                | Topic::CauseWaits,
+            ) => self.opened,
+            _ => match self.topics.iter().position(is_cause) {
+                Some(at) => {
+                    self.close_cause();
+                    self.cursor.select(at, &self.topics, self.height);
+                    self.topics.get(at).and_then(|topic| match topic {
+                        Topic::Unnamed(reason) => Some(*reason),
+                        _ => None,
+                    })
+                }
+                None => return false,
+            },
+        };
+        if self.opened == wanted {
+            self.close_cause();
+        } else {
+            self.opened = wanted;
+            self.desk.clear();
+        }
+        self.update(snapshot);
+        true
+    }
+
+    /// Returns false if none was open.
+    pub fn close_cause(&mut self) -> bool {
+        let Some(opened) = self.opened.take() else {
+            return false;
+        };
+        if let Some(at) = { self.topics.iter() }.position(|topic| *topic == Topic::Unnamed(opened))
+        {
+            self.cursor.select(at, &self.topics, self.height);
+        }
+        self.desk.clear();
+        self.settle();
+        true
+    }
+
+    /// What is asked about the open cause.
+    pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CauseWanted>> {
+        let wanted = CauseWanted {
+            reason: self.opened?,
+            recording: snapshot
+                .source
+                .recording
+                .as_ref()
+                .map(|file| Arc::clone(&file.name)),
+        };
+        self.desk.ask(snapshot, wanted)
+    }
+
+    pub fn receive(&mut self, answer: Arc<CauseAnswer>, is_calm: bool) -> bool {
+        let key = answer.key.clone();
+        let what = key.what.clone();
+        self.desk.receive(&key, what, answer)
+            && (is_calm || self.answer().is_none())
+            && self.take_waiting()
+    }
+
+    pub fn take_waiting(&mut self) -> bool {
+        let is_new = self.desk.take_waiting().is_some();
+        self.settle();
+        is_new
+    }
+
+    /// The line to type for the selected module.
+    pub fn selected_command(&self) -> Option<String> {
+        let (Topic::CauseModule(module) | Topic::CauseCommand(module)) =
+            *self.topics.get(self.index())?
+        else {
+            return None;
+        };
+        let mut rows = self.answer()?.rows.iter();
+        let row = rows.find(|row| row.nameless.module_id == module)?;
+        row.advice.command.clone()
+    }
+
+    /// Gives back what was found.
+    pub fn release(&mut self) {
+        self.desk.clear();
     }
 
     pub fn resize(&mut self, height: usize) {
@@ -120,15 +262,16 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines.extend(stops(snapshot));
     lines.extend(symbols(snapshot));
     lines.extend(system(snapshot));
-    if snapshot.recording.is_none() {
+    if snapshot.source.recording.is_none() {
         lines.extend(overhead(snapshot));
     }
     lines
 }
 
-/// Of what is compared with, while it is.
+/// What the baseline lacks, while there is one.
 fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
-    let (Some(lacks), Some(diff)) = (&snapshot.baseline_lacks, &snapshot.difference) else {
+    let (Some(lacks), Some(diff)) = (&snapshot.comparison.lacks, &snapshot.comparison.functions)
+    else {
         return Vec::new();
     };
     let completeness = &lacks.completeness;
@@ -189,7 +332,7 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
 
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
-    let by_cpu = snapshot.losses.as_ref();
+    let by_cpu = snapshot.run.losses.as_ref();
     let by_cpu = by_cpu.map_or_else(String::new, |losses| lost_by_cpu(losses));
     let why_lost = match (lost, &*by_cpu) {
         (0, _) => String::new(),
@@ -236,7 +379,7 @@ pub fn lost_by_cpu(losses: &Losses) -> String {
     words.join(", ")
 }
 
-/// In which modules stacks are cut, most first.
+/// The modules in which stacks are cut, most first.
 fn stops(snapshot: &Snapshot) -> Vec<Finding> {
     let stops = &snapshot.health.stops;
     if stops.is_empty() {
@@ -347,7 +490,7 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
 /// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of what is on top come
 /// from; empty where that is not known.
 fn names_from(snapshot: &Snapshot) -> String {
-    if snapshot.names_from.is_empty() {
+    if snapshot.names.from.is_empty() {
         return String::new();
     }
     let mut by_label: Vec<(&str, u64)> = Vec::new();
@@ -369,10 +512,10 @@ fn names_from(snapshot: &Snapshot) -> String {
 }
 
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
-    let host = &snapshot.host;
+    let host = &snapshot.source.host;
     let cpus = match host.sampled_cpus.is_empty() {
-        true => host.cpu_words(),
-        false => format!("only {} sampled", host.cpu_words()),
+        true => cpus::sampled(host),
+        false => format!("only {} sampled", cpus::sampled(host)),
     };
     let mut lines = vec![
         heading("SYSTEM", "What this machine and these rights allow."),
@@ -383,7 +526,7 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
             text: format!("Linux {} {}, {}", host.kernel, host.arch, cpus),
             explain: format!(
                 "Linux {} on {}; {} samples per second and CPU.",
-                host.kernel, host.arch, snapshot.rate_hz
+                host.kernel, host.arch, snapshot.source.rate_hz
             ),
         },
     ];
@@ -392,8 +535,8 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Note(number),
             label: "note".into(),
             value: Value::None,
-            text: note.clone(),
-            explain: note.clone(),
+            text: without_numbers(note).into_owned(),
+            explain: without_numbers(note).into_owned(),
         });
     }
     lines

@@ -26,7 +26,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Place {
     pub function: FunctionId,
-    /// Nothing while nothing was selected on purpose.
+    /// The row that is held; `None` while none was selected on purpose.
     held: Option<RowKey>,
     /// The selected caller or callee when it was last on the page.
     seen: Option<Function>,
@@ -248,7 +248,8 @@ impl Page {
         self.select(self.offset() + line);
     }
 
-    /// To the page of the selected function, or all that is summed up there.
+    /// Where following the selected row leads: to a function's page, or to all that is summed
+    /// up in the row.
     pub fn follow(&mut self) -> Follow {
         let key = self.selected().and_then(PageRow::key);
         let Some(place) = &mut self.place else {

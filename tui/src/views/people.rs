@@ -1,13 +1,14 @@
 //! Tables of processes and of threads as the app sees them: the scope is narrowed to their
 //! rows.
 
+use crate::action::Action;
 use crate::context::Context;
 use crate::geometry;
 use crate::knobs::{Narrowing, Part};
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Place, Sort, Table};
-use crate::views::View;
+use crate::views::{Done, View};
 use crate::words::explain;
 use std::any::Any;
 use std::sync::Arc;
@@ -96,6 +97,24 @@ impl<I: Person> View for Table<I> {
             part: I::part(keys),
             words,
         })
+    }
+
+    fn act(&mut self, cx: &Context<'_>, action: Action) -> Done {
+        match action {
+            Action::Family => self.toggle_family(&cx.shown.report),
+            _ => return Done::Nothing,
+        }
+        Done::Here
+    }
+
+    fn offers(&self, cx: &Context<'_>, action: Action) -> bool {
+        match action {
+            Action::Narrow | Action::MarkRow => {
+                let selected = self.selected(&cx.shown.report);
+                self.marked() > 0 || selected.is_some_and(|line| !line.gone)
+            }
+            _ => true,
+        }
     }
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {

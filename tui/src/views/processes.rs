@@ -3,14 +3,17 @@
 
 pub mod draw;
 use crate::knobs::Part;
+use crate::lists::family::Member;
 use crate::lists::table::Item;
 use crate::views::people::Person;
+use crate::words::person;
 use profile::{ProcessId, ProcessRow, Report};
 use std::cmp::Ordering;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessColumn {
     Pid,
+    User,
     #[default]
     Cpus,
     Kernel,
@@ -36,6 +39,7 @@ impl Item for ProcessRow {
 
     const COLUMNS: &'static [ProcessColumn] = &[
         ProcessColumn::Pid,
+        ProcessColumn::User,
         ProcessColumn::Cpus,
         ProcessColumn::Kernel,
         ProcessColumn::Threads,
@@ -53,25 +57,38 @@ impl Item for ProcessRow {
     fn compare(column: ProcessColumn, a: &Self, b: &Self) -> Ordering {
         match column {
             ProcessColumn::Pid => a.pid.cmp(&b.pid),
+            ProcessColumn::User => a.details.user.cmp(&b.details.user),
             ProcessColumn::Cpus => b.samples.cmp(&a.samples),
             ProcessColumn::Kernel => {
                 by_share((a.kernel_samples, a.samples), (b.kernel_samples, b.samples))
             }
             ProcessColumn::Threads => b.threads.cmp(&a.threads),
-            ProcessColumn::Command => a.comm.cmp(&b.comm),
+            ProcessColumn::Command => person::command(a).cmp(person::command(b)),
         }
     }
 
     fn is_word(column: ProcessColumn) -> bool {
-        matches!(column, ProcessColumn::Pid | ProcessColumn::Command)
+        matches!(
+            column,
+            ProcessColumn::Pid | ProcessColumn::User | ProcessColumn::Command
+        )
     }
 
+    /// The name with the arguments, by which one tells processes apart that have the same
+    /// program.
     fn name(&self) -> &str {
-        &self.comm
+        person::command(self)
     }
 
     fn samples(&self) -> u64 {
         self.samples
+    }
+
+    fn member(&self) -> Option<Member> {
+        Some(Member {
+            id: self.pid,
+            parent: self.details.parent,
+        })
     }
 
     fn words(&self) -> String {

@@ -42,7 +42,7 @@ impl PartialEq for ReportQuestion {
 impl Eq for ReportQuestion {}
 
 impl ReportQuestion {
-    /// Nothing where the snapshot comes from no store.
+    /// `None` where the snapshot comes from no store.
     pub fn new(base: &Arc<Snapshot>, knobs: &Knobs, turn: u64) -> Option<Self> {
         base.view.as_ref()?;
         Some(ReportQuestion {
@@ -55,7 +55,7 @@ impl ReportQuestion {
         })
     }
 
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<ReportAnswer> {
         let ReportQuestion { key, base, knobs } = self;
         let query = knobs.query(base.report.window.end_ns);
@@ -64,31 +64,32 @@ impl ReportQuestion {
         let mut report = selection.report();
         let mut snapshot = (*base).clone();
         snapshot.view = Some(view.clone());
-        if let Some(recording) = &snapshot.recording {
-            recording.correct(snapshot.target == TargetState::Recorded, &mut report);
+        if let Some(recording) = &snapshot.source.recording {
+            recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
         }
-        if let Some(losses) = &snapshot.losses {
+        if let Some(losses) = &snapshot.run.losses {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
         let baseline = knobs.difference();
-        snapshot.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
-        (snapshot.difference, snapshot.people) = (None, None);
-        snapshot.baseline_lacks = None;
-        if let Some(baseline) = &snapshot.baseline {
+        snapshot.comparison.baseline =
+            baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
+        (snapshot.comparison.functions, snapshot.comparison.people) = (None, None);
+        snapshot.comparison.lacks = None;
+        if let Some(baseline) = &snapshot.comparison.baseline {
             let before = baseline.select(selection.view(), cancel)?;
             let mut diff = Diff::new(&before, &selection);
-            diff.sort_by_time();
-            snapshot.difference = Some(Arc::new(diff));
+            diff.compare_time();
+            snapshot.comparison.functions = Some(Arc::new(diff));
             let people = People::new(baseline, &before, &selection);
-            snapshot.people = Some(Arc::new(people));
+            snapshot.comparison.people = Some(Arc::new(people));
             let lacks = BaselineLacks::new(baseline, &before, &snapshot);
-            snapshot.baseline_lacks = Some(Arc::new(lacks));
+            snapshot.comparison.lacks = Some(Arc::new(lacks));
         }
         snapshot.offered = selection.offered();
         snapshot.report = Arc::new(report);
-        snapshot.query = query;
-        snapshot.turn = key.turn;
+        snapshot.asked.query = query;
+        snapshot.asked.turn = key.turn;
         Some(ReportAnswer {
             key,
             snapshot: Arc::new(snapshot),

@@ -19,7 +19,7 @@ pub struct Counts {
 }
 
 /// Samples in scope, of a function if one is given, second by second, oldest first;
-/// the last one is that in which `end_ns` is. Nothing if it was cancelled.
+/// the last one is that in which `end_ns` is. `None` if it was cancelled.
 pub fn last_seconds<W>(
     ask: &Ask<W>,
     function: Option<FunctionId>,
@@ -51,7 +51,7 @@ pub fn last_seconds<W>(
     })
 }
 
-/// So many whole seconds are shown at most.
+/// How many whole seconds are shown at most.
 pub const SECONDS: usize = 60;
 
 /// Those of all that is in scope, for the line below the functions.
@@ -69,7 +69,7 @@ pub struct SecondsAnswer {
 }
 
 impl SecondsAnswer {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
         let end_ns = ask.view.window(ask.query().window).end_ns;
         // The one that is under way has not all of its samples yet.

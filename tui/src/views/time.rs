@@ -52,7 +52,7 @@ pub struct Time {
     by: HeatBy,
     rows: usize,
     width: u16,
-    /// Nothing while it watches the newest second.
+    /// The cell that is held; `None` while the newest second is watched.
     held: Option<Spot>,
     /// Where a stretch of time begins, or ends.
     mark: Option<Spot>,
@@ -205,7 +205,7 @@ impl Time {
         }
     }
 
-    /// What is different in the marked stretch; nothing before that is known.
+    /// What is different in the marked stretch; `None` before that is known.
     pub fn apart(&self) -> Option<&[Apart]> {
         let answer = self.answer()?;
         let is_it = self.mark.is_some() && answer.key.what.stretch == self.stretch();

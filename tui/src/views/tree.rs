@@ -7,6 +7,7 @@ pub mod draw;
 mod paths;
 mod question;
 mod rows;
+pub mod runs;
 mod side;
 mod trees;
 mod view;
@@ -55,7 +56,8 @@ impl Tree {
         }
     }
 
-    /// Until the tree of then is there again, it is shown in the one that is here.
+    /// Goes back to a place. Until its tree is there again, the place is looked for in the
+    /// present one.
     pub fn return_to(&mut self, place: Place) {
         self.top_down.return_to(place.top_down);
         self.bottom_up.return_to(place.bottom_up);
@@ -92,7 +94,7 @@ impl Tree {
         self.side().selected()
     }
 
-    /// What the row is called; nothing for the small ones.
+    /// What the row is called; `None` for the small ones.
     pub fn name(&self, row: &TreeRow) -> Option<Arc<str>> {
         match row.what {
             What::Place(place) => match &row.function {
@@ -103,7 +105,15 @@ impl Tree {
         }
     }
 
-    /// Nothing for rows that are none.
+    /// The frames that a row stands for besides its own, the outermost first.
+    pub fn hidden_names(&self, row: &TreeRow) -> Vec<Arc<str>> {
+        let Some(trees) = self.trees() else {
+            return Vec::new();
+        };
+        row.run.iter().map(|place| trees.name(place)).collect()
+    }
+
+    /// `None` for rows that are none.
     pub fn function(&self, row: &TreeRow) -> Option<Arc<Function>> {
         let ask = || match row.what {
             What::Place(place) => Some(Arc::new(self.trees()?.function(&place)?)),
@@ -258,7 +268,7 @@ impl Tree {
         });
     }
 
-    /// So many steps the hot path goes down from the selected row.
+    /// Opens the hot path below the selected row, and gives how many steps it goes down.
     pub fn open_hot_path(&mut self) -> u32 {
         let depth = |tree: &Self| tree.selected().map_or(0, |row| row.depth);
         let before = depth(self);
@@ -288,10 +298,11 @@ impl Tree {
     }
 
     pub fn is_found(&self, row: &TreeRow) -> bool {
-        let name = || self.name(row);
-        self.find
-            .as_ref()
-            .is_some_and(|find| name().is_some_and(|name| find.matches(&name)))
+        let Some(find) = &self.find else {
+            return false;
+        };
+        let is_hidden = || self.hidden_names(row).iter().any(|name| find.matches(name));
+        self.name(row).is_some_and(|name| find.matches(&name)) || is_hidden()
     }
 
     fn count_found(&mut self) {
@@ -308,6 +319,16 @@ impl Tree {
             .collect()
     }
 
+    /// Which frame of the selected run is looked for, if the row's own is not.
+    fn found_in_run(&self) -> Option<usize> {
+        let (row, find) = (self.selected()?, self.find.as_ref()?);
+        if self.name(row).is_some_and(|name| find.matches(&name)) {
+            return None;
+        }
+        let names = self.hidden_names(row);
+        names.iter().position(|name| find.matches(name))
+    }
+
     /// As in the tables.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
@@ -315,6 +336,9 @@ impl Tree {
         let place = find::next(&found, here, down, including)?;
         let at = *found.get(place)?;
         self.with_trees(|side, trees| side.select(at, trees));
+        if let Some(frame) = self.found_in_run() {
+            self.with_trees(|side, trees| side.unfold_to(frame, trees));
+        }
         Some(place + 1)
     }
 }

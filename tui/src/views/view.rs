@@ -86,6 +86,12 @@ pub trait View: Debug {
         None
     }
 
+    /// How many samples its numbers are shares of, where they are not of the report that
+    /// came last.
+    fn counted(&self) -> Option<u64> {
+        None
+    }
+
     fn sort(&mut self, _cx: &Context<'_>, _order: Sort) {}
 
     /// What has to be asked of the profile now.
@@ -139,6 +145,12 @@ pub trait View: Debug {
     /// Whether an action changes so much that one wants to come back.
     fn is_a_step(&self, _action: Action) -> bool {
         false
+    }
+
+    /// Whether an action does something with what is selected; else the key line leaves it
+    /// out.
+    fn offers(&self, _cx: &Context<'_>, _action: Action) -> bool {
+        true
     }
 
     /// Does an action that means something to this view only.

@@ -24,7 +24,7 @@ pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
 
 /// Whether what changed so much may have done so by chance.
 pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
-    let diff = cx.shown.difference.as_ref();
+    let diff = cx.shown.comparison.functions.as_ref();
     match diff.is_some_and(|diff| diff.is_sure(before, now)) {
         true => "yes",
         false => "~",
@@ -43,7 +43,7 @@ pub fn head(has_time: bool, theme: &Theme) -> &'static str {
 
 /// What stands between the number and the name of a process or thread.
 pub fn people_columns<C>(cx: &Context<'_>, theme: &Theme) -> Option<[Column<C>; 3]> {
-    let people = cx.shown.people.as_ref()?;
+    let people = cx.shown.comparison.people.as_ref()?;
     Some([
         Column::right(head(people.sides.have_time(), theme), 9, None),
         Column::right("A", 8, None),
@@ -57,7 +57,7 @@ pub fn people_cells(
     (before, now): (u64, u64),
     theme: &Theme,
 ) -> Option<[(String, Style); 3]> {
-    let sides = &cx.shown.people.as_ref()?.sides;
+    let sides = &cx.shown.comparison.people.as_ref()?.sides;
     let plain = Style::new();
     let was = match before {
         0 => "new".into(),

@@ -17,7 +17,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, free: Rect) {
     if (1..1_000).contains(&report.samples) {
         lines.push(few_samples(cx));
     }
-    lines.extend(cx.shown.loading.iter().map(bar));
+    lines.extend(cx.shown.names.loading.iter().map(bar));
     let room = free.height.saturating_sub(1).min(LINES_MAX);
     lines.truncate(room.into());
     let first = free.bottom() - lines.len() as u16;

@@ -21,7 +21,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Nothing where everything is on the screen.
+    /// `None` where everything is on the screen.
     pub fn of<I: Item>(table: &Table<I>, report: &Report) -> Option<Rest> {
         let lines: Vec<_> = table.lines(report).collect();
         let below = table.len().checked_sub(table.offset() + lines.len())?;

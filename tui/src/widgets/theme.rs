@@ -53,7 +53,7 @@ pub struct Theme {
     pub ground: Ground,
     /// The terminal is known to take links.
     pub links: bool,
-    /// For what the keys do not go to.
+    /// Colors for the part of the screen that the keys do not go to.
     pub aside: bool,
 }
 
@@ -165,7 +165,7 @@ impl Theme {
         match kind {
             FrameKind::User => self.colored(BLUE),
             FrameKind::Kernel => self.colored(MAGENTA),
-            FrameKind::Jit => self.colored(GREEN),
+            FrameKind::Jit | FrameKind::Python => self.colored(GREEN),
         }
     }
 
@@ -224,7 +224,8 @@ fn palette(set: impl Fn(&str) -> Option<String>, term: &str) -> Palette {
     }
 }
 
-/// As the C library decides: the first of the three that is set.
+/// Whether text is UTF-8, as the C library decides: by the first of the three variables that
+/// is set.
 fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_some_and(|locale| {
@@ -351,7 +352,7 @@ mod tests {
         [at / 36, at / 6 % 6, at % 6].map(|level| f64::from(LEVELS[level]))
     }
 
-    /// As WCAG 2.1 defines it.
+    /// The contrast of two colors, as WCAG 2.1 defines it.
     fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
         let luminance = |color: [f64; 3]| {
             let [red, green, blue] = color.map(|value| match value / 255.0 {

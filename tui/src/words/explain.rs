@@ -36,5 +36,9 @@ pub fn base_words(cx: &Context<'_>) -> String {
         ),
         None => String::new(),
     };
-    format!("{}, {time} {seconds:.1} s{rates}", cx.scope_words())
+    let filter = match cx.knobs.filter.is_empty() {
+        true => String::new(),
+        false => format!(", filter {}", cx.knobs.filter),
+    };
+    format!("{}, {time} {seconds:.1} s{rates}{filter}", cx.scope_words())
 }

@@ -6,7 +6,7 @@ use super::text;
 /// One piece of a line.
 #[derive(Debug)]
 pub struct Segment {
-    /// From the longest to the shortest; the last may be empty.
+    /// The forms of the text, from the longest to the shortest; the last may be empty.
     forms: Vec<String>,
     /// The lower, the sooner it gets shorter.
     rank: u8,

@@ -14,7 +14,7 @@ pub fn hint(cx: &Context<'_>, action: Action, words: &str) -> Option<String> {
     Some(format!("{}: {words}", key(cx, action)?))
 }
 
-/// `n N: next, previous`; nothing if one of them has no key.
+/// `n N: next, previous`; `None` if one of them has no key.
 pub fn hints(cx: &Context<'_>, [one, other]: [Action; 2], words: &str) -> Option<String> {
     Some(format!("{} {}: {words}", key(cx, one)?, key(cx, other)?))
 }

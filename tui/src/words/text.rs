@@ -51,7 +51,7 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     if room <= 1 {
         return Cow::Owned("…".repeat(room));
     }
-    let last = text[last_part(&text)..].width();
+    let last = text[telling_part(&text)..].width();
     let tail = if last + 1 < room * 3 / 4 && last < text.width() {
         last
     } else {
@@ -59,6 +59,13 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     };
     let head = room - 1 - tail;
     Cow::Owned(format!("{}…{}", first(&text, head), end(&text, tail)))
+}
+
+/// What is left of a text without its first cells.
+pub fn from(text: &str, cells: usize) -> String {
+    let text = clean(text);
+    let left = width(&text).saturating_sub(cells.saturating_sub(1));
+    format!("…{}", end(&text, left.saturating_sub(1)))
 }
 
 /// Cut at its end.
@@ -81,8 +88,22 @@ pub fn short_name(text: &str, room: usize) -> String {
         return text.into_owned();
     }
     let is_path = text.contains("::") || text.contains('/');
-    let start = if is_path { last_part(&text) } else { 0 };
+    let start = if is_path { telling_part(&text) } else { 0 };
     cut_end(&text[start..], room).into_owned()
+}
+
+/// Where the last part begins that tells a function from others: `{closure#0}` and
+/// `<…>` are said with what they belong to.
+fn telling_part(text: &str) -> usize {
+    let mut end = text.len();
+    loop {
+        let start = last_part(&text[..end]);
+        let before = text[..start].trim_end_matches(':').len();
+        if before == 0 || before == start || !text[start..].starts_with(['<', '{']) {
+            return start;
+        }
+        end = before;
+    }
 }
 
 /// Where the last part of a name or path begins. Separators inside brackets
@@ -125,7 +146,7 @@ fn end(text: &str, room: usize) -> &str {
     &text[start..]
 }
 
-/// At spaces, into lines of at most `width` cells.
+/// Breaks a text at spaces into lines of at most `width` cells.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let text = clean(text);
     let mut lines = vec![String::new()];
@@ -165,6 +186,10 @@ mod tests {
         assert_eq!(cut_end("abcdef", 4), "abc…");
         assert_eq!(short_name("alloc::vec::Vec<T>::push", 6), "push");
         assert_eq!(short_name("list_encode.isra.0", 6), "list_…");
+        assert_eq!(
+            short_name("std::thread::spawn::<…>::{closure#0}", 20),
+            "spawn::<…>::{closur…"
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
     format!("{:.decimals$}", part as f64 * 100.0 / base as f64)
 }
 
-/// As [`percent`], but never 100 while anything is missing.
+/// A share as [`percent`] writes it, but never 100 while anything is missing.
 pub fn completeness(part: u64, base: u64) -> String {
     let text = percent(part, base);
     if part >= base || !text.starts_with("100") {
@@ -62,6 +62,23 @@ pub fn count(number: u64) -> String {
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number))
+}
+
+/// `640ns`, `1.25us`, `10.0ms`, `2.00s`.
+pub fn nanoseconds(ns: u64) -> String {
+    let ns = ns as f64;
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => return format!("{ns:.0}ns"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let digits = match value {
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}{unit}")
 }
 
 /// `00:03:12`
@@ -128,7 +145,7 @@ pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
 pub struct Scale {
     pub unit: Unit,
     base: u64,
-    /// Of percents of it.
+    /// The digits behind the point of its percents.
     digits: usize,
     rate_hz: u32,
     seconds: f64,
@@ -136,7 +153,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// In a view's unit, as shares of `base`.
+    /// Numbers in a view's unit, as shares of `base`.
     pub fn new(cx: &Context<'_>, base: u64) -> Self {
         Scale {
             unit: cx.unit(),
@@ -144,11 +161,11 @@ impl Scale {
             digits: cx.shown.report.percent_digits(base),
             rate_hz: cx.shown.report.rate_hz,
             seconds: cx.shown.report.window.seconds(),
-            machine_cpus: cx.shown.host.cpus,
+            machine_cpus: cx.shown.source.host.cpus,
         }
     }
 
-    /// At most six cells.
+    /// The number, at most six cells wide.
     pub fn text(&self, samples: u64) -> String {
         let cpus = cpus(samples, self.rate_hz, self.seconds);
         let number = match self.unit {
@@ -175,7 +192,7 @@ impl Scale {
         }
     }
 
-    /// With its sign, where it stands by itself: `31.6%`, `1,036`, `651 ms/s`.
+    /// The number with its unit, where it stands by itself: `31.6%`, `1,036`, `651 ms/s`.
     pub fn labelled(&self, samples: u64) -> String {
         match (self.text(samples), self.unit) {
             (text, Unit::Samples) => text,
@@ -197,7 +214,7 @@ impl Scale {
         }
     }
 
-    /// In a column beside a share: samples, unless the unit tells something else.
+    /// The number in a column beside a share: samples, unless the unit tells something else.
     pub fn amount(&self, samples: u64) -> String {
         match self.unit {
             Unit::Share | Unit::Samples => count(samples),
@@ -227,6 +244,21 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let times = [
+            (640, "640ns"),
+            (1250, "1.25us"),
+            (9_999, "10.0us"),
+            (10_000_000, "10.0ms"),
+            (250_000_000, "250ms"),
+            (2_000_000_000, "2.00s"),
+        ];
+        for (ns, expected) in times {
+            assert_eq!(nanoseconds(ns), expected);
+        }
+    }
 
     #[test]
     fn a_number_by_itself_has_its_unit() {

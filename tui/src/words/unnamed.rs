@@ -7,7 +7,7 @@ pub fn why_unnamed(why: NoName) -> &'static str {
     match engine::alike::reason(why) {
         Some(reason) => reason.explain(),
         None if why == NoName::LeftOut => {
-            "Who wrote the recording left names out; proftop resolve finds them again."
+            "Names were left out when this was written; proftop resolve finds them again."
         }
         None => why.label(),
     }

@@ -214,7 +214,7 @@ fn what_cannot_be_had_says_why() {
     };
     check(&unknown, "has no build-id");
     for (kind, expected) in [
-        (FrameKind::Kernel, "the kernel's code is in no file"),
+        (FrameKind::Kernel, "the kernel's code is in no recording"),
         (FrameKind::Jit, "made at run time"),
     ] {
         check(

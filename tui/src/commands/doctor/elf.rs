@@ -19,13 +19,26 @@ pub enum Symbols {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElfFacts {
     pub is_64_bit: bool,
-    /// In hexadecimal.
+    /// The build-id, in hexadecimal.
     pub build_id: Option<String>,
     pub symbols: Symbols,
     pub has_eh_frame: bool,
     /// How much of the code can be walked without frame pointers, from 0 to 1;
     /// or why that is not known.
     pub walkable: Result<f64, String>,
+    /// How much code is mapped.
+    pub code_bytes: u64,
+}
+
+/// Below, a file is no place where time is spent: libraries that glibc left behind empty,
+/// programs that do no more than call a library.
+const CODE_BYTES_MIN: u64 = 4096;
+
+impl ElfFacts {
+    /// Whether it has so little code that nothing is lost with its names.
+    pub fn is_tiny(&self) -> bool {
+        self.code_bytes < CODE_BYTES_MIN
+    }
 }
 
 /// The error says why the file cannot be understood.
@@ -45,20 +58,24 @@ pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, Str
         symbols,
         has_eh_frame: is_filled(".eh_frame"),
         walkable: walkable(file, source).map_err(|error| error.to_string()),
+        code_bytes: code_bytes(file).unwrap_or(0),
     })
 }
 
-/// By the very table that the walk would go by.
+/// The share of the code that can be unwound, by the very table that the walk would go by.
 fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
-    let code = object.program_headers().iter();
-    let code: u64 = code
-        .filter(|header| header.is_load() && header.is_executable())
-        .map(|header| header.filesz)
-        .sum();
     let (table, _) = UnwindTable::read_mapped(&object, source, &probe::files::of_targets())?;
     let covered = table.covered_bytes();
+    let code = code_bytes(file)?;
     Ok((covered as f64 / code.max(1) as f64).min(1.0))
+}
+
+fn code_bytes(file: &File) -> Result<u64, symbolize::OpenError> {
+    let object = symbolize::object::Object::read(file)?;
+    let code = object.program_headers().iter();
+    let code = code.filter(|header| header.is_load() && header.is_executable());
+    Ok(code.map(|header| header.filesz).sum())
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

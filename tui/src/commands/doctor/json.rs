@@ -53,6 +53,8 @@ struct ModuleRow<'a> {
     eh_frame: Option<bool>,
     walkable: Option<f64>,
     frame_pointers: Option<bool>,
+    package: Option<&'a str>,
+    symbols_package: Option<&'a str>,
     error: Option<&'a str>,
 }
 
@@ -108,6 +110,7 @@ fn process_row(facts: &ProcessFacts) -> ProcessRow<'_> {
 }
 
 fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
+    let advice = module.advice.as_ref();
     let elf = module.elf.as_ref().ok();
     ModuleRow {
         path: module.path.to_string_lossy().into_owned(),
@@ -128,6 +131,8 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
         walkable: elf.and_then(|elf| elf.walkable.as_ref().ok().copied()),
         // Written nowhere in the file; kept for when it can be told.
         frame_pointers: None,
+        package: advice.and_then(|advice| advice.package.as_deref()),
+        symbols_package: advice.and_then(|advice| advice.symbols.as_deref()),
         error: module.elf.as_ref().err().map(String::as_str),
     }
 }

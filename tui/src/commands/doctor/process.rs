@@ -2,12 +2,16 @@
 //! and whether that code will have names.
 
 mod maps;
+mod python;
 
 use super::elf::{ElfFacts, Symbols, inspect_elf};
+use crate::advice::{Advice, Adviser, Code, Means};
 use crate::failure::Failure;
+use crate::failure::rights::Invocation;
 use crate::target::process_name;
 use maps::{CodeMapping, read_code_mappings};
 use probe::features::Finding;
+use python::PythonFacts;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -32,18 +36,31 @@ pub struct ProcessFacts {
     pub modules: Result<Vec<ModuleFacts>, String>,
     /// Code without a file: made at run time.
     pub has_anonymous_code: bool,
+    pub python: Option<PythonFacts>,
     /// The file by which a runtime names that code.
     pub perf_map: Option<PathBuf>,
+    /// How its runtime is made to write one.
+    pub jit_advice: Advice,
 }
 
 #[derive(Debug)]
 pub struct ModuleFacts {
     pub path: PathBuf,
     pub on_disk: OnDisk,
-    /// Of the mapped file if it can be had, else of the one on disk.
+    /// Facts of the mapped file if it can be had, else of the one on disk.
     pub elf: Result<ElfFacts, String>,
     /// Its debug information is there, in a file of its own or inside.
     pub has_debug_file: bool,
+    /// What would give names to all of its functions, if something is needed.
+    pub advice: Option<Advice>,
+}
+
+impl ModuleFacts {
+    /// Whether functions of it that matter have no names.
+    fn lacks_names(&self) -> bool {
+        let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && !elf.is_tiny();
+        self.elf.as_ref().is_ok_and(lacks) && !self.has_debug_file
+    }
 }
 
 /// What is at the path now, compared with what is mapped.
@@ -61,13 +78,28 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
     let mappings = read_code_mappings(pid, &way);
     let files = mappings.as_deref().unwrap_or_default();
     let root = way.root_of(pid);
-    let modules = one_per_file(files)
+    let mut modules: Vec<_> = one_per_file(files)
         .map(|mapping| inspect_module(pid, &root, mapping, &way))
         .collect();
+    let means = Means {
+        invocation: Invocation::current().for_process(pid),
+        ..Means::current()
+    };
+    let mut adviser = Adviser::new(way.clone(), means);
+    advise(&mut adviser, pid, &comm, &mut modules);
+    let runtime = Code {
+        path: PathBuf::new(),
+        reason: Reason::Jit,
+        has_build_id: false,
+        process: Some((pid, comm.clone())),
+    };
+    let jit_advice = adviser.advise(&[runtime]).pop().unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let exe_facts = way.open_program(pid).ok();
-    let perf_map = format!("/tmp/perf-{}.map", inner_pid(pid).unwrap_or(pid));
+    // A process names its perf map by the pid that it sees itself.
+    let inner_pid = probe::inner_tid(pid, pid).unwrap_or(pid);
+    let perf_map = format!("/tmp/perf-{inner_pid}.map");
     Ok(ProcessFacts {
         pid,
         comm,
@@ -77,7 +109,9 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         exe,
         shares_pid_namespace: shares_namespace(pid, "pid"),
         shares_mount_namespace: shares_namespace(pid, "mnt"),
+        jit_advice,
         has_anonymous_code: files.iter().any(|mapping| mapping.path.is_none()),
+        python: python::inspect(pid, files, &way),
         perf_map: open_in(&root, Path::new(&perf_map), &way)
             .is_ok()
             .then(|| perf_map.into()),
@@ -86,6 +120,27 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
             Err(error) => Err(format!("failed to read `/proc/{pid}/maps`: {error}")),
         },
     })
+}
+
+/// Says for every module that lacks names what would bring them.
+fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFacts]) {
+    let lacking: Vec<usize> = { modules.iter().enumerate() }
+        .filter_map(|(at, module)| module.lacks_names().then_some(at))
+        .collect();
+    let code = |at: &usize| {
+        let module = &modules[*at];
+        Code {
+            path: module.path.clone(),
+            reason: Reason::Stripped,
+            has_build_id: { module.elf.as_ref() }.is_ok_and(|elf| elf.build_id.is_some()),
+            process: Some((pid, comm.to_owned())),
+        }
+    };
+    let codes: Vec<Code> = lacking.iter().map(code).collect();
+    let advice = adviser.advise(&codes);
+    for (at, advice) in lacking.into_iter().zip(advice) {
+        modules[at].advice = Some(advice);
+    }
 }
 
 pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
@@ -101,7 +156,15 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
         ),
         Ok(modules) => findings.extend(modules.iter().map(judge_module)),
     }
+    findings.extend(facts.python.as_ref().map(python::judge));
     findings.extend(judge_anonymous_code(facts));
+    findings.push(Finding::ok(
+        "process-samples",
+        format!(
+            "no samples were taken: how many frames lack names is told by proftop -p {}, key 8",
+            facts.pid
+        ),
+    ));
     findings
 }
 
@@ -146,37 +209,12 @@ fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
 }
 
 fn judge_module(module: &ModuleFacts) -> Finding {
-    let name = show(&module.path);
     let finding = match &module.elf {
-        Err(error) => Finding::warn("process-module", format!("{name}: cannot be read: {error}")),
-        Ok(elf) if elf.walkable.as_ref().is_ok_and(|share| *share < WALKABLE) => Finding::warn(
-            "process-module",
-            format!(
-                "{name}: {}: a stack goes on only where there are frame pointers",
-                unwinding(elf)
-            ),
-        )
-        .fix("build it with -fasynchronous-unwind-tables, or with -fno-omit-frame-pointer"),
-        Ok(elf) if elf.symbols == Symbols::None && !module.has_debug_file => Finding::warn(
-            "process-module",
-            format!(
-                "{name}: stripped: functions have no names; {}",
-                unwinding(elf)
-            ),
-        )
-        .fix("install its debug symbols (-dbgsym, -debuginfo), or a build that is not stripped"),
-        Ok(elf) => {
-            let symbols = match elf.symbols {
-                _ if module.has_debug_file => "debug file found (all functions)",
-                Symbols::Symtab => ".symtab (all functions)",
-                _ => ".dynsym (exported functions)",
-            };
-            let build_id = elf.build_id.as_ref().map_or("no build-id", |_| "build-id");
-            Finding::ok(
-                "process-module",
-                format!("{name}: {build_id}, {symbols}, {}", unwinding(elf)),
-            )
+        Err(error) => {
+            let name = show(&module.path);
+            Finding::warn("process-module", format!("{name}: cannot be read: {error}"))
         }
+        Ok(elf) => judge_elf(module, elf),
     };
     match module.on_disk {
         OnDisk::Same | OnDisk::Unreadable => finding,
@@ -190,6 +228,49 @@ fn judge_module(module: &ModuleFacts) -> Finding {
             format!("{}; replaced on disk since it was started", finding.what),
         )
         .fix("restart the process"),
+    }
+}
+
+fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
+    let name = show(&module.path);
+    if elf.is_tiny() {
+        let what = format!(
+            "{name}: {} bytes of code: too few to matter",
+            elf.code_bytes
+        );
+        return Finding::ok("process-module", what);
+    }
+    if elf.walkable.as_ref().is_ok_and(|share| *share < WALKABLE) {
+        let unwinding = unwinding(elf);
+        let what =
+            format!("{name}: {unwinding}: a stack goes on only where there are frame pointers");
+        return Finding::warn("process-module", what)
+            .fix("build it with -fasynchronous-unwind-tables, or with -fno-omit-frame-pointer");
+    }
+    let symbols = match elf.symbols {
+        _ if module.has_debug_file => "debug file found (all functions)",
+        Symbols::Symtab => ".symtab (all functions)",
+        Symbols::Dynsym => "stripped: only exported functions have names",
+        Symbols::None => "stripped: functions have no names",
+    };
+    let mut words = vec![symbols.to_owned(), unwinding(elf)];
+    words.push(match &elf.build_id {
+        Some(id) => format!("build-id {id}"),
+        None => "no build-id".into(),
+    });
+    let package = module
+        .advice
+        .as_ref()
+        .and_then(|advice| advice.package.as_ref());
+    words.extend(package.map(|package| format!("package {package}")));
+    let what = format!("{name}: {}", words.join(", "));
+    let finding = match module.lacks_names() && elf.symbols == Symbols::None {
+        true => Finding::warn("process-module", what),
+        false => Finding::ok("process-module", what),
+    };
+    match &module.advice {
+        Some(advice) => finding.fix(advice.line()),
+        None => finding,
     }
 }
 
@@ -213,8 +294,11 @@ fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
             format!("code made at run time: named by {}", show(map)),
         )),
         (true, None) => Some(
-            Finding::warn("process-jit", "code made at run time, and no perf map: it has no names")
-                .fix("node --perf-basic-prof, python -X perf, or a JVM agent that writes /tmp/perf-PID.map"),
+            Finding::warn(
+                "process-jit",
+                "code made at run time, and no perf map: it has no names",
+            )
+            .fix(facts.jit_advice.line()),
         ),
     }
 }
@@ -256,6 +340,7 @@ fn inspect_module(
         path,
         on_disk,
         has_debug_file,
+        advice: None,
     }
 }
 
@@ -279,14 +364,6 @@ fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> 
 /// A regular file below the process's root.
 fn open_in(root: &Result<OwnedFd, Reason>, path: &Path, way: &Files) -> Result<File, Reason> {
     way.open_beneath(root.as_ref().map_err(|reason| *reason)?, path)
-}
-
-/// Its pid as it knows it, which is what it names its perf map by.
-fn inner_pid(pid: u32) -> Option<u32> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let line = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
-    line.split_whitespace().last()?.parse().ok()
 }
 
 fn shares_namespace(pid: u32, kind: &str) -> Option<bool> {

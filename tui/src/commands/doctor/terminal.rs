@@ -62,7 +62,7 @@ fn judge_term(term: Option<String>, depth: &str) -> Finding {
     }
 }
 
-/// In the order of precedence that the screen follows too.
+/// How many colors there are, decided in the order that the screen follows too.
 fn color_depth(env: &impl Fn(&str) -> Option<String>) -> &'static str {
     let term = env("TERM").unwrap_or_default();
     let colorterm = env("COLORTERM").unwrap_or_default();

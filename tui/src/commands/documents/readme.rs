@@ -39,11 +39,15 @@ fn heading(scope: Scope) -> &'static str {
         Scope::Tree => "Call tree",
         Scope::Flame => "Flame graph",
         Scope::Time => "Time",
+        Scope::Health => "Health",
+        Scope::Probes => "Probes",
         Scope::Maps => "Flame graph and time",
         Scope::Calls => "Call tree and flame graph",
+        Scope::Processes => "Processes",
         Scope::People => "Processes and threads",
         Scope::FunctionRows => "Wherever a function is selected",
         Scope::Rows => "Wherever there are names",
+        Scope::Lists => "Tables, pages, code, health",
         Scope::Tables => "Tables: functions, processes, threads",
     }
 }
@@ -77,7 +81,7 @@ fn row(binding: &Binding) -> String {
     format!("| {keys} | {} | {} |\n", binding.help, binding.name)
 }
 
-/// As the help writes it, but for `^c`, which not everybody reads as Ctrl-c.
+/// A key as the help writes it, but for `^c`, which not everybody reads as Ctrl-c.
 fn written(key: Key) -> String {
     match key {
         Key::Ctrl(letter) => format!("Ctrl-{letter}"),

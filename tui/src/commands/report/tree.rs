@@ -1,5 +1,7 @@
 //! The call tree as text, callers first.
 
+use crate::views::tree::runs;
+use crate::words::{names, units};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Cancel, Role, Selection, percent, percent_digits};
 use std::fmt::Write as _;
@@ -35,10 +37,10 @@ impl Printer<'_> {
         // A chain of single callees is not indented further.
         let is_chain = children.len() == 1 && node.own == 0;
         for child in &children[..shown] {
-            let name = self.name(child.kind);
-            self.line(child.samples, child.own, depth, &name);
+            let (name, end) = self.run(child);
+            self.line(end.samples, end.own, depth, &name);
             if depth < DEPTH_MAX {
-                self.children(child, if is_chain { depth } else { depth + 1 });
+                self.children(&end, if is_chain { depth } else { depth + 1 });
             }
         }
         let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
@@ -47,6 +49,30 @@ impl Printer<'_> {
             let what = format!("{count} more, each below {SHARE_MIN}%");
             self.line(rest, 0, depth, &what);
         }
+    }
+
+    /// Where the run of frames ends that begins at a node, and how that is written:
+    /// frames with one child each are one line.
+    fn run(&self, first: &Node) -> (String, Node) {
+        let mut frames = 0;
+        let mut end = *first;
+        while matches!(end.kind, NodeKind::Function { .. })
+            && end.own == 0
+            && let [only] = self.tree.children(&end)[..]
+        {
+            frames += 1;
+            end = only;
+        }
+        if !runs::is_long(frames) {
+            return (self.name(first.kind), *first);
+        }
+        let first = self.tree.name(first.kind);
+        let between = units::counted(frames as u64 - 1, "frame");
+        let last = self.name(end.kind);
+        (
+            format!("{} > {between} > {last}", names::short(&first)),
+            end,
+        )
     }
 
     fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
@@ -69,7 +95,10 @@ impl Printer<'_> {
         let function = self.tree.function(id);
         let inl = if inlined { " (inl)" } else { "" };
         match function.role {
-            Role::Function => format!("{name}{inl}  {}", function.module),
+            Role::Function => {
+                let module = names::module(&function.module);
+                format!("{}{inl}  {module}", names::short(&name))
+            }
             _ => name.to_string(),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After a signal, for a write that is stuck: its reader has stopped reading.
+/// How long a write may be stuck after a signal: its reader has stopped reading.
 const STUCK_WAIT: Duration = Duration::from_millis(700);
 /// After a signal, for everything else that the last report needs, on a machine that has
 /// no time for us.

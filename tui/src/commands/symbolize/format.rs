@@ -178,7 +178,7 @@ fn llvm(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// As `addr2line -f -i`: `?` for a line that is not known in a known file.
+/// Writes what `addr2line -f -i` writes: `?` for a line that is not known in a known file.
 fn addr2line(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.name.as_deref().unwrap_or("??"))?;

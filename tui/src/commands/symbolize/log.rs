@@ -129,7 +129,7 @@ fn path(found: Match<'_>) -> &Path {
     Path::new(OsStr::from_bytes(found.as_bytes()))
 }
 
-/// Of what only digits match.
+/// The text of a match, of which only digits are part.
 fn text(found: Match<'_>) -> &str {
     std::str::from_utf8(found.as_bytes()).unwrap_or_default()
 }

@@ -73,7 +73,7 @@ impl Deref for Opened {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Told {
     path: PathBuf,
-    /// Of the build that the text is about, or how it begins.
+    /// The build-id that the text names, or how it begins.
     build: Option<String>,
 }
 
@@ -164,7 +164,7 @@ impl Modules {
         self.was_frame.replace(is_frame)
     }
 
-    /// From now on the file is of that build.
+    /// Remembers which build the text says that a file is of.
     pub fn tell_build(&self, path: &Path, build: &str) {
         let mut builds = self.builds.borrow_mut();
         if builds.len() >= BUILDS_MAX {
@@ -267,7 +267,8 @@ pub fn open_file(path: &Path) -> Result<Resolver, String> {
     }
 }
 
-/// By its first bytes: a PE file, or a Mach-O file for one machine or several.
+/// Whether a file is of another system, by its first bytes: PE, or Mach-O for one machine or
+/// several.
 fn is_foreign(file: &File) -> bool {
     let mut magic = [0; 4];
     let read = file.read_exact_at(&mut magic, 0);

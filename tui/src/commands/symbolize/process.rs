@@ -2,21 +2,22 @@
 
 use super::modules::Modules;
 use crate::failure::Failure;
-use crate::mapped;
-use crate::mapped::CodeMapping;
+use probe::proc_maps;
+use probe::proc_maps::MapsLine;
 use symbolize::resolver::Resolved;
-use symbolize::{FileOffset, FileSource, ProcessAddr};
+use symbolize::{FileOffset, ProcessAddr};
 
 /// The code that a process has mapped from files.
 pub struct Process {
     pid: u32,
-    mappings: Vec<CodeMapping>,
+    mappings: Vec<MapsLine>,
 }
 
 impl Process {
     pub fn read(pid: u32) -> Result<Process, Failure> {
         let failed = |error| Failure::failed(format!("failed to read `/proc/{pid}/maps`: {error}"));
-        let mappings = mapped::read(pid).map_err(failed)?;
+        let mut mappings = proc_maps::read(pid, &probe::files::of_targets()).map_err(failed)?;
+        mappings.retain(|line| line.file().is_some());
         Ok(Process { pid, mappings })
     }
 
@@ -26,19 +27,13 @@ impl Process {
 
     pub fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         let found = self.mapping(addr)?;
-        let offset: FileOffset = found.mapping.to_file(ProcessAddr(addr))?;
-        let module = modules.find_mapped(&FileSource {
-            pid: Some(self.pid),
-            range: Some((found.mapping.start.0, found.mapping.end.0)),
-            device: found.device,
-            inode: found.inode,
-            ..FileSource::new(&found.path)
-        })?;
+        let offset: FileOffset = found.mapping().to_file(ProcessAddr(addr))?;
+        let module = modules.find_mapped(&found.source(self.pid)?)?;
         Some(module.resolve(module.segments().to_link(offset)?))
     }
 
-    fn mapping(&self, addr: u64) -> Option<&CodeMapping> {
-        let holds = |found: &&CodeMapping| found.mapping.contains(ProcessAddr(addr));
+    fn mapping(&self, addr: u64) -> Option<&MapsLine> {
+        let holds = |found: &&MapsLine| found.mapping().contains(ProcessAddr(addr));
         self.mappings.iter().find(holds)
     }
 }

@@ -18,7 +18,7 @@ pub const ID_DIGITS_MIN: usize = 8;
 pub struct Tables {
     directory: PathBuf,
     by_name: HashMap<String, Vec<String>>,
-    /// In order, so that a part of an id finds it.
+    /// The tables by build-id, in order, so that the beginning of an id finds it.
     by_id: BTreeMap<String, String>,
 }
 

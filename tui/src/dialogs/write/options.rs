@@ -117,7 +117,7 @@ impl Options {
         }
     }
 
-    /// Of what does not go on there is one file.
+    /// Whether files are written again and again; of what does not go on there is only one.
     pub fn repeats(&self, goes_on: bool) -> Switch {
         match goes_on {
             true => Switch::of(self.repeats),

@@ -5,17 +5,19 @@ use super::{FileKind, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So many names that are taken already are passed over.
+/// How many names that are taken already are passed over.
 const TAKEN_MAX: u32 = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
     pub kind: FileKind,
     pub manner: Manner,
+    /// All that is kept, whatever is looked at.
+    pub is_whole: bool,
     pub every: Duration,
-    /// Of the first file.
+    /// The name of the first file.
     name: String,
-    /// Of the file that is written next, or being written.
+    /// The number of the file that is written next, or being written.
     number: u32,
     taken: u32,
     next_at: Duration,
@@ -29,10 +31,18 @@ pub struct Repeat {
 
 impl Repeat {
     /// The first file, which is being written, is that of `name`.
-    pub fn new(kind: FileKind, manner: Manner, name: &str, every: Duration, now: Duration) -> Self {
+    pub fn new(
+        kind: FileKind,
+        manner: Manner,
+        is_whole: bool,
+        name: &str,
+        every: Duration,
+        now: Duration,
+    ) -> Self {
         Repeat {
             kind,
             manner,
+            is_whole,
             every,
             name: name.to_owned(),
             number: 1,
@@ -91,7 +101,14 @@ mod tests {
     fn one_file_after_the_other() {
         let seconds = Duration::from_secs;
         let kind = FileKind::Profile(Format::Pprof);
-        let mut repeat = Repeat::new(kind, Manner::default(), "a.pb.gz", seconds(10), seconds(5));
+        let mut repeat = Repeat::new(
+            kind,
+            Manner::default(),
+            false,
+            "a.pb.gz",
+            seconds(10),
+            seconds(5),
+        );
         assert_eq!(repeat.path(), Path::new("a.pb.gz"));
         assert!(!repeat.is_due(seconds(99)), "the first is not out");
         repeat.wrote();
@@ -111,7 +128,7 @@ mod tests {
     fn a_name_without_an_ending_gets_one_with_its_number() {
         let every = Duration::from_secs(1);
         let kind = FileKind::Profile(Format::Pprof);
-        let mut repeat = Repeat::new(kind, Manner::default(), "mine", every, every);
+        let mut repeat = Repeat::new(kind, Manner::default(), false, "mine", every, every);
         assert_eq!(repeat.path(), Path::new("mine"));
         repeat.wrote();
         assert!(repeat.is_due(Duration::from_secs(9)));

@@ -8,6 +8,8 @@ use profile::formats::Format;
 pub struct Shape {
     pub format: Format,
     pub manner: Manner,
+    /// All that is kept, whatever is looked at.
+    pub is_whole: bool,
 }
 
 /// Asked for once a shape: of samples that come in meanwhile it does not know.
@@ -30,13 +32,13 @@ impl Size {
         is_new
     }
 
-    pub fn hear(&mut self, shape: Shape, bytes: u64) {
+    pub fn set(&mut self, shape: Shape, bytes: u64) {
         if self.asked == Some(shape) {
             self.bytes = Some(bytes);
         }
     }
 
-    /// Of what is to be written now, if it is known by now.
+    /// The size of what is to be written; `None` while it is not known.
     pub fn of(&self, shape: Shape) -> Option<u64> {
         self.bytes.filter(|_| self.asked == Some(shape))
     }

@@ -61,9 +61,9 @@ fn hostile() -> Arc<Snapshot> {
         row.comm = Arc::clone(&bad);
     }
     snapshot.report = Arc::new(report);
-    snapshot.scope = bad;
-    snapshot.window = Span::Seconds(10);
-    snapshot.command_output = Arc::new(["\x1b]0;x\x07".to_owned()]);
+    snapshot.run.scope = bad;
+    snapshot.asked.window = Span::Seconds(10);
+    snapshot.run.command_output = Arc::new(["\x1b]0;x\x07".to_owned()]);
     snapshot.health.notes.push("\x1bc".into());
     Arc::new(snapshot)
 }

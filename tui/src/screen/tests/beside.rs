@@ -318,7 +318,9 @@ fn before_is_the_rest_of_the_time() {
         .expect("not cancelled");
     let first = bars[0];
     let kind = first.node.expect("one frame").kind;
-    let node = tree.find(&[kind]).expect("it is there");
+    let run = first.run.iter().map(|frame| frame.kind);
+    let way: Vec<_> = run.chain([kind]).collect();
+    let node = tree.find(&way).expect("it is there");
     assert_eq!(Some(node.samples - first.samples), first.before);
 }
 

@@ -264,6 +264,32 @@ fn hot_lines_are_found() {
 }
 
 #[test]
+fn the_hottest_row_is_selected_until_another_is() {
+    let selected = |hand: &Hand| {
+        let row = hand.app.views.code.selected().expect("a row");
+        (row.key(), row.samples())
+    };
+    let after = |hand: &mut Hand, step| {
+        hand.wait(30_000).show(tree_step(step)).wait(30_000);
+        selected(hand)
+    };
+    // Another address of it is the hottest in that step.
+    let mut hand = code(80, 24, "copy_user");
+    let (before, _) = selected(&hand);
+    let (key, samples) = after(&mut hand, 15);
+    let rows = hand.app.views.code.rows().iter();
+    assert_eq!(rows.map(CodeRow::samples).max(), Some(samples));
+    assert!(key != before && samples > 0);
+    // None of its code was sampled in the first of these.
+    let mut hand = code(80, 24, "heap_hot");
+    let (before, _) = selected(&hand);
+    assert_eq!(after(&mut hand, 23), (before, 0));
+    let (moved_to, _) = selected(hand.keys("g"));
+    assert!(moved_to != before);
+    assert_eq!(after(&mut hand, 4), (moved_to, 0));
+}
+
+#[test]
 fn an_editor_gets_the_line() {
     let mut hand = code(80, 24, "heap_hot");
     hand.keys("e");
@@ -307,7 +333,7 @@ fn a_row_is_copied_and_found() {
 fn without_samples_it_says_so() {
     let mut hand = code(80, 24, "PinBuffer");
     let mut none = tree_step(4);
-    none.query.window = profile::TimeRange::between(1, 2);
+    none.asked.query.window = profile::TimeRange::between(1, 2);
     hand.wait(2_000).show(none);
     let frame = hand.frame();
     assert!(frame.contains("has no samples in this window"), "{frame}");

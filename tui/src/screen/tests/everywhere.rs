@@ -3,9 +3,10 @@
 
 use super::knobs::recorded;
 use super::*;
-use crate::fixture::{tree_of_rates, tree_step};
+use crate::fixture::{probed, tree_of_rates, tree_step};
 use crate::widgets::theme::ThemeChoice;
-use engine::snapshot::{Host, Lacks, Loading};
+use engine::snapshot::{Lacks, Loading};
+use profile::Host;
 
 /// A state, how to get there, and what the screen says of it at 80 columns.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +68,7 @@ fn states() -> Vec<State> {
         state("a file without times", without_times, "", "FILE "),
         state("a broken file", broken, "", "CUT    it ends"),
         state("hostile", hostile, "", "LIVE"),
+        state("probed", probed, "", "LIVE"),
     ]
 }
 
@@ -81,13 +83,12 @@ fn loading() -> Snapshot {
         what,
         is_remote,
     };
-    Snapshot {
-        loading: vec![
-            of("postgres", Some(51), "DWARF", false),
-            of("libjitx.so", None, "asking a server", true),
-        ],
-        ..plain()
-    }
+    let mut snapshot = plain();
+    snapshot.names.loading = vec![
+        of("postgres", Some(51), "DWARF", false),
+        of("libjitx.so", None, "asking a server", true),
+    ];
+    snapshot
 }
 
 fn empty() -> Snapshot {
@@ -101,10 +102,10 @@ fn empty() -> Snapshot {
 }
 
 fn no_rights() -> Snapshot {
-    Snapshot {
-        target: TargetState::Failed("cannot sample: perf_event_open: Permission denied".into()),
-        ..Snapshot::default()
-    }
+    let mut snapshot = Snapshot::default();
+    let why = "cannot sample: perf_event_open: Permission denied";
+    snapshot.run.target = TargetState::Failed(why.into());
+    snapshot
 }
 
 fn lost() -> Snapshot {
@@ -121,10 +122,9 @@ fn cut() -> Snapshot {
 }
 
 fn ended() -> Snapshot {
-    Snapshot {
-        target: TargetState::Exited("postgres[4121] ended, killed by SIGSEGV".into()),
-        ..plain()
-    }
+    let mut snapshot = plain();
+    snapshot.run.target = TargetState::Exited("postgres[4121] ended, killed by SIGSEGV".into());
+    snapshot
 }
 
 fn two_rates() -> Snapshot {
@@ -161,9 +161,9 @@ fn hostile() -> Snapshot {
     let report = Arc::make_mut(&mut snapshot.report);
     report.functions[0].name = "\u{1b}[2J\u{202e}evil\u{301}日本語日本語日本語日本語".into();
     report.functions[1].module = "\n\r\u{7}".into();
-    snapshot.host = Arc::new(Host {
+    snapshot.source.host = Arc::new(Host {
         name: "\u{1b}]0;title\u{7}".into(),
-        ..(*snapshot.host).clone()
+        ..(*snapshot.source.host).clone()
     });
     snapshot
 }
@@ -195,7 +195,7 @@ fn themes() -> Vec<Theme> {
     themes
 }
 
-const VIEWS: [ViewId; 9] = [
+const VIEWS: [ViewId; 10] = [
     ViewId::Functions,
     ViewId::Tree,
     ViewId::Flame,
@@ -205,6 +205,7 @@ const VIEWS: [ViewId; 9] = [
     ViewId::Time,
     ViewId::Code,
     ViewId::Health,
+    ViewId::Probes,
 ];
 
 const SIZES: [((u16, u16), Theme); 6] = [
@@ -233,6 +234,7 @@ fn open(view: ViewId, state: &State) -> Hand {
         ViewId::Time => "6",
         ViewId::Code => "1ja",
         ViewId::Health => "8",
+        ViewId::Probes => "9",
     };
     hand.keys(keys);
     hand

@@ -44,6 +44,7 @@ fn flames_at_every_size() {
 #[test]
 fn arrows_go_from_frame_to_frame() {
     let mut hand = flame(80, 24);
+    hand.keys("+");
     assert_eq!(selected(&hand).0, "all");
     hand.keys("j");
     assert_eq!(selected(&hand).0, "_start");
@@ -153,7 +154,7 @@ fn a_vanished_frame_is_said_to_be_gone() {
 fn frames_lie_within_their_parents() {
     for (width, step) in [(80, 0), (160, 5), (61, 9)] {
         let mut hand = Hand::new(width, 60);
-        hand.show(tree_step(step)).keys("3");
+        hand.show(tree_step(step)).keys("3+");
         let flame = &hand.app.views.flame;
         let rows: Vec<_> = flame.shown().map(|(_, row)| row).collect();
         assert!(rows.len() > 10);
@@ -171,8 +172,28 @@ fn frames_lie_within_their_parents() {
 }
 
 #[test]
+fn frames_with_one_child_each_are_one_row() {
+    let mut hand = flame(80, 24);
+    assert!(
+        hand.frame()
+            .contains("_start › 2 frames › PostgresMain [+]"),
+        "{}",
+        hand.frame()
+    );
+    // What is looked for gets a row of its own.
+    hand.keys("/^main$\n\u{1b}");
+    assert_eq!(selected(&hand).0, "main");
+    assert_eq!(held(&hand).as_deref(), Some("main"));
+    hand.keys("j");
+    assert_eq!(selected(&hand).0, "PostgresMain");
+    hand.keys("+");
+    assert!(!hand.frame().contains("[+]"), "{}", hand.frame());
+}
+
+#[test]
 fn colors_stay_with_their_modules() {
     let mut hand = flame(80, 24);
+    hand.keys("+");
     let legend = |hand: &Hand| {
         let legend = hand.app.views.flame.legend();
         legend

@@ -82,7 +82,7 @@ fn the_frame_around_everything_names_the_keys_that_there_are() {
     other.reads(" {help} help");
     other.act("help").reads(" {back} close ");
     other.act("back output").reads("no command was started");
-    let mut tiny = Other::new(41, 9, postgres());
+    let mut tiny = Other::new(41, 7, postgres());
     tiny.reads("{quit} quit");
 }
 

@@ -448,14 +448,13 @@ pub fn recorded(change: impl FnOnce(&mut Recording)) -> Snapshot {
         ..Recording::default()
     };
     change(&mut recording);
-    Snapshot {
-        target: TargetState::Recorded,
-        window: Span::All,
-        recording: Some(recording),
-        busy_cpus: 0.0,
-        elapsed: Duration::from_secs(60),
-        ..tree_step(0)
-    }
+    let mut snapshot = tree_step(0);
+    snapshot.asked.window = Span::All;
+    snapshot.run.target = TargetState::Recorded;
+    snapshot.run.busy_cpus = 0.0;
+    snapshot.run.elapsed = Duration::from_secs(60);
+    snapshot.source.recording = Some(recording);
+    snapshot
 }
 
 fn file(width: u16, height: u16, change: impl FnOnce(&mut Recording)) -> Hand {
@@ -509,10 +508,8 @@ fn files_say_what_they_lack() {
     folded.keys(",");
     assert!(folded.frame().contains("it has one window"));
     folded.keys("5").looks_like("file-without-threads");
-    let reading = Snapshot {
-        target: TargetState::Running,
-        ..recorded(|_| {})
-    };
+    let mut reading = recorded(|_| {});
+    reading.run.target = TargetState::Running;
     let mut hand = Hand::with_window(80, 24, Span::All);
     hand.show(reading);
     assert!(line(&hand, 0).contains("READING before.pft 00:01:00"));

@@ -153,7 +153,7 @@ fn without_samples_a_page_says_so() {
     let mut hand = page(80, 24, "AllocSetAlloc");
     hand.keys("k").wait(2_000);
     let mut none = tree_step(4);
-    none.query.window = profile::TimeRange::between(1, 2);
+    none.asked.query.window = profile::TimeRange::between(1, 2);
     hand.show(none);
     assert!(
         hand.frame().contains("has no samples in this window"),

@@ -6,6 +6,7 @@ use crate::fixture::{step, tree_step};
 use crate::geometry::Size;
 use crate::screen::rules;
 use crate::view_id::ViewId;
+use crate::words::units;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 
@@ -150,6 +151,47 @@ proptest! {
         for number in numbers {
             hand.wait(900).show(step(number));
             prop_assert_eq!(&still(&hand), &before);
+        }
+    }
+
+    /// The sample count of the header is what the numbers below it are shares of, and
+    /// what they add up to, also while an answer is on its way.
+    #[test]
+    fn header_and_body_count_the_same_samples(
+        view in prop::sample::select(vec!["1", "2", "3", "4", "5", "1\n"]),
+        deeds in prop::collection::vec(prop_oneof![
+            (0u64..40).prop_map(Deed::Stacks),
+            any_key(),
+            (0u64..3_000).prop_map(Deed::Wait),
+        ], 1..20),
+    ) {
+        let mut hand = Hand::new(80, 24);
+        hand.show(tree_step(0)).keys(view);
+        for deed in &deeds {
+            apply(&mut hand, deed);
+            let app = &hand.app;
+            let (counted, report) = (app.counted(), &app.shown.report);
+            let sum = match app.view {
+                ViewId::Functions => report.functions.iter().map(|row| row.self_samples).sum(),
+                ViewId::Processes => report.processes.iter().map(|row| row.samples).sum(),
+                ViewId::Threads => report.threads.iter().map(|row| row.samples).sum(),
+                ViewId::Tree => match app.views.tree.side().rows().first() {
+                    Some(root) => root.samples,
+                    None => continue,
+                },
+                ViewId::Flame if !app.views.flame.is_zoomed() => {
+                    match app.views.flame.shown().next().and_then(|(_, row)| row.first()) {
+                        Some(root) if app.views.flame.offset() == 0 => root.samples,
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            prop_assert_eq!(sum, counted, "{:?}", app.view);
+            let header = hand.frame();
+            let header = header.lines().nth(2).unwrap_or_default();
+            let is_browsing = matches!(app.mode, crate::app::mode::Mode::Browse);
+            prop_assert!(!is_browsing || header.starts_with(&units::count(counted)), "{}", header);
         }
     }
 

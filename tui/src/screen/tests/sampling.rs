@@ -50,13 +50,12 @@ fn where_it_cannot_be_changed_it_is_said_why() {
         "{frame}"
     );
     let mut hand = Hand::new(80, 24);
-    hand.show(Snapshot {
-        sampler: Some(Arc::new(Sampler {
-            rate_is_fixed: Some("threads keep theirs"),
-            ..Sampler::default()
-        })),
-        ..tree_step(0)
-    });
+    let mut fixed = tree_step(0);
+    fixed.source.sampler = Some(Arc::new(Sampler {
+        rate_is_fixed: Some("threads keep theirs"),
+        ..Sampler::default()
+    }));
+    hand.show(fixed);
     hand.keys("S");
     assert!(hand.frame().contains("the rate stays as it is: threads"));
     hand.keys("l\n");

@@ -135,15 +135,37 @@ fn shares_below_a_row_add_up() {
     let mut hand = tree(120, 60);
     hand.keys("E");
     let rows = hand.app.views.tree.side().rows();
-    assert!(rows.len() > 20);
+    assert!(rows.len() > 12);
     for (at, row) in rows.iter().enumerate() {
         let below = rows[at + 1..]
             .iter()
             .take_while(|below| below.depth > row.depth);
-        let children = below.filter(|below| below.depth == row.depth + 1);
+        let children = below.filter(|below| below.depth == row.depth + 1 + below.run.len() as u32);
         let sum: u64 = children.map(|child| child.samples).sum();
         assert!(sum == 0 || sum + row.own == row.samples, "{row:?}");
     }
+}
+
+#[test]
+fn a_run_of_frames_is_one_row_until_it_is_opened() {
+    let mut hand = tree(80, 24);
+    let run = "_start › 2 frames › PostgresMain [+]";
+    assert!(hand.frame().contains(run), "{}", hand.frame());
+    let before = row_count(&hand);
+    hand.keys("j");
+    assert_eq!(selected(&hand).0, "PostgresMain");
+    hand.code(KeyCode::Enter);
+    assert_eq!(selected(&hand).0, "PostgresMain");
+    assert_eq!(row_count(&hand), before + 3);
+    assert!(!hand.frame().contains(run));
+    hand.wait(2_000).show(tree_step(0));
+    assert_eq!(row_count(&hand), before + 3);
+    // Whoever closes it finds it folded again.
+    hand.keys("kkkhk").wait(2_000).show(tree_step(4));
+    assert!(hand.frame().contains(run), "{}", hand.frame());
+    hand.keys("/^PortalRun\n\u{1b}");
+    assert_eq!(selected(&hand).0, "PortalRun");
+    assert!(hand.frame().contains("PortalRun"));
 }
 
 #[test]

@@ -38,7 +38,8 @@ fn the_dialog_at_every_size() {
         hand.code(KeyCode::Down).code(KeyCode::Down);
         hand.looks_like(&format!("write-{width}x{height}"));
         hand.looks_like_in_ascii(&format!("write-{width}x{height}-ascii"));
-        hand.code(KeyCode::BackTab).keys("5").code(KeyCode::BackTab);
+        option(&mut hand, REPEAT);
+        hand.keys("5").code(KeyCode::BackTab);
         hand.keys(" ");
         hand.looks_like(&format!("write-options-{width}x{height}"));
         hand.looks_like_in_ascii(&format!("write-options-{width}x{height}-ascii"));
@@ -88,11 +89,11 @@ fn option(hand: &mut Hand, back: usize) {
     }
 }
 
-const REPEAT: usize = 1;
-const NAMES: usize = 2;
-const THREADS: usize = 3;
-const BUILD_IDS: usize = 4;
-const SYMBOLS: usize = 5;
+const REPEAT: usize = 2;
+const NAMES: usize = 3;
+const THREADS: usize = 4;
+const BUILD_IDS: usize = 5;
+const SYMBOLS: usize = 6;
 
 #[test]
 fn room_is_asked_for_where_the_file_is_to_be() {
@@ -270,7 +271,7 @@ fn repeating() -> Hand {
     hand.keys("w").code(KeyCode::Tab);
     control(&mut hand, 'u');
     hand.keys("a.pft");
-    option(&mut hand, 2);
+    option(&mut hand, REPEAT + 1);
     hand.code(KeyCode::Backspace).code(KeyCode::Backspace);
     hand.keys("10");
     assert!(hand.frame().contains("[x] go on writing every 10 s"));
@@ -319,7 +320,7 @@ fn files_follow_one_another() {
     hand.event(Event::Repeated(Written::Failed("no space left".into())));
     assert!(
         hand.frame()
-            .contains("not written, stopped after 2 files: no space left")
+            .contains("no more files are written, after 2 files: no space left")
     );
     assert_eq!(next_path(&mut hand, 60_000), None);
     assert!(!hand.frame().contains("writes every"));
@@ -335,16 +336,22 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
         hand.frame()
     );
     control(&mut hand, 'x');
-    assert!(hand.frame().contains("stopped: 1 file written"));
+    assert!(
+        hand.frame()
+            .contains("no more files are written: 1 file so far")
+    );
     assert_eq!(next_path(&mut hand, 60_000), None);
 
     let mut hand = repeating();
     let mut ended = tree_step(1);
-    ended.target = TargetState::Exited("postgres[4121] ended".into());
+    ended.run.target = TargetState::Exited("postgres[4121] ended".into());
     hand.show(ended);
     assert_eq!(next_path(&mut hand, 10_000).as_deref(), Some("a-2.pft"));
     done(&mut hand);
-    assert!(hand.frame().contains("stopped: 2 files written"));
+    assert!(
+        hand.frame()
+            .contains("no more files are written: 2 files so far")
+    );
     assert_eq!(next_path(&mut hand, 60_000), None);
     // Of what is over there is one file.
     hand.keys("w");
@@ -452,7 +459,10 @@ fn a_file_that_is_there_needs_another_key() {
     control(&mut hand, 'o');
     assert!(job(&hand).overwrite);
     hand.event(Event::Written(Written::Failed("no space left".into())));
-    assert!(hand.frame().contains("not written: no space left"));
+    assert!(
+        hand.frame()
+            .contains("the file was not written: no space left")
+    );
 }
 
 #[test]
@@ -476,6 +486,64 @@ fn a_typed_name_keeps_up_with_the_format() {
     hand.keys("\n");
     assert!(hand.effects.is_empty());
     assert!(hand.frame().contains("the file needs a name"));
+}
+
+#[test]
+fn it_asks_what_is_written() {
+    let mut hand = hand(80, 24);
+    let whole = |hand: &Hand| match job(hand).content {
+        Content::Profile {
+            is_whole, format, ..
+        } => (is_whole, format.word()),
+        Content::Screen => (false, "screen"),
+    };
+    hand.keys("w").code(KeyCode::BackTab);
+    assert!(
+        hand.frame().contains("(*) all that is kept: 42 samples"),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("\n");
+    assert_eq!(whole(&hand), (true, "pft"));
+    // A .pft always is all: a part of it is of another format.
+    hand.keys("w").code(KeyCode::BackTab).code(KeyCode::Left);
+    assert!(
+        hand.frame()
+            .contains("(*) this scope and window: postgres[4121], last 10s")
+    );
+    assert!(hand.frame().contains("(*) .pb.gz"), "{}", hand.frame());
+    hand.code(KeyCode::Down).keys("\n");
+    assert_eq!(whole(&hand), (false, "folded"));
+    // All of it in that format.
+    hand.keys("w").code(KeyCode::BackTab).code(KeyCode::Left);
+    hand.code(KeyCode::Down).keys(" ");
+    assert!(hand.frame().contains("(*) all that is kept") && hand.frame().contains("(*) .folded"));
+    assert!(weighed(&hand).is_some(), "it is another size");
+    hand.keys("\n");
+    assert_eq!(whole(&hand), (true, "folded"));
+    match job(&hand).content {
+        Content::Profile { query, .. } => assert!(query.filter.is_empty()),
+        Content::Screen => panic!("it is a profile"),
+    }
+    // The screen, and back from it.
+    hand.keys("w").code(KeyCode::BackTab).keys(" \n");
+    assert_eq!(whole(&hand), (false, "screen"));
+    hand.keys("w").code(KeyCode::BackTab).keys("  \n");
+    assert_eq!(whole(&hand), (false, "pprof"));
+}
+
+#[test]
+fn a_folder_without_room_is_warned_of() {
+    let mut hand = hand(80, 24);
+    hand.keys("w");
+    let shape = weighed(&hand).and_then(|content| content.shape());
+    measured(&mut hand, Ok(5 << 20), None);
+    hand.event(Event::Weighed(shape.expect("it is asked for"), 8 << 20));
+    let frame = hand.frame();
+    assert!(
+        frame.contains("too large: about 8 MB   free here: 5 MB"),
+        "{frame}"
+    );
 }
 
 #[test]

@@ -46,11 +46,11 @@ pub struct CodeAnswer {
     pub code: FunctionCode,
     pub body: Arc<Body>,
     pub lines: BTreeMap<Place, Spot>,
-    /// By piece and number.
+    /// Samples of each instruction, by piece and number.
     pub instructions: BTreeMap<(usize, usize), Spot>,
-    /// By address, where there is no instruction.
+    /// Samples by address, where there is no instruction.
     pub addresses: BTreeMap<u64, Spot>,
-    /// Of no line.
+    /// Samples of no known line.
     pub unplaced: Spot,
     /// What it is compared with.
     pub before: Option<Before>,
@@ -59,7 +59,7 @@ pub struct CodeAnswer {
 }
 
 impl CodeAnswer {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn new(ask: Ask<CodeWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
         let id = ask.view.function_of(ask.key.what.function);
         let function = ask.view.function(id);

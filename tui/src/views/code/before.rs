@@ -20,14 +20,14 @@ pub struct Before {
 
 /// Samples of one address.
 pub(super) struct Counted {
-    /// Nothing if it is another place now.
+    /// `None` if it is another place now.
     pub address: Option<u64>,
     place: Option<CodePlace>,
     pub samples: u64,
 }
 
 impl Before {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub(super) fn new(
         was: &Selection,
         now: &Selection,
@@ -58,7 +58,7 @@ impl Before {
 }
 
 impl Before {
-    /// The row's samples in the baseline; nothing where they cannot be told.
+    /// The row's samples in the baseline; `None` where they cannot be told.
     pub fn of(&self, row: &CodeRow) -> Option<u64> {
         match row {
             CodeRow::Instruction { .. } | CodeRow::Address { .. } if !self.is_same_build => None,
@@ -69,7 +69,7 @@ impl Before {
 }
 
 impl Counted {
-    /// In the code as it is shown.
+    /// The line's place in the code as it is shown.
     pub fn line(&self, body: &Body) -> Option<Place> {
         let found = self.address.and_then(|address| line_at(address, body));
         found.or_else(|| line_of(self.place.as_ref()?, body))

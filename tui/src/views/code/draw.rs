@@ -86,7 +86,7 @@ const BAR: u16 = 4;
 const CHANGE: u16 = 9;
 /// Which column is the code.
 const CODE: usize = 4;
-/// On what is wider there is room for more than the code.
+/// From this width on there is room for more than the code.
 const WIDE: u16 = 72;
 
 fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
@@ -216,7 +216,7 @@ impl Painter<'_> {
         }
     }
 
-    /// Nothing where nothing hit, then and now.
+    /// The change since the baseline; empty where no sample hit, then or now.
     fn change(&self, row: &CodeRow, before: &Before) -> (String, Style) {
         match (before.of(row), row.samples()) {
             (None, _) | (Some(0), 0) => (String::new(), Style::new()),

@@ -5,7 +5,7 @@ use crate::lists::find::Find;
 use std::path::PathBuf;
 
 impl Code {
-    /// To the code of what is called from the selected row.
+    /// Where following the selected row leads: to the code of what is called there.
     pub fn follow(&self) -> Follow {
         let Some((answer, row)) = self.answer().zip(self.selected()) else {
             return Follow::Nothing;

@@ -4,12 +4,12 @@ use super::CodeRow;
 use crate::code::Body;
 use std::collections::HashMap;
 
-/// From one row to another, both by number.
+/// A jump from one row to another, both by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
     pub from: usize,
     pub to: usize,
-    /// Of the rows from one to the other.
+    /// The samples of the rows from one to the other.
     pub samples: u64,
 }
 

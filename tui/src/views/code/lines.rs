@@ -3,12 +3,12 @@
 use crate::code::{Body, Place};
 use profile::query::CodePlace;
 
-/// As the file on disk tells.
+/// The line of an address, as the file on disk tells.
 pub(super) fn line_at(address: u64, body: &Body) -> Option<Place> {
     body.instruction(body.find(address)?)?.place
 }
 
-/// As a profile knows it, in a file that is known here.
+/// The line of a place that a profile knows, in a file that is known here.
 pub(super) fn line_of(place: &CodePlace, body: &Body) -> Option<Place> {
     let file = place.file.as_ref().filter(|_| place.line > 0)?;
     let number = body.files.iter().position(|known| known == file)?;

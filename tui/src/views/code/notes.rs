@@ -64,7 +64,8 @@ fn other_build(answer: &CodeAnswer, layout: Layout) -> Option<String> {
     })
 }
 
-/// At spaces, and inside of a word that is longer than a line: paths are.
+/// Breaks a text into lines at spaces, and inside of words that are longer than a line, as
+/// paths are.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -23,7 +23,7 @@ pub enum CodeRow {
         /// Its line stands above it.
         below_line: bool,
     },
-    /// So many instructions of the line above that nothing hit.
+    /// This many instructions of the line above that no sample hit.
     Gap(usize),
     /// What the line above calls.
     Call {
@@ -69,7 +69,7 @@ pub enum RowKey {
 }
 
 impl CodeRow {
-    /// Nothing for rows that cannot be selected.
+    /// `None` for rows that cannot be selected.
     pub fn key(&self) -> Option<RowKey> {
         Some(match self {
             CodeRow::Line { place, .. } => RowKey::Line(*place),

@@ -48,7 +48,7 @@ pub fn rows(answer: &CodeAnswer, layout: Layout) -> Vec<CodeRow> {
     rows
 }
 
-/// From the first to the last line of the function, in this file.
+/// The first and the last line of the function in this file.
 fn window(answer: &CodeAnswer, file: u32) -> Option<(u32, u32)> {
     let instructions = answer
         .body

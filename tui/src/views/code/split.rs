@@ -55,7 +55,7 @@ impl Code {
                 function: place.function,
                 held: None,
                 offset: 0,
-                is_new: true,
+                is_untouched: false,
                 visit: place.visit,
             });
             self.rebuild();

@@ -8,7 +8,7 @@ use crate::view_id::ViewId;
 use crate::views::code::{CodeAnswer, CodeRow};
 use crate::words::fit::Segment;
 use crate::words::keys::{and, hint};
-use crate::words::{source, text, units};
+use crate::words::{names, source, text, units};
 use profile::{FunctionId, Report, Role};
 
 pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
@@ -48,7 +48,7 @@ fn whose(cx: &Context<'_>) -> String {
 
 pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
     match answer.functions.get(&id) {
-        Some(function) => function.name.to_string(),
+        Some(function) => names::short(&function.name).into_owned(),
         None => "(no longer known)".into(),
     }
 }
@@ -152,7 +152,7 @@ fn part(number: usize, count: usize) -> String {
     format!("part {} of {count}", number + 1)
 }
 
-/// For the header: what the code's numbers are made of.
+/// What the code's numbers are made of, for the header.
 pub fn trust(code: &Code) -> Vec<Segment> {
     let Some(answer) = code.answer() else {
         return Vec::new();
@@ -240,6 +240,9 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
         row => row.samples(),
     };
     let smp = units::counted(samples, "sample");
+    if all == 0 {
+        return "no sample hit this function's own code".into();
+    }
     let share = units::share(report, samples, all);
     let band = units::band_text(report, samples, all);
     let share = format!("{share}% of its code {band} pp");

@@ -124,7 +124,7 @@ impl Painter<'_> {
         }
     }
 
-    /// Of what has surely changed.
+    /// The sign of a bar that has surely changed.
     fn sign(&self, bar: &Bar) -> String {
         match words::is_sure(bar, self.flame, self.cx) {
             true => format!("{} ", compared::sign(self.flame.change(bar), self.theme).0),
@@ -140,7 +140,11 @@ impl Painter<'_> {
         let numbers = words::numbers(bar, self.flame, self.cx).into_iter();
         let (name, share) = match { numbers }.find(|number| number.len() <= left) {
             Some(share) => (clean.into_owned(), share),
-            None => (text::short_name(&name, room), String::new()),
+            None => {
+                let last = words::last_name(bar, self.cx);
+                let name = format!("{}{last}", self.sign(bar));
+                (text::short_name(&name, room), String::new())
+            }
         };
         let gap = room.saturating_sub(text::width(&name) + share.len());
         format!("{name}{}{share}", " ".repeat(gap))
@@ -215,10 +219,7 @@ const BETWEEN: &str = " › ";
 /// What is above the zoomed frame, the root first, each with its number and where
 /// it begins; the nearest say most, so others make room for them.
 fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
-    let root = match cx.shown.scope.is_empty() {
-        true => "all".into(),
-        false => text::clean(&cx.shown.scope).into_owned(),
-    };
+    let root = text::clean(&cx.root_words()).into_owned();
     let below = flame.ancestors();
     let below = below.iter().map(|name| text::clean(name).into_owned());
     let names: Vec<String> = [root].into_iter().chain(below).collect();

@@ -1,7 +1,7 @@
 //! Where each frame of the graph lies: rows of *bars*, made once for each tree,
 //! zoom and width, and drawn many times.
 
-use crate::views::tree::Trees;
+use crate::views::tree::{self, Trees};
 use profile::query::{CallTree, Node, NodeKind, Pair};
 use profile::{Function, FunctionId};
 use std::collections::HashMap;
@@ -23,15 +23,40 @@ pub struct Bar {
     pub samples: u64,
     /// Those it had before, where that is asked; of merged ones it is not known.
     pub before: Option<u64>,
-    /// Nothing for merged ones.
+    /// `None` for merged ones.
     pub node: Option<Node>,
     /// Where in the row above it hangs.
     pub parent: usize,
     pub name: Arc<str>,
     pub function: Option<Arc<Function>>,
+    /// Frames that lead to it and nowhere else: they have no rows.
+    pub run: Vec<Folded>,
+}
+
+/// Which frames have rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Folding<'a> {
+    /// All of them.
+    None,
+    /// Of frames with one child each, the last one, and what is held: by its way from
+    /// what is zoomed into.
+    Runs { held: Option<&'a [NodeKind]> },
+}
+
+/// A frame without a row.
+#[derive(Debug, Clone)]
+pub struct Folded {
+    pub kind: NodeKind,
+    pub name: Arc<str>,
 }
 
 impl Bar {
+    /// The outermost frame that it stands for.
+    fn first(&self) -> Option<NodeKind> {
+        let own = self.node.map(|node| node.kind);
+        self.run.first().map(|frame| frame.kind).or(own)
+    }
+
     /// The cell after it.
     pub fn end(&self) -> u16 {
         self.start + self.width
@@ -61,7 +86,7 @@ pub struct Layout {
 
 impl Layout {
     /// What is below the end of `zoom`; nothing if that is not in the tree.
-    pub fn new(trees: &Trees, zoom: &[NodeKind], width: u16) -> Self {
+    pub fn new(trees: &Trees, zoom: &[NodeKind], width: u16, folding: Folding<'_>) -> Self {
         let tree = &trees.now;
         let Some(node) = tree.find(zoom) else {
             return Layout::default();
@@ -79,6 +104,7 @@ impl Layout {
             node: found.node,
             parent: found.parent,
             name: found.name,
+            run: Vec::new(),
         };
         let rows = flame.rows.into_iter();
         let mut rows: Vec<Vec<Bar>> = rows.map(|row| row.into_iter().map(bar).collect()).collect();
@@ -93,7 +119,87 @@ impl Layout {
         if trees.sides().is_some() {
             layout.compare(trees, zoom);
         }
+        if let Folding::Runs { held } = folding {
+            layout.fold(trees, zoom, held);
+        }
         layout
+    }
+
+    /// Makes one bar of each run of frames but the one in which `held` ends.
+    fn fold(&mut self, trees: &Trees, zoom: &[NodeKind], held: Option<&[NodeKind]>) {
+        let top = zoom.last().copied().unwrap_or(NodeKind::Root);
+        let direction = trees.now.direction();
+        let old = std::mem::take(&mut self.rows);
+        // Which bars hang below each, row by row.
+        let mut below: Vec<Vec<Vec<usize>>> =
+            old.iter().map(|row| vec![Vec::new(); row.len()]).collect();
+        for (row, bars) in old.iter().enumerate().skip(1) {
+            for (at, bar) in bars.iter().enumerate() {
+                below[row - 1][bar.parent].push(at);
+            }
+        }
+        let Some(root) = old.first().and_then(|row| row.first()) else {
+            return;
+        };
+        self.rows = vec![vec![root.clone()]];
+        // Each with the bar above it, of the old rows and of the new ones; from the
+        // left to the right, and down before that.
+        let mut waiting: Vec<Waiting<'_>> = Vec::new();
+        let push = |waiting: &mut Vec<_>, at: Spot, above: Spot, kind, held| {
+            let children = below.get(at.row).and_then(|row| row.get(at.bar));
+            for bar in children.into_iter().flatten().rev() {
+                let row = at.row + 1;
+                let at = Spot { row, bar: *bar };
+                waiting.push(Waiting {
+                    at,
+                    above,
+                    kind,
+                    held,
+                });
+            }
+        };
+        push(&mut waiting, Spot::default(), Spot::default(), top, held);
+        while let Some(next) = waiting.pop() {
+            let Waiting {
+                mut at,
+                above,
+                kind,
+                held,
+            } = next;
+            let mut run = Vec::new();
+            let can_begin = tree::runs::can_begin_below(kind, direction);
+            let mut end = at;
+            while can_begin && let Some(next) = only_way(&old, &below, end) {
+                let bar = &old[end.row][end.bar];
+                let kind = bar.node.map_or(NodeKind::Root, |node| node.kind);
+                let name = Arc::clone(&bar.name);
+                run.push(Folded { kind, name });
+                end = next;
+            }
+            let holds = held.is_some_and(|held| ends_in(held, &run));
+            match tree::runs::is_long(run.len()) && !holds {
+                true => at = end,
+                false => run.clear(),
+            }
+            let row = above.row + 1;
+            if self.rows.len() <= row {
+                self.rows.push(Vec::new());
+            }
+            let bar = Bar {
+                parent: above.bar,
+                run,
+                ..old[at.row][at.bar].clone()
+            };
+            let kind = bar.node.map_or(NodeKind::Root, |node| node.kind);
+            let held = held.and_then(|held| below_bar(held, &bar));
+            self.rows[row].push(bar);
+            let new = Spot {
+                row,
+                bar: self.rows[row].len() - 1,
+            };
+            push(&mut waiting, at, new, kind, held);
+        }
+        below.clear();
     }
 
     /// Tells of every bar what it had before.
@@ -155,12 +261,14 @@ impl Layout {
             .max_by_key(|child| self.bar(*child).map(|bar| bar.samples))
     }
 
-    /// From the zoomed node, which is left out, to a bar.
+    /// The way from the zoomed node, which is left out, to a bar.
     pub fn way(&self, spot: Spot) -> Way {
         let mut way = Way::new();
         let mut at = spot;
         while let Some(above) = self.parent(at) {
             way.extend(self.bar(at).and_then(|bar| bar.node).map(|node| node.kind));
+            let run = self.bar(at).map_or(&[][..], |bar| &bar.run);
+            way.extend(run.iter().rev().map(|frame| frame.kind));
             at = above;
         }
         way.reverse();
@@ -171,19 +279,65 @@ impl Layout {
     /// way that has a bar of its own; and whether it is the end.
     pub fn find(&self, way: &[NodeKind]) -> (Spot, bool) {
         let mut at = Spot::default();
-        for kind in way {
+        let mut left = way;
+        while let Some(kind) = left.first() {
             let next = self.spots(at.row + 1).find(|child| {
-                let is_it = |node: &Node| node.kind == *kind;
-                let node = self.bar(*child).and_then(|bar| bar.node);
-                self.parent(*child) == Some(at) && node.as_ref().is_some_and(is_it)
+                let first = self.bar(*child).and_then(Bar::first);
+                self.parent(*child) == Some(at) && first == Some(*kind)
             });
-            match next {
-                Some(next) => at = next,
-                None => return (at, false),
-            }
+            let Some(next) = next else {
+                return (at, false);
+            };
+            // The end may be a frame that has no row.
+            let frames = self.bar(next).map_or(0, |bar| bar.run.len()) + 1;
+            left = left.get(frames..).unwrap_or_default();
+            at = next;
         }
         (at, true)
     }
+}
+
+/// A bar that is to be put into the new rows.
+struct Waiting<'a> {
+    /// Where it was.
+    at: Spot,
+    /// The bar above it, in the new rows, and what that is.
+    above: Spot,
+    kind: NodeKind,
+    /// What is left of the way to the held frame, if that leads through here.
+    held: Option<&'a [NodeKind]>,
+}
+
+/// Whether a way ends at one of the frames.
+fn ends_in(way: &[NodeKind], run: &[Folded]) -> bool {
+    let kinds = run.iter().map(|frame| frame.kind);
+    (1..=run.len()).contains(&way.len()) && kinds.take(way.len()).eq(way.iter().copied())
+}
+
+/// What is left of a way below a bar.
+fn below_bar<'a>(way: &'a [NodeKind], bar: &Bar) -> Option<&'a [NodeKind]> {
+    let mut left = way;
+    let own = bar.node.map(|node| node.kind);
+    for kind in bar.run.iter().map(|frame| frame.kind).chain(own) {
+        left = left.strip_prefix(&[kind])?;
+    }
+    Some(left)
+}
+
+/// The bar below one that has no samples of its own, if there is only one.
+fn only_way(rows: &[Vec<Bar>], below: &[Vec<Vec<usize>>], at: Spot) -> Option<Spot> {
+    let bar = rows.get(at.row)?.get(at.bar)?;
+    let node = bar.node?;
+    let [only] = below.get(at.row)?.get(at.bar)?[..] else {
+        return None;
+    };
+    let spot = Spot {
+        row: at.row + 1,
+        bar: only,
+    };
+    let next = rows[spot.row][spot.bar].node?;
+    let is_function = matches!(node.kind, NodeKind::Function { .. });
+    (is_function && next.samples == node.samples).then_some(spot)
 }
 
 /// What is below a place now, by its kind; what is not there any more is told.

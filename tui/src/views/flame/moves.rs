@@ -1,8 +1,9 @@
 //! How the selection goes from one frame to another.
 
-use super::layout::{Bar, Spot};
+use super::layout::{Bar, Spot, Way};
 use super::{Find, Flame, FunctionId};
 use crate::lists::motion::Motion;
+use profile::query::NodeKind;
 
 impl Flame {
     pub fn go(&mut self, motion: Motion) {
@@ -34,10 +35,10 @@ impl Flame {
         let trail = self.trail.strip_prefix(&self.zoom[..]).unwrap_or_default();
         let mut spot = self.selected;
         for _ in 0..steps {
-            let on_trail = (trail.len() > spot.row && trail.starts_with(&self.layout.way(spot)))
-                .then(|| self.layout.find(&trail[..=spot.row]))
-                .filter(|(_, is_it)| *is_it);
-            let next = on_trail.map(|(spot, _)| spot);
+            let next = self.layout.spots(spot.row + 1).find(|below| {
+                let is_below = self.layout.parent(*below) == Some(spot);
+                is_below && trail.starts_with(&self.layout.way(*below))
+            });
             match next.or_else(|| self.layout.heaviest_child(spot)) {
                 Some(below) => spot = below,
                 None => break,
@@ -46,7 +47,7 @@ impl Flame {
         self.select(spot);
     }
 
-    /// To the next frame of the same row.
+    /// Selects the next frame of the same row.
     pub fn go_sideways(&mut self, right: bool) {
         let here = self.selected;
         let mut row = self.layout.spots(here.row);
@@ -80,7 +81,10 @@ impl Flame {
             return;
         }
         self.followed = function;
-        let is_it = |spot: &Spot| self.layout.bar(*spot).and_then(function_id) == function;
+        let is_it = |spot: &Spot| {
+            let bar = self.layout.bar(*spot);
+            bar.is_some_and(|bar| function.is_some_and(|id| has_function(bar, id)))
+        };
         let samples = |spot: &Spot| self.layout.bar(*spot).map(|bar| bar.samples);
         // The first of equals.
         let all = self.layout.all_spots().rev().filter(is_it);
@@ -91,7 +95,9 @@ impl Flame {
     }
 
     pub fn is_found(&self, bar: &Bar) -> bool {
-        let matches = |find: &Find| bar.node.is_some() && find.matches(&bar.name);
+        let is_in_run = |find: &Find| bar.run.iter().any(|frame| find.matches(&frame.name));
+        let matches =
+            |find: &Find| bar.node.is_some() && (find.matches(&bar.name) || is_in_run(find));
         self.find.as_ref().is_some_and(matches)
     }
 
@@ -126,7 +132,24 @@ impl Flame {
 
     /// As in the tables, row by row.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
-        self.select_among(|flame, bar| flame.is_found(bar), down, including)
+        let place = self.select_among(|flame, bar| flame.is_found(bar), down, including);
+        if let Some(way) = self.found_in_run() {
+            self.select_way(way);
+        }
+        place
+    }
+
+    /// The way to the frame that is looked for, if it has no bar but is part of the run
+    /// that the selected bar stands for.
+    fn found_in_run(&self) -> Option<Way> {
+        let (bar, find) = (self.selected()?, self.find.as_ref()?);
+        if find.matches(&bar.name) {
+            return None;
+        }
+        let frame = bar.run.iter().position(|frame| find.matches(&frame.name))?;
+        let mut way = self.held.clone()?;
+        way.truncate(way.len() - (bar.run.len() - frame));
+        Some(way)
     }
 
     /// The next frame of the selected function; which one it is, and of how
@@ -164,6 +187,12 @@ impl Flame {
         self.select(*found.get(place)?);
         Some(place + 1)
     }
+}
+
+/// Whether it stands for a frame of that function.
+fn has_function(bar: &Bar, function: FunctionId) -> bool {
+    let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
+    function_id(bar) == Some(function) || bar.run.iter().any(|frame| is_it(&frame.kind))
 }
 
 fn function_id(bar: &Bar) -> Option<FunctionId> {

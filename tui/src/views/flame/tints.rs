@@ -11,7 +11,7 @@ use crate::widgets::theme::Tint;
 /// cells that is less than 16 kB.
 const BYTES_MAX: usize = 7_000;
 
-/// As in `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
+/// Bytes that color a frame, as `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
 const TO_COLOR: usize = 21;
 const TO_NONE: usize = 10;
 
@@ -56,7 +56,7 @@ impl Tints {
     }
 }
 
-/// The narrowest width that has to go without color, plus one; nothing if the
+/// The narrowest width that has to go without color, plus one; `None` if the
 /// picture is cheap enough with color from `narrowest` on.
 fn too_costly(rows: &[Vec<Colored>], from: u16) -> Option<u16> {
     let (mut bytes, mut narrowest) = (0, u16::MAX);

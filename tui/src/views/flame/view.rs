@@ -81,6 +81,10 @@ impl View for Flame {
         }
     }
 
+    fn counted(&self) -> Option<u64> {
+        Some(self.tree()?.root().samples)
+    }
+
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
         self.question(cx.shown).map(Question::new)
     }
@@ -122,6 +126,7 @@ impl View for Flame {
     fn act(&mut self, _: &Context<'_>, action: Action) -> Done {
         match action {
             Action::Group => self.group(),
+            Action::Runs => return Done::Said(Notice::Runs(self.toggle_runs())),
             Action::Zoom => self.zoom_in(),
             Action::Left => self.go_sideways(false),
             Action::Right => self.go_sideways(true),

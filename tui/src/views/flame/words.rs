@@ -4,11 +4,12 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::views::flame::{Bar, Flame, Gone};
 use crate::views::time::SECOND_NS;
-use crate::views::tree::Stretch;
+use crate::views::tree::{Stretch, runs};
 use crate::words::compared::judgement;
+use crate::words::explain::base_words;
 use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::{names, text, units};
 use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
 use std::iter;
@@ -55,17 +56,31 @@ pub fn grouped(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// As a frame is called on the screen.
+/// What a frame is called on the screen.
 pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     match bar.node.map(|node| node.kind) {
-        Some(NodeKind::Root) if !cx.shown.scope.is_empty() => cx.shown.scope.to_string(),
-        Some(NodeKind::Function { inlined: true, .. }) => format!("{} (inl)", bar.name),
-        _ => bar.name.to_string(),
+        Some(NodeKind::Root) => cx.root_words().to_string(),
+        _ if !bar.run.is_empty() => {
+            let first = names::short(&bar.run[0].name).into_owned();
+            runs::written(&first, bar.run.len(), &names::short(&bar.name))
+        }
+        Some(NodeKind::Function { inlined: true, .. }) => {
+            format!("{} (inl)", names::short(&bar.name))
+        }
+        _ => names::short(&bar.name).into_owned(),
+    }
+}
+
+/// Its innermost frame only, which says most where a run of them does not fit.
+pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
+    match bar.run.is_empty() {
+        true => name(bar, cx),
+        false => names::short(&bar.name).into_owned(),
     }
 }
 
 pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
-    flame.is_sure(bar, cx.shown.difference.as_deref())
+    flame.is_sure(bar, cx.shown.comparison.functions.as_deref())
 }
 
 /// What is written at a frame's right end, the longest first: its number, or by how
@@ -164,9 +179,14 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         ],
         (Some(sides), Some(before)) => vec![
             format!(
-                "{}% -> {}% of scope",
-                units::percent(before, sides.a.samples),
-                percent(bar.samples)
+                "{:.1} -> {:.1}{}",
+                sides.amount(&sides.a, before),
+                sides.amount(&sides.b, bar.samples),
+                if sides.have_time() {
+                    " ms/s"
+                } else {
+                    "% of scope"
+                },
             ),
             format!(
                 "{} -> {} smp",
@@ -185,7 +205,14 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
             [share, samples].into_iter().chain(beside).collect()
         }
     };
-    let name = text::clean(&name(bar, cx)).into_owned();
+    let name = match bar.node.map(|node| node.kind) {
+        Some(NodeKind::Function { .. }) => {
+            let run = bar.run.iter().map(|frame| &*frame.name);
+            let names: Vec<&str> = run.chain([&*bar.name]).collect();
+            text::clean(&names.join(" › ")).into_owned()
+        }
+        _ => text::clean(&name(bar, cx)).into_owned(),
+    };
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
     let mut add = |part: String| {
         let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
@@ -235,17 +262,16 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
             units::count(sides.a.samples),
         ));
     }
-    if let (Some(before), Some(diff)) = (bar.before, &cx.shown.difference) {
+    if let (Some(before), Some(diff)) = (bar.before, &cx.shown.comparison.functions) {
         let name = name(bar, cx);
         return Some(judgement(&name, (before, bar.samples), diff));
     }
     let number = format!(
-        "{}% = {} of {} in {}, last {:.1} s",
+        "{}% = {} of {} in {}",
         units::share(&cx.shown.report, bar.samples, base(flame)),
         units::counted(bar.samples, "sample"),
         units::count(base(flame)),
-        cx.shown.scope,
-        cx.shown.report.window.seconds(),
+        base_words(cx),
     );
     if let Some(Role::Stopped(ending)) = bar.function.as_ref().map(|f| f.role) {
         let why = ending.explain();

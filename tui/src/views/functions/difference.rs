@@ -17,7 +17,7 @@ pub struct Difference {
     /// Numbers that cursors can hold.
     known: HashMap<Name, u32>,
     cursor: Cursor<u32>,
-    /// In the order of the difference.
+    /// The keys of the rows, in the order of the difference.
     keys: Vec<u32>,
     height: usize,
 }
@@ -56,7 +56,7 @@ impl Difference {
         self.cursor.index()
     }
 
-    /// So many rows are on the screen.
+    /// How many rows are on the screen.
     pub fn visible(&self) -> usize {
         visible(self.keys.len(), self.height)
     }

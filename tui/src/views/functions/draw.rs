@@ -2,7 +2,7 @@
 
 use super::{Functions, difference};
 use crate::context::{Context, DetailRoom};
-use crate::geometry::WIDTH_WIDE;
+use crate::geometry::{WIDTH_WIDE, WIDTH_WITH_MODULE};
 use crate::lists::table::{Item as _, Line, Table};
 use crate::views::functions::FunctionColumn;
 use crate::views::{Canvas, Draw};
@@ -12,7 +12,7 @@ use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{source, text, units};
+use crate::words::{names, source, text, units};
 use engine::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN};
 use ratatui::Frame;
@@ -26,6 +26,9 @@ pub const WIDTH_WITH_TREND: u16 = 72;
 const WIDTH_WITH_COUNTS: u16 = 96;
 
 const GONE: &str = "gone from the window; it was: ";
+
+/// The filter may hide it, or there was none of it any more.
+const HIDDEN: &str = "not in what the filter keeps; it was: ";
 
 impl Draw for Functions {
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
@@ -48,11 +51,16 @@ impl Draw for Functions {
         }
         match self.table.selected(&cx.shown.report) {
             Some(selected) if selected.gone => {
+                let gone = if cx.knobs.filter.is_empty() {
+                    GONE
+                } else {
+                    HIDDEN
+                };
                 let room = DetailRoom {
-                    line: room.line.saturating_sub(GONE.len()),
+                    line: room.line.saturating_sub(gone.len()),
                     ..room
                 };
-                format!("{GONE}{}", line(selected.row, cx, room, theme))
+                format!("{gone}{}", line(selected.row, cx, room, theme))
             }
             Some(selected) => line(selected.row, cx, room, theme),
             None => String::new(),
@@ -82,6 +90,10 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         scale.head("SELF%", "SELF"),
         scale.head("TOTAL%", "TOTAL"),
     );
+    let layout = Layout {
+        gone: cx.absent(),
+        ..layout
+    };
     let report = &cx.shown.report;
     let sorted = (functions.column(), functions.is_rising());
     table::render_heads(&layout.columns, sorted, theme, frame, heads);
@@ -125,6 +137,9 @@ struct Layout {
     name_x: u16,
     has_trend: bool,
     has_counts: bool,
+    has_module: bool,
+    /// What stands in place of the number of a row without samples.
+    gone: &'static str,
     is_wide: bool,
     name_width: usize,
 }
@@ -157,9 +172,16 @@ impl Layout {
         let address = if is_wide { 12 } else { 0 };
         // Name and module: each with the cell after it.
         let room = table::rest(&columns, width).saturating_sub(2 + address + address.min(1));
-        let module = (room * 3 / 10).clamp(12, 28);
+        let has_module = width >= WIDTH_WITH_MODULE;
+        let module = match has_module {
+            true => (room * 3 / 10).clamp(12, 28).min(room),
+            // The cell that would keep it apart is the name's as well.
+            false => 0,
+        };
         columns.push(Column::left("FUNCTION", room - module, Some(Name)));
-        columns.push(Column::left("MODULE", module, Some(Module)));
+        if has_module {
+            columns.push(Column::left("MODULE", module, Some(Module)));
+        }
         if is_wide {
             columns.push(Column::left("ADDRESS", address, None));
         }
@@ -169,6 +191,8 @@ impl Layout {
             name_x,
             has_trend,
             has_counts,
+            has_module,
+            gone: "gone",
             is_wide,
             name_width: usize::from(room - module),
         }
@@ -186,7 +210,7 @@ impl Layout {
         let plain = Style::new();
         let share = |samples| scale.text(samples);
         let own = if line.gone {
-            "gone".into()
+            self.gone.into()
         } else {
             share(function.self_samples)
         };
@@ -204,7 +228,10 @@ impl Layout {
         }
         let style = if line.found { theme.found() } else { plain };
         cells.push((name(function), style));
-        cells.push((function.module.to_string(), theme.module(function.kind)));
+        if self.has_module {
+            let module = names::module(&function.module).to_owned();
+            cells.push((module, theme.module(function.kind)));
+        }
         if self.is_wide {
             cells.push((format!("+{:#x}", function.address), theme.dim()));
         }
@@ -216,15 +243,21 @@ impl Layout {
     }
 }
 
-/// Whether a function's name is cut in a terminal of that width.
+/// Whether a function's name is folded, or cut in a terminal of that width.
 fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
-    crate::words::text::width(&name(function)) > Layout::usual(width, theme).name_width
+    let shown = name(function);
+    let is_folded = names::short(&function.name) != *function.name;
+    is_folded || text::width(&shown) > Layout::usual(width, theme).name_width
 }
 
 fn name(function: &FunctionRow) -> String {
     match function.name_state {
-        RowName::Pending => format!("{} ⟳", function.name),
-        RowName::Named | RowName::Unnamed(_) => function.name.to_string(),
+        RowName::Pending => format!("{} ⟳", names::short(&function.name)),
+        _ if function.addresses > 0 => {
+            let addresses = units::count(function.addresses.into());
+            format!("{} +{addresses}", names::short(&function.name))
+        }
+        RowName::Named | RowName::Unnamed(_) => names::short(&function.name).into_owned(),
     }
 }
 
@@ -234,9 +267,9 @@ fn trend_max(report: &Report) -> u32 {
 }
 
 fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
-    let text = match cx.shown.target {
+    let text = match cx.shown.run.target {
         TargetState::Starting => "starting…",
-        TargetState::Running if cx.shown.recording.is_some() => "reading…",
+        TargetState::Running if cx.shown.source.recording.is_some() => "reading…",
         TargetState::Running => "waiting for the first samples…",
         TargetState::Recorded | TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
     };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 impl View for Functions {
     fn update(&mut self, cx: &Context<'_>, sort: bool) -> bool {
         self.table.update(&cx.shown.report, sort);
-        if let Some(diff) = &cx.shown.difference {
+        if let Some(diff) = &cx.shown.comparison.functions {
             self.difference.update(diff);
         }
         true
@@ -68,8 +68,9 @@ impl View for Functions {
                 (row.id, &row.name, &row.module)
             }
             None => {
-                let row = self.table.selected(&cx.shown.report)?.row;
-                (Some(row.id), &row.name, &row.module)
+                let line = self.table.selected(&cx.shown.report)?;
+                let row = line.row;
+                ((!line.gone).then_some(row.id), &row.name, &row.module)
             }
         };
         let named = Some((Arc::clone(name), Arc::clone(module)));

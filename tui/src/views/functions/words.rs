@@ -1,14 +1,20 @@
 //! The line on the selected function, and its number explained.
 
 use super::FunctionColumn;
+use crate::action::Action;
 use crate::context::Context;
 use crate::words::explain::base_words;
-use crate::words::units;
+use crate::words::keys::key;
+use crate::words::{skid, units};
 use profile::FunctionRow;
 
-/// On a function's number in a column.
+/// Explains a function's number in a column.
 pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) -> String {
     let base = cx.shown.report.samples;
+    if column != FunctionColumn::TotalSamples && skid::is_likely(row) {
+        let samples = units::counted(row.self_samples, "sample");
+        return skid::explain(&samples, &row.name, key(cx, Action::Page).as_deref());
+    }
     let (samples, where_, recursion) = match column {
         FunctionColumn::TotalSamples => (
             row.total_samples,

@@ -1,14 +1,14 @@
 //! Health: what is missing and why. The selected line's whole sentence is on
 //! the detail line.
 
-/// In which modules.
+/// The modules that lack something.
 mod modules;
 
 use super::Health;
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 
-use crate::views::health::{Finding, Topic, Value, findings};
+use crate::views::health::{Finding, Topic, Value};
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use ratatui::Frame;
@@ -27,10 +27,8 @@ impl Draw for Health {
     }
 
     fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
-        {
-            let finding = findings(cx.shown).into_iter().nth(self.index());
-            finding.map_or_else(String::new, |finding| finding.explain)
-        }
+        let finding = self.lines(cx.shown).into_iter().nth(self.index());
+        finding.map_or_else(String::new, |finding| finding.explain)
     }
 }
 
@@ -57,7 +55,7 @@ fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());
     buffer.set_stringn(heads.x, heads.y, TITLE, heads.width.into(), theme.heads());
-    let lines = findings(cx.shown);
+    let lines = health.lines(cx.shown);
     let offset = health.offset();
     let visible = lines.iter().enumerate().skip(offset);
     for ((at, finding), y) in visible.zip(body.y..body.bottom()) {
@@ -95,9 +93,13 @@ fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Fra
     }
 }
 
+/// Cells of a label, of which the last is a blank: names of modules are cut.
+const LABEL_CELLS: usize = 16;
+
 /// `  lost              1,126    7.2%  a buffer was full`
 pub fn entry(finding: &Finding) -> String {
     let (number, share) = match finding.value {
+        Value::None if finding.label.is_empty() => return format!("      {}", finding.text),
         Value::None => return format!("  {:<18}{}", finding.label, finding.text),
         Value::Share(part, base) => (
             units::count(part),
@@ -109,7 +111,8 @@ pub fn entry(finding: &Finding) -> String {
     };
     format!(
         "  {:<17}{number:>10}  {share:>6}  {}",
-        finding.label, finding.text
+        text::cut_middle(&finding.label, LABEL_CELLS),
+        finding.text
     )
 }
 

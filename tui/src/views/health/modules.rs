@@ -12,11 +12,11 @@ use std::sync::Arc;
 pub struct ModuleRow {
     pub module: Arc<str>,
     pub samples: u64,
-    /// Of them those in functions that have a name.
+    /// How many of these are in functions that have a name.
     pub named: u64,
     /// Functions that were sampled.
     pub functions: usize,
-    /// Of the others most have none for that reason.
+    /// Why most of the others have no name.
     pub reason: Option<NoName>,
     /// Where the names come from, if that is known.
     pub from: Option<NameSource>,
@@ -41,7 +41,7 @@ pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
                 named: 0,
                 functions: 0,
                 reason: None,
-                from: snapshot.names_from.of(&function.module),
+                from: snapshot.names.from.of(&function.module),
                 cut: 0,
             });
         }

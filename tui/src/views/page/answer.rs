@@ -18,7 +18,7 @@ pub struct PageAnswer {
     pub function: Function,
     /// All samples, with or without the function.
     pub samples: u64,
-    /// Nothing if no sample has the function.
+    /// `None` if no sample has the function.
     pub page: Option<FunctionPage>,
     /// What it was in the baseline, while what differs from it is shown.
     pub before: Option<Before>,
@@ -29,7 +29,7 @@ pub struct PageAnswer {
 }
 
 impl PageAnswer {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn new(ask: Ask<FunctionId>, cancel: &Cancel) -> Option<Self> {
         let id = ask.view.function_of(ask.key.what);
         let selection = ask.select(cancel)?;

@@ -31,7 +31,7 @@ enum Known {
 }
 
 impl Before {
-    /// Nothing if there is no baseline, or if it was cancelled.
+    /// `None` if there is no baseline, or if it was cancelled.
     pub fn new(
         ask: &Ask<FunctionId>,
         function: &Function,

@@ -14,7 +14,7 @@ use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::units::Scale;
-use crate::words::{keys, text, units};
+use crate::words::{keys, names, text, units};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -247,7 +247,7 @@ impl<'a> Painter<'a> {
         let all = self.all();
         let is_gone = neighbour.samples == 0;
         let share = match is_gone {
-            true => "gone".into(),
+            true => self.cx.absent().into(),
             false => units::share(&self.cx.shown.report, neighbour.samples, all),
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
@@ -263,7 +263,10 @@ impl<'a> Painter<'a> {
                 _ => None,
             };
             cells.push(match function {
-                Some(f) => (f.module.to_string(), self.theme.module(f.kind)),
+                Some(f) => (
+                    names::module(&f.module).to_owned(),
+                    self.theme.module(f.kind),
+                ),
                 None => (String::new(), plain),
             });
         }

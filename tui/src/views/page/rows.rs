@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageRow {
     Caller(Neighbour),
-    /// So many more callers, with so many samples; open or not.
+    /// How many more callers there are, their samples, and whether the row is open.
     MoreCallers(usize, u64, bool),
     Function,
     /// Callers, or callees, that only the baseline has.
@@ -36,7 +36,7 @@ pub enum RowKey {
 }
 
 impl PageRow {
-    /// Nothing for rows that cannot be selected.
+    /// `None` for rows that cannot be selected.
     pub fn key(&self) -> Option<RowKey> {
         match self {
             PageRow::Caller(neighbour) => Some(RowKey::Caller(neighbour.kind)),
@@ -55,7 +55,7 @@ impl PageRow {
 }
 
 impl RowKey {
-    /// By the name that a function goes by now.
+    /// The selection with the function that the old one is now.
     pub fn renamed(self, current: impl Fn(FunctionId) -> FunctionId) -> Self {
         let rename = |kind| match kind {
             NeighbourKind::Function(id) => NeighbourKind::Function(current(id)),

@@ -69,6 +69,10 @@ impl View for Page {
         Some(Arc::clone(&self.answer()?.function.name))
     }
 
+    fn counted(&self) -> Option<u64> {
+        Some(self.answer()?.samples)
+    }
+
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
         self.question(cx.shown).map(Question::new)
     }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::words::units::Scale;
-use crate::words::{source, text, units};
+use crate::words::{names, source, text, units};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Function, Report};
 
@@ -18,7 +18,7 @@ pub fn why_empty(cx: &Context<'_>, page: &Page, back: &str) -> String {
     }
 }
 
-/// As a caller or callee is called on the screen.
+/// What a caller or callee is called on the screen.
 pub fn neighbour(kind: NeighbourKind, page: &Page) -> String {
     let function = match kind {
         NeighbourKind::Function(id) => page.named(id),
@@ -27,11 +27,11 @@ pub fn neighbour(kind: NeighbourKind, page: &Page) -> String {
     neighbour_of(kind, function)
 }
 
-/// With what is known of it, if it is a function.
+/// What a caller or callee is called, with what is known of it if it is a function.
 pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String {
     match kind {
         NeighbourKind::Function(_) => match function {
-            Some(function) => function.name.to_string(),
+            Some(function) => names::short(&function.name).into_owned(),
             None => "(no longer known)".into(),
         },
         NeighbourKind::Root => "(not called: the stack begins here)".into(),
@@ -49,12 +49,12 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
         format!("self {}", scale.labelled(function.self_samples)),
     ];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    let name = text::clean(&function.name).into_owned();
+    let name = text::clean(&names::short(&function.name)).into_owned();
     let needed = text::width(&name).min(width / 2);
     let place = source::source(function.file.as_deref(), function.line);
     for part in place
         .into_iter()
-        .chain([text::clean(&function.module).into_owned()])
+        .chain([text::clean(names::module(&function.module)).into_owned()])
     {
         if needed + used(&parts) + 3 + text::width(&part) <= width {
             parts.push(part);
@@ -115,7 +115,17 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
         .sum::<usize>();
     let room = width.saturating_sub(used);
     parts.extend(function.and_then(|function| place(function, room)));
+    let used = parts.iter().map(|part| text::width(part) + 3).sum();
+    let room = width.saturating_sub(used);
+    let name = function.and_then(whole_name).filter(|_| room > 12);
+    parts.extend(name.map(|name| text::cut_middle(&name, room).into_owned()));
     parts.join("   ")
+}
+
+/// If the row shows less of it.
+fn whole_name(function: &Function) -> Option<String> {
+    let is_folded = names::short(&function.name) != *function.name;
+    is_folded.then(|| text::clean(&function.name).into_owned())
 }
 
 fn place(function: &Function, room: usize) -> Option<String> {

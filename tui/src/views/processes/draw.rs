@@ -1,5 +1,6 @@
 //! The processes: how many CPUs each burns, and in which function most.
 
+use crate::calendar;
 use crate::context::{Context, DetailRoom};
 use crate::lists::table::Table;
 use crate::views::{Canvas, Draw};
@@ -8,21 +9,20 @@ use crate::words::units;
 
 use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
-use crate::views::functions::draw::WIDTH_WITH_TREND;
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::text;
 use crate::words::units::Scale;
+use crate::words::{names, person, text};
 use engine::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Which column is the command, from the right.
-const COMMAND_FROM_END: usize = 2;
+/// Narrower, the command needs the room more.
+const WIDTH_WITH_USER: u16 = 60;
 
 impl Draw for Table<ProcessRow> {
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
@@ -47,7 +47,8 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         body,
     } = canvas;
     let columns = columns(cx, heads.width, theme);
-    let name = columns.len() - COMMAND_FROM_END;
+    let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
+    let name = columns.iter().position(is_command).unwrap_or(0);
     let report = &cx.shown.report;
     let sorted = (processes.column(), processes.is_rising());
     table::render_heads(&columns, sorted, theme, frame, heads);
@@ -63,7 +64,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
     let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
-    let people = cx.shown.people.as_ref();
+    let people = cx.shown.comparison.people.as_ref();
     let gone = people.and_then(|people| compared::gone(&people.processes.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
@@ -79,29 +80,46 @@ fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize>
     ProcessRow::COLUMNS.iter().position(|each| *each == column)
 }
 
+/// From this width on there is room for threads and the last seconds.
+const WIDTH_WITH_MORE: u16 = 100;
+
+/// From this width on there is room for the unit or container as well.
+const WIDTH_WITH_GROUP: u16 = 130;
+
 fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
-    use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads};
-    let mut columns = vec![
-        Column::right("PID", 7, Some(Pid)),
-        Column::right(head(cx), 6, Some(Cpus)),
-    ];
-    let compared = compared::people_columns(cx, theme);
-    let is_compared = compared.is_some();
-    match compared {
+    use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads, User};
+    let mut columns = vec![Column::right("PID", 7, Some(Pid))];
+    let is_narrow = width < WIDTH_WITH_USER;
+    if !is_narrow {
+        columns.push(Column::left("USER", 8, Some(User)));
+    }
+    columns.push(Column::right(head(cx), 6, Some(Cpus)));
+    match compared::people_columns(cx, theme) {
         Some(compared) => columns.extend(compared),
-        None => columns.extend([
-            Column::right("KERN%", 6, Some(Kernel)),
-            Column::right("THR", 5, Some(Threads)),
-        ]),
+        None => {
+            if !is_narrow {
+                columns.push(Column::right("KERN%", 6, Some(Kernel)));
+            }
+            if width >= WIDTH_WITH_MORE {
+                columns.push(Column::right("THR", 5, Some(Threads)));
+                columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
+            }
+        }
     }
-    if width >= WIDTH_WITH_TREND && !is_compared {
-        columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
-    }
+    // Ended, or ourselves.
+    columns.push(Column::left("S", 1, None));
     let room = table::rest(&columns, width).saturating_sub(2);
-    // The kernel keeps 15 letters of a command's name; ours has a mark.
-    let command = (room * 2 / 5).clamp(13, 24);
+    let group = if width >= WIDTH_WITH_GROUP { 20 } else { 0 };
+    let top = match is_narrow {
+        true => 0,
+        false => (room * 2 / 5).min(28),
+    };
+    let command = room - group - top - u16::from(group > 0);
     columns.push(Column::left("COMMAND", command, Some(Command)));
-    columns.push(Column::left("TOP FUNCTION", room - command, None));
+    if group > 0 {
+        columns.push(Column::left("UNIT", group, None));
+    }
+    columns.push(Column::left("TOP FUNCTION", top, None));
     columns
 }
 
@@ -113,43 +131,45 @@ fn cells(
     theme: &Theme,
 ) -> Row {
     let process = line.row;
-    let command_width = usize::from(columns[columns.len() - COMMAND_FROM_END].width);
     let plain = Style::new();
-    let mark = if process.pid == cx.own_pid {
-        " (us)"
-    } else if process.exited {
-        " (ended)"
-    } else {
-        ""
+    let state = match process {
+        process if process.pid == cx.own_pid => "*",
+        process if process.exited => "E",
+        _ => "",
     };
-    let room = command_width.saturating_sub(mark.len() + if line.marked { 2 } else { 0 });
-    let name = text::cut_middle(&process.comm, room);
-    let name = format!("{}{name}{mark}", if line.marked { "+ " } else { "" });
+    let mark = if line.marked { "+ " } else { "" };
+    let name = format!("{mark}{}{}", line.guides, person::short_command(process));
     let kernel = format!(
         "{:.0}",
         kernel_percent(process.kernel_samples, process.samples)
     );
     let top = process.top_function.as_deref().unwrap_or("-");
     let style = if line.found { theme.found() } else { plain };
-    let mut cells = vec![
-        (number(process.pid, cx.shown), plain),
-        (amount(process.samples, line.gone, cx), plain),
-    ];
-    let before = cx
-        .shown
-        .people
-        .as_ref()
-        .map(|people| people.processes.of(process.id));
+    let before = cx.shown.comparison.people.as_ref();
+    let before = before.map(|people| people.processes.of(process.id));
     let pair = (before.unwrap_or(0), process.samples);
-    let compared = compared::people_cells(cx, pair, theme);
-    match compared {
-        Some(compared) => cells.extend(compared),
-        None => cells.extend([(kernel, plain), (process.threads.to_string(), plain)]),
-    }
-    if columns.len() > cells.len() + 2 {
-        cells.push((trend::blocks(&process.trend, trend_max), theme.trend()));
-    }
-    cells.extend([(name, style), (top.into(), plain)]);
+    let mut compared = compared::people_cells(cx, pair, theme)
+        .into_iter()
+        .flatten();
+    let user = process.details.user.as_deref().unwrap_or("-");
+    let group = process.details.cgroup.as_deref().and_then(person::group);
+    let cell = |column: &Column<ProcessColumn>| match (column.title, column.sort) {
+        (_, Some(ProcessColumn::Pid)) => (number(process.pid, cx.shown), plain),
+        (_, Some(ProcessColumn::User)) => (text::cut_end(user, 8).into_owned(), plain),
+        (_, Some(ProcessColumn::Cpus)) => (amount(process.samples, line.gone, cx), plain),
+        (_, Some(ProcessColumn::Kernel)) => (kernel.clone(), plain),
+        (_, Some(ProcessColumn::Threads)) => (process.threads.to_string(), plain),
+        (_, Some(ProcessColumn::Command)) => (
+            text::cut_end(&name, column.width.into()).into_owned(),
+            style,
+        ),
+        ("S", _) => (state.into(), plain),
+        ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
+        ("LAST 10s", _) => (trend::blocks(&process.trend, trend_max), theme.trend()),
+        ("TOP FUNCTION", _) => (names::short(top).into_owned(), plain),
+        _ => compared.next().unwrap_or_default(),
+    };
+    let cells = columns.iter().map(cell).collect();
     Row {
         cells,
         selected: line.selected,
@@ -157,9 +177,9 @@ fn cells(
     }
 }
 
-/// Of a process or thread; files without such numbers count them through.
+/// The number of a process or thread; files without such numbers count them through.
 pub fn number(number: u32, snapshot: &Snapshot) -> String {
-    let recording = snapshot.recording.as_ref();
+    let recording = snapshot.source.recording.as_ref();
     match recording.is_some_and(|recording| recording.lacks.people || number == 0) {
         true => "-".into(),
         false => number.to_string(),
@@ -169,7 +189,7 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
 /// Samples in the unit that is asked for.
 pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     match gone {
-        true => "gone".into(),
+        true => cx.absent().into(),
         false => Scale::new(cx, cx.shown.report.samples).text(samples),
     }
 }
@@ -189,16 +209,37 @@ pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
     kernel as f64 * 100.0 / samples.max(1) as f64
 }
 
+/// `4121   3,277 smp = 62.5% of scope ±1.3 pp   393 in the kernel   pg.service   since
+/// 14:03:02 UTC   /usr/lib/postgresql/16/bin/postgres -D /srv/pg`
 fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
     let base = cx.shown.report.samples;
-    format!(
-        "{}[{}]   {} smp = {}% of scope {} pp   {} in the kernel{}",
-        process.comm,
-        number(process.pid, cx.shown),
-        units::count(process.samples),
-        units::share(&cx.shown.report, process.samples, base),
-        units::band_text(&cx.shown.report, process.samples, base),
-        units::count(process.kernel_samples),
-        if process.exited { "   ended" } else { "" }
-    )
+    let details = &process.details;
+    let mut parts = vec![
+        format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
+        format!(
+            "{} smp = {}% of scope {} pp",
+            units::count(process.samples),
+            units::share(&cx.shown.report, process.samples, base),
+            units::band_text(&cx.shown.report, process.samples, base),
+        ),
+    ];
+    if process.exited {
+        parts.push("ended".into());
+    }
+    if process.pid == cx.own_pid {
+        parts.push("this proftop".into());
+    }
+    parts.push(format!(
+        "{} in the kernel",
+        units::count(process.kernel_samples)
+    ));
+    parts.extend(details.command_line.as_ref().map(|line| line.to_string()));
+    parts.extend(details.user.as_ref().map(|user| format!("user {user}")));
+    parts.extend(details.cgroup.as_ref().map(|path| format!("cgroup {path}")));
+    let started = details.started_unix_ms;
+    parts.extend(
+        started.map(|ms| format!("started {} {}", calendar::of_day(ms), calendar::zone(ms))),
+    );
+    parts.extend(details.parent.map(|pid| format!("parent {pid}")));
+    text::clean(&parts.join("   ")).into_owned()
 }

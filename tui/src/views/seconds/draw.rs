@@ -2,7 +2,7 @@
 //! is a part of.
 
 use super::Seconds;
-use crate::calendar::of_day;
+use crate::calendar;
 use crate::context::Context;
 use crate::views::seconds::SecondsAnswer;
 use crate::views::time::SECOND_NS;
@@ -13,7 +13,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// As in ` LAST 60s `.
+/// Cells of the column's head, ` LAST 60s `.
 const HEAD: usize = 10;
 
 pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
@@ -48,7 +48,8 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
         return String::new();
     };
     let start_ns = answer.end_ns.saturating_sub(ago * SECOND_NS);
-    let when = of_day((start_ns / 1_000_000) as i64 + answer.epoch_unix_ms);
+    let at_ms = (start_ns / 1_000_000) as i64 + answer.epoch_unix_ms;
+    let (when, zone) = (calendar::of_day(at_ms), calendar::zone(at_ms));
     let amount = |samples: u64| match units::cpus(samples, answer.rate_hz, 1.0) {
         Some(cpus) => format!("{cpus:.2}"),
         None => units::count(samples),
@@ -58,12 +59,12 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
         _ => "CPUs",
     };
     // The last second of a recording need not be a whole one.
-    let newest = match cx.shown.recording {
+    let newest = match cx.shown.source.recording {
         Some(_) => String::new(),
         None => format!("now {}, ", amount(*newest)),
     };
     format!(
-        "{unit} in scope: {newest}max {} at {when} UTC",
+        "{unit} in scope: {newest}max {} at {when} {zone}",
         amount(*most)
     )
 }

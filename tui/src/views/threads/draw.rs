@@ -12,7 +12,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::text;
+use crate::words::{names, text};
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -63,7 +63,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
     let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
-    let people = cx.shown.people.as_ref().filter(|_| has_process);
+    let people = cx.shown.comparison.people.as_ref().filter(|_| has_process);
     let gone = people.and_then(|people| compared::gone(&people.threads.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
@@ -96,7 +96,7 @@ struct Layout {
     /// Which column is the name.
     name: usize,
     has_trend: bool,
-    /// Than what a thread burns, and where.
+    /// Whether there is room for more than what a thread burns, and where.
     has_more: bool,
 }
 
@@ -151,7 +151,7 @@ impl Layout {
         }
         cells.push((format!("{mark}{}", thread.comm), style));
         cells.push((amount(thread.samples, line.gone, cx), plain));
-        let people = cx.shown.people.as_ref();
+        let people = cx.shown.comparison.people.as_ref();
         let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
         let pair = (before.unwrap_or(0), thread.samples);
         match compared::people_cells(cx, pair, theme) {
@@ -165,7 +165,8 @@ impl Layout {
         if self.has_trend {
             cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
         }
-        cells.push((thread.top_function.as_deref().unwrap_or("-").into(), plain));
+        let top = thread.top_function.as_deref().unwrap_or("-");
+        cells.push((names::short(top).into_owned(), plain));
         Row {
             cells,
             selected: line.selected,

@@ -36,7 +36,7 @@ pub struct TimeAnswer {
 }
 
 impl TimeAnswer {
-    /// Nothing if it was cancelled. The window does not count: one could not
+    /// `None` if it was cancelled. The window does not count: one could not
     /// mark what lies outside of it.
     pub fn new(ask: Ask<TimeWanted>, cancel: &Cancel) -> Option<Self> {
         let query = Query {
@@ -74,7 +74,7 @@ impl TimeAnswer {
             all: selection.heat(&rows, None),
             rows,
             own,
-            rate_changes: ask.view.info().rate_changes.clone(),
+            rate_changes: ask.view.info().rates.changes.clone(),
             epoch_unix_ms: ask.view.info().epoch_unix_ms,
             key: ask.key,
         })

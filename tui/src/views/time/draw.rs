@@ -18,21 +18,22 @@ use crate::knobs::Window;
 use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
-use crate::words::text;
-use profile::query::HeatMap;
+use crate::words::metric::metric_told;
+use crate::words::{text, units};
+use profile::query::{HeatBy, HeatMap};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use std::ops::Range;
 
-/// From few to many; the plain ones for ASCII.
+/// The shades, from few samples to many; the plain ones for ASCII.
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
 
 /// A cell of which the followed function has half or more.
 const FOLLOWED: char = '#';
 
-/// On the axis, before the rate from there on.
+/// The mark on the axis before the rate from there on.
 const RATE: &str = "'";
 
 /// Cells between two labels of the axis.
@@ -70,7 +71,10 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         answer,
         theme,
         seconds,
-        scale: Scale::new(answer.all.max()),
+        scale: Scale::new(
+            capacity(time, cx).map(|(samples, _)| samples),
+            answer.all.max(),
+        ),
         marked: marked(time, cx),
         sides: sides(cx),
     };
@@ -95,33 +99,79 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// How many samples a shade stands for: round numbers, so that it seldom
-/// changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Scale {
-    step: u64,
+/// What the shades mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Scale {
+    /// Parts of what a cell could have at most: `█` is full.
+    Capacity { samples: f64 },
+    /// So many samples a shade, where the most is not known: round numbers, so that it
+    /// seldom changes.
+    Steps { samples: u64 },
 }
 
 impl Scale {
-    fn new(most: u64) -> Self {
-        let wanted = most.div_ceil(SHADES.len() as u64).max(1);
-        let mut step = 1;
-        while step < wanted {
-            // 1, 2, 5, 10, 20, 50
-            step = match step.to_string().as_bytes()[0] {
-                b'2' => step / 2 * 5,
-                _ => step * 2,
-            };
+    /// `most` is the most that a cell has.
+    fn new(capacity: Option<f64>, most: u64) -> Self {
+        match capacity {
+            Some(samples) if samples > 0.0 => Scale::Capacity { samples },
+            _ => Scale::Steps {
+                samples: round_step(most),
+            },
         }
-        Scale { step }
     }
 
     fn shade(self, samples: u64, shades: [char; 4]) -> char {
-        match samples {
-            0 => ' ',
-            _ => shades[((samples - 1) / self.step).min(3) as usize],
-        }
+        let number = match self {
+            _ if samples == 0 => return ' ',
+            // Samples come at random: some cells have a few more than the capacity.
+            Scale::Capacity { samples: all } => (samples as f64 * 4.0 / all).ceil() as u64,
+            Scale::Steps { samples: step } => samples.div_ceil(step),
+        };
+        shades[number.clamp(1, 4) as usize - 1]
     }
+}
+
+/// The smallest of 1, 2, 5, 10, 20, 50, … by which the shades, one step each, reach `most`.
+fn round_step(most: u64) -> u64 {
+    let wanted = most.div_ceil(SHADES.len() as u64).max(1);
+    let mut step = 1;
+    while step < wanted {
+        step = match step.to_string().as_bytes()[0] {
+            b'2' => step / 2 * 5,
+            _ => step * 2,
+        };
+    }
+    step
+}
+
+/// What a row of the map can be at most: one CPU, one thread, or the CPUs of the scope.
+/// `None` where samples are no time of CPUs.
+fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
+    let rate_hz = time.answer()?.all.rate_hz;
+    if rate_hz == 0 || metric_told(cx).is_some() {
+        return None;
+    }
+    let host = &cx.shown.source.host;
+    let (cpus, words) = match time.by() {
+        HeatBy::Cpus => (1, "this CPU".into()),
+        HeatBy::Threads => (1, "one CPU".into()),
+        HeatBy::Parts => {
+            let all = match host.sampled_cpus.len() {
+                0 => host.cpus as usize,
+                some => some,
+            };
+            let threads = cx.shown.report.threads.len();
+            let is_narrowed = !cx.knobs.scope.is_empty();
+            let cpus = if is_narrowed {
+                all.min(threads.max(1))
+            } else {
+                all
+            };
+            (cpus, units::counted(cpus as u64, "CPU"))
+        }
+    };
+    let seconds = time.row_ns() as f64 / SECOND_NS as f64;
+    (cpus > 0).then(|| (f64::from(rate_hz) * seconds * cpus as f64, words))
 }
 
 struct Painter<'a> {
@@ -136,7 +186,7 @@ struct Painter<'a> {
     sides: Vec<(&'static str, u64, u64)>,
 }
 
-/// Nothing outside of the map.
+/// The samples of a cell; `None` outside of the map.
 fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
     let column = second.checked_sub(map.first_second)? as usize;
     (column < map.columns()).then(|| map.cell(column, row))
@@ -167,6 +217,7 @@ impl Painter<'_> {
         let map = &self.answer.all;
         let last = map.first_second + map.columns() as u64 - 1;
         self.rates(buffer, area);
+        self.sides(buffer, area);
         for second in self.seconds.clone() {
             let age = last.saturating_sub(second);
             let x = self.x_of(second, area);
@@ -180,7 +231,6 @@ impl Painter<'_> {
                 buffer.set_string(x, area.y, label, self.theme.heads());
             }
         }
-        self.sides(buffer, area);
     }
 
     /// A tick where the rate changed, and to what, where the axis has room.
@@ -201,12 +251,15 @@ impl Painter<'_> {
         }
     }
 
-    /// Which seconds are compared, where the axis has room.
+    /// Which seconds are compared, each side from its letter to its letter: `A──────A`.
     fn sides(&self, buffer: &mut Buffer, area: Rect) {
         for (sign, start_ns, end_ns) in &self.sides {
             let (first, last) = (start_ns / SECOND_NS, end_ns.saturating_sub(1) / SECOND_NS);
+            let (first, last) = (first.max(self.seconds.start), last);
             for second in self.seconds.clone().filter(|s| (first..=last).contains(s)) {
                 let x = self.x_of(second, area);
+                let is_end = second == first || second == last || second + 1 == self.seconds.end;
+                let sign = if is_end { sign } else { "─" };
                 if x < area.right() && buffer[(x, area.y)].symbol() == " " {
                     buffer.set_string(x, area.y, sign, self.theme.heads());
                 }
@@ -282,20 +335,31 @@ impl Painter<'_> {
     }
 
     fn legend(&self, room: usize) -> String {
-        let step = self.scale.step;
         let shades = self.shades();
         let unit = words::in_unit(self.time, self.cx, self.time.row_ns());
-        let ranges = (1..).zip(&shades[..3]).map(|(number, shade)| {
-            let most = number * step;
-            match (unit.beside(most), step) {
-                (Some(_), _) => format!("{shade} to {}  ", unit.labelled(most)),
-                (None, 1) => format!("{shade} {number}  "),
-                (None, _) => format!("{shade} {}-{most}  ", most - step + 1),
-            }
-        });
-        let ranges: String = ranges.collect();
+        let ranges: String = match self.scale {
+            Scale::Capacity { .. } => (1..)
+                .zip(&shades[..3])
+                .map(|(number, shade)| format!("{shade} {}%  ", number * 25))
+                .collect(),
+            Scale::Steps { samples: step } => (1..)
+                .zip(&shades[..3])
+                .map(|(number, shade)| {
+                    let most = number * step;
+                    match (unit.beside(most), step) {
+                        (Some(_), _) => format!("{shade} to {}  ", unit.labelled(most)),
+                        (None, 1) => format!("{shade} {number}  "),
+                        (None, _) => format!("{shade} {}-{most}  ", most - step + 1),
+                    }
+                })
+                .collect(),
+        };
         let span = words::span(self.time.row_ns() / 1_000_000);
-        let legend = format!("{ranges}{} more in {span}", shades[3]);
+        let most = match capacity(self.time, self.cx) {
+            Some((_, words)) => format!("{} 100% of {words}", shades[3]),
+            None => format!("{} more in {span}", shades[3]),
+        };
+        let legend = format!("{ranges}{most}");
         let left = room.saturating_sub(text::width(&legend) + 10);
         match &self.answer.own {
             Some((_, name)) if left > 3 => {
@@ -310,7 +374,7 @@ impl Painter<'_> {
 /// another recording is not on the map.
 fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
     let shown = &cx.shown;
-    let Some(lacks) = &shown.baseline_lacks else {
+    let Some(lacks) = &shown.comparison.lacks else {
         return Vec::new();
     };
     let (a, b) = (lacks.window, shown.report.window);
@@ -340,14 +404,21 @@ mod tests {
 
     #[test]
     fn scales_are_round() {
-        let step = |most| Scale::new(most).step;
-        let steps = [0, 4, 5, 8, 9, 20, 21, 40, 41, 81, 1_000].map(step);
+        let steps = [0, 4, 5, 8, 9, 20, 21, 40, 41, 81, 1_000].map(round_step);
         assert_eq!(steps, [1, 1, 2, 2, 5, 5, 10, 10, 20, 50, 500]);
-        let scale = Scale { step: 5 };
+        let scale = Scale::new(None, 20);
+        assert_eq!(scale, Scale::Steps { samples: 5 });
         let signs: String = [0, 1, 5, 6, 15, 16, 99]
             .map(|n| scale.shade(n, SHADES))
             .iter()
             .collect();
         assert_eq!(signs, " ░░▒▓██");
+        // One CPU for a second at 99 Hz: full is full, and half is half.
+        let scale = Scale::new(Some(99.0), 20);
+        let signs: String = [0, 1, 24, 25, 49, 74, 75, 99, 104]
+            .map(|n| scale.shade(n, SHADES))
+            .iter()
+            .collect();
+        assert_eq!(signs, " ░░▒▒▓███");
     }
 }

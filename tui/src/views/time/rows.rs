@@ -2,7 +2,7 @@ use crate::views::time::Time;
 use crate::words::text;
 use profile::query::HeatRow;
 
-/// As wide as there is room before the map.
+/// A row's label, as wide as there is room before the map.
 pub fn label(time: &Time, row: usize, width: usize) -> String {
     let of = time.answer().and_then(|answer| answer.rows.row(row));
     let label = match of {

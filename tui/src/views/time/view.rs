@@ -12,7 +12,7 @@ use std::any::Any;
 
 impl View for Time {
     fn resize(&mut self, cx: &Context<'_>, part: &Part) {
-        self.resize(part.width, part.height.into(), cx.shown.rate_hz);
+        self.resize(part.width, part.height.into(), cx.shown.source.rate_hz);
     }
 
     fn go(&mut self, _: &Context<'_>, motion: Motion) {

@@ -2,12 +2,12 @@
 
 use super::rows;
 use crate::action::Action;
-use crate::calendar::of_day;
+use crate::calendar;
 use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
 use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::{names, text, units};
 use profile::query::{HeatBy, HeatRow};
 
 pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
@@ -76,7 +76,7 @@ pub fn apart(time: &Time, width: usize) -> Option<String> {
     }
     let mut line = String::from("in it, against the rest:");
     for (at, each) in apart.iter().enumerate() {
-        let name = text::cut_middle(&each.name, 30).into_owned();
+        let name = text::cut_middle(&names::short(&each.name), 30).into_owned();
         let more = format!(
             "{} {name} {:+.1}",
             if at > 0 { "," } else { "" },
@@ -129,7 +129,8 @@ fn marked_ms(time: &Time) -> u64 {
 /// `14:02:40.100 UTC`
 fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
     let ms = (time.start_ns(spot) / 1_000_000) as i64 + epoch_unix_ms;
-    format!("{}.{:03} UTC", of_day(ms), ms.rem_euclid(1_000))
+    let (of_day, zone) = (calendar::of_day(ms), calendar::zone(ms));
+    format!("{of_day}.{:03} {zone}", ms.rem_euclid(1_000))
 }
 
 /// One sentence on the selected cell.
@@ -138,7 +139,7 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let map = &answer.all;
     let column = (spot.second - map.first_second) as usize;
     let rate = map.rate_hz;
-    let host = &cx.shown.host;
+    let host = &cx.shown.source.host;
     let of_all = u64::from(host.cpus_sampled());
     let all_busy = match host.sampled_cpus.is_empty() {
         true => "all CPUs were busy",

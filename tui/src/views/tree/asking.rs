@@ -24,7 +24,7 @@ pub struct TreeDesk {
     group_by: GroupBy,
     /// Only that stretch of time, against the rest.
     pub stretch: Option<Stretch>,
-    /// To be found and selected in the next tree.
+    /// The function to find and select in the next tree.
     pub look_for: Option<FunctionId>,
     desk: Desk<TreeWanted, TreeAnswer>,
 }
@@ -70,7 +70,7 @@ impl TreeDesk {
         self.tree().map_or(self.wanted, CallTree::direction)
     }
 
-    /// By process, by thread, all together.
+    /// Groups the next tree by process, by thread, or all together.
     pub fn group_next(&mut self) {
         self.group_by = match self.group_by {
             GroupBy::None | GroupBy::Comm => GroupBy::Process,
@@ -79,7 +79,7 @@ impl TreeDesk {
         };
     }
 
-    /// By the same as another; true if it was not so before.
+    /// Groups by the same as another tree; true if it was not so before.
     pub fn follow_groups(&mut self, other: &TreeDesk) -> bool {
         let before = std::mem::replace(&mut self.group_by, other.group_by);
         before != self.group_by

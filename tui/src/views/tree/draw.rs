@@ -6,20 +6,22 @@ use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::compared::judgement;
+use crate::words::explain::base_words;
 use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
 use crate::knobs::Unit;
+use crate::views::tree::runs;
 use crate::views::tree::{Fold, Joint, SMALL_PERCENT, Tree, TreeRow, Trees, What};
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, key};
 use crate::words::units::Scale;
-use crate::words::{text, units};
+use crate::words::{names, text, units};
 use profile::diff::Sides;
 use profile::query::{Direction, GroupBy, NodeKind};
-use profile::{Function, Report, Role, RowName};
+use profile::{Function, Role, RowName};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
@@ -217,7 +219,7 @@ impl Layout {
             let module = function.as_ref().filter(|f| f.role == Role::Function);
             let style = module.map_or(plain, |f| theme.module(f.kind));
             cells.push((
-                module.map_or_else(String::new, |f| f.module.to_string()),
+                module.map_or_else(String::new, |f| names::module(&f.module).to_owned()),
                 style,
             ));
         }
@@ -243,7 +245,7 @@ impl Layout {
             Direction::BottomUp => units::share(&cx.shown.report, row.samples, row.parent_samples),
         };
         let first = match row.gone {
-            true => "gone".into(),
+            true => cx.absent().into(),
             false => scale.text(row.samples),
         };
         let mut cells = vec![(first, plain), (second, plain)];
@@ -266,7 +268,7 @@ impl Layout {
         let room = self.name_width;
         let guides = guides(row, room / 2);
         let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
-        let name = text::cut_middle(&name(row, tree, cx), left).into_owned();
+        let name = fitting_name(row, tree, cx, left);
         match end {
             "" => format!("{guides}{name}"),
             end => format!(
@@ -275,6 +277,18 @@ impl Layout {
             ),
         }
     }
+}
+
+/// Where a run does not fit, its last frame says most.
+fn fitting_name(row: &TreeRow, tree: &Tree, cx: &Context<'_>, room: usize) -> String {
+    let whole = name(row, tree, cx);
+    if row.run.is_empty() || text::width(&text::clean(&whole)) <= room {
+        return text::cut_middle(&whole, room).into_owned();
+    }
+    let frames = units::counted(row.run.len() as u64, "frame");
+    let last = whole.rsplit(" › ").next().unwrap_or_default();
+    let shorter = format!("{frames} › {last}");
+    text::cut_middle(&shorter, room).into_owned()
 }
 
 /// Formatting pads by characters, not by cells.
@@ -304,7 +318,7 @@ fn guides(row: &TreeRow, room: usize) -> String {
     format!("…{cut}{joint}{sign}")
 }
 
-/// As the row is called on the screen.
+/// What the row is called on the screen.
 fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     match row.what {
         What::Rest(count) => format!(
@@ -321,8 +335,7 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
                 _ => "",
             };
             match node.kind {
-                NodeKind::Root if cx.shown.scope.is_empty() => "all".into(),
-                NodeKind::Root => cx.shown.scope.to_string(),
+                NodeKind::Root => cx.root_words().to_string(),
                 NodeKind::Group(_) => format!("{}{since}", tree.name(row).unwrap_or_default()),
                 NodeKind::Function { inlined, .. } => {
                     let Some(function) = tree.function(row) else {
@@ -333,7 +346,16 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
                         RowName::Pending if function.role == Role::Function => " ⟳",
                         _ => "",
                     };
-                    format!("{}{inlined}{pending}{since}", function.name)
+                    let name = format!("{}{inlined}", names::short(&function.name));
+                    let name = match row.run.first() {
+                        Some(first) => {
+                            let first = tree.trees().map(|trees| trees.name(first));
+                            let first = first.unwrap_or_default();
+                            runs::written(&names::short(&first), row.run.len(), &name)
+                        }
+                        None => name,
+                    };
+                    format!("{name}{pending}{since}")
                 }
             }
         }
@@ -345,19 +367,27 @@ fn base(tree: &Tree) -> u64 {
 }
 
 /// What the row has, and of two trees what it had.
-fn numbers(row: &TreeRow, tree: &Tree, report: &Report) -> String {
+fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
+    let report = &cx.shown.report;
     let base = base(tree);
     let sides = tree.trees().and_then(Trees::sides);
     if let (Some(sides), Some(before)) = (sides, row.before) {
+        let unit = match sides.have_time() {
+            true => " ms/s",
+            false => "% of scope",
+        };
         return format!(
-            "{} -> {} smp = {}% -> {}% of scope",
+            "{} -> {} smp = {:.1} -> {:.1}{unit}",
             units::count(before),
             units::count(row.samples),
-            units::percent(before, sides.a.samples),
-            units::share(report, row.samples, base),
+            sides.amount(&sides.a, before),
+            sides.amount(&sides.b, row.samples),
         );
     }
-    let gone = if row.gone { "gone; it was: " } else { "" };
+    let gone = match row.gone {
+        true => format!("{}; it was: ", cx.absent()),
+        false => String::new(),
+    };
     format!(
         "{gone}{}% of scope = {} smp {} pp",
         units::share(report, row.samples, base),
@@ -375,7 +405,7 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
     let Some(row) = tree.selected() else {
         return String::new();
     };
-    let mut parts = vec![numbers(row, tree, &cx.shown.report)];
+    let mut parts = vec![numbers(row, tree, cx)];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {
@@ -401,10 +431,13 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
             Role::NoStack | Role::Hidden => {}
         }
     }
-    let name = name(row, tree, cx);
+    let mut names = tree.hidden_names(row);
+    names.extend(tree.name(row));
+    let name = names.join(" › ");
     let layout = Layout::new(room.view, tree, cx, theme);
     let room = width.saturating_sub(used(&parts));
-    if layout.name_cell(row, tree, cx).contains('…') && room > 12 {
+    let is_cut = layout.name_cell(row, tree, cx).contains('…');
+    if (is_cut || !row.run.is_empty()) && room > 12 {
         parts.push(text::cut_middle(&name, room).into_owned());
     }
     parts.join("   ")
@@ -438,18 +471,17 @@ fn place(function: &Function, room: usize) -> Option<String> {
 /// One sentence on the selected row.
 pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
-    if let (Some(before), Some(diff)) = (row.before, &cx.shown.difference) {
+    if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {
         let name = name(row, tree, cx);
         return Some(judgement(&name, (before, row.samples), diff));
     }
     let base = base(tree);
-    let seconds = cx.shown.report.window.seconds();
     let number = format!(
-        "{}% = {} of {} in {}, last {seconds:.1} s",
+        "{}% = {} of {} in {}",
         units::share(&cx.shown.report, row.samples, base),
         units::counted(row.samples, "sample"),
         units::count(base),
-        cx.shown.scope
+        base_words(cx)
     );
     let role = tree.function(row).map(|function| function.role);
     Some(match (row.what, role) {

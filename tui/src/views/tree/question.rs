@@ -33,7 +33,7 @@ impl TreeWanted {
 pub enum Stretch {
     /// That of the query.
     Window,
-    /// In nanoseconds, from the first to before the last.
+    /// The time between two moments in nanoseconds; the second one is not part of it.
     Between(u64, u64),
 }
 
@@ -70,7 +70,7 @@ impl TreeQuestion {
         TreeQuestion { ask, there }
     }
 
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn answer(self, cancel: &Cancel) -> Option<TreeAnswer> {
         match self.there {
             Some(trees) => Some(TreeAnswer::of(self.ask, trees)),
@@ -98,7 +98,7 @@ pub struct TreeAnswer {
 }
 
 impl TreeAnswer {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn new(ask: Ask<TreeWanted>, cancel: &Cancel) -> Option<Self> {
         let wanted = ask.key.what;
         let (direction, group_by) = (wanted.direction, wanted.group_by);

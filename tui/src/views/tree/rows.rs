@@ -2,6 +2,7 @@
 //! open is looked at.
 
 use super::paths::{PathId, Paths, Step};
+use super::runs;
 use super::trees::{Trees, function_id, samples};
 use profile::query::Pair;
 use profile::{Function, FunctionId};
@@ -25,6 +26,9 @@ pub struct TreeRow {
     pub guides: Arc<str>,
     pub joint: Joint,
     pub fold: Fold,
+    /// Frames that lead here and nowhere else, the first of them first: they have no
+    /// rows.
+    pub run: Arc<[Pair]>,
     /// No longer in the tree; these are its last numbers.
     pub gone: bool,
     /// What it is, if the tree cannot be asked: it may know the function's
@@ -35,7 +39,7 @@ pub struct TreeRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Place(Pair),
-    /// So many small ones.
+    /// This many small ones.
     Rest(usize),
 }
 
@@ -86,6 +90,7 @@ pub fn rows(
     trees: &Trees,
     paths: &mut Paths,
     open: &HashSet<PathId>,
+    unfolded: &HashSet<PathId>,
     held: Option<PathId>,
 ) -> Vec<TreeRow> {
     let on_the_way = held.map_or_else(HashSet::new, |held| paths.upwards(held).collect());
@@ -95,6 +100,8 @@ pub fn rows(
         all_before: samples(trees.root().before),
         paths,
         open,
+        unfolded,
+        held,
         on_the_way,
         waiting: Vec::new(),
         rows: Vec::new(),
@@ -111,6 +118,9 @@ struct Layout<'a> {
     all_before: u64,
     paths: &'a mut Paths,
     open: &'a HashSet<PathId>,
+    /// Runs that go through one of these are shown frame by frame.
+    unfolded: &'a HashSet<PathId>,
+    held: Option<PathId>,
     on_the_way: HashSet<PathId>,
     /// The next row is the last.
     waiting: Vec<TreeRow>,
@@ -131,6 +141,7 @@ impl Layout<'_> {
             guides: "".into(),
             joint: Joint::Root,
             fold: Fold::Leaf,
+            run: Arc::default(),
             gone: false,
             function: None,
         });
@@ -175,15 +186,40 @@ impl Layout<'_> {
             guides: Arc::clone(&guides),
             joint: chain.unwrap_or(Joint::Middle),
             fold: Fold::Leaf,
+            run: Arc::default(),
             gone: false,
             function: None,
         };
         let own = |child: &Pair| child.now.map_or(0, |node| node.own);
         let trees = self.trees;
+        let (held, unfolded) = (self.held, self.unfolded);
+        let direction = trees.now.direction();
+        let node = place.now.or(place.before);
+        let can_begin = node.is_some_and(|node| runs::can_begin_below(node.kind, direction));
+        let folded = |paths: &mut Paths, first: PathId, child: &Pair| {
+            let (run, last) = runs::run(trees, child).filter(|_| can_begin)?;
+            let after = run.iter().skip(1).chain([&last]);
+            let mut all = vec![first];
+            let end = after.fold(first, |above, place| {
+                let path = paths.child(above, trees.step(place));
+                all.push(path);
+                path
+            });
+            // What is selected keeps its row.
+            let is_hidden = |held| held != end && all.contains(&held);
+            let is_shown = held.is_some_and(is_hidden) || all.iter().any(|p| unfolded.contains(p));
+            (!is_shown).then_some((run, last, end))
+        };
         let add = |paths: &mut Paths, child: Pair, below: &mut Vec<TreeRow>| {
             let path = paths.child(above.path, trees.step(&child));
             let (is, was) = (samples(child.now), samples(child.before));
-            below.push(row(path, What::Place(child), is, own(&child), was));
+            let mut row = row(path, What::Place(child), is, own(&child), was);
+            if let Some((run, last, path)) = folded(paths, path, &child) {
+                (row.path, row.what, row.own) = (path, What::Place(last), own(&last));
+                row.depth += run.len() as u32;
+                row.run = run.into();
+            }
+            below.push(row);
         };
         let mut below = Vec::new();
         for (_, child) in large {

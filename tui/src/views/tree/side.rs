@@ -34,6 +34,8 @@ pub struct Side {
 pub struct SidePlace {
     paths: Paths,
     open: HashSet<PathId>,
+    /// Frames of runs that are shown one by one.
+    unfolded: HashSet<PathId>,
     cursor: Cursor<PathId>,
     /// The selected row when it was last in the tree.
     last_seen: Option<TreeRow>,
@@ -49,7 +51,8 @@ impl SidePlace {
     fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePlace {
         let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
         let held = cursor.held();
-        let keep = self.open.iter().copied().chain(held).chain(self.hot_end);
+        let sets = self.open.iter().chain(&self.unfolded).copied();
+        let keep = sets.chain(held).chain(self.hot_end);
         let (paths, became) = self.paths.renamed(keep, current);
         let new = |id: PathId| became.get(&id).copied();
         if let Some(held) = held.and_then(new) {
@@ -60,6 +63,7 @@ impl SidePlace {
         }
         SidePlace {
             open: self.open.iter().copied().filter_map(new).collect(),
+            unfolded: self.unfolded.iter().copied().filter_map(new).collect(),
             hot_end: self.hot_end.and_then(new),
             paths,
             cursor,
@@ -75,7 +79,7 @@ impl Side {
         self.at.renamed(|function| function)
     }
 
-    /// To be followed by a tree.
+    /// Goes back to a place; its tree has to be asked for next.
     pub fn return_to(&mut self, place: SidePlace) {
         self.release();
         self.at = SidePlace {
@@ -130,12 +134,14 @@ impl Side {
         if self.at.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
             self.at.open.retain(|id| present.contains(id));
+            self.at.unfolded.retain(|id| present.contains(id));
         }
     }
 
     /// The next tree has other ways: its hot path is open, its top selected.
     pub fn start_anew(&mut self) {
         self.at.touched = false;
+        self.at.unfolded.clear();
         self.at.cursor.watch_top();
         self.at.hot_end = None;
     }
@@ -178,7 +184,13 @@ impl Side {
     /// The rows of what is open. The one that is wanted is among them even if it is
     /// small, or was selected and has vanished.
     fn lay_out(&mut self, wanted: Option<PathId>, trees: &Trees) {
-        self.rows = rows::rows(trees, &mut self.at.paths, &self.at.open, wanted);
+        self.rows = rows::rows(
+            trees,
+            &mut self.at.paths,
+            &self.at.open,
+            &self.at.unfolded,
+            wanted,
+        );
         if let Some(wanted) = wanted {
             self.keep_gone(wanted);
         }
@@ -305,17 +317,54 @@ impl Side {
         };
         if row.fold == Fold::Open {
             self.at.open.remove(&row.path);
+            let paths = &self.at.paths;
+            let is_below = |id: &PathId| paths.upwards(*id).any(|above| above == row.path);
+            self.at.unfolded.retain(|id| !is_below(id));
             self.rebuild(trees);
-        } else if let Some(above) = self.at.paths.parent(row.path) {
-            self.select_path(above, trees);
+        } else {
+            // Frames of a run have no rows.
+            let has_row = |path: &PathId| self.keys.contains(path);
+            let above = self.at.paths.upwards(row.path).skip(1).find(has_row);
+            if let Some(above) = above {
+                self.select_path(above, trees);
+            }
         }
     }
 
+    /// Opens or closes the selected row; of a run, shows every frame.
     pub fn toggle(&mut self, trees: &Trees) {
+        if self.selected().is_some_and(|row| !row.run.is_empty()) {
+            return self.unfold(trees);
+        }
         match self.selected().map(|row| row.fold) {
             Some(Fold::Open) => self.close(trees),
             Some(Fold::Closed) => self.open(trees),
             Some(Fold::Leaf) | None => {}
+        }
+    }
+
+    /// A row for each frame of the selected run.
+    fn unfold(&mut self, trees: &Trees) {
+        let Some(row) = self.hold(trees) else {
+            return;
+        };
+        let above = self.at.paths.upwards(row.path).skip(1);
+        let frames: Vec<PathId> = above.take(row.run.len()).collect();
+        self.at.open.extend(&frames);
+        self.at.unfolded.extend(&frames);
+        self.rebuild(trees);
+    }
+
+    /// Shows every frame of the selected run, and selects the one of that number.
+    pub fn unfold_to(&mut self, frame: usize, trees: &Trees) {
+        let Some(row) = self.selected() else {
+            return;
+        };
+        let steps = row.run.len().saturating_sub(frame);
+        let path = self.at.paths.upwards(row.path).nth(steps);
+        self.unfold(trees);
+        if let Some(path) = path {
+            self.select_path(path, trees);
         }
     }
 
@@ -348,6 +397,7 @@ impl Side {
     pub fn close_all(&mut self, trees: &Trees) {
         self.at.touched = true;
         self.at.open = HashSet::from([Paths::ROOT]);
+        self.at.unfolded.clear();
         if let Some(held) = self.at.cursor.held() {
             self.at.open.extend(self.at.paths.upwards(held).skip(1));
         }
@@ -381,6 +431,9 @@ impl Side {
             && let Some(place) = trees.find(way)
         {
             self.open_only_way(end, place, trees);
+        }
+        if !self.keys.contains(&end) {
+            self.at.unfolded.insert(end);
         }
         if self.at.open.len() > open || !self.keys.contains(&end) {
             self.lay_out(Some(end), trees);

@@ -27,7 +27,7 @@ struct Before {
 }
 
 impl Trees {
-    /// Nothing if it was cancelled.
+    /// `None` if it was cancelled.
     pub fn new<W>(
         ask: &Ask<W>,
         direction: Direction,
@@ -165,6 +165,12 @@ impl Trees {
             Some(before) => before.change(pair),
             None => samples(pair.now) as f64,
         };
+        // Of many programs none need have half of all samples: there the way goes to
+        // the one that has most.
+        let is_all = |place: &Pair| {
+            let node = place.now.or(place.before);
+            node.is_none_or(|node| matches!(node.kind, NodeKind::Root))
+        };
         let mut path = Vec::new();
         let mut at = *place;
         loop {
@@ -173,7 +179,7 @@ impl Trees {
             let below = self.children(&at).into_iter();
             let most = below.max_by(|a, b| (sign * weight(a)).total_cmp(&(sign * weight(b))));
             match most {
-                Some(next) if whole != 0.0 && weight(&next) / whole >= share => {
+                Some(next) if whole != 0.0 && (is_all(&at) || weight(&next) / whole >= share) => {
                     path.push(next);
                     at = next;
                 }
@@ -196,7 +202,7 @@ impl Trees {
             .unwrap_or_default()
     }
 
-    /// Nothing for rows that are none.
+    /// `None` for rows that are none.
     pub fn function(&self, place: &Pair) -> Option<Function> {
         let (tree, node) = self.node(place)?;
         Some(tree.function(function_id(&node)?))

@@ -1,7 +1,7 @@
 //! The call tree as the app sees it.
 
 use super::{Place, Tree, draw};
-use crate::action::Action;
+use crate::action::{Action, FoldAction};
 use crate::context::Context;
 use crate::desk::{Answer, Question};
 use crate::geometry::Part;
@@ -10,6 +10,7 @@ use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
 use crate::views::tree::TreeAnswer;
+use crate::views::tree::rows::Fold;
 use crate::views::{Done, FunctionHere, View};
 use profile::{FunctionId, Role};
 use std::any::Any;
@@ -56,7 +57,7 @@ impl View for Tree {
 
     fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
         let row = self.selected()?;
-        let id = row.function_id();
+        let id = row.function_id().filter(|_| !row.gone);
         let function = self.function(row);
         let named = function.filter(|function| function.role == Role::Function);
         let named = named.map(|f| (Arc::clone(&f.name), Arc::clone(&f.module)));
@@ -77,6 +78,10 @@ impl View for Tree {
         if order == Sort::Invert {
             self.invert();
         }
+    }
+
+    fn counted(&self) -> Option<u64> {
+        Some(self.trees()?.now.root().samples)
     }
 
     fn question(&mut self, cx: &Context<'_>) -> Option<Question> {
@@ -114,6 +119,20 @@ impl View for Tree {
             _ => return Done::Nothing,
         }
         Done::Here
+    }
+
+    fn offers(&self, _: &Context<'_>, action: Action) -> bool {
+        let Some(row) = self.selected() else {
+            return !matches!(action, Action::Fold(_) | Action::HotPath);
+        };
+        let is_leaf = row.fold == Fold::Leaf;
+        match action {
+            Action::HotPath | Action::Fold(FoldAction::Open) => !is_leaf,
+            Action::Fold(FoldAction::Toggle) => !is_leaf || !row.run.is_empty(),
+            // A row that is not open leads to the one above.
+            Action::Fold(FoldAction::Close) => row.depth > 0 || row.fold == Fold::Open,
+            _ => true,
+        }
     }
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {

@@ -10,6 +10,7 @@ fn elf(symbols: Symbols) -> ElfFacts {
         symbols,
         has_eh_frame: true,
         walkable: Ok(0.99),
+        code_bytes: 1 << 20,
     }
 }
 
@@ -19,6 +20,7 @@ fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
         on_disk,
         elf,
         has_debug_file: false,
+        advice: None,
     }
 }
 
@@ -117,7 +119,7 @@ fn modules_are_judged_by_what_is_lost() {
     assert_eq!(fine.level, Level::Ok);
     assert_eq!(
         fine.what,
-        "/lib/x.so: build-id, .symtab (all functions), unwind rules for 99 % of its code"
+        "/lib/x.so: .symtab (all functions), unwind rules for 99 % of its code, build-id 9f31"
     );
     let bare = judge_module(&module(
         OnDisk::Same,
@@ -131,6 +133,13 @@ fn modules_are_judged_by_what_is_lost() {
     let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))));
     assert_eq!(stripped.level, Level::Warn);
     assert!(stripped.what.contains("stripped"));
+    let empty = ElfFacts {
+        walkable: Ok(0.0),
+        code_bytes: 300,
+        ..elf(Symbols::None)
+    };
+    let empty = judge_module(&module(OnDisk::Same, Ok(empty)));
+    assert_eq!(empty.level, Level::Ok, "nothing is lost with it");
     let with_debug_file = judge_module(&ModuleFacts {
         has_debug_file: true,
         ..module(OnDisk::Same, Ok(elf(Symbols::None)))
@@ -157,7 +166,9 @@ fn kernel_threads_have_no_program() {
         shares_mount_namespace: Some(false),
         modules: Ok(Vec::new()),
         has_anonymous_code: true,
+        python: None,
         perf_map: None,
+        jit_advice: Advice::default(),
     };
     let findings = findings(&facts);
     let ids: Vec<_> = findings.iter().map(|f| (f.id, f.level)).collect();
@@ -166,7 +177,8 @@ fn kernel_threads_have_no_program() {
         [
             ("process", Level::Ok),
             ("process-namespaces", Level::Ok),
-            ("process-jit", Level::Warn)
+            ("process-jit", Level::Warn),
+            ("process-samples", Level::Ok)
         ]
     );
 }

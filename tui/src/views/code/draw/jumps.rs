@@ -65,7 +65,7 @@ fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, us
     placed
 }
 
-/// A lane for each, short ones next to the code; nothing if they are too many.
+/// A lane for each, short ones next to the code; `None` if they are too many.
 fn place(jumps: &[Jump], lanes: usize) -> Option<Vec<(Jump, usize)>> {
     let mut jumps = jumps.to_vec();
     jumps.sort_by_key(|jump| {

@@ -2,13 +2,14 @@
 //! whether that could be chance. A sign and a word say what colors say.
 
 use super::Difference;
+use crate::geometry::WIDTH_WITH_MODULE;
 use crate::views::Canvas;
 use crate::widgets::compared::{change_cell, head};
 use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::words::compared::judgement;
-use crate::words::units;
+use crate::words::{names, units};
 use profile::diff::{Diff, DiffRow, Side};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -31,13 +32,18 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     let shown = diff.rows.iter().enumerate().skip(list.offset());
     let mut line = Rect { height: 1, ..body };
     for (at, row) in shown.take(list.visible()) {
-        let cells = cells(row, diff, theme);
+        let mut cells = cells(row, diff, theme);
+        if heads.width < WIDTH_WITH_MODULE {
+            let kept = [0, 3, NAME].map(|at| std::mem::take(&mut cells[at]));
+            cells = kept.into();
+        }
         let row = Row {
             cells,
             selected: at == list.index(),
             gone: row.is_gone(),
         };
-        table::render_row(&columns, &row, NAME, theme, frame, line);
+        let name = NAME.min(columns.len() - 1);
+        table::render_row(&columns, &row, name, theme, frame, line);
         line.y += 1;
     }
     if diff.rows.is_empty() {
@@ -62,19 +68,25 @@ pub fn detail(list: &Difference, diff: &Diff) -> String {
     let Some(row) = list.selected(diff) else {
         return String::new();
     };
-    let share = |side: &Side, samples| units::percent(samples, side.samples);
     let words = match row.sure {
         true => "surely a change",
         false => "could be chance",
     };
+    // In the unit of the columns: a share may fall while the time rises.
+    let sides = diff.sides();
+    let unit = match sides.have_time() {
+        true => " ms/s",
+        false => "%",
+    };
+    let amount = |side: &Side, samples| format!("{:.1}", sides.amount(side, samples));
     format!(
-        "self {} -> {} smp = {}% -> {}%; total {}% -> {}%   {words}",
+        "self {} -> {} smp = {} -> {}{unit}; total {} -> {}{unit}   {words}",
         units::count(row.a_self),
         units::count(row.b_self),
-        share(&diff.a, row.a_self),
-        share(&diff.b, row.b_self),
-        share(&diff.a, row.a_total),
-        share(&diff.b, row.b_total),
+        amount(&diff.a, row.a_self),
+        amount(&diff.b, row.b_self),
+        amount(&diff.a, row.a_total),
+        amount(&diff.b, row.b_total),
     )
 }
 
@@ -87,16 +99,22 @@ pub fn explain(list: &Difference, diff: &Diff) -> String {
 }
 
 fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
-    let mut columns = vec![
-        Column::right(head(has_time, theme), 9, Some(ByChange)),
-        Column::right("A", 8, None),
-        Column::right("B", 8, None),
-        Column::left("SURE", 4, None),
-    ];
+    let mut columns = vec![Column::right(head(has_time, theme), 9, Some(ByChange))];
+    let has_all = width >= WIDTH_WITH_MODULE;
+    if has_all {
+        columns.push(Column::right("A", 8, None));
+        columns.push(Column::right("B", 8, None));
+    }
+    columns.push(Column::left("SURE", 4, None));
     let room = table::rest(&columns, width).saturating_sub(2);
-    let module = (room * 3 / 10).clamp(12, 28);
+    let module = match has_all {
+        true => (room * 3 / 10).clamp(12, 28).min(room),
+        false => 0,
+    };
     columns.push(Column::left("FUNCTION", room - module, None));
-    columns.push(Column::left("MODULE", module, None));
+    if has_all {
+        columns.push(Column::left("MODULE", module, None));
+    }
     columns
 }
 
@@ -108,10 +126,11 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let sides = diff.sides();
     let sure = if row.sure { "yes" } else { "~" };
+    let name = names::short(&row.name);
     let name = match (row.is_new(), row.is_gone()) {
-        (true, _) => format!("+ {} (new in B)", row.name),
-        (_, true) => format!("- {} (gone in B)", row.name),
-        _ => row.name.to_string(),
+        (true, _) => format!("+ {name} (new in B)"),
+        (_, true) => format!("- {name} (gone in B)"),
+        _ => name.into_owned(),
     };
     vec![
         change_cell(change(diff, row), theme),
@@ -119,6 +138,6 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
         (format!("{:.1}", sides.amount(&diff.b, row.b_self)), plain),
         (sure.into(), plain),
         (name, plain),
-        (row.module.to_string(), theme.dim()),
+        (names::module(&row.module).to_owned(), theme.dim()),
     ]
 }

@@ -1,6 +1,6 @@
 //! Beside what is missing: in which modules, and when samples were lost.
 
-use crate::calendar::of_day;
+use crate::calendar;
 use crate::context::Context;
 use crate::views::health::{ModuleRow, lost_by_cpu, modules};
 use crate::widgets::table;
@@ -117,7 +117,7 @@ fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style
 
 /// The last seconds in which samples were lost, under a head; nothing if none were.
 fn losses(cx: &Context<'_>) -> Vec<String> {
-    let Some(losses) = &cx.shown.losses else {
+    let Some(losses) = &cx.shown.run.losses else {
         return Vec::new();
     };
     let epoch_ms = cx
@@ -132,8 +132,9 @@ fn losses(cx: &Context<'_>) -> Vec<String> {
         .into_iter()
         .rev()
         .map(|(second, lost)| {
-            let at = of_day((second * 1_000) as i64 + epoch_ms);
-            format!("  {at} UTC  {} lost", units::counted(lost, "sample"))
+            let at_ms = (second * 1_000) as i64 + epoch_ms;
+            let (at, zone) = (calendar::of_day(at_ms), calendar::zone(at_ms));
+            format!("  {at} {zone}  {} lost", units::counted(lost, "sample"))
         })
         .collect();
     if lines.is_empty() {

@@ -17,23 +17,23 @@ use std::sync::Arc;
 /// What an order led to: what there is to say about it, and what has to be done outside
 /// of the app.
 #[derive(Debug, Default, PartialEq)]
-pub struct Obeyed {
+pub struct Applied {
     pub said: Option<Notice>,
     pub effect: Option<Effect>,
 }
 
-impl From<Notice> for Obeyed {
+impl From<Notice> for Applied {
     fn from(said: Notice) -> Self {
-        Obeyed {
+        Applied {
             said: Some(said),
             effect: None,
         }
     }
 }
 
-impl From<Effect> for Obeyed {
+impl From<Effect> for Applied {
     fn from(effect: Effect) -> Self {
-        Obeyed {
+        Applied {
             said: None,
             effect: Some(effect),
         }
@@ -43,7 +43,7 @@ impl From<Effect> for Obeyed {
 impl App {
     /// Does what is asked for. The error says in one sentence why it cannot be done;
     /// then nothing has changed.
-    pub fn obey(&mut self, order: Order) -> Result<Obeyed, Notice> {
+    pub fn apply(&mut self, order: Order) -> Result<Applied, Notice> {
         match order {
             Order::Process(pid) => self.narrow_to_process(pid),
             Order::Narrow(narrowing) => Ok(self.narrow_to(narrowing)),
@@ -69,7 +69,7 @@ impl App {
                     return Err(Notice::NoBaseline);
                 }
                 self.turn(|knobs| knobs.shows_difference = is_wanted);
-                Ok(Obeyed::default())
+                Ok(Applied::default())
             }
             Order::Freeze(is_wanted) => {
                 if self.frozen.is_some() != is_wanted {
@@ -77,11 +77,11 @@ impl App {
                 }
                 Ok(Notice::Frozen(is_wanted).into())
             }
-            Order::Back => self.go_back().map(|said| Obeyed { said, effect: None }),
-            Order::Forward => self.go_forward().map(|()| Obeyed::default()),
+            Order::Back => self.go_back().map(|said| Applied { said, effect: None }),
+            Order::Forward => self.go_forward().map(|()| Applied::default()),
             Order::View(view) => {
                 self.open(view);
-                Ok(Obeyed::default())
+                Ok(Applied::default())
             }
             Order::GoTo(name) => self.go_to_function(&name),
             Order::Sort(column) => self.sort_functions(&column),
@@ -89,13 +89,20 @@ impl App {
             Order::Syntax(syntax) => Ok(self.use_syntax(syntax)),
             Order::Cost(is_wanted) => {
                 self.draw_cost = is_wanted.then(DrawCost::default);
-                Ok(Obeyed::default())
+                Ok(Applied::default())
             }
+            Order::Fetch(is_allowed) => self.allow_fetching(is_allowed),
             Order::Write(name) => self.write_to(&name),
+            Order::Probe(probed) => self.probe(probed),
+            Order::Renew(choice) => self.renew_probe(choice),
+            Order::Unprobe(choice) => self.take_probe_away(choice),
+            Order::Value(choice, expression) => {
+                self.read_value(choice, expression.map(|boxed| *boxed))
+            }
         }
     }
 
-    fn narrow_to_process(&mut self, pid: u32) -> Result<Obeyed, Notice> {
+    fn narrow_to_process(&mut self, pid: u32) -> Result<Applied, Notice> {
         let rows = self.shown.report.processes.iter();
         let lives: Vec<_> = rows.filter(|row| row.pid == pid).collect();
         let Some(newest) = lives.first() else {
@@ -112,7 +119,7 @@ impl App {
     }
 
     /// Shows the functions of a part only; from there one step leads back.
-    fn narrow_to(&mut self, narrowing: Narrowing) -> Obeyed {
+    fn narrow_to(&mut self, narrowing: Narrowing) -> Applied {
         let said = Notice::Only(narrowing.words.clone());
         self.remember();
         let before = self.knobs.clone();
@@ -123,8 +130,8 @@ impl App {
         said.into()
     }
 
-    fn use_window(&mut self, window: Window) -> Result<Obeyed, Notice> {
-        let recording = self.shown.recording.as_ref();
+    fn use_window(&mut self, window: Window) -> Result<Applied, Notice> {
+        let recording = self.shown.source.recording.as_ref();
         if recording.is_some_and(|recording| recording.lacks.time) {
             return Err(Notice::NoTime);
         }
@@ -132,8 +139,8 @@ impl App {
         Ok(Notice::WindowSet.into())
     }
 
-    fn mark_now(&mut self) -> Result<Obeyed, Notice> {
-        if self.base.target != TargetState::Running {
+    fn mark_now(&mut self) -> Result<Applied, Notice> {
+        if self.base.run.target != TargetState::Running {
             return Err(Notice::NoNow);
         }
         let mark_ns = self.base.report.window.end_ns;
@@ -141,7 +148,7 @@ impl App {
         Ok(Notice::Marked.into())
     }
 
-    fn count_in(&mut self, unit: Option<Unit>) -> Result<Obeyed, Notice> {
+    fn count_in(&mut self, unit: Option<Unit>) -> Result<Applied, Notice> {
         if unit.is_some_and(Unit::needs_time) && !self.context().has_time() {
             let why = "without a rate and a time there are only percent and samples";
             return Err(Notice::Refused(why.into()));
@@ -151,10 +158,10 @@ impl App {
     }
 
     /// What is shown is compared with from now on.
-    fn compare_with_this(&mut self) -> Result<Obeyed, Notice> {
+    fn compare_with_this(&mut self) -> Result<Applied, Notice> {
         let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
         self.baselines += 1;
-        let query = self.shown.query.clone();
+        let query = self.shown.asked.query.clone();
         let start_ns = self.shown.report.window.start_ns;
         let baseline = Baseline::shown(self.baselines, view, query, start_ns);
         let before = self.knobs.clone();
@@ -164,7 +171,7 @@ impl App {
     }
 
     /// The one of that name, else the heaviest that has it in its name.
-    fn go_to_function(&mut self, words: &str) -> Result<Obeyed, Notice> {
+    fn go_to_function(&mut self, words: &str) -> Result<Applied, Notice> {
         let rows = self.shown.report.functions.iter();
         let found = rows
             .filter(|row| row.name.contains(words))
@@ -181,10 +188,10 @@ impl App {
         self.after_turning(&before);
         let report = &self.shown.report;
         self.views.functions.table.select_key(id, report);
-        Ok(Obeyed::default())
+        Ok(Applied::default())
     }
 
-    fn sort_functions(&mut self, words: &str) -> Result<Obeyed, Notice> {
+    fn sort_functions(&mut self, words: &str) -> Result<Applied, Notice> {
         let columns = FunctionRow::COLUMNS.iter();
         let Some(column) = columns.clone().find(|column| column.words() == words) else {
             let known: Vec<&str> = columns.map(|column| column.words()).collect();
@@ -197,38 +204,38 @@ impl App {
         let report = Arc::clone(&self.shown.report);
         let functions = &mut self.views.functions.table;
         functions.set_order(*column, false, &report);
-        Ok(Obeyed::default())
+        Ok(Applied::default())
     }
 
-    fn use_syntax(&mut self, syntax: Syntax) -> Obeyed {
+    fn use_syntax(&mut self, syntax: Syntax) -> Applied {
         let code = &mut self.views.code;
         code.set_look(code.wanted_layout(), syntax);
         Notice::Syntax(syntax.name()).into()
     }
 
-    fn write_to(&mut self, name: &str) -> Result<Obeyed, Notice> {
+    fn write_to(&mut self, name: &str) -> Result<Applied, Notice> {
         let Some(kind) = FileKind::of_path(Path::new(name)) else {
             let why = "its name tells no format: .pft .pb.gz .folded .svg .txt";
             return Err(Notice::Refused(why.into()));
         };
-        let job = self.write(kind, name, false, Manner::default());
+        let job = self.write(kind, name, false, Manner::default(), false);
         let effect = job.map(Effect::Write);
-        effect.map(Obeyed::from).ok_or(Notice::NothingToWrite)
+        effect.map(Applied::from).ok_or(Notice::NothingToWrite)
     }
 
     /// Says in the detail line what an order led to, unless the header shows the same, and
     /// returns what has to be done outside of the app.
-    pub(super) fn show_obeyed(&mut self, obeyed: Obeyed) -> Vec<Effect> {
-        if let Some(notice) = obeyed.said.filter(|notice| !notice.is_in_header()) {
+    pub(super) fn show_applied(&mut self, applied: Applied) -> Vec<Effect> {
+        if let Some(notice) = applied.said.filter(|notice| !notice.is_in_header()) {
             self.detail = Detail::Notice(notice);
         }
-        obeyed.effect.into_iter().collect()
+        applied.effect.into_iter().collect()
     }
 
     /// Does an order that came without a key; [`App::take_reply`] has what came of it.
-    pub(super) fn obey_order(&mut self, order: Order) -> Vec<Effect> {
-        let (reply, effect) = match self.obey(order) {
-            Ok(obeyed) => (Ok(obeyed.said), obeyed.effect),
+    pub(super) fn apply_order(&mut self, order: Order) -> Vec<Effect> {
+        let (reply, effect) = match self.apply(order) {
+            Ok(applied) => (Ok(applied.said), applied.effect),
             Err(why) => (Err(why), None),
         };
         self.reply = Some(reply);

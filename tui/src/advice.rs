@@ -1,0 +1,442 @@
+//! *Advice* on code without names: which package a file is of, where its symbols are, and
+//! one line to type that brings them.
+
+use crate::failure::rights::Invocation;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use symbolize::packages::{self, Distribution, Manager, Owner};
+use symbolize::{Files, Reason};
+
+/// Code whose functions have no names.
+#[derive(Debug, Clone)]
+pub struct Code {
+    /// The file that it is in, as its process sees it.
+    pub path: PathBuf,
+    pub reason: Reason,
+    pub has_build_id: bool,
+    /// A process that runs it, and what that is called.
+    pub process: Option<(u32, String)>,
+}
+
+/// What is known of a file, and what would bring names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The package that the file is of: its name and version.
+    pub package: Option<String>,
+    /// The package that has its symbols.
+    pub symbols: Option<String>,
+    /// The line to type; `None` where no command helps.
+    pub command: Option<String>,
+    /// What else has to be known, or what to do where no command helps. A sentence.
+    pub note: String,
+}
+
+impl Advice {
+    /// The command, or the sentence where no command helps.
+    pub fn line(&self) -> &str {
+        self.command.as_deref().unwrap_or(&self.note)
+    }
+}
+
+/// What this machine and this run of proftop have.
+#[derive(Debug, Clone)]
+pub struct Means {
+    /// How this run was typed.
+    pub invocation: Invocation,
+    /// Whether it was typed as root; root by `sudo` types that again.
+    pub is_root: bool,
+    /// Whether it was typed with `sudo`.
+    pub is_under_sudo: bool,
+    /// Whether elfutils' client is installed.
+    pub has_client: bool,
+    /// Whether servers are named already: then they did not have it.
+    pub has_servers: bool,
+}
+
+impl Means {
+    pub fn current() -> Means {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&paths);
+        let is_under_sudo = std::env::var_os("SUDO_UID").is_some();
+        Means {
+            invocation: Invocation::current(),
+            is_root: rustix::process::geteuid().is_root() && !is_under_sudo,
+            is_under_sudo,
+            has_client: places.any(|place| place.join("debuginfod-find").is_file()),
+            has_servers: engine::debuginfod::client::is_wanted(),
+        }
+    }
+
+    /// A command that changes the machine.
+    fn install(&self, command: &str) -> String {
+        match self.is_root {
+            true => command.to_owned(),
+            false => format!("sudo {command}"),
+        }
+    }
+
+    /// This run again, with the servers of a distribution.
+    fn with_server(&self, server: &str) -> String {
+        let again = self.invocation.with_variable("DEBUGINFOD_URLS", server);
+        match self.is_under_sudo {
+            true => format!("sudo {again}"),
+            false => again,
+        }
+    }
+}
+
+/// Gives advice, and remembers what it found out for it: databases of packages are large.
+#[derive(Debug)]
+pub struct Adviser {
+    files: Files,
+    means: Means,
+    owners: HashMap<(Root, PathBuf), Option<Owner>>,
+    distributions: HashMap<Root, Option<Distribution>>,
+}
+
+/// Which system a file is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Root {
+    /// By device and inode of its root directory.
+    Known(u64, u64),
+    Own,
+}
+
+/// Files that are remembered; of more than that all are looked up anew.
+const REMEMBERED_MAX: usize = 4_096;
+
+impl Adviser {
+    pub fn new(files: Files, means: Means) -> Adviser {
+        Adviser {
+            files,
+            means,
+            owners: HashMap::new(),
+            distributions: HashMap::new(),
+        }
+    }
+
+    /// What would give names to each of these.
+    pub fn advise(&mut self, codes: &[Code]) -> Vec<Advice> {
+        if self.owners.len() > REMEMBERED_MAX {
+            self.owners.clear();
+        }
+        let roots: Vec<_> = codes.iter().map(|code| self.root_of(code)).collect();
+        self.find_owners(codes, &roots);
+        let told = codes.iter().zip(&roots);
+        let told = told.map(|(code, (root, _))| {
+            let owner = self.owners.get(&(*root, code.path.clone()));
+            let owner = owner.and_then(Option::as_ref);
+            let distribution = self.distributions.get(root).and_then(Option::as_ref);
+            advise(code, owner, distribution, &self.means)
+        });
+        told.collect()
+    }
+
+    /// The system that a file is of: that of its process, or ours if the process is gone.
+    fn root_of(&self, code: &Code) -> (Root, Option<OwnedFd>) {
+        let process = code.process.as_ref();
+        let of_process = process.and_then(|(pid, _)| self.files.root_of(*pid).ok());
+        let known = of_process.and_then(|root| {
+            let status = rustix::fs::fstat(&root).ok()?;
+            Some((Root::Known(status.st_dev, status.st_ino), Some(root)))
+        });
+        known.unwrap_or_else(|| (Root::Own, symbolize::opener::our_root()))
+    }
+
+    /// Looks up what is not known yet, for all files of a system at once.
+    fn find_owners(&mut self, codes: &[Code], roots: &[(Root, Option<OwnedFd>)]) {
+        let mut wanted: HashMap<Root, (&OwnedFd, Vec<&Path>)> = HashMap::new();
+        for (code, (id, root)) in codes.iter().zip(roots) {
+            let Some(root) = root.as_ref().filter(|_| may_be_packaged(code)) else {
+                continue;
+            };
+            if !self.owners.contains_key(&(*id, code.path.clone())) {
+                let (_, paths) = wanted.entry(*id).or_insert((root, Vec::new()));
+                paths.push(&code.path);
+            }
+        }
+        for (id, (root, paths)) in wanted {
+            let distribution = || Distribution::below(root, &self.files);
+            self.distributions.entry(id).or_insert_with(distribution);
+            let owners = packages::owners(root, &paths, &self.files);
+            for (path, owner) in paths.into_iter().zip(owners) {
+                self.owners.insert((id, path.to_owned()), owner);
+            }
+        }
+    }
+}
+
+/// Whether its names can come with a package.
+fn may_be_packaged(code: &Code) -> bool {
+    let lacks_symbols = matches!(code.reason, Reason::Stripped | Reason::NotCovered);
+    lacks_symbols && code.path.is_absolute()
+}
+
+fn advise(
+    code: &Code,
+    owner: Option<&Owner>,
+    distribution: Option<&Distribution>,
+    means: &Means,
+) -> Advice {
+    match code.reason {
+        Reason::Stripped | Reason::NotCovered => match owner {
+            Some(owner) => of_package(code, owner, distribution, means),
+            None => of_nobody(code),
+        },
+        Reason::Jit | Reason::JitNotCovered => made_at_run_time(code),
+        Reason::NoPermission | Reason::KernelHidden if !means.is_root && !means.is_under_sudo => {
+            Advice {
+                command: Some(format!("sudo {}", means.invocation)),
+                note: code.reason.remedy().into(),
+                ..Advice::default()
+            }
+        }
+        reason => Advice {
+            note: reason.remedy().into(),
+            ..Advice::default()
+        },
+    }
+}
+
+/// A file of a package: its debug symbols are in another package, or on a server.
+fn of_package(
+    code: &Code,
+    owner: &Owner,
+    distribution: Option<&Distribution>,
+    means: &Means,
+) -> Advice {
+    let symbols = owner.symbols();
+    let install = means.install(&match owner.manager {
+        Manager::Dpkg => format!("apt install {symbols}"),
+        Manager::Apk => format!("apk add {symbols}"),
+        Manager::Rpm if distribution.is_some_and(|it| it.is_like("suse")) => {
+            format!("zypper install {symbols}")
+        }
+        Manager::Rpm => format!("dnf debuginfo-install {}", owner.package),
+    });
+    // What debhelper makes is in an archive that few machines have in their lists.
+    let is_apart = owner.manager == Manager::Dpkg && symbols.ends_with("-dbgsym");
+    let server = distribution.map(Distribution::debuginfod_server);
+    let fetches = server.filter(|_| code.has_build_id && !means.has_servers);
+    let (command, note) = match fetches {
+        Some(server) if means.has_client && (is_apart || owner.manager != Manager::Dpkg) => {
+            let again = means.with_server(server);
+            let note = format!("Or install {symbols}. The server learns which builds run here.");
+            (again, note)
+        }
+        Some(server) if is_apart => {
+            let note = format!(
+                "From the archive of debug symbols; or install debuginfod and set \
+                 DEBUGINFOD_URLS={server}."
+            );
+            (install, note)
+        }
+        _ if is_apart => (install, "From the archive of debug symbols.".into()),
+        _ => (install, "Then start proftop again.".into()),
+    };
+    Advice {
+        package: Some(format!("{} {}", owner.package, owner.version)),
+        symbols: Some(symbols),
+        command: Some(command),
+        note,
+    }
+}
+
+/// A file that no package has: only who built it has its symbols.
+fn of_nobody(code: &Code) -> Advice {
+    let note = match code.reason {
+        Reason::NotCovered => Reason::NotCovered.remedy(),
+        _ => "No package has this file: build it without `-s` and do not run `strip` on it.",
+    };
+    Advice {
+        note: note.into(),
+        ..Advice::default()
+    }
+}
+
+/// Code of a JIT compiler: its runtime has to write down what it made.
+fn made_at_run_time(code: &Code) -> Advice {
+    let program = code.path.file_name().and_then(|name| name.to_str());
+    let comm = code.process.as_ref().map(|(_, comm)| &**comm);
+    let names = || [program, comm].into_iter().flatten();
+    let is = |runtime: &str| names().any(|name| name.starts_with(runtime));
+    let (command, note) = if is("java") {
+        match &code.process {
+            Some((pid, _)) => (
+                format!("jcmd {pid} Compiler.perfmap"),
+                "From JDK 17 on, again whenever more was compiled; \
+                 for whole stacks start java with -XX:+PreserveFramePointer.",
+            ),
+            None => (
+                "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit …".into(),
+                "From JDK 17 on.",
+            ),
+        }
+    } else if is("node") && code.reason == Reason::JitNotCovered {
+        (
+            "node --perf-basic-prof --interpreted-frames-native-stack …".into(),
+            "Its interpreter is then named, too.",
+        )
+    } else if is("node") || is("MainThread") {
+        (
+            "node --perf-basic-prof …".into(),
+            "Start it again with this option.",
+        )
+    } else if is("dotnet") {
+        (
+            "DOTNET_PerfMapEnabled=1 dotnet …".into(),
+            "Start it again with this variable.",
+        )
+    } else if is("python") {
+        ("python3 -X perf …".into(), "From Python 3.12 on.")
+    } else if is("ruby") {
+        ("ruby --yjit --yjit-perf …".into(), "From Ruby 3.3 on.")
+    } else if is("php") {
+        (
+            "php -d opcache.jit_debug=0x10 …".into(),
+            "Start it again with this option.",
+        )
+    } else if is("julia") {
+        (
+            "ENABLE_JITPROFILING=1 julia …".into(),
+            "Start it again with this variable.",
+        )
+    } else if is("beam") || is("erl") {
+        ("erl +JPperf true …".into(), "From Erlang/OTP 24 on.")
+    } else {
+        return Advice {
+            note: "Its runtime has to write /tmp/perf-PID.map; most have an option for perf."
+                .into(),
+            ..Advice::default()
+        };
+    };
+    Advice {
+        command: Some(command),
+        note: note.into(),
+        ..Advice::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn means(has_client: bool) -> Means {
+        Means {
+            invocation: Invocation::typed("proftop", "-p 12"),
+            is_root: false,
+            is_under_sudo: true,
+            has_client,
+            has_servers: false,
+        }
+    }
+
+    fn code(path: &str, reason: Reason) -> Code {
+        Code {
+            path: path.into(),
+            reason,
+            has_build_id: true,
+            process: Some((12, "main".into())),
+        }
+    }
+
+    fn owner(manager: Manager, package: &str) -> Owner {
+        Owner {
+            manager,
+            package: package.into(),
+            version: "1".into(),
+        }
+    }
+
+    fn of(package: &str, distribution: &str, means: &Means) -> Advice {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("etc")).unwrap();
+        let release = directory.path().join("etc/os-release");
+        std::fs::write(release, format!("ID={distribution}\n")).unwrap();
+        let root = std::fs::File::open(directory.path()).unwrap().into();
+        let files = Files::from(symbolize::RemoteFiles::Skip);
+        let distribution = Distribution::below(&root, &files).unwrap();
+        let manager = match distribution.is_like("fedora") {
+            true => Manager::Rpm,
+            false => Manager::Dpkg,
+        };
+        let code = code("/usr/lib/libx.so.1", Reason::Stripped);
+        advise(
+            &code,
+            Some(&owner(manager, package)),
+            Some(&distribution),
+            means,
+        )
+    }
+
+    #[test]
+    fn a_package_leads_to_the_one_with_its_symbols() {
+        let command = |package, distribution, client| {
+            of(package, distribution, &means(client)).command.unwrap()
+        };
+        assert_eq!(
+            command("libc6", "debian", true),
+            "sudo apt install libc6-dbg"
+        );
+        assert_eq!(
+            command("libssl3", "debian", true),
+            "sudo DEBUGINFOD_URLS=https://debuginfod.debian.net proftop -p 12"
+        );
+        let without = "sudo apt install libssl3-dbgsym";
+        assert_eq!(command("libssl3", "debian", false), without);
+        let installed = "sudo dnf debuginfo-install openssl-libs";
+        assert_eq!(command("openssl-libs", "fedora", false), installed);
+        let silent = Means {
+            has_servers: true,
+            ..means(true)
+        };
+        let advice = of("libssl3", "debian", &silent);
+        assert_eq!(
+            advice.command.as_deref(),
+            Some(without),
+            "the servers did not have it"
+        );
+        assert_eq!(advice.package.as_deref(), Some("libssl3 1"));
+        assert_eq!(advice.symbols.as_deref(), Some("libssl3-dbgsym"));
+    }
+
+    #[test]
+    fn every_reason_has_a_command_or_a_sentence() {
+        for reason in Reason::ALL {
+            let advice = advise(&code("/usr/bin/x", reason), None, None, &means(true));
+            assert!(advice.note.ends_with('.'), "{reason:?}: {advice:?}");
+        }
+        let node = Code {
+            process: Some((7, "node".into())),
+            ..code("[JIT]", Reason::Jit)
+        };
+        let advice = advise(&node, None, None, &means(true));
+        assert_eq!(advice.command.as_deref(), Some("node --perf-basic-prof …"));
+        let java = Code {
+            process: Some((7, "java".into())),
+            ..node.clone()
+        };
+        let advice = advise(&java, None, None, &means(true));
+        assert_eq!(advice.command.as_deref(), Some("jcmd 7 Compiler.perfmap"));
+        assert!(advice.note.contains("-XX:+PreserveFramePointer"));
+    }
+
+    #[test]
+    fn files_of_this_machine_have_owners() {
+        if !Path::new("/var/lib/dpkg/status").exists() {
+            return test_support::skip("no dpkg here");
+        }
+        let mut adviser = Adviser::new(probe::files::of_targets(), means(false));
+        let program = std::fs::canonicalize("/bin/ls").unwrap();
+        let codes = [Code {
+            path: program,
+            process: Some((std::process::id(), "test".into())),
+            ..code("", Reason::Stripped)
+        }];
+        for _ in 0..2 {
+            let advice = &adviser.advise(&codes)[0];
+            assert_eq!(advice.symbols.as_deref(), Some("coreutils-dbgsym"));
+        }
+    }
+}

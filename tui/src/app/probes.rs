@@ -1,0 +1,226 @@
+//! Probes of functions: placed from where a function is selected, renewed, taken away.
+
+use super::apply::Applied;
+use super::{App, Effect};
+use crate::app::mode::{Detail, Mode};
+use crate::dialogs::line_edit::LineEdit;
+use crate::dialogs::palette::Palette;
+use crate::knobs::Part;
+use crate::notice::Notice;
+use crate::order::{Order, ProbeChoice, Probed};
+use crate::view_id::ViewId;
+use engine::probes::expression::Expression;
+use engine::probes::{Place, ProbeOrder, Sampled, Stage, Which, Whose};
+use engine::snapshot::TargetState;
+use probe::EngineKind;
+use profile::{FrameKind, FunctionId, Role, RowName};
+use std::sync::Arc;
+
+impl App {
+    /// A probe on the selected function.
+    pub(super) fn probe_here(&mut self) -> Vec<Effect> {
+        let pane = self.pane_here();
+        let view = self.views.get(pane);
+        let function = view.function_for_code(&self.context_of(pane));
+        match function {
+            Some(function) => self.apply_for_key(Order::Probe(Probed::Function(function))),
+            None => {
+                self.detail = Detail::Notice(match self.is_row_gone() {
+                    true => Notice::RowGone,
+                    false => Notice::NothingSelected,
+                });
+                Vec::new()
+            }
+        }
+    }
+
+    /// Opens the line in which a value is typed.
+    pub(super) fn open_value(&mut self) {
+        if let Err(why) = self.chosen_probe(ProbeChoice::Selected) {
+            self.detail = Detail::Notice(why);
+            return;
+        }
+        self.mode = Mode::Palette(Palette {
+            line: LineEdit::new("value "),
+            ..Palette::default()
+        });
+    }
+
+    pub(super) fn probe(&mut self, probed: Probed) -> Result<Applied, Notice> {
+        self.may_probe().map_err(Notice::Refused)?;
+        let place = match probed {
+            Probed::Function(function) => self.place_of(function)?,
+            Probed::Named(name) => Place::Named(name.into()),
+        };
+        let whose = self.whose_calls()?;
+        self.mode = Mode::Browse;
+        if self.view != ViewId::Probes {
+            self.remember();
+            self.open(ViewId::Probes);
+        }
+        let order = ProbeOrder::Place { place, whose };
+        Ok(Applied {
+            said: self.frozen.is_some().then_some(Notice::ProbeUnseen),
+            effect: Some(Effect::Probe(order)),
+        })
+    }
+
+    /// The error says why nothing can be probed now.
+    fn may_probe(&self) -> Result<(), String> {
+        let base = &self.base;
+        match (&base.run.target, base.source.engine) {
+            _ if base.source.recording.is_some() => {
+                Err("no probe: this is a recording, and its programs do not run".into())
+            }
+            (TargetState::Exited(_) | TargetState::Failed(_), _) => {
+                Err("no probe: nothing is sampled any more".into())
+            }
+            (_, Some(EngineKind::Perf)) => {
+                Err("no probe: samples are taken by perf; probes need BPF (proftop doctor)".into())
+            }
+            (_, Some(EngineKind::Bpf)) => Ok(()),
+            (_, None) => Err("no probe: sampling has not begun".into()),
+        }
+    }
+
+    fn place_of(&self, function: FunctionId) -> Result<Place, Notice> {
+        let Some(view) = &self.shown.view else {
+            return Err(Notice::Refused("no samples have come yet".into()));
+        };
+        let function = view.function(view.function_of(function));
+        let name = &function.name;
+        let refused = |why: String| Err(Notice::Refused(format!("no probe on {name}: {why}")));
+        if function.role != Role::Function {
+            return refused("it is no function: it stands for what is missing".into());
+        }
+        match function.kind {
+            FrameKind::Kernel => {
+                return refused("it is in the kernel; only programs are probed".into());
+            }
+            FrameKind::Jit => {
+                return refused("its code is made at run time".into());
+            }
+            FrameKind::Python => {
+                return refused("Python runs it: it has no instructions of its own".into());
+            }
+            FrameKind::User if function.module.starts_with('[') => {
+                return refused(format!("its code is in no file ({})", function.module));
+            }
+            FrameKind::User => {}
+        }
+        let Some(frame) = view.frame(function.id) else {
+            return Err(Notice::RowGone);
+        };
+        Ok(Place::Sampled(Sampled {
+            module: frame.module,
+            address: frame.address,
+            name: (function.name_state == RowName::Named).then(|| Arc::clone(name)),
+            shown: Arc::clone(name),
+            file: Arc::clone(&function.module),
+        }))
+    }
+
+    /// The processes that are looked at, if that are not all targets.
+    fn whose_calls(&self) -> Result<Whose, Notice> {
+        let Some(narrowed) = self.knobs.scope.last() else {
+            return Ok(Whose::Target);
+        };
+        let (ids, words) = match &narrowed.part {
+            Part::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
+            // A breakpoint is a process's: all its threads meet it.
+            Part::Threads(threads) => {
+                let mut ids: Vec<_> = threads.iter().map(|(process, _)| *process).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                (ids, format!("the process of {}", narrowed.words).into())
+            }
+        };
+        let rows = self.shown.report.processes.iter();
+        let rows = rows.filter(|row| ids.contains(&row.id) && !row.exited);
+        let mut pids: Vec<u32> = rows.map(|row| row.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        match pids.is_empty() {
+            true => Err(Notice::Refused(format!("no probe: {words} has ended"))),
+            false => Ok(Whose::Processes { pids, words }),
+        }
+    }
+
+    /// Which probes are meant. The error is that there are none.
+    fn chosen_probe(&self, choice: ProbeChoice) -> Result<Which, Notice> {
+        let list = &self.shown.probes.list;
+        match choice {
+            _ if list.is_empty() => Err(Notice::NoProbes),
+            ProbeChoice::All => Ok(Which::All),
+            ProbeChoice::One(number) => match list.iter().any(|probe| probe.number == number) {
+                true => Ok(Which::One(number)),
+                false => Err(Notice::Refused(format!("there is no probe {number}"))),
+            },
+            ProbeChoice::Selected => {
+                let selected = self.views.probes.selected(&self.shown);
+                let selected = selected.or(list.last()).map(|probe| probe.number);
+                selected.map(Which::One).ok_or(Notice::NoProbes)
+            }
+        }
+    }
+
+    pub(super) fn renew_probe(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
+        let which = self.chosen_probe(choice)?;
+        self.may_probe().map_err(Notice::Refused)?;
+        Ok(Applied {
+            said: Some(Notice::ProbeRenewed),
+            effect: Some(Effect::Probe(ProbeOrder::Renew(which))),
+        })
+    }
+
+    pub(super) fn take_probe_away(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
+        let which = self.chosen_probe(choice)?;
+        Ok(Applied {
+            said: Some(Notice::ProbeTaken(which == Which::All)),
+            effect: Some(Effect::Probe(ProbeOrder::Remove(which))),
+        })
+    }
+
+    pub(super) fn read_value(
+        &mut self,
+        choice: ProbeChoice,
+        expression: Option<Expression>,
+    ) -> Result<Applied, Notice> {
+        let Which::One(number) = self.chosen_probe(choice)? else {
+            return Err(Notice::Refused("a value of one probe at a time".into()));
+        };
+        let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
+        let known = probe.and_then(|probe| probe.seen.as_ref());
+        let known = known.map_or(&[][..], |seen| &seen.values);
+        // They were read from such text before.
+        let known = known
+            .iter()
+            .map(|value| Expression::parse(&value.expression));
+        let mut values: Vec<Expression> = match expression.is_some() {
+            true => known.filter_map(Result::ok).collect(),
+            false => Vec::new(),
+        };
+        values.extend(expression.filter(|new| !values.contains(new)));
+        self.mode = Mode::Browse;
+        let order = ProbeOrder::Values { number, values };
+        Ok(Effect::Probe(order).into())
+    }
+
+    /// Says why a probe was refused, or taken away, once.
+    pub(super) fn say_of_probes(&mut self) {
+        let Some(word) = &self.shown.probes.word else {
+            return;
+        };
+        if word.number > self.probes_said {
+            self.probes_said = word.number;
+            self.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));
+        }
+    }
+
+    /// Whether a probe that was asked for is still being looked for.
+    pub fn seeks_probe(&self) -> bool {
+        let list = self.shown.probes.list.iter();
+        let is_sought = |stage: &Stage| *stage == Stage::Sought;
+        { list }.any(|probe| is_sought(&probe.stage) || probe.seen.is_none())
+    }
+}

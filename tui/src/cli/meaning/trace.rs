@@ -1,0 +1,78 @@
+//! What the words of `proftop trace` mean.
+
+use super::super::args::{SampleArgs, Trace};
+use super::super::{Config, Mode, ShowConfig, TraceConfig};
+use super::{Configuration, LookArgs, RECORD_STEP, look, sample, target};
+use crate::choices::EngineChoice;
+use crate::failure::Failure;
+use engine::probes::expression::{Expression, Values};
+use engine::probes::{Wanted, split};
+use std::time::Duration;
+
+pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Failure> {
+    let functions: Vec<String> = { words.functions.iter() }
+        .flat_map(|list| split(list))
+        .map(str::to_string)
+        .collect();
+    if functions.is_empty() {
+        return Err(Failure::usage("no function is named"));
+    }
+    for function in &functions {
+        Wanted::parse(function).map_err(Failure::usage)?;
+    }
+    let values = values(&words)?;
+    if words.count && values.has_results() {
+        return Err(Failure::usage(
+            "--count does not see what is returned: leave out `ret`",
+        ));
+    }
+    let (target, command) = target(words.target, words.command)?;
+    if !target.cpus.is_empty() {
+        return Err(Failure::usage("probes are hit on any CPU: leave out -C"));
+    }
+    let arguments = SampleArgs {
+        rate: None,
+        engine: Some(EngineChoice::Bpf),
+        max_depth: None,
+    };
+    Ok(Config {
+        target,
+        sample: sample(&arguments, &configuration.0),
+        show: ShowConfig {
+            window: RECORD_STEP,
+            delay: RECORD_STEP,
+            freeze_after: None,
+        },
+        look: look(&LookArgs::default(), configuration),
+        mode: Mode::Trace(TraceConfig {
+            functions,
+            duration: words.duration,
+            is_timed: !words.count,
+            values,
+            min: words.min.unwrap_or(Duration::ZERO),
+            stacks: words.stacks,
+            max_cost_percent: words.max_cost,
+            max_hits: words.max_hits,
+            hide_names: words.hide_names,
+            format: words.format,
+        }),
+        command,
+    })
+}
+
+/// None at all if they are to be left out: then they are not even read.
+fn values(words: &Trace) -> Result<Values, Failure> {
+    if words.hide_names {
+        return Ok(Values::default());
+    }
+    let arguments = (1..=words.args.unwrap_or(0)).map(|number| format!("arg{number}"));
+    let strings = words
+        .strings
+        .iter()
+        .map(|number| format!("str(arg{number})"));
+    let ret = words.ret.then(|| "ret".to_string());
+    let typed = words.values.iter().cloned();
+    let all = arguments.chain(strings).chain(typed).chain(ret);
+    let all: Result<Vec<Expression>, String> = all.map(|text| Expression::parse(&text)).collect();
+    all.and_then(Values::new).map_err(Failure::usage)
+}

@@ -1,0 +1,86 @@
+//! A difference as text. Where both sides know time, what changed is how much time each
+//! function takes in a second, and that is tested; else it is its share of all samples.
+
+use profile::diff::{Diff, DiffRow, Side};
+use std::fmt::Write as _;
+
+pub fn render(diff: &Diff, rows_max: usize) -> String {
+    let mut out = String::new();
+    write(diff, rows_max, &mut out).expect("a string takes everything");
+    out
+}
+
+fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
+    let side = |side: &Side| {
+        format!(
+            "{} samples, {:.1} s at {} Hz",
+            side.samples, side.seconds, side.rate_hz
+        )
+    };
+    writeln!(out, "# A {}", side(&diff.a))?;
+    writeln!(out, "# B {}", side(&diff.b))?;
+    writeln!(
+        out,
+        "# the same by build-id {}, by module and name {}; ~ could be chance",
+        diff.same_by_build_id, diff.same_by_module
+    )?;
+    // Two columns of what is tested, then two of what else is known of both sides.
+    let heads = match diff.tests_time() {
+        true => ["DELTA-MS/S", "A-MS/S", "B-MS/S", "A-SELF%", "B-SELF%"],
+        false => ["POINTS", "A-SELF%", "B-SELF%", "A-SMP", "B-SMP"],
+    };
+    let [change, a, b, other_a, other_b] = heads;
+    writeln!(
+        out,
+        "  {change:>10}  {a:>8}  {b:>8}  {other_a:>8}  {other_b:>8}  SURE  FUNCTION  MODULE"
+    )?;
+    let shown = diff.rows.len().min(rows_max);
+    for row in &diff.rows[..shown] {
+        write_row(diff, row, out)?;
+    }
+    let rest = &diff.rows[shown..];
+    if !rest.is_empty() {
+        let sum: f64 = rest.iter().map(|row| change_of(diff, row)).sum();
+        writeln!(out, "  {sum:+10.1}  {} more", rest.len())?;
+    }
+    let [a, b] = [&diff.a, &diff.b].map(|side| side.cpu_ms_per_s(side.samples));
+    if let (Some(a), Some(b)) = (a, b) {
+        writeln!(out, "# all {a:.1} -> {b:.1} ms of CPU per second")?;
+    }
+    Ok(())
+}
+
+fn change_of(diff: &Diff, row: &DiffRow) -> f64 {
+    diff.sides().change(row.a_self, row.b_self)
+}
+
+fn write_row(diff: &Diff, row: &DiffRow, out: &mut String) -> std::fmt::Result {
+    let sides = diff.sides();
+    let change = change_of(diff, row);
+    let sign = match change {
+        c if c > 0.0 => '▲',
+        c if c < 0.0 => '▼',
+        _ => ' ',
+    };
+    let sure = if row.sure { "yes" } else { "~" };
+    let mark = match (row.is_new(), row.is_gone()) {
+        (true, _) => "  (new in B)",
+        (_, true) => "  (gone in B)",
+        _ => "",
+    };
+    let other = |side: &Side, samples: u64| match diff.tests_time() {
+        true => side.share(samples),
+        false => samples as f64,
+    };
+    let digits = if diff.tests_time() { 1 } else { 0 };
+    writeln!(
+        out,
+        "{sign} {change:+10.1}  {:8.1}  {:8.1}  {:8.digits$}  {:8.digits$}  {sure:<4}  {}  {}{mark}",
+        sides.amount(&diff.a, row.a_self),
+        sides.amount(&diff.b, row.b_self),
+        other(&diff.a, row.a_self),
+        other(&diff.b, row.b_self),
+        row.name,
+        row.module,
+    )
+}

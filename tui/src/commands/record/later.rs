@@ -1,0 +1,110 @@
+//! Formats that can only be written when all samples are there.
+//!
+//! Until then samples are in a .pft without a name, beside the file that is wanted. Memory
+//! stays small however long it takes, and the file is the same as one that `export` makes of
+//! a recording. If it cannot be written (the disk may be full), the .pft gets a name, so that
+//! nothing is lost.
+
+use crate::cli::RecordConfig;
+use crate::commands::open_file;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::user_files::{NewFile, UserFiles};
+use profile::formats::Format;
+use profile::{Cancel, Query};
+use std::fs::File;
+use std::io::Seek as _;
+use std::path::{Path, PathBuf};
+
+pub struct Later {
+    output: Output,
+    format: Format,
+    /// Its end says how the file is packed.
+    path: PathBuf,
+    /// What the .pft would be called.
+    kept_path: PathBuf,
+    kept: NewFile,
+}
+
+impl Later {
+    /// Also the file that the .pft is to be written to.
+    pub fn begin(record: &RecordConfig, output: Output) -> Result<(Self, File), Failure> {
+        let format = record.format;
+        if !format.loses().is_empty() {
+            let loses = format.loses().join(", ");
+            eprintln!("proftop: {} does not hold: {loses}", format.word());
+        }
+        let path = record.file.clone().unwrap_or_else(|| "-".into());
+        let (kept_path, mut kept) = begin_kept(&path)?;
+        let file = kept.file().try_clone().map_err(|error| unkept(&error))?;
+        let later = Later {
+            output,
+            format,
+            path,
+            kept_path,
+            kept,
+        };
+        Ok((later, file))
+    }
+
+    /// Writes the file; its bytes.
+    pub fn write(mut self) -> Result<u64, Failure> {
+        let written = match self.encode() {
+            Ok(bytes) => self.output.write(&bytes).map(|_| bytes.len() as u64),
+            Err(failure) => Err(failure),
+        };
+        written.map_err(|failure| self.keep(failure))
+    }
+
+    fn encode(&mut self) -> Result<Vec<u8>, Failure> {
+        let failed = |why: &dyn std::fmt::Display| Failure::failed(format!("cannot write: {why}"));
+        let mut file = self
+            .kept
+            .file()
+            .try_clone()
+            .map_err(|error| failed(&error))?;
+        file.rewind().map_err(|error| failed(&error))?;
+        let opened = open_file::read_all(Box::new(file)).map_err(|error| failed(&error))?;
+        for note in &opened.notes {
+            eprintln!("proftop: {note}");
+        }
+        let selection = opened.view.select(&Query::default(), &Cancel::new());
+        let selection = selection.expect("nobody cancels it");
+        let mut bytes = Vec::new();
+        let format = self.format;
+        let written = format.write_as(&self.path, false, &selection, &mut bytes);
+        written.map_err(|error| failed(&error))?;
+        Ok(bytes)
+    }
+
+    /// The samples are worth more than their format.
+    fn keep(self, failure: Failure) -> Failure {
+        let name = symbolize::sanitize(self.kept_path.to_string_lossy().as_bytes()).into_owned();
+        match UserFiles::current().publish(self.kept) {
+            Ok(()) => failure.detail(format!("the samples are in {name}")),
+            Err(refusal) => failure.detail(format!("the samples cannot be kept either: {refusal}")),
+        }
+    }
+}
+
+/// Beside the file, or, where that is no folder for files, with the temporary ones.
+fn begin_kept(path: &Path) -> Result<(PathBuf, NewFile), Failure> {
+    let files = UserFiles::current();
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".pft");
+    let is_file = path.as_os_str() != "-";
+    if let Some(new) = files.begin(Path::new(&beside)).ok().filter(|_| is_file) {
+        return Ok((beside.into(), new));
+    }
+    let elsewhere = std::env::temp_dir().join(format!("proftop-{}.pft", std::process::id()));
+    match files.begin(&elsewhere) {
+        Ok(new) => Ok((elsewhere, new)),
+        Err(refusal) => Err(unkept(&refusal)),
+    }
+}
+
+fn unkept(why: &dyn std::fmt::Display) -> Failure {
+    Failure::failed(format!(
+        "there is no place for samples until the end: {why}; -o x.pft needs none"
+    ))
+}

@@ -1,0 +1,119 @@
+//! `trace`: counts and times calls of functions, without a screen.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `watch` | the probes of a run: placed, judged, read |
+//! | `reach` | in which processes they are, and whose files are looked through |
+//! | `callers` | from where calls come: sampled stacks, with names |
+//! | `report` | what is printed |
+
+mod callers;
+mod reach;
+mod report;
+mod watch;
+
+use super::Subject;
+use super::run_command::{CommandWatch, Signals, exit};
+use super::sampler::probe_target;
+use super::sampling::how_it_ended;
+use crate::cli::{Config, TraceConfig};
+use crate::failure::{Exit, Failure};
+use callers::Callers;
+use probe::{BpfSource, Source as _};
+use std::time::{Duration, Instant};
+use watch::Watch;
+
+/// How long probes last if nobody says.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// How often records are read, and signals looked for.
+const TURN: Duration = Duration::from_millis(20);
+
+/// How often probes are judged by what they cost.
+const JUDGED_EVERY: Duration = Duration::from_millis(250);
+
+pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime
+        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
+    runtime.block_on(tracing(config, subject, trace))
+}
+
+async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()?;
+    let mut source = start(config, &subject)?;
+    let calls = source.take_calls().map_err(cannot)?;
+    let mut watch = Watch::new(calls, trace)?;
+    let reach = reach::of(config, &subject);
+    // A command's program can be probed before it runs; its libraries come later.
+    watch.place(&reach)?;
+    if subject.held.is_none() {
+        watch.check_all_found()?;
+    }
+    let (tell, started) = tokio::sync::oneshot::channel();
+    let mut command = CommandWatch::new(subject.held.is_some().then_some(started));
+    let begun = Instant::now();
+    if let Some(held) = subject.held {
+        _ = tell.send(held.release());
+    }
+    let end = begun + trace.duration.unwrap_or(LIFETIME);
+    let (mut callers, mut judged) = (Callers::default(), begun);
+    let mut how = None;
+    while Instant::now() < end && how.is_none() && watch.has_probes() {
+        let batch = source.poll(TURN);
+        callers.take(batch.map_err(|error| Failure::failed(error.to_string()))?);
+        if judged.elapsed() >= JUDGED_EVERY {
+            watch.place_late(&reach)?;
+            watch.judge(judged.elapsed());
+            judged = Instant::now();
+            if reach.has_ended() {
+                how = Some("the target ended".to_string());
+            }
+        }
+        tokio::select! {
+            biased;
+            caught = signals.any() => {
+                command.pass_on(caught);
+                break;
+            }
+            ended = command.ended() => {
+                let status = ended?;
+                how = Some(status.map_or_else(String::new, |status| {
+                    how_it_ended(&subject.target.words, status)
+                }));
+            }
+            () = std::future::ready(()) => {}
+        }
+    }
+    watch.check_all_found()?;
+    let traced = watch.finish(begun.elapsed());
+    // What is in the ring still was before the end.
+    callers.take(source.poll(Duration::ZERO).unwrap_or_default());
+    drop(source);
+    let hits = traced.probes.iter().map(|probe| probe.reading.calls).sum();
+    let text = report::render(&traced, &callers, trace);
+    super::print(&text)?;
+    exit(command, signals, hits).await
+}
+
+fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {
+    let mut target = probe_target(&subject.target);
+    if let Some(comm) = &subject.target.comm {
+        let compiled = regex::bytes::Regex::new(comm.as_str());
+        target.comm = Some(compiled.map_err(|error| Failure::usage(format!("--comm: {error}")))?);
+    }
+    BpfSource::start(&probe::Config {
+        target,
+        rate_hz: 0,
+        max_depth: config.sample.depth_max,
+        calls: true,
+        ..probe::Config::default()
+    })
+    .map_err(cannot)
+}
+
+fn cannot(error: probe::Error) -> Failure {
+    Failure::new(Exit::NotPossible, format!("cannot trace: {error}")).more("proftop doctor")
+}

@@ -1,0 +1,31 @@
+//! The target of a trace, as far as probes have to know it.
+
+use super::Subject;
+use crate::cli::Config;
+use crate::commands::sampler;
+use engine::probes::Reach;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+/// Where probes of this subject go.
+pub fn of(config: &Config, subject: &Subject) -> Reach {
+    let program = config.command.as_ref();
+    Reach {
+        program: program.and_then(|command| find_program(&command.program.to_string_lossy())),
+        ..sampler::reach(&subject.target)
+    }
+}
+
+/// Finds a program as a shell does, by `PATH`.
+fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return fs::canonicalize(name).ok();
+    }
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let is_executable = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    fs::canonicalize({ candidates }.find(is_executable)?).ok()
+}

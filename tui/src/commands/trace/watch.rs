@@ -1,0 +1,320 @@
+//! The probes of a run: placed, judged by what they cost, read.
+
+use crate::cli::TraceConfig;
+use crate::failure::{Exit, Failure};
+use engine::probes::modules::{self, Module};
+use engine::probes::{Found, Guard, Limits, Reach, Search, TooMuch, Wanted, find};
+use probe::call::{Calls, Cost, Reading, Texts};
+use probe::call_orders::{Orders, PROBES_MAX, order};
+use std::time::Duration;
+use symbolize::Symbolizer;
+
+/// Stacks of one probe in a second: enough to tell shares, and little beside the hits.
+const STACKS_PER_SECOND: f64 = 200.0;
+
+pub struct Watch<'c> {
+    calls: Calls,
+    config: &'c TraceConfig,
+    search: Search,
+    limits: Limits,
+    cost: Cost,
+    symbolizer: Symbolizer,
+    /// Those of which no function was found yet.
+    missing: Vec<Missing>,
+    probes: Vec<Probe>,
+}
+
+/// What was asked for and is not there.
+struct Missing {
+    wanted: Wanted,
+    /// More than that no function is called so.
+    why: Option<String>,
+}
+
+/// A probe, in place or not any more.
+pub struct Probe {
+    pub found: Found,
+    pub number: u8,
+    orders: Orders,
+    guard: Guard,
+    /// Why it was taken away before the end.
+    removed: Option<String>,
+}
+
+/// What is known of a probe at the end.
+pub struct TracedProbe {
+    pub found: Found,
+    pub number: u8,
+    pub reading: Reading,
+    pub texts: Texts,
+    pub cost_ns: u64,
+    /// What is shown as the time of a call that does nothing.
+    pub floor_ns: u64,
+    pub removed: Option<String>,
+}
+
+/// What is known at the end.
+pub struct Traced {
+    pub time: Duration,
+    pub probes: Vec<TracedProbe>,
+}
+
+impl<'c> Watch<'c> {
+    /// Measures what a hit costs here; places nothing yet.
+    pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
+        let cost = calls.measure_cost();
+        let cost = cost.map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
+        let wanted = config.functions.iter().map(|text| {
+            let wanted = Wanted::parse(text)?;
+            Ok(Missing { wanted, why: None })
+        });
+        Ok(Watch {
+            calls,
+            config,
+            search: Search {
+                returns: config.is_timed,
+                values: config.values.clone(),
+            },
+            limits: Limits {
+                share: f64::from(config.max_cost_percent) / 100.0,
+                hits_per_second: f64::from(config.max_hits),
+            },
+            cost,
+            symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
+            missing: wanted
+                .collect::<Result<_, String>>()
+                .map_err(Failure::usage)?,
+            probes: Vec::new(),
+        })
+    }
+
+    /// Places what is found now.
+    pub fn place(&mut self, reach: &Reach) -> Result<(), Failure> {
+        let modules = match &reach.program {
+            Some(program) => {
+                let module = modules::of_program(program, &self.symbolizer);
+                module.into_iter().collect()
+            }
+            None => self.modules_of(&reach.processes()),
+        };
+        self.place_in(&modules, reach)
+    }
+
+    /// Looks again for what was not found: a command has mapped its libraries by now.
+    pub fn place_late(&mut self, reach: &Reach) -> Result<(), Failure> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let modules = self.modules_of(&reach.processes());
+        self.place_in(&modules, reach)
+    }
+
+    fn modules_of(&self, pids: &[u32]) -> Vec<Module> {
+        let way = probe::files::of_targets();
+        modules::of_processes(pids, &way, &self.symbolizer).0
+    }
+
+    fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
+        for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
+            // What is not mapped may be later.
+            let (found, refused) = match find(modules, &wanted, &self.search) {
+                Ok((found, refused)) if !found.is_empty() || !refused.is_empty() => {
+                    (found, refused)
+                }
+                result => {
+                    let why = result.err();
+                    self.missing.push(Missing { wanted, why });
+                    continue;
+                }
+            };
+            for refused in &refused {
+                let (name, module) = (&refused.name, &refused.module);
+                let why = refused.reason.explain();
+                eprintln!("proftop: no probe on {name} ({module}): {why}");
+            }
+            let room = PROBES_MAX - self.probes.len();
+            if found.len() > room {
+                let text = &wanted.text;
+                let many = found.len();
+                return Err(Failure::usage(format!(
+                    "`{text}` fits {many} functions; {PROBES_MAX} can be probed at a time"
+                )));
+            }
+            for found in found {
+                self.place_one(found, reach)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place_one(&mut self, found: Found, reach: &Reach) -> Result<(), Failure> {
+        let mut orders = self.orders(&found)?;
+        let scope = reach.scope(&found);
+        if reach.is_exact(&scope) {
+            orders.flags |= order::EVERYBODY;
+        }
+        let placed = self.calls.place(&found.plans, &orders, &scope);
+        let number = placed.map_err(|error| {
+            let (name, module) = (&found.name, &found.module);
+            Failure::failed(format!("no probe on {name} ({module}): {error}"))
+        })?;
+        let timed = orders.flags & order::TIMED != 0;
+        let guard = Guard::new(
+            &found.sites,
+            found.return_sites,
+            timed,
+            self.cost,
+            self.limits,
+        );
+        self.probes.push(Probe {
+            found,
+            number,
+            orders,
+            guard,
+            removed: None,
+        });
+        Ok(())
+    }
+
+    fn orders(&self, found: &Found) -> Result<Orders, Failure> {
+        let mut orders = Orders {
+            stack_odds: u32::MAX,
+            min_ns: self.config.min.as_nanos() as u64,
+            ..Orders::default()
+        };
+        let values = &self.search.values;
+        let lowered = values.lower(found.language, &mut orders);
+        lowered.map_err(Failure::usage)?;
+        if found.sees_ends {
+            orders.flags |= order::TIMED;
+        }
+        if self.config.stacks {
+            orders.flags |= if orders.min_ns > 0 && found.sees_ends {
+                order::SLOW_STACKS
+            } else {
+                order::STACKS
+            };
+        }
+        Ok(orders)
+    }
+
+    /// Fails if some function was not found, or none got a probe.
+    pub fn check_all_found(&self) -> Result<(), Failure> {
+        if let Some(missing) = self.missing.first() {
+            return Err(not_found(missing));
+        }
+        if self.probes.is_empty() {
+            return Err(Failure::failed("no function got a probe"));
+        }
+        Ok(())
+    }
+
+    /// Whether something is watched, or may still be.
+    pub fn has_probes(&self) -> bool {
+        let in_place = self.probes.iter().any(|probe| probe.removed.is_none());
+        in_place || !self.missing.is_empty()
+    }
+
+    /// Takes away what costs too much, and keeps stacks few. `since` is how long ago that
+    /// was done last.
+    pub fn judge(&mut self, since: Duration) {
+        for probe in self
+            .probes
+            .iter_mut()
+            .filter(|probe| probe.removed.is_none())
+        {
+            let Ok(reading) = self.calls.read(probe.number) else {
+                continue;
+            };
+            let hits = reading.calls + reading.others;
+            let per_second = probe.guard.per_second(hits, since);
+            if let Some(too_much) = probe.guard.judge(hits, since) {
+                self.calls.remove(probe.number);
+                let why = in_words(too_much, self.limits);
+                eprintln!(
+                    "proftop: the probe on {} was taken away: {why}",
+                    probe.found.name
+                );
+                probe.removed = Some(why);
+                continue;
+            }
+            if self.config.stacks {
+                let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
+                probe.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
+                // Then there are more stacks, or fewer.
+                let _ = self.calls.set_orders(probe.number, &probe.orders);
+            }
+        }
+    }
+
+    /// Reads everything, and takes all probes away.
+    pub fn finish(&mut self, time: Duration) -> Traced {
+        let probes = std::mem::take(&mut self.probes);
+        let probes = probes.into_iter().filter_map(|probe| {
+            // Read while all of it is in place: taking it away takes a while.
+            let reading = self.calls.read(probe.number).ok()?;
+            let texts = self.calls.texts(probe.number);
+            self.calls.remove(probe.number);
+            Some(TracedProbe {
+                reading,
+                texts,
+                number: probe.number,
+                cost_ns: probe.guard.cost_ns,
+                floor_ns: probe.guard.floor_ns,
+                removed: probe.removed,
+                found: probe.found,
+            })
+        });
+        Traced {
+            time,
+            probes: probes.collect(),
+        }
+    }
+}
+
+fn in_words(too_much: TooMuch, limits: Limits) -> String {
+    match too_much {
+        TooMuch::Share(share) => format!(
+            "it cost {:.0} % of a CPU, and {:.0} % are allowed (--max-cost)",
+            share * 100.0,
+            limits.share * 100.0
+        ),
+        TooMuch::Hits(hits) => format!(
+            "it was hit {hits:.0} times a second, and {:.0} are allowed (--max-hits)",
+            limits.hits_per_second
+        ),
+    }
+}
+
+fn not_found(missing: &Missing) -> Failure {
+    let text = &missing.wanted.text;
+    if let Some(why) = &missing.why {
+        return Failure::failed(why.clone());
+    }
+    if is_of_kernel(text) {
+        let why = if std::path::Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+            "only code of programs can be probed so far"
+        } else {
+            "this kernel has no probes of its own code (CONFIG_KPROBE_EVENTS)"
+        };
+        return Failure::new(
+            Exit::NotPossible,
+            format!("{text} is a function of the kernel: {why}"),
+        );
+    }
+    Failure::failed(format!(
+        "no function is called `{text}` in the code that is mapped"
+    ))
+    .remedy(
+        "proftop trace MODULE+0xOFFSET",
+        "takes a place, where a name is missing",
+    )
+}
+
+fn is_of_kernel(name: &str) -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        fields.nth(2) == Some(name)
+    })
+}

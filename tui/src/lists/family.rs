@@ -1,0 +1,152 @@
+//! A list of rows as a *family*: those that descend from another row stand below it, each
+//! generation in the order in which the list has them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Who a row is, and who it descends from; the parent may be no row of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    pub id: u32,
+    pub parent: Option<u32>,
+}
+
+/// Generations that are drawn: deeper rows stand as if they were that deep.
+const DEPTH_MAX: usize = 8;
+
+/// The numbers of the rows in their new order, each with the lines that are drawn before its
+/// name. Every row comes once, also where the parents lead in a circle.
+///
+/// ```text
+/// postgres          those of one parent that is no row
+/// ├─ autovacuum     hang together as well:
+/// └─ backend        ┌─ worker
+///    └─ helper      └─ worker
+/// ```
+pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
+    // Of two rows with one number the one that comes first is the parent.
+    let mut by_id: HashMap<u32, usize> = HashMap::new();
+    for (at, member) in members.iter().enumerate() {
+        by_id.entry(member.id).or_insert(at);
+    }
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut orphans: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (at, member) in members.iter().enumerate() {
+        let parent = member.parent.filter(|parent| *parent != member.id);
+        match parent.map(|parent| (parent, by_id.get(&parent))) {
+            Some((_, Some(above))) if *above != at => children.entry(*above).or_default().push(at),
+            // What the kernel and init took over has nothing in common.
+            Some((parent, None)) if parent > 2 => orphans.entry(parent).or_default().push(at),
+            _ => {}
+        }
+    }
+    let mut walk = Walk {
+        children: &children,
+        seen: vec![false; members.len()],
+        rows: Vec::with_capacity(members.len()),
+    };
+    for (at, member) in members.iter().enumerate() {
+        if walk.seen[at] {
+            continue;
+        }
+        match member.parent {
+            Some(parent) if by_id.contains_key(&parent) => {}
+            Some(parent) if orphans.get(&parent).is_some_and(|all| all.len() > 1) => {
+                walk.siblings(&orphans[&parent]);
+            }
+            _ => walk.family(at, String::new(), ""),
+        }
+    }
+    // Only those of a circle are left.
+    for at in 0..members.len() {
+        walk.family(at, String::new(), "");
+    }
+    walk.rows
+}
+
+struct Walk<'a> {
+    children: &'a HashMap<usize, Vec<usize>>,
+    seen: Vec<bool>,
+    rows: Vec<(usize, Arc<str>)>,
+}
+
+impl Walk<'_> {
+    /// Those of one parent that is no row.
+    fn siblings(&mut self, siblings: &[usize]) {
+        for (place, at) in siblings.iter().enumerate() {
+            let joint = match place {
+                0 => "┌─ ",
+                _ if place + 1 == siblings.len() => "└─ ",
+                _ => "├─ ",
+            };
+            self.family(*at, String::new(), joint);
+        }
+    }
+
+    /// A row and all that descend from it. Families may be deeper than a stack is, so that
+    /// what is still to be done is a list.
+    fn family(&mut self, first: usize, guides: String, joint: &'static str) {
+        let mut todo = vec![(first, guides, joint, 0)];
+        while let Some((at, guides, joint, depth)) = todo.pop() {
+            if std::mem::replace(&mut self.seen[at], true) {
+                continue;
+            }
+            self.rows.push((at, format!("{guides}{joint}").into()));
+            let Some(children) = self.children.get(&at) else {
+                continue;
+            };
+            let below = match joint {
+                _ if depth >= DEPTH_MAX => guides,
+                "" => guides,
+                "└─ " => guides + "   ",
+                _ => guides + "│  ",
+            };
+            let last = children.len() - 1;
+            for (place, child) in children.iter().enumerate().rev() {
+                let joint = if place == last { "└─ " } else { "├─ " };
+                todo.push((*child, below.clone(), joint, depth + 1));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(members: &[(u32, u32)]) -> String {
+        let of = |(id, parent): &(u32, u32)| Member {
+            id: *id,
+            parent: Some(*parent),
+        };
+        let members: Vec<Member> = members.iter().map(of).collect();
+        let rows = arrange(&members).into_iter();
+        let rows = rows.map(|(at, guides)| format!("{guides}{}\n", members[at].id));
+        rows.collect()
+    }
+
+    #[test]
+    fn children_stand_below_their_parent_in_the_order_of_the_list() {
+        let all = [(9, 7), (50, 1), (7, 1), (30, 9), (8, 7), (60, 1)];
+        assert_eq!(drawn(&all), "50\n7\n├─ 9\n│  └─ 30\n└─ 8\n60\n");
+    }
+
+    #[test]
+    fn children_of_a_parent_without_a_row_hang_together() {
+        let all = [(9, 700), (50, 1), (8, 700), (80, 8), (5, 44)];
+        assert_eq!(drawn(&all), "┌─ 9\n└─ 8\n   └─ 80\n50\n5\n");
+    }
+
+    #[test]
+    fn every_row_comes_once_whatever_the_numbers_say() {
+        // A circle, somebody's own parent, and one number twice.
+        let all = [(1, 2), (2, 1), (3, 3), (4, 4), (4, 3), (5, 4)];
+        let rows = drawn(&all);
+        assert_eq!(rows.lines().count(), all.len(), "{rows}");
+        // Deep enough for a stack to be too small, and for a line.
+        let deep: Vec<(u32, u32)> = (10..100_000).map(|id| (id, id - 1)).collect();
+        let rows = drawn(&deep);
+        assert_eq!(rows.lines().count(), deep.len());
+        assert!(rows.lines().all(|row| row.chars().count() < 40));
+    }
+}

@@ -1,0 +1,75 @@
+//! Ends a screen whose terminal is gone, where its own loop cannot: crossterm reads keys
+//! until a read says that there is none for now, and of a terminal that goes in that
+//! moment no read ever says so. Nobody would see that copy of proftop, and it would keep
+//! a CPU busy for ever.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{process, thread};
+
+/// The loop looks four times a second; it has this long to see for itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Watches the terminal while it lives.
+#[derive(Debug)]
+pub struct HangUp {
+    has_ended: Arc<AtomicBool>,
+}
+
+impl HangUp {
+    pub fn watch() -> io::Result<Self> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let ended = has_ended.clone();
+        let watch = move || {
+            let (keys, screen) = (io::stdin(), io::stdout());
+            let keys = keys.is_terminal().then(|| keys.as_fd());
+            wait(keys.into_iter().chain([screen.as_fd()]));
+            thread::sleep(PATIENCE);
+            if !ended.load(Ordering::SeqCst) {
+                // As a screen ends whose loop sees that its terminal is gone.
+                process::exit(0);
+            }
+        };
+        thread::Builder::new().name("hang-up".into()).spawn(watch)?;
+        Ok(Self { has_ended })
+    }
+
+    /// From here on the screen ends by itself.
+    pub fn loop_has_ended(&self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Waits until one of them has nobody at its other end.
+fn wait<'fd>(watched: impl Iterator<Item = BorrowedFd<'fd>>) {
+    // A hang-up is told without being asked for.
+    let mut watched: Vec<_> = watched
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::empty()))
+        .collect();
+    while poll(&mut watched, None) == Err(Errno::INTR) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_end_of_the_other_end_is_waited_for() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let (told, ended) = channel();
+        let waiting = thread::spawn(move || {
+            wait([writer.as_fd()].into_iter());
+            told.send(()).expect("it is waited for");
+        });
+        assert!(ended.recv_timeout(Duration::from_millis(50)).is_err());
+        drop(reader);
+        ended.recv().expect("told");
+        waiting.join().expect("no panic");
+    }
+}

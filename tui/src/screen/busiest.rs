@@ -1,0 +1,56 @@
+//! The busiest processes, above the functions: whose functions these are.
+
+use crate::context::Context;
+use crate::views::processes::draw::number;
+use crate::widgets::theme::Theme;
+use crate::words::{person, text, units};
+use profile::ProcessRow;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// Cells before the command: `   CPU     PID USER      `.
+const USER_WIDTH: usize = 9;
+
+/// The first line is for the heads.
+pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
+    let buffer = frame.buffer_mut();
+    let room = usize::from(area.width);
+    let heads = Rect { height: 1, ..area };
+    buffer.set_style(heads, theme.heads());
+    let words = format!("    CPU     PID {:<USER_WIDTH$} COMMAND", "USER");
+    buffer.set_stringn(area.x, area.y, words, room, theme.heads());
+    let report = &cx.shown.report;
+    let rows = report.processes.iter();
+    for (row, y) in rows.zip(area.y + 1..area.bottom()) {
+        let line = line(row, cx, room);
+        let style = if row.exited {
+            theme.dim()
+        } else {
+            Style::new()
+        };
+        buffer.set_stringn(area.x, y, line, room, style);
+    }
+}
+
+fn line(row: &ProcessRow, cx: &Context<'_>, room: usize) -> String {
+    let report = &cx.shown.report;
+    let seconds = report.window.seconds();
+    let amount = match units::cpus(row.samples, report.rate_hz, seconds) {
+        Some(cpus) => format!("{cpus:.2}"),
+        None => format!("{}%", units::share(report, row.samples, report.samples)),
+    };
+    let user = row.details.user.as_deref().unwrap_or("-");
+    let user = text::cut_end(user, USER_WIDTH);
+    let pad = USER_WIDTH.saturating_sub(text::width(&user));
+    let pid = number(row.pid, cx.shown);
+    let before = format!("{amount:>7} {pid:>7} {user}{:pad$} ", "");
+    let mark = match row {
+        row if row.pid == cx.own_pid => "(this proftop) ",
+        row if row.exited => "(ended) ",
+        _ => "",
+    };
+    let left = room.saturating_sub(text::width(&before) + mark.len());
+    let command = text::cut_end(person::short_command(row), left);
+    format!("{before}{mark}{command}")
+}

@@ -1,0 +1,197 @@
+//! A *cause* for which frames have no names, opened: the modules that it is in, and what to
+//! type to get names for each.
+
+use super::{Finding, Topic, Value};
+use crate::advice::{Advice, Code};
+use crate::code::Library;
+use crate::desk::{Answer, Answerable, Ask, Key, Lane};
+use crate::failure::rights::quote;
+use crate::words::text;
+use profile::query::Nameless;
+use profile::{Cancel, FrameKind, NoName};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Modules that are listed; what is left has little weight.
+const MODULES_MAX: usize = 12;
+
+/// Cells that the name of a module has.
+const NAME_CELLS: usize = 14;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CauseWanted {
+    pub reason: NoName,
+    /// The file that samples were read from: its processes are not those of now.
+    pub recording: Option<Arc<str>>,
+}
+
+/// The modules of a cause.
+#[derive(Debug)]
+pub struct CauseAnswer {
+    pub key: Key<CauseWanted>,
+    pub rows: Vec<CauseRow>,
+    /// Modules that are not among the rows, and their frames.
+    pub others: (usize, u64),
+    /// Frames without a name for this reason, of all frames, when this was asked.
+    frames: (u64, u64),
+}
+
+#[derive(Debug)]
+pub struct CauseRow {
+    pub nameless: Nameless,
+    pub advice: Advice,
+}
+
+impl CauseAnswer {
+    /// What the cause costs: all of its modules together.
+    pub fn value(&self) -> Value {
+        Value::Share(self.frames.0, self.frames.1)
+    }
+
+    /// `None` if it was cancelled.
+    fn new(ask: &Ask<CauseWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
+        let CauseWanted { reason, recording } = &ask.key.what;
+        let selection = ask.select(cancel)?;
+        let mut found = selection.nameless(cancel).ok()?;
+        found.retain(|row| row.reason == *reason);
+        let nameless = found.iter().map(|row| row.frames).sum();
+        let others = found.split_off(found.len().min(MODULES_MAX));
+        let advice = match recording {
+            Some(file) => found.iter().map(|_| of_recording(file)).collect(),
+            None => advise(&found, library),
+        };
+        let rows = found.into_iter().zip(advice);
+        Some(CauseAnswer {
+            rows: rows
+                .map(|(nameless, advice)| CauseRow { nameless, advice })
+                .collect(),
+            frames: (nameless, selection.completeness().frames),
+            others: (others.len(), others.iter().map(|row| row.frames).sum()),
+            key: ask.key.clone(),
+        })
+    }
+}
+
+fn advise(found: &[Nameless], library: &mut dyn Library) -> Vec<Advice> {
+    let code = |row: &Nameless| {
+        Some(Code {
+            path: Path::new(&*row.path).to_owned(),
+            reason: engine::alike::reason(row.reason)?,
+            has_build_id: !row.build_id.is_empty(),
+            process: row.pid.map(|pid| (pid, row.comm.to_string())),
+        })
+    };
+    match found.iter().map(code).collect::<Option<Vec<_>>>() {
+        Some(codes) => library.advise(&codes),
+        // The profile's own reasons: nothing of this machine helps.
+        None => vec![Advice::default(); found.len()],
+    }
+}
+
+/// Names of a recording are looked up with the files of the machine it is of.
+fn of_recording(file: &str) -> Advice {
+    Advice {
+        command: Some(format!("proftop resolve {}", quote(file))),
+        note: "On the machine it was taken on, or with DEBUGINFOD_URLS set.".into(),
+        ..Advice::default()
+    }
+}
+
+impl Answerable for Ask<CauseWanted> {
+    fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer> {
+        Some(Answer::new(CauseAnswer::new(self, library, cancel)?))
+    }
+
+    /// Databases of packages are on disks.
+    fn lane(&self) -> Lane {
+        Lane::Code
+    }
+}
+
+/// What the lines below an open cause are about.
+pub fn topics(answer: Option<&CauseAnswer>) -> Vec<Topic> {
+    let Some(answer) = answer else {
+        return vec![Topic::CauseWaits];
+    };
+    let modules = answer.rows.iter().map(|row| row.nameless.module_id);
+    let of_row = |module| [Topic::CauseModule(module), Topic::CauseCommand(module)];
+    let others = (answer.others.0 > 0).then_some(Topic::CauseOthers);
+    modules.flat_map(of_row).chain(others).collect()
+}
+
+/// The lines below an open cause, in the order of [`topics`].
+pub fn lines(answer: Option<&CauseAnswer>) -> Vec<Finding> {
+    let Some(answer) = answer else {
+        return vec![Finding {
+            topic: Topic::CauseWaits,
+            label: String::new(),
+            value: Value::None,
+            text: "looking for the modules …".into(),
+            explain: "The modules and packages are being looked up.".into(),
+        }];
+    };
+    let frames = answer.frames.1;
+    let mut lines = Vec::new();
+    for row in &answer.rows {
+        lines.push(module_line(row, frames));
+        lines.push(command_line(row));
+    }
+    let (modules, of_them) = answer.others;
+    if modules > 0 {
+        lines.push(Finding {
+            topic: Topic::CauseOthers,
+            label: format!("  {modules} more"),
+            value: Value::Share(of_them, frames),
+            text: "modules with less".into(),
+            explain: "Modules with fewer frames without a name for this reason.".into(),
+        });
+    }
+    lines
+}
+
+fn module_line(row: &CauseRow, frames: u64) -> Finding {
+    let Nameless { comm, pid, .. } = &row.nameless;
+    let process = pid.map(|pid| format!("{comm}[{pid}]"));
+    let package = row.advice.package.clone();
+    let is_file = row.nameless.kind != FrameKind::Jit;
+    let build_id = match &*row.nameless.build_id {
+        [] if is_file => Some("no build-id".to_owned()),
+        [] => None,
+        id => Some(format!("build-id {}", hexadecimal(id))),
+    };
+    // The package tells more than a process; code of no file has only that.
+    let told = [package.as_ref().or(process.as_ref()).cloned(), build_id];
+    let symbols = row.advice.symbols.as_ref();
+    let symbols = symbols.map(|symbols| format!("symbols in {symbols}"));
+    let words: Vec<String> = told.iter().flatten().cloned().chain(symbols).collect();
+    let module = &row.nameless.module;
+    Finding {
+        topic: Topic::CauseModule(row.nameless.module_id),
+        label: format!("  {}", text::cut_middle(module, NAME_CELLS)),
+        value: Value::Share(row.nameless.frames, frames),
+        text: told.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        explain: format!("{module}: {}.", words.join(", ")),
+    }
+}
+
+fn command_line(row: &CauseRow) -> Finding {
+    let Advice { command, note, .. } = &row.advice;
+    Finding {
+        topic: Topic::CauseCommand(row.nameless.module_id),
+        label: String::new(),
+        value: Value::None,
+        text: match command {
+            Some(command) => format!("type: {command}"),
+            None => note.clone(),
+        },
+        explain: match command {
+            Some(command) if note.is_empty() => command.clone(),
+            Some(command) => format!("{command}   {note}"),
+            None => note.clone(),
+        },
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,93 @@
+//! *Probes*: functions whose calls are counted and timed. A list, and below it what is
+//! known of the selected one.
+//!
+//! ```text
+//!   CALLS/S  LAST 12s      P50    P99  ON-CPU  COST  LEFT  FUNCTION
+//! >  12,345  ▁▂▂▃▅▅▆▇▇██▇  1.2us  14us    38%  0.8%   52s  hash_search_with_hash…
+//!    ────────────────────────────────────────────────────────────────────────────
+//!  numbers in sentences, the calls of each second
+//!  HOW LONG, a histogram              │ VALUES, FROM WHERE, THREADS
+//! ```
+
+mod draw;
+/// Shares of callers, values and threads, cut to the room there is.
+mod shares;
+mod view;
+pub mod words;
+
+use crate::lists::cursor::Cursor;
+use crate::lists::motion::Motion;
+use engine::probes::{Latency, Probe};
+use engine::snapshot::Snapshot;
+
+#[derive(Debug, Default)]
+pub struct Probes {
+    cursor: Cursor<u64>,
+    /// Those of the list, in its order.
+    numbers: Vec<u64>,
+    /// The order about a probe that was followed last.
+    turn: u64,
+    height: usize,
+}
+
+/// Calls by how long they took at least, in at most so many steps.
+pub fn buckets(latency: &Latency, lines: usize) -> impl Iterator<Item = (String, u64)> {
+    let buckets = shares::histogram(latency, lines).into_iter();
+    buckets.map(|bucket| (bucket.from, bucket.calls))
+}
+
+/// Lines of the list at least, and which part of the room it may have.
+const LIST_MIN: usize = 2;
+const LIST_PART: usize = 3;
+
+impl Probes {
+    pub fn update(&mut self, snapshot: &Snapshot) {
+        let probes = &snapshot.probes;
+        self.numbers = probes.list.iter().map(|probe| probe.number).collect();
+        self.settle();
+        // What was ordered last is looked at.
+        let touched = self.numbers.iter().position(|n| *n == probes.touched);
+        if probes.turn != self.turn
+            && let Some(at) = touched
+        {
+            self.turn = probes.turn;
+            self.cursor.select(at, &self.numbers, self.list_height());
+        }
+    }
+
+    fn settle(&mut self) {
+        let height = self.list_height();
+        self.cursor.settle(&self.numbers, height);
+    }
+
+    /// Lines of the list.
+    pub fn list_height(&self) -> usize {
+        let most = (self.height / LIST_PART).max(LIST_MIN);
+        self.numbers.len().min(most).max(1)
+    }
+
+    pub fn resize(&mut self, height: usize) {
+        self.height = height;
+        self.settle();
+    }
+
+    pub fn selected<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Probe> {
+        let number = self.numbers.get(self.cursor.index())?;
+        let mut list = snapshot.probes.list.iter();
+        list.find(|probe| probe.number == *number)
+    }
+
+    pub fn go(&mut self, motion: Motion) {
+        let height = self.list_height();
+        let at = self.cursor.index();
+        let target = motion.target(at, height, self.numbers.len());
+        self.cursor.select(target, &self.numbers, height);
+    }
+
+    pub fn select_line(&mut self, line: usize) {
+        if line < self.list_height() {
+            let at = self.cursor.offset() + line;
+            self.cursor.select(at, &self.numbers, self.list_height());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What is said of a probe.
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::words::keys::{and, hint};
+use crate::words::units;
+use engine::probes::{Probe, Seen, Stage, Whose};
+use std::time::Duration;
+
+/// `12,345`, `0.4`: so many a second.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        rate if rate <= 0.0 => "0".into(),
+        rate if rate < 9.95 => format!("{rate:.1}"),
+        rate => units::count(rate.round() as u64),
+    }
+}
+
+/// `0.81%`, `12%`: a share of one CPU.
+pub fn cost(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent <= 0.0 => "0%".into(),
+        percent if percent < 0.01 => "<0.01%".into(),
+        percent if percent < 1.0 => format!("{percent:.2}%"),
+        percent if percent < 10.0 => format!("{percent:.1}%"),
+        percent => format!("{percent:.0}%"),
+    }
+}
+
+/// `38%`, of the time of its calls; `-` where that cannot be told.
+pub fn on_cpu(seen: &Seen) -> String {
+    match seen.busy_share() {
+        Some((share, _)) => format!("{:.0}%", share * 100.0),
+        None => "-".into(),
+    }
+}
+
+/// `52s`, `gone`, or `...` while it is looked for.
+pub fn left(probe: &Probe) -> String {
+    match &probe.stage {
+        Stage::Sought => "...".into(),
+        Stage::InPlace { left } => format!("{}s", left.as_secs_f64().ceil() as u64),
+        Stage::Gone(_) => "gone".into(),
+    }
+}
+
+/// Whose calls count: `all targets`, `postgres[4121]`.
+pub fn whose(cx: &Context<'_>, probe: &Probe) -> String {
+    match (&probe.whose, &*cx.shown.run.scope) {
+        (Whose::Processes { words, .. }, _) => words.to_string(),
+        (Whose::Target, "" | "system") => "every process".into(),
+        (Whose::Target, scope) => scope.to_owned(),
+    }
+}
+
+/// Sentences on what was counted, for the lines below the list.
+pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
+    let Some(seen) = &probe.seen else {
+        return vec![match &probe.stage {
+            Stage::Gone(why) => format!("taken away: {why}"),
+            _ => "looking for its code, and where a breakpoint may stand ...".into(),
+        }];
+    };
+    let mut lines = Vec::new();
+    if let Stage::Gone(why) = &probe.stage {
+        lines.push(format!("taken away: {why}"));
+    }
+    lines.extend([counted(cx, probe, seen), costs(seen)]);
+    lines.extend(lasted(seen));
+    lines.extend(but(seen));
+    lines
+}
+
+fn counted(cx: &Context<'_>, probe: &Probe, seen: &Seen) -> String {
+    let calls = units::counted(seen.calls, "call");
+    let whose = whose(cx, probe);
+    let mut line = format!("{calls} in {} by {whose}", seconds(seen.time));
+    let open = seen.calls.saturating_sub(seen.returns);
+    if seen.site.is_timed && open > 0 {
+        line += &format!(", {} not back yet", units::count(open));
+    }
+    if seen.others > 0 {
+        line += &format!("; {} by others", units::count(seen.others));
+    }
+    line
+}
+
+/// `12 s`, `3 min 5 s`
+fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
+    }
+}
+
+fn costs(seen: &Seen) -> String {
+    let how = match (seen.site.is_stepped, seen.site.breakpoints) {
+        (false, 1) => String::new(),
+        (false, many) => format!(" at {many} breakpoints"),
+        (true, 1) => " (stepped)".into(),
+        (true, many) => format!(" at {many} breakpoints (stepped)"),
+    };
+    format!(
+        "measured: a hit costs {}{how}, now {} of a CPU; taken away above {}",
+        units::nanoseconds(seen.cost.hit_ns),
+        cost(seen.cost.share),
+        cost(seen.cost.share_max),
+    )
+}
+
+fn lasted(seen: &Seen) -> Option<String> {
+    if !seen.site.is_timed {
+        return Some("counted only: where its calls end cannot be told from its code".into());
+    }
+    let latency = seen.latency.as_ref()?;
+    let mut line = format!(
+        "p50 {}  p90 {}  p99 {}  max {}",
+        units::nanoseconds(latency.p50_ns),
+        units::nanoseconds(latency.p90_ns),
+        units::nanoseconds(latency.p99_ns),
+        units::nanoseconds(latency.max_ns)
+    );
+    if let Some((share, off)) = seen.busy_share() {
+        let busy = share * 100.0;
+        line += &format!(
+            "   on a CPU {busy:.0}% ±{:.0}, waiting {:.0}%",
+            (off * 100.0).ceil(),
+            100.0 - busy
+        );
+    }
+    Some(line)
+}
+
+/// What has to be known before the numbers are believed.
+fn but(seen: &Seen) -> Option<String> {
+    let mut all = Vec::new();
+    if seen.site.repeats {
+        all.push("a loop begins at its first instruction: each round counts".to_owned());
+    }
+    if let Some(latency) = &seen.latency
+        && latency.p50_ns < seen.cost.floor_ns.saturating_mul(2)
+    {
+        let floor = units::nanoseconds(seen.cost.floor_ns);
+        all.push(format!(
+            "an empty call shows as {floor}: so much is the probe's own"
+        ));
+    }
+    if seen.values_lost > 0 {
+        let lost = units::counted(seen.values_lost, "value");
+        all.push(format!("{lost} found no room"));
+    }
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// The line on the selected probe.
+pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
+    let renew = hint(cx, Action::Renew, "60 s more");
+    let again = hint(cx, Action::Renew, "again");
+    let value = hint(cx, Action::Value, "read a value");
+    let away = hint(cx, Action::Unprobe, "take away");
+    match &probe.stage {
+        Stage::Sought => and("it is being placed", "   ", [away]),
+        Stage::InPlace { .. } => {
+            let left = left(probe);
+            and(&format!("{left} left"), "   ", [renew, value, away])
+        }
+        Stage::Gone(why) => and(&format!("taken away: {why}"), "   ", [again]),
+    }
+}
+
+pub fn explain(probe: &Probe) -> String {
+    let Some(seen) = &probe.seen else {
+        return "nothing was counted yet".into();
+    };
+    let site = &seen.site;
+    let copies = match site.copies {
+        0 | 1 => String::new(),
+        many => format!(", in {many} copies"),
+    };
+    let times = match site.is_timed {
+        true => {
+            "times are from a call to its return, with all that it waits for, in buckets of \
+                 at most 25%; ON-CPU are samples with it on the stack, as a share of that"
+        }
+        false => "its ends are not seen",
+    };
+    format!(
+        "Each call of the {} function at {}+{:#x}{copies} is counted by a breakpoint; {times}.",
+        site.language, probe.module, site.address
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = [0.0, 0.44, 12.3, 12_345.0].map(rate);
+        assert_eq!(shown, ["0", "0.4", "12", "12,345"]);
+        let shown = [0.0, 0.000_01, 0.008_1, 0.05, 0.123].map(cost);
+        assert_eq!(shown, ["0%", "<0.01%", "0.81%", "5.0%", "12%"]);
+    }
+}

@@ -1,0 +1,280 @@
+//! Names of functions and modules as they stand in rows: what matters of them. The
+//! whole name is on the detail line, in what is copied and in every file.
+
+pub use profile::short_module as module;
+use std::borrow::Cow;
+
+/// What compilers append to the name of a copy or a part of a function.
+const SUFFIXES: [&str; 8] = [
+    "isra",
+    "constprop",
+    "part",
+    "cold",
+    "llvm",
+    "lto_priv",
+    "clone",
+    "localalias",
+];
+
+/// Stands for them, however many there are.
+const SUFFIX_MARK: &str = ".…";
+
+/// In `<` and `>` these are names themselves, and not arguments of a template.
+const NAMES_IN_BRACKETS: [&str; 12] = [
+    "anonymous",
+    "clinit",
+    "dictcomp",
+    "eval",
+    "genexpr",
+    "init",
+    "lambda",
+    "listcomp",
+    "locals",
+    "module",
+    "setcomp",
+    "string",
+];
+
+/// The name with its template arguments folded (`sort<…>`), without the hashes of
+/// Rust, with one mark for all that a compiler appended, and with the last part only
+/// of a path to a source file.
+pub fn short(name: &str) -> Cow<'_, str> {
+    // Most names are those of C, and nothing of them is left out.
+    if !name
+        .bytes()
+        .any(|byte| matches!(byte, b'<' | b'.' | b':' | b'/'))
+    {
+        return Cow::Borrowed(name);
+    }
+    let stem = stem(name);
+    let is_copy = stem.len() < name.len();
+    let stem = without_hash(stem);
+    let folded = match stem.contains('<') {
+        true => fold(stem),
+        false => stem.to_owned(),
+    };
+    let mut short = without_folders(folded);
+    if is_copy {
+        short.push_str(SUFFIX_MARK);
+    }
+    match short == name {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(short),
+    }
+}
+
+/// A name without what compilers append: `.isra.0`, `.cold`, `.llvm.123`.
+fn stem(name: &str) -> &str {
+    let mut stem = name;
+    while let Some((rest, last)) = stem.rsplit_once('.') {
+        let (word, before) = match last.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => match rest.rsplit_once('.') {
+                Some((before, word)) => (word, before),
+                None => break,
+            },
+            false => (last, rest),
+        };
+        if before.is_empty() || !SUFFIXES.contains(&word) {
+            break;
+        }
+        stem = before;
+    }
+    stem
+}
+
+/// A name without `::h0123456789abcdef`, which older tools leave at names of Rust.
+fn without_hash(name: &str) -> &str {
+    let Some((before, hash)) = name.rsplit_once("::h") else {
+        return name;
+    };
+    let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { before } else { name }
+}
+
+/// With `…` for what is in `<` and `>` behind a name. The type that a method belongs to
+/// (`<Vec<T> as Extend<T>>::extend`) is no argument, and stays.
+fn fold(name: &str) -> String {
+    let bytes = name.as_bytes();
+    let mut out = String::with_capacity(name.len());
+    let mut at = 0;
+    let mut copied = 0;
+    while at < bytes.len() {
+        if let Some(end) = operator_end(name, at) {
+            at = end;
+            continue;
+        }
+        if bytes[at] == b'<' && follows_a_name(&out, &name[copied..at]) {
+            let Some(end) = closing(bytes, at) else {
+                break;
+            };
+            let inside = &name[at + 1..end];
+            if inside.chars().count() > 1 && !is_name(inside) {
+                out.push_str(&name[copied..=at]);
+                out.push('…');
+                copied = end;
+            }
+            at = end;
+        }
+        at += 1;
+    }
+    out.push_str(&name[copied..]);
+    out
+}
+
+/// Where an operator of C++ that looks like brackets ends, if one begins here.
+fn operator_end(name: &str, at: usize) -> Option<usize> {
+    const OPERATORS: [&str; 11] = [
+        "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
+    ];
+    let is_inside_a_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let word = name.as_bytes()[at..].starts_with(b"operator");
+    if !word || at > 0 && is_inside_a_word(&name.as_bytes()[at - 1]) {
+        return None;
+    }
+    let rest = &name[at + "operator".len()..];
+    let sign = OPERATORS.iter().find(|sign| rest.starts_with(**sign))?;
+    // Arguments of the operator follow a blank.
+    let blank = usize::from(rest[sign.len()..].starts_with(" <"));
+    Some(at + "operator".len() + sign.len() + blank)
+}
+
+fn follows_a_name(before: &str, since: &str) -> bool {
+    let last = since.chars().next_back().or(before.chars().next_back());
+    let is_operator = || {
+        let all = format!("{before}{since}");
+        all.trim_end()
+            .trim_end_matches(['<', '>', '=', '-', '*'])
+            .ends_with("operator")
+    };
+    match last {
+        Some(' ') => is_operator(),
+        Some(c) => {
+            c.is_alphanumeric() || matches!(c, '_' | ':' | '}' | ')' | '<' | '>') && c != '<'
+        }
+        None => false,
+    }
+}
+
+/// The `>` that closes the bracket here; those of `->` and `=>` close none.
+fn closing(bytes: &[u8], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for at in open..bytes.len() {
+        match bytes[at] {
+            b'<' => depth += 1,
+            b'>' if at > 0 && matches!(bytes[at - 1], b'-' | b'=') => {}
+            b'>' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_name(inside: &str) -> bool {
+    NAMES_IN_BRACKETS.contains(&inside) || inside.starts_with("frozen ")
+}
+
+/// Runtimes tell the source file of a function: `py::decode:/usr/lib/python3/json.py`,
+/// `JS:*handle file:///srv/app/server.js:12`.
+fn without_folders(name: String) -> String {
+    let starts = ["file:///", ":/", " /"];
+    let found = starts
+        .iter()
+        .find_map(|start| Some((name.find(start)?, start.len())));
+    let Some((at, length)) = found else {
+        return name;
+    };
+    let path = at + length - 1;
+    let head = match name[at..].starts_with("file:") {
+        true => at,
+        false => path,
+    };
+    let Some(slash) = name[path..].rfind('/').map(|slash| path + slash) else {
+        return name;
+    };
+    if head == 0 || slash + 1 == name.len() {
+        return name;
+    }
+    format!("{}{}", &name[..head], &name[slash + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn arguments_and_suffixes_are_folded() {
+        let names = [
+            ("memcpy", "memcpy"),
+            ("list_encode.isra.0", "list_encode.…"),
+            ("copy.constprop.0.isra.1.cold", "copy.…"),
+            ("work.llvm.1234567890", "work.…"),
+            (
+                "std::__unguarded_partition<int*, __ops::_Iter_less_iter>",
+                "std::__unguarded_partition<…>",
+            ),
+            (
+                "std::vector<int, std::allocator<int> >::push_back",
+                "std::vector<…>::push_back",
+            ),
+            ("Vec<T>::push", "Vec<T>::push"),
+            (
+                "alloc::vec::Vec::<u8, Global>::push",
+                "alloc::vec::Vec::<…>::push",
+            ),
+            (
+                "<alloc::vec::Vec<u8> as core::iter::Extend<u8>>::extend",
+                "<alloc::vec::Vec<…> as core::iter::Extend<…>>::extend",
+            ),
+            (
+                "core::ops::FnOnce<fn() -> u8>::call_once",
+                "core::ops::FnOnce<…>::call_once",
+            ),
+            ("operator<", "operator<"),
+            (
+                "std::operator<< <std::char_traits<char> >",
+                "std::operator<< <…>",
+            ),
+            ("ns::A<int>::operator->", "ns::A<…>::operator->"),
+            ("operator<=><int, int>", "operator<=><…>"),
+            ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
+            ("core::fmt::hello", "core::fmt::hello"),
+            ("Foo.<init>", "Foo.<init>"),
+            ("py::<module>:/srv/app/main.py", "py::<module>:main.py"),
+            (
+                "py::decode:/usr/lib/python3.11/json/decoder.py",
+                "py::decode:decoder.py",
+            ),
+            (
+                "JS:*handle file:///srv/app/server.js:12:5",
+                "JS:*handle server.js:12:5",
+            ),
+            ("main.(*Server).Serve", "main.(*Server).Serve"),
+            (
+                "net/http.(*conn).serve.func1",
+                "net/http.(*conn).serve.func1",
+            ),
+            ("a<b", "a<b"),
+            ("/usr/bin/postgres+0x12", "/usr/bin/postgres+0x12"),
+            ("cold", "cold"),
+            (".cold", ".cold"),
+        ];
+        for (name, expected) in names {
+            assert_eq!(short(name), expected, "{name}");
+            assert_eq!(short(&short(name)), short(name), "{name}: once is enough");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_gets_one_that_is_not_longer(name in "\\PC{0,40}|[a-z<>:.*/ =-]{0,40}|(operator|a)[<>= -]{0,6}[a-z<>]{0,20}") {
+            // A suffix of two letters is not there: the mark is never longer.
+            prop_assert!(short(&name).chars().count() <= name.chars().count());
+        }
+    }
+}

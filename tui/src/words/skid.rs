@@ -1,0 +1,57 @@
+//! *Skid*: a timer cannot interrupt while interrupts are off, so that its clock counts what
+//! ran meanwhile where they come on again.
+
+use profile::{FrameKind, FunctionRow};
+
+/// How functions of the kernel begin that let interrupts in again, or behind which they
+/// come on.
+const LET_IN: [&str; 8] = [
+    "_raw_spin_unlock_irq",
+    "_raw_read_unlock_irq",
+    "_raw_write_unlock_irq",
+    "raw_spin_rq_unlock_irq",
+    "finish_task_switch",
+    "__do_softirq",
+    "handle_softirqs",
+    "pv_native_irq_enable",
+];
+
+/// Whether samples on top of a function may be those of work that was done before.
+pub fn is_likely(row: &FunctionRow) -> bool {
+    let is_in_kernel = row.kind == FrameKind::Kernel;
+    is_in_kernel && LET_IN.iter().any(|begin| row.name.starts_with(begin))
+}
+
+/// What such a row stands for, with its samples in words and the key that shows who called
+/// it.
+pub fn explain(samples: &str, name: &str, key: Option<&str>) -> String {
+    let callers = match key {
+        Some(key) => format!("; {key} shows its callers, whose work that is"),
+        None => "; it is its callers' work".into(),
+    };
+    format!(
+        "{samples} in {name}: interrupts come on again here, and the clock counts what \
+         ran while they were off{callers}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::postgres;
+
+    #[test]
+    fn only_the_kernels_own_functions_are_meant() {
+        let snapshot = postgres();
+        let mut row = snapshot.report.functions[0].clone();
+        row.name = "_raw_spin_unlock_irqrestore".into();
+        row.kind = FrameKind::User;
+        assert!(!is_likely(&row));
+        row.kind = FrameKind::Kernel;
+        assert!(is_likely(&row));
+        row.name = "finish_task_switch.isra.0".into();
+        assert!(is_likely(&row));
+        row.name = "copy_user_generic".into();
+        assert!(!is_likely(&row));
+    }
+}
