@@ -3,32 +3,34 @@
 mod common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, burning};
-use common::{band, burn_str, list, machine, number, proftop, reports, run, self_samples};
-use common::{sum, text};
+use common::{band, burn_str, list, machine, number, proftop, reports, reports_until, run};
+use common::{self_samples, start_sampling, sum, text, wait_for_work};
+use rustix::process::Signal;
 use serde_json::Value;
+use std::io::Read as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use test_support::Process;
 
 #[test]
 fn shares_are_those_of_the_work() {
     let Some(_machine) = machine() else { return };
-    let output = run(
-        // One report, which waits for names.
-        proftop(&["-b", "--format", "json", "-F", "499", "-d", "60"]).args(["--", burn_str(), "3"]),
-    );
-    assert_eq!(output.status.code(), Some(0));
-    assert!(
-        text(&output.stderr).contains("rounds/s"),
-        "the command's own output goes to standard error"
-    );
-    let reports = reports(&output.stdout);
-    assert_eq!(reports.len(), 1);
-    let all: u64 = BURN_FUNCTIONS
-        .iter()
-        .map(|name| self_samples(&reports, name))
-        .sum();
-    assert!(all > 500, "{all} samples of the work");
+    let of_work = |reports: &[Value]| -> u64 {
+        let of_all = BURN_FUNCTIONS.iter();
+        of_all.map(|name| self_samples(reports, name)).sum()
+    };
+    // The first reports may lack names.
+    let named = |reports: &[Value]| {
+        let first = reports.iter().position(|report| report["pending"] == 0);
+        reports[first.unwrap_or(reports.len())..].to_vec()
+    };
+    let mut command = proftop(&["-b", "--format", "json", "-F", "499", "-d", "1"]);
+    command.args(["--", burn_str(), "600"]);
+    let reports = reports_until(&mut command, "samples of the work", |reports| {
+        of_work(&named(reports)) > 2_000
+    });
+    let reports = named(&reports);
+    let all = of_work(&reports);
     for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
         let measured = self_samples(&reports, name) as f64 / all as f64;
         let band = band(share, all as f64);
@@ -38,7 +40,7 @@ fn shares_are_those_of_the_work() {
         );
     }
     let samples = sum(&reports, "samples");
-    assert!(all * 100 >= samples * 95, "{all} of {samples} are the work");
+    assert!(all * 100 >= samples * 90, "{all} of {samples} are the work");
     for name in BURN_THREADS {
         let of_thread: u64 = reports
             .iter()
@@ -85,6 +87,11 @@ fn a_run_to_the_end_reports_every_sample() {
             "1",
         ]),
     );
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text(&output.stderr).contains("rounds/s"),
+        "the command's own output goes to standard error"
+    );
     let reports = reports(&output.stdout);
     let last = reports.last().expect("a report");
     assert_eq!(sum(&reports, "samples"), number(last, "samples_run"));
@@ -122,7 +129,7 @@ fn text_and_csv_say_the_same() {
     let Some(_machine) = machine() else { return };
     let burn = burning(30, 1);
     let pid = burn.pid().to_string();
-    let shared = ["-b", "-n", "1", "-d", "1", "-F", "499", "-p", &pid];
+    let shared = ["-b", "-n", "1", "-d", "2", "-F", "499", "-p", &pid];
     let output = run(proftop(&shared).args(["--format", "csv"]));
     let csv = text(&output.stdout);
     let mut lines = csv.lines();
@@ -148,64 +155,63 @@ fn text_and_csv_say_the_same() {
 #[test]
 fn a_short_command_is_seen() {
     let Some(_machine) = machine() else { return };
-    let output = run(proftop(&["-b", "--format", "json", "-F", "999"]).args([
-        "--",
-        burn_str(),
-        "0.05",
-        "1",
-    ]));
+    let output =
+        run(proftop(&["-b", "--format", "json", "-F", "999"]).args(["--", burn_str(), "0.2", "1"]));
     assert_eq!(output.status.code(), Some(0));
     let reports = reports(&output.stdout);
     let samples = sum(&reports, "samples");
-    // 50 at most; less where others want the CPU.
-    assert!((10..=80).contains(&samples), "{samples} samples");
+    // 200 and those of its start; less where others want the CPU.
+    assert!(samples <= 300, "{samples} samples");
     assert!(self_samples(&reports, BURN_FUNCTIONS[0]) > 0);
 }
 
 #[test]
 fn an_interrupt_ends_with_a_report() {
     let Some(_machine) = machine() else { return };
-    let burn = burning(30, 1);
+    let burn = burning(600, 1);
     let pid = burn.pid().to_string();
     let mut proftop = proftop(&[
-        "-b", "--format", "json", "-d", "60", "-F", "499", "-p", &pid,
+        "-b", "--format", "json", "-d", "600", "-F", "499", "-p", &pid,
     ]);
-    let child = proftop.stdout(Stdio::piped()).spawn().expect("it starts");
-    // There is nothing to wait for: a report of a minute says nothing before.
-    std::thread::sleep(Duration::from_secs(2));
-    rustix::process::kill_process(
-        rustix::process::Pid::from_child(&child),
-        rustix::process::Signal::INT,
-    )
-    .expect("it runs");
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(0));
-    let reports = reports(&output.stdout);
+    let began = Instant::now();
+    let mut proftop = start_sampling(proftop.stdout(Stdio::piped()));
+    // A report of ten minutes says nothing before.
+    wait_for_work(burn.pid(), Duration::from_secs(1));
+    proftop.signal(Signal::INT);
+    let mut output = Vec::new();
+    let mut stdout = proftop.stdout.take().expect("a pipe");
+    stdout.read_to_end(&mut output).expect("its reports");
+    let status = proftop.wait().expect("ours");
+    let took = began.elapsed().as_secs_f64();
+    assert_eq!(status.code(), Some(0));
+    let reports = reports(&output);
     assert_eq!(reports.len(), 1);
     assert!(self_samples(&reports, BURN_FUNCTIONS[0]) > 0);
     assert_eq!(reports[0]["target"], "running", "we ended, not it");
     let window = reports[0]["window_s"].as_f64().expect("a number");
-    assert!((0.3..10.0).contains(&window), "{window} s");
+    assert!(window > 0.3 && window < took, "{window} s of {took}");
 }
 
 #[test]
 fn kernel_samples_carry_both_stacks() {
     let Some(_machine) = machine() else { return };
-    let read = "end=$(($(date +%s) + 3)); \
-        while [ $(date +%s) -lt $end ]; do find /usr/bin -type f | xargs cat >/dev/null; done";
+    let read = "while :; do find /usr/bin -type f | xargs cat >/dev/null; done";
     let _reading = Process::start(Command::new("sh").args(["-c", read]));
-    let output = run(&mut proftop(&[
-        "-b", "--format", "json", "-n", "1", "-d", "2", "-F", "999", "--comm", "^cat$",
-    ]));
-    let reports = reports(&output.stdout);
-    let report = &reports[0];
-    let in_kernel: u64 = list(report, "processes")
-        .iter()
-        .map(|process| number(process, "kernel_samples"))
-        .sum();
-    assert!(in_kernel > 50, "{in_kernel} samples in the kernel");
+    let in_kernel = |reports: &[Value]| -> u64 {
+        let processes = reports.iter().flat_map(|report| list(report, "processes"));
+        processes
+            .map(|process| number(process, "kernel_samples"))
+            .sum()
+    };
+    let mut command = proftop(&[
+        "-b", "--format", "json", "-d", "1", "-F", "999", "--comm", "^cat$",
+    ]);
+    let reports = reports_until(&mut command, "samples in the kernel", |reports| {
+        in_kernel(reports) > 100
+    });
+    let in_kernel = in_kernel(&reports);
     let kinds = |kind: &str, field: &str| -> u64 {
-        let functions = list(report, "functions").iter();
+        let functions = reports.iter().flat_map(|report| list(report, "functions"));
         functions
             .filter(|function| function["kind"] == kind)
             .map(|function| number(function, field))

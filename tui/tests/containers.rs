@@ -88,36 +88,49 @@ impl Container {
         assert!(status.unwrap().success());
     }
 
-    /// What is seen of it by somebody outside when all has been looked for: the hottest
-    /// function's name, its file and its line.
-    fn watch(&self, process: &Process) -> (String, String, u64) {
+    /// The hottest function, as somebody outside sees it once `is_enough` says so of it and
+    /// of how many reports there were.
+    #[track_caller]
+    fn watch(
+        &self,
+        process: &Process,
+        what: &str,
+        is_enough: impl Fn(usize, &Value) -> bool,
+    ) -> Value {
         let pid = process.pid().to_string();
         let mut command = proftop(&["-b", "--format", "json", "-F", "499", "-d", "1", "-p", &pid]);
         command.env("XDG_CACHE_HOME", self.path("tables"));
-        let is_settled = |report: &Value| report["pending"] == 0 && report["samples"] != 0;
-        let reports = reports_until(&mut command, "all names", |reports| {
-            reports.len() >= 3 && reports.last().is_some_and(is_settled)
+        let hottest = |reports: &[Value]| {
+            let is_settled = |report: &&Value| report["pending"] == 0 && report["samples"] != 0;
+            let report = reports.iter().rfind(is_settled)?;
+            Some(report["functions"][0].clone())
+        };
+        let reports = reports_until(&mut command, what, |reports| {
+            hottest(reports).is_some_and(|function| is_enough(reports.len(), &function))
         });
-        let last = reports.iter().rfind(|report| is_settled(report));
-        let function = &last.expect("waited for")["functions"][0];
-        let name = function["name"].as_str().unwrap_or_default().to_owned();
-        let file = function["file"].as_str().unwrap_or_default().to_owned();
-        (name, file, function["line"].as_u64().unwrap_or(0))
+        hottest(&reports).expect("waited for")
     }
 
     #[track_caller]
     fn check_found(&self, process: &Process) {
-        let (name, file, line) = self.watch(process);
-        assert_eq!(name, "hidden_work");
-        assert!(file.ends_with("work.c"), "{file}");
-        assert!((2..=6).contains(&line), "{line}");
+        let function = self.watch(process, "its name and line", |_, function| {
+            function["name"] == "hidden_work" && function["line"] != Value::Null
+        });
+        let (file, line) = (function["file"].as_str(), function["line"].as_u64());
+        assert!(
+            file.is_some_and(|file| file.ends_with("work.c")),
+            "{file:?}"
+        );
+        assert!(line.is_some_and(|line| (2..=6).contains(&line)), "{line:?}");
     }
 
     #[track_caller]
     fn check_not_found(&self, process: &Process) {
-        let (name, file, _) = self.watch(process);
+        // Time enough to find what must not be found.
+        let function = self.watch(process, "three reports", |reports, _| reports >= 3);
+        let name = function["name"].as_str().unwrap_or_default();
         assert!(name.starts_with("work+0x"), "{name}");
-        assert_eq!(file, "");
+        assert_eq!(function["file"], Value::Null);
     }
 }
 

@@ -156,25 +156,26 @@ fn it_opens_as_it_was_left() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().display();
     terminal.type_line(&format!("export XDG_STATE_HOME={home}/state"));
-    let left = |keys: &[&str], args: &str, shows: &str| {
+    // Starts it, looks at what opens, presses keys, looks at what they show, and leaves.
+    let visit = |args: &str, opens: &str, keys: &[&str], shows: &str| {
         terminal.start(args);
         terminal.wait_for("FILE demo.pft");
-        terminal.wait_for(shows);
+        terminal.wait_for(opens);
         terminal.keys(keys);
+        terminal.wait_for(shows);
+        terminal.keys(&["q"]);
         terminal.wait_for_shell();
     };
-    left(&["f", "2", "I", "q"], "demo", "[1 Func]");
+    visit("demo", "[1 Func]", &["f", "2", "I"], "BOTTOM-UP");
     let kept = fs::read_to_string(folder.path().join("state/proftop/state.toml"));
     let kept = kept.expect("it is kept");
     assert!(kept.contains("name = \"file demo.pft\""), "{kept}");
-    // With callers first, and all samples: no filter is kept.
-    left(&["q"], "demo", "BOTTOM-UP");
-    terminal.start("demo");
-    terminal.wait_for("4,473 samples");
-    terminal.keys(&["q"]);
-    terminal.wait_for_shell();
-    // What is asked for wins; --fresh knows nothing of it.
-    left(&["q"], "demo --view threads", "[5 Thread]");
-    left(&["3", "q"], "demo --fresh", "[1 Func]");
-    left(&["q"], "demo", "[2 Tree]");
+    // The functions are what opens, of all samples: no view and no filter is kept. The tree
+    // has callers first.
+    visit("demo", "[1 Func]", &[], "4,473 samples");
+    visit("demo", "[1 Func]", &["2"], "BOTTOM-UP");
+    // What is asked for wins; --fresh knows nothing of it, and leaves nothing.
+    visit("demo --view threads", "[5 Thread]", &[], "[5 Thread]");
+    visit("demo --fresh", "[1 Func]", &["2"], "TOP-DOWN");
+    visit("demo", "[1 Func]", &["2"], "BOTTOM-UP");
 }

@@ -108,7 +108,7 @@ struct Public {
 }
 
 impl Public {
-    /// Nothing where rights cannot be given away.
+    /// `None` where rights cannot be given away.
     fn new() -> Option<Self> {
         let has_setpriv = Command::new("setpriv").arg("--version").output().is_ok();
         if !rustix::process::geteuid().is_root() || !has_setpriv {

@@ -5,14 +5,14 @@
 mod common;
 
 use common::pty::Pty;
-use common::{PROFTOP, machine, number, proftop, reports, run, text};
+use common::wait_for_work;
+use common::{PROFTOP, machine, number, proftop, reports, run, start_sampling, text};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 use test_support::{Process, skip, wait_until};
 
@@ -28,28 +28,10 @@ fn ended(process: &mut Process) -> ExitStatus {
     status.expect("ended")
 }
 
-/// Whether samples are being taken: the ring of BPF, or perf events, are there.
-fn is_sampling(process: &Process) -> bool {
-    let folder = format!("/proc/{}/fd", process.pid());
-    let Ok(entries) = fs::read_dir(folder) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
-        let target = fs::read_link(entry.path()).unwrap_or_default();
-        target.to_string_lossy().contains("[perf_event]")
-    })
-}
-
-fn start_sampling(command: &mut Command) -> Process {
-    let process = Process::start(command);
-    wait_until("it samples", || is_sampling(&process));
-    process
-}
-
 #[test]
 fn a_signal_ends_reports_with_the_last_one_written() {
     let Some(_machine) = machine() else { return };
-    let _burn = common::burning(60, 1);
+    let burn = common::burning(600, 1);
     for signal in SIGNALS {
         let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
         let mut process = Process::start(command.stdout(Stdio::piped()));
@@ -57,7 +39,7 @@ fn a_signal_ends_reports_with_the_last_one_written() {
         let mut bytes = Vec::new();
         stdout.read_until(b'\n', &mut bytes).expect("a report");
         // Something to tell of the next three seconds, and not all of it.
-        sleep(Duration::from_secs(1));
+        wait_for_work(burn.pid(), Duration::from_millis(500));
         process.signal(signal);
         let rest = std::thread::spawn(move || {
             stdout.read_to_end(&mut bytes).expect("read");

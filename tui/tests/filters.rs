@@ -2,42 +2,55 @@
 
 mod common;
 
-use common::{BURN_THREADS, Machine, burning, list, machine, number, proftop, reports, run};
+use common::{BURN_THREADS, Machine, burning, list, machine, number, proftop, reports_until};
+use common::{reports, run, sum};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use test_support::{Process, skip, wait_until};
+use test_support::{Process, skip, wait_for, wait_until};
 
-/// One report of half a second.
-fn report(args: &[&str]) -> Value {
-    let mut command = proftop(&[
-        "-b", "--format", "json", "-n", "1", "-d", "0.7", "-F", "499",
-    ]);
-    let output = run(command.args(args));
-    assert_eq!(output.status.code(), Some(0));
-    reports(&output.stdout).remove(0)
+/// The threads of all reports of a run, which goes on until those are enough. Everything
+/// else is as the last report says it.
+fn report(args: &[&str], what: &str, enough: impl Fn(&Seen) -> bool) -> (Seen, Value) {
+    let mut command = proftop(&["-b", "--format", "json", "-d", "0.5", "-F", "499"]);
+    let mut reports = reports_until(command.args(args), what, |reports| {
+        enough(&Seen::new(reports))
+    });
+    let seen = Seen::new(&reports);
+    (seen, reports.pop().expect("waited for"))
 }
 
-/// Who was sampled: pids and names of threads.
-fn seen(report: &Value) -> (Vec<u64>, Vec<String>) {
-    let threads = list(report, "threads");
-    let pids = threads.iter().map(|thread| number(thread, "pid"));
-    let names = threads
-        .iter()
-        .map(|thread| thread["comm"].as_str().expect("a name").to_owned());
-    let (mut pids, mut names): (Vec<u64>, Vec<String>) = (pids.collect(), names.collect());
-    pids.sort_unstable();
-    pids.dedup();
-    names.sort();
-    names.dedup();
-    (pids, names)
+/// Who was sampled.
+struct Seen {
+    pids: BTreeSet<u64>,
+    tids: BTreeSet<u64>,
+    names: BTreeSet<String>,
+    samples: u64,
+}
+
+impl Seen {
+    fn new(reports: &[Value]) -> Self {
+        let threads = || reports.iter().flat_map(|report| list(report, "threads"));
+        let name = |thread: &Value| thread["comm"].as_str().expect("a name").to_owned();
+        Self {
+            pids: threads().map(|thread| number(thread, "pid")).collect(),
+            tids: threads().map(|thread| number(thread, "tid")).collect(),
+            names: threads().map(name).collect(),
+            samples: sum(reports, "samples"),
+        }
+    }
+
+    fn has_many(&self) -> bool {
+        self.samples > 100
+    }
 }
 
 /// A burning process, and others that burn beside it.
 fn busy() -> Option<(Machine, Process, Process)> {
     let machine = machine()?;
-    Some((machine, burning(30, 2), burning(30, 1)))
+    Some((machine, burning(600, 2), burning(600, 1)))
 }
 
 #[test]
@@ -45,10 +58,17 @@ fn a_process() {
     let Some((_machine, burn, _other)) = busy() else {
         return;
     };
-    let report = report(&["-p", &burn.pid().to_string()]);
-    assert_eq!(seen(&report).0, [u64::from(burn.pid())]);
-    assert_eq!(seen(&report).1, BURN_THREADS);
-    assert_eq!(report["pids"][0], burn.pid());
+    // Its first thread works until it has started the others.
+    for name in BURN_THREADS {
+        thread_of(burn.pid(), name);
+    }
+    let pid = burn.pid().to_string();
+    let (seen, last) = report(&["-p", &pid], "both threads", |seen| {
+        seen.has_many() && seen.tids.len() >= 2
+    });
+    assert_eq!(seen.pids, [u64::from(burn.pid())].into());
+    assert_eq!(seen.names, BURN_THREADS.map(String::from).into());
+    assert_eq!(last["pids"][0], burn.pid());
 }
 
 #[test]
@@ -56,27 +76,20 @@ fn a_thread() {
     let Some((_machine, burn, _other)) = busy() else {
         return;
     };
-    let tid = common_thread(burn.pid(), BURN_THREADS[1]);
-    let report = report(&["-t", &tid.to_string()]);
-    let tids: Vec<u64> = list(&report, "threads")
-        .iter()
-        .map(|thread| number(thread, "tid"))
-        .collect();
-    assert_eq!(tids, [tid]);
+    let tid = thread_of(burn.pid(), BURN_THREADS[1]);
+    let (seen, _) = report(&["-t", &tid.to_string()], "samples", Seen::has_many);
+    assert_eq!(seen.tids, [tid].into());
 }
 
 /// The thread of that name, once it runs.
-fn common_thread(pid: u32, name: &str) -> u64 {
-    let mut found = None;
-    wait_until("a thread", || {
+fn thread_of(pid: u32, name: &str) -> u64 {
+    wait_for("a thread", || {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
-        found = tasks.flatten().find_map(|task| {
+        tasks.flatten().find_map(|task| {
             let comm = fs::read_to_string(task.path().join("comm")).ok()?;
             (comm.trim_end() == name).then(|| task.file_name().to_str()?.parse().ok())?
-        });
-        found.is_some()
-    });
-    found.expect("found")
+        })
+    })
 }
 
 #[test]
@@ -84,8 +97,8 @@ fn a_name() {
     let Some((_machine, _burn, _other)) = busy() else {
         return;
     };
-    let report = report(&["--comm", "odd$"]);
-    assert_eq!(seen(&report).1, [BURN_THREADS[1]]);
+    let (seen, _) = report(&["--comm", "odd$"], "samples", Seen::has_many);
+    assert_eq!(seen.names, [BURN_THREADS[1].to_owned()].into());
 }
 
 #[test]
@@ -98,19 +111,27 @@ fn children_or_not() {
             .stdout(std::process::Stdio::null()),
     );
     let pid = parent.pid().to_string();
-    let all = report(&["-p", &pid]);
-    assert!(seen(&all).0.len() >= 2, "{:?}", seen(&all));
+    report(&["-p", &pid], "both children", |seen| seen.pids.len() >= 2);
+    // Starting others takes the shell so little time that it is hardly ever sampled.
     let output = run(&mut proftop(&[
         "-b",
+        "--format",
+        "json",
         "-n",
         "1",
         "-d",
-        "0.3",
+        "1",
         "--no-children",
         "-p",
         &pid,
     ]));
-    assert_eq!(output.status.code(), Some(5), "the shell only waits");
+    assert!(matches!(output.status.code(), Some(0 | 5)));
+    let seen = Seen::new(&reports(&output.stdout));
+    assert!(
+        seen.pids
+            .iter()
+            .all(|seen| *seen == u64::from(parent.pid()))
+    );
 }
 
 /// A control group that goes away with the test.
@@ -146,11 +167,11 @@ fn a_control_group() {
         skip("needs a writable cgroup2 hierarchy");
         return;
     };
-    let (burn, _other) = (burning(30, 1), burning(30, 1));
+    let (burn, _other) = (burning(600, 1), burning(600, 1));
     group.add(burn.pid());
     let name = group.0.to_str().expect("UTF-8");
-    let report = report(&["-g", name]);
-    assert_eq!(seen(&report).0, [u64::from(burn.pid())]);
+    let (seen, report) = report(&["-g", name], "samples", Seen::has_many);
+    assert_eq!(seen.pids, [u64::from(burn.pid())].into());
     let last = Path::new(name).file_name().and_then(|name| name.to_str());
     let scope = report["scope"].as_str().expect("a scope");
     assert!(scope.contains(last.expect("a name")), "{scope}");

@@ -4,16 +4,16 @@
 
 mod common;
 
-use common::{machine, proftop, reports, run};
+use common::{list, machine, number, proftop, reports_until};
 use serde_json::Value;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use symbolize::object::Object;
-use test_support::skip;
+use test_support::{Process, compile, skip};
 
 /// Without frame pointers each caller is found by `.eh_frame` alone.
 const SOURCE: &str = "
@@ -60,17 +60,15 @@ impl Programs {
         // No other test's cache knows it.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = format!("{:08x}f0{:06x}", std::process::id(), number);
-        let output = Command::new("cc")
-            .args(["-O1", "-g", "-fomit-frame-pointer"])
-            .args(["-fno-optimize-sibling-calls"])
-            .arg(format!("-Wl,--build-id=0x{id}"))
-            .arg("-o")
-            .args([programs.honest(), programs.path("work.c")])
-            .output();
-        if !output.is_ok_and(|output| output.status.success()) {
-            skip("cc cannot make a program");
-            return None;
-        }
+        let build_id = format!("-Wl,--build-id=0x{id}");
+        let flags = [
+            "-O1",
+            "-g",
+            "-fomit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            &build_id,
+        ];
+        compile(&programs.path("work.c"), &programs.honest(), flags)?;
         programs.forge();
         Some(programs)
     }
@@ -117,38 +115,71 @@ impl Programs {
         chown(self.forged(), Some(FORGER), None).unwrap();
     }
 
-    fn start_honest(&self) -> Work {
-        Work::start(&mut Command::new(self.honest()))
+    fn start_honest(&self) -> Process {
+        Process::start(&mut Command::new(self.honest()))
     }
 
-    fn start_forged(&self) -> Work {
-        Work::start(Command::new(self.forged()).uid(FORGER))
+    fn start_forged(&self) -> Process {
+        Process::start(Command::new(self.forged()).uid(FORGER))
     }
 
-    /// What a run says of both.
-    fn watch(&self, works: &[&Work]) -> Seen {
-        let pids: Vec<String> = works.iter().map(|work| work.0.id().to_string()).collect();
-        let pids = pids.join(",");
-        let output = run(&mut proftop(&[
-            "-b", "--format", "json", "-F", "499", "-d", "1", "-n", "4", "-p", &pids,
-        ]));
-        let mut reports = reports(&output.stdout);
-        Seen(reports.pop().expect("a report"))
+    /// What a run says of these processes once it has names and unwind tables of the
+    /// honest program, if that is one of them.
+    fn watch(&self, works: &[&Process]) -> Seen {
+        let pids: Vec<u64> = works.iter().map(|work| u64::from(work.pid())).collect();
+        let honest = fs::metadata(self.honest()).unwrap();
+        let is_honest = |work: &&Process| {
+            let program = fs::metadata(format!("/proc/{}/exe", work.pid())).unwrap();
+            program.ino() == honest.ino()
+        };
+        let has_honest = works.iter().copied().any(|work| is_honest(&work));
+        let is_ready = |report: &Value| {
+            let main = || Seen(vec![report.clone()]).total(&self.honest(), "main");
+            report["pending"] == 0 && (!has_honest || main() > 0)
+        };
+        // The one after it has all of both for its whole second.
+        let settled = |reports: &[Value]| {
+            let ready = reports.iter().position(is_ready).map(|at| at + 1);
+            let behind = reports.get(ready.unwrap_or(reports.len())..);
+            behind.unwrap_or_default().to_vec()
+        };
+        let samples = |reports: &[Value], pid: u64| -> u64 {
+            let processes = reports.iter().flat_map(|report| list(report, "processes"));
+            let its = processes.filter(|process| process["pid"] == pid);
+            its.map(|process| number(process, "samples")).sum()
+        };
+        let words = pids
+            .iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
+        let mut command = proftop(&[
+            "-b", "--format", "json", "-F", "499", "-d", "1", "-p", &words,
+        ]);
+        let reports = reports_until(&mut command, "samples of each", |reports| {
+            let settled = settled(reports);
+            let is_last_named = settled.last().is_some_and(|report| report["pending"] == 0);
+            is_last_named && pids.iter().all(|pid| samples(&settled, *pid) > 200)
+        });
+        // The last one may have been cut off before its names came.
+        let mut settled = settled(&reports);
+        settled.retain(|report| report["pending"] == 0);
+        Seen(settled)
     }
 }
 
-/// The last second of a run.
-struct Seen(Value);
+/// The reports of a run.
+struct Seen(Vec<Value>);
 
 impl Seen {
     /// Samples of a function of a file, callees included.
     fn total(&self, path: &Path, function: &str) -> u64 {
-        let functions = self.0["functions"].as_array().unwrap();
+        let functions = self.0.iter().flat_map(|report| list(report, "functions"));
         let is_it =
             |row: &&Value| row["module_path"] == path.to_str().unwrap() && row["name"] == function;
-        { functions.iter() }
+        functions
             .filter(is_it)
-            .map(|row| row["total"].as_u64().unwrap())
+            .map(|row| number(row, "total"))
             .sum()
     }
 
@@ -158,7 +189,7 @@ impl Seen {
         let honest = programs.honest();
         let total = |function| self.total(&honest, function);
         let leaf = total("honest_leaf");
-        assert!(leaf > 50, "{leaf} samples: {}", self.0);
+        assert!(leaf > 50, "{leaf} samples: {:?}", self.0);
         for caller in ["honest_caller", "honest_outer", "main"] {
             let with_leaf = total(caller);
             assert!(
@@ -175,24 +206,8 @@ impl Seen {
     #[track_caller]
     fn check_forged(&self, programs: &Programs) {
         let leaf = self.total(&programs.forged(), "forged_leaf");
-        assert!(leaf > 50, "{leaf} samples: {}", self.0);
+        assert!(leaf > 50, "{leaf} samples: {:?}", self.0);
         assert_eq!(self.total(&programs.forged(), "honest_leaf"), 0);
-    }
-}
-
-/// A process that ends with the test.
-struct Work(Child);
-
-impl Work {
-    fn start(command: &mut Command) -> Work {
-        Work(command.stdout(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 

@@ -6,9 +6,11 @@ mod common;
 use common::fuse::Fuse;
 use common::pty::Pty;
 use common::{
-    BURN_FUNCTIONS, Machine, burning, list, machine, proftop, reports, run, self_samples, sum, text,
+    BURN_FUNCTIONS, Machine, burning, list, machine, proftop, reports_until, run, self_samples,
+    sum, text,
 };
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsFd as _;
@@ -17,7 +19,7 @@ use std::process::{Command, Stdio};
 use symbolize::files::Request;
 use symbolize::opener::{Mounts, Opening, Place, Watch};
 use symbolize::{Files, Reason, RemoteFiles};
-use test_support::{Process, skip, wait_until};
+use test_support::{Process, compile, skip, wait_until};
 
 /// As many processes of each kind.
 const PROCESSES: usize = 4;
@@ -109,15 +111,8 @@ fn program() -> Option<PathBuf> {
     let program = folder.join(format!("hung-{}", std::process::id()));
     let source = program.with_extension("c");
     fs::write(&source, SOURCE).expect("a place for it");
-    let made = Command::new("cc")
-        .args(["-O1", "-static", "-o"])
-        .args([&program, &source])
-        .output();
-    let made = made.is_ok_and(|output| output.status.success());
-    if !made {
-        skip("cc cannot make a static program");
-    }
-    made.then_some(program)
+    compile(&source, &program, ["-O1", "-static"])?;
+    Some(program)
 }
 
 #[test]
@@ -125,27 +120,31 @@ fn reports_come_and_other_names_are_as_ever() {
     let Some(scene) = Scene::new() else { return };
     let pids = scene.pids();
     for engine in ["bpf", "perf"] {
-        let output = run(&mut proftop(&[
-            "-b", "--format", "json", "--engine", engine, "-p", &pids, "-F", "299", "-d", "1.5",
-            "-n", "2",
-        ]));
-        assert!(output.status.success());
-        let reports = reports(&output.stdout);
-        assert_eq!(reports.len(), 2);
-        for name in BURN_FUNCTIONS {
-            assert!(self_samples(&reports, name) > 0, "{engine}: {name}");
-        }
-        let in_module = |module: &str| {
-            let functions = reports.iter().flat_map(|report| list(report, "functions"));
+        let mut command = proftop(&[
+            "-b", "--format", "json", "--engine", engine, "-p", &pids, "-F", "299", "-d", "1",
+        ]);
+        // Why the functions of a module have no name.
+        let in_module = |reports: &[Value], module: &str| {
+            let named = reports.iter().filter(|report| report["pending"] == 0);
+            let functions = named.flat_map(|report| list(report, "functions"));
             let of_it = functions.filter(|function| function["module"] == module);
             of_it
                 .map(|function| function["no_name"].as_str().unwrap_or_default().to_owned())
                 .collect::<Vec<_>>()
         };
+        let reports = reports_until(&mut command, "functions of all modules", |reports| {
+            let has_all = BURN_FUNCTIONS
+                .iter()
+                .all(|name| self_samples(reports, name) > 0);
+            let modules = ["prog", "[anon]"];
+            has_all
+                && modules
+                    .iter()
+                    .all(|module| !in_module(reports, module).is_empty())
+        });
         // Why the code of the file has no name, and that made at run time.
         for module in ["prog", "[anon]"] {
-            let why = in_module(module);
-            assert!(!why.is_empty(), "{engine}: {module}");
+            let why = in_module(&reports, module);
             assert!(why.iter().all(|why| why == "remote"), "{engine}: {why:?}");
         }
         assert!(sum(&reports, "samples") > 0);

@@ -214,7 +214,7 @@ fn a_change_that_is_no_chance_fails_where_asked() {
     let changed = diff(&["diff", &a, &b]);
     assert_eq!(changed.status.code(), Some(0));
     let out = text(&changed.stdout);
-    assert!(out.contains("▲  +33.8     60.0     93.8"), "{out}");
+    assert!(out.contains("▲      +33.8      60.0      93.8"), "{out}");
     assert!(out.contains("yes   scan"), "{out}");
     assert_eq!(
         diff(&["diff", &a, &b, "--fail-over", "5%"]).status.code(),
@@ -248,7 +248,8 @@ fn a_recording_of_a_command_has_its_shares() {
         named.map(|function| number(function, "total")).sum()
     };
     let all: u64 = BURN_FUNCTIONS.iter().map(|name| total(name)).sum();
-    assert!(all > 500, "{all} samples of the work");
+    // However busy the machine is; the bands below go by their number.
+    assert!(all > 50, "{all} samples of the work");
     for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
         let measured = total(name) as f64 / all as f64;
         let band = band(share, all as f64);
@@ -274,6 +275,82 @@ fn a_recording_of_a_command_has_its_shares() {
     assert_eq!(samples(&format!("user:{user}")), everything);
     assert_eq!(samples(&format!("!user:{user}")), 0);
     assert_eq!(samples("cgroup~^/"), everything);
+}
+
+#[test]
+fn a_recording_is_written_in_the_format_of_its_name() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let names = [
+        "a.folded",
+        "b.folded.zst",
+        "c.pb.gz",
+        "d.pft.gz",
+        "e.firefox.json.gz",
+    ];
+    for name in names {
+        let path = folder.path().join(name);
+        let path = path.to_str().unwrap();
+        let recorded =
+            run(proftop(&["record", "-F", "499", "-o", path]).args(["--", burn_str(), "1"]));
+        let said = text(&recorded.stderr);
+        assert_eq!(recorded.status.code(), Some(0), "{said}");
+        assert_eq!(
+            said.contains("does not hold"),
+            !name.contains(".pft"),
+            "{said}"
+        );
+        let reports = reports(&run(&mut proftop(&["report", path, "--format", "json"])).stdout);
+        assert!(sum(&reports, "samples") > 100, "{name}");
+        let functions = reports.iter().flat_map(|report| list(report, "functions"));
+        let mut found = functions.filter_map(|function| function["name"].as_str());
+        assert!(
+            found.any(|found| found.contains(BURN_FUNCTIONS[0])),
+            "{name}"
+        );
+    }
+    let magic = |name: &str| fs::read(folder.path().join(name)).unwrap()[..2].to_vec();
+    assert_eq!(magic("a.folded")[..], *b"bu");
+    assert_eq!(magic("b.folded.zst"), [0x28, 0xb5]);
+    assert_eq!(magic("d.pft.gz"), [0x1f, 0x8b]);
+    let mut there: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    there.sort_unstable();
+    assert_eq!(there, names, "nothing else is left there");
+}
+
+/// A disk that is full, as far as programs can tell.
+#[test]
+fn samples_are_kept_when_their_format_cannot_be_written() {
+    let Some(_machine) = machine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let full = folder.path().join("full");
+    let made = Command::new("mknod")
+        .arg(&full)
+        .args(["c", "1", "7"])
+        .status();
+    let opens = fs::File::options().write(true).open(&full).is_ok();
+    if !made.is_ok_and(|made| made.success()) || !opens {
+        return test_support::skip("needs the right to make a device");
+    }
+    let words = ["record", "-F", "499", "--format", "folded", "-o"];
+    let record = run(proftop(&words).arg(&full).args(["--", burn_str(), "1"]));
+    let said = text(&record.stderr);
+    assert_eq!(record.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the samples are in") && said.contains("full.pft"),
+        "{said}"
+    );
+    let kept = folder.path().join("full.pft");
+    let report = run(&mut proftop(&[
+        "report",
+        kept.to_str().unwrap(),
+        "--format",
+        "json",
+    ]));
+    assert!(sum(&reports(&report.stdout), "samples") > 100);
 }
 
 #[test]

@@ -5,7 +5,8 @@ mod common;
 use common::{proftop, run, text};
 use profile::formats::pft;
 use profile::{
-    Ending, Frame, FrameKind, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Store,
+    Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Rates,
+    Store,
 };
 use std::fs;
 use std::path::Path;
@@ -18,8 +19,11 @@ use test_support::skip;
 fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
     let mut store = Store::new(Limits::default());
     store.set_info(Info {
-        rate_hz: 99,
-        host: "db-01".into(),
+        rates: Rates::always(99),
+        host: Host {
+            name: "db-01".into(),
+            ..Host::default()
+        },
         epoch_unix_ms: 1_700_000_000_000,
         ..Info::default()
     });

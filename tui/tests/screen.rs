@@ -110,8 +110,10 @@ fn keys_do_what_they_say() {
         selected(screen).is_some_and(|row| row.contains(BURN_FUNCTIONS[1]))
     });
     // The hardware cursor is on it, for those who read with it.
-    let line = selected_line(&terminal.screen());
-    assert_eq!(Some(terminal.property("#{cursor_y}")), line);
+    wait_until("the cursor is on the selected row", || {
+        let line = selected_line(&terminal.screen());
+        Some(terminal.property("#{cursor_y}")) == line
+    });
 
     // Sorted by another column it is still the same function.
     terminal.keys(&["s"]);
@@ -167,8 +169,13 @@ fn any_size_will_do() {
             .is_some_and(|line| line.trim_end().len() > 100)
             && screen.contains(BURN_FUNCTIONS[0])
     });
-    terminal.resize(40, 10);
-    terminal.wait_for("need 60x16");
+    // The smallest screen, and one line below that.
+    terminal.resize(40, 8);
+    terminal.wait_for("SELF%");
+    terminal.resize(60, 7);
+    terminal.wait("one line", |screen| {
+        screen.contains(" smp") && !screen.contains("SELF%")
+    });
     terminal.resize(20, 5);
     terminal.wait("still a number", |screen| {
         screen
@@ -459,7 +466,7 @@ fn what_is_no_recording_ends_with_a_sentence() {
     terminal.type_line(&format!("cd {}", folder.path().display()));
     for (file, sentence, status) in [
         ("hello", "cannot read hello", 1),
-        ("empty", "empty has no samples", 5),
+        ("empty", "empty is empty", 5),
         ("nosuch", "cannot read nosuch: No such file", 1),
     ] {
         terminal.type_line(&format!("\"$PROFTOP\" open {file}; echo status $?"));

@@ -8,18 +8,21 @@
 
 /// A file system that hangs when it is told to.
 pub mod fuse;
+/// A database under load.
+pub mod postgres;
 /// A terminal of bytes, whose other end is ours.
 pub mod pty;
 /// A real terminal, driven from outside.
 pub mod tmux;
 
 use serde_json::Value;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use test_support::{Process, skip};
+use std::time::Duration;
+use test_support::{Process, skip, wait_until};
 
 pub const PROFTOP: &str = env!("CARGO_BIN_EXE_proftop");
 
@@ -28,6 +31,8 @@ pub fn proftop(args: &[&str]) -> Command {
     command.args(args);
     // What the people of this machine have set is theirs.
     command.env("PROFTOP_CONFIG", "/nonexistent");
+    // So is the time on their clocks.
+    command.env("TZ", "UTC");
     // And what they left is not to be changed: no folder can be made there.
     command.env("XDG_STATE_HOME", "/dev/null");
     command
@@ -49,7 +54,7 @@ pub fn text(bytes: &[u8]) -> String {
 /// it do a lot. Tests of other processes wait as well.
 pub struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
-/// Nothing where the rights to sample are missing, and then says so.
+/// `None` where the rights to sample are missing, and then says so.
 pub fn machine() -> Option<Machine> {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     let possible = *POSSIBLE.get_or_init(|| {
@@ -101,6 +106,45 @@ pub fn burning(seconds: u32, threads: u32) -> Process {
     let mut command = Command::new(burn());
     command.args([seconds.to_string(), threads.to_string()]);
     Process::start(command.stdout(Stdio::null()))
+}
+
+/// Whether samples are being taken: the ring of BPF, or perf events, are there.
+fn is_sampling(process: &Process) -> bool {
+    let folder = format!("/proc/{}/fd", process.pid());
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        target.to_string_lossy().contains("[perf_event]")
+    })
+}
+
+/// Starts proftop, and waits until it samples.
+pub fn start_sampling(command: &mut Command) -> Process {
+    let mut process = Process::start(command);
+    wait_until("it samples", || {
+        let ended = process.try_wait().expect("ours");
+        assert!(ended.is_none(), "{command:?}: {ended:?}");
+        is_sampling(&process)
+    });
+    process
+}
+
+/// CPU time that a process has used: fields 14 and 15 of proc_pid_stat(5), in hundredths
+/// of a second.
+fn cpu_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let (_, fields) = stat.rsplit_once(") ").expect("the name ends");
+    let ticks = |field: &str| field.parse::<u64>().expect("a number");
+    let sum: u64 = fields.split(' ').skip(11).take(2).map(ticks).sum();
+    Duration::from_millis(10 * sum)
+}
+
+/// Waits until a process has used so much more CPU time, however long that takes.
+pub fn wait_for_work(pid: u32, time: Duration) {
+    let end = cpu_time(pid) + time;
+    wait_until("it has worked", || cpu_time(pid) >= end);
 }
 
 /// More reports than any test waits for, however busy the machine is.
@@ -179,9 +223,9 @@ pub fn self_samples(reports: &[Value], name: &str) -> u64 {
         .sum()
 }
 
-/// Half the width of the band in which a measured share must lie: three
-/// standard deviations, and one point in a hundred for the loops around the
-/// work.
+/// Half the width of the band in which a measured share must lie: five standard
+/// deviations, which is once in a million runs, and one point in a hundred for the loops
+/// around the work.
 pub fn band(share: f64, samples: f64) -> f64 {
-    3.0 * (share * (1.0 - share) / samples).sqrt() + 0.01
+    5.0 * (share * (1.0 - share) / samples).sqrt() + 0.01
 }

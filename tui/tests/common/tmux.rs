@@ -16,7 +16,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Nothing where tmux is missing, and then says so.
+    /// `None` where tmux is missing, and then says so.
     pub fn open(width: u16, height: u16) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if Command::new("tmux").arg("-V").output().is_err() {

@@ -1,0 +1,42 @@
+//! The memory of a process that says that it runs Python: whatever it holds, its threads and
+//! code objects are read to an end.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use symbolize::Reason;
+use symbolize::python::{Layout, LineTable, Lines, Version, module_of, read_code, read_threads};
+
+/// Where the bytes are in the memory of the process. Pointers to there are easily made.
+const START: u64 = 0x1000;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((minor, bytes)) = data.split_first() else {
+        return;
+    };
+    let memory = |address: u64, length: u32| {
+        let start = address.checked_sub(START).and_then(|at| usize::try_from(at).ok());
+        let rest = start.and_then(|start| bytes.get(start..));
+        let piece = rest.and_then(|rest| rest.get(..length as usize));
+        piece.map(Vec::from).ok_or(Reason::FileGone)
+    };
+    let version = Version {
+        major: 3,
+        minor: 8 + minor % 7,
+    };
+    for kind in [LineTable::Steps, LineTable::Ranges, LineTable::Locations] {
+        let lines = Lines::decode(kind, bytes, 1);
+        for offset in [i32::MIN, -1, 0, 100, i32::MAX] {
+            lines.at(offset);
+        }
+    }
+    module_of(&String::from_utf8_lossy(bytes));
+    let Ok(layout) = Layout::of(version, &memory, START) else {
+        return;
+    };
+    if let Ok(threads) = read_threads(&memory, START, &layout, 100) {
+        assert!(threads.len() <= 100);
+    }
+    for address in [START, START + 64, START + 512] {
+        _ = read_code(&memory, address, &layout, |_, _| true);
+    }
+});

@@ -1,0 +1,178 @@
+//! Every command that README.md, `--help`, the manual and messages tell to type, typed.
+
+mod common;
+
+use common::pty::Pty;
+use common::{PROFTOP, burning, machine, proftop, run, text};
+use std::collections::BTreeSet;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use test_support::{Process, Scratch};
+
+/// Where commands are typed: with the programs that they name, and none of the machine's
+/// own services.
+struct Desk {
+    directory: Scratch,
+    /// What stands for postgres.
+    watched: Process,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let directory = Scratch::new();
+        let watched = burning(600, 1);
+        let script = |name: &str, body: &str| {
+            let path = directory.write(name, format!("#!/bin/sh\n{body}\n"));
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(path, mode).expect("ours");
+        };
+        // As sudo does: variables first, then the command.
+        script("bin/sudo", r#"exec env "$@""#);
+        for name in ["bin/pidof", "bin/pgrep"] {
+            script(name, &format!("echo {}", watched.pid()));
+        }
+        script(
+            "bench",
+            "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do :; done",
+        );
+        symlink(PROFTOP, directory.join("bin/proftop")).expect("ours");
+        Desk { directory, watched }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.directory.join("bin");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("exec {line}")])
+            .current_dir(self.directory.path())
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("PROFTOP_CONFIG", "/nonexistent")
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env("TERM", "xterm")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Types a line and sees it through.
+    fn type_line(&self, line: &str) {
+        println!("$ {line}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let has = |word: &str| words.contains(&word);
+        if line.contains("nginx.service") {
+            // This machine has none; all else is as it stands.
+            let output = run(&mut self.command(line));
+            assert!(text(&output.stderr).contains("no cgroup"), "{line}");
+        } else if has("record") || (has("-b") && !has("-n")) {
+            let mut child = Process::start(self.command(line).stdout(Stdio::null()));
+            thread::sleep(Duration::from_secs(4));
+            child.interrupt();
+            let status = child.wait().expect("ours");
+            assert!(matches!(status.code(), Some(0 | 130)), "{line}: {status}");
+        } else if has("doctor") || has("-b") || has("report") || has("--plain") {
+            let output = run(&mut self.command(line));
+            assert_eq!(output.status.code(), Some(0), "{line}");
+        } else {
+            self.see_screen(line);
+        }
+    }
+
+    /// Waits for the screen, and quits.
+    fn see_screen(&self, line: &str) {
+        let mut pty = Pty::open(80, 24);
+        let mut command = self.command(line);
+        pty.attach(&mut command);
+        let mut child = Process::start(&mut command);
+        pty.read_until(b"quit");
+        pty.press(b"q");
+        let status = child.wait().expect("ours");
+        assert!(status.success(), "{line}: {status}");
+    }
+}
+
+/// The commands among the lines of a text; what they do stands behind two blanks.
+fn commands(text: &str) -> impl Iterator<Item = String> {
+    let lines = text.lines().map(str::trim);
+    let ours = lines.filter(|line| {
+        let line = line.strip_prefix("sudo ").unwrap_or(line);
+        let line = match line.split_once(' ') {
+            Some((variable, rest)) if variable.contains('=') => rest,
+            _ => line,
+        };
+        line == "proftop" || line.starts_with("proftop ")
+    });
+    ours.map(|line| {
+        let command = line.split("  ").next().unwrap_or(line);
+        command.trim().to_owned()
+    })
+}
+
+/// Lines of a text that are set apart as code.
+fn code(markdown: &str) -> String {
+    let lines = markdown.lines().filter(|line| line.starts_with("    "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// The lines between two headings.
+fn between(text: &str, begin: &str, end: &str) -> String {
+    let (_, rest) = text.split_once(begin).expect("it begins");
+    let (part, _) = rest.split_once(end).expect("it ends");
+    part.replace("\\-", "-").replace("\\&", "")
+}
+
+#[test]
+fn commands_in_documents_do_what_they_say() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let readme = std::fs::read_to_string(readme).expect("it is there");
+    let help = text(&run(&mut proftop(&["--help"])).stdout);
+    let (examples, _) = help.split_once("Usage:").expect("examples come first");
+    let manual = text(&run(&mut proftop(&["man"])).stdout);
+    let manual = between(&manual, ".SH EXAMPLES", ".SH ");
+    let short = text(&run(&mut proftop(&["-h"])).stdout);
+    let (short, _) = short
+        .split_once("proftop [top]")
+        .expect("usage comes behind");
+
+    let desk = Desk::new();
+    let documents = [&code(&readme), examples, &manual, short];
+    let mut typed = BTreeSet::new();
+    for document in documents {
+        let found: Vec<String> = commands(document).collect();
+        assert!(found.len() > 3, "{document}");
+        for line in found {
+            if typed.insert(line.clone()) {
+                desk.type_line(&line);
+            }
+        }
+    }
+    assert!(desk.watched.pid() > 0);
+}
+
+#[test]
+fn what_is_said_to_be_enough_is() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let desk = Desk::new();
+    let record = run(&mut desk.command("proftop record -d 1 -o 'a b.pft'"));
+    assert!(record.status.success());
+    for line in ["proftop", "proftop open 'a b.pft'", "proftop demo"] {
+        let output = run(&mut desk.command(line));
+        assert_eq!(output.status.code(), Some(4), "{line}");
+        let said = text(&output.stderr);
+        let enough: Vec<&str> = { said.lines() }
+            .filter_map(|line| line.strip_prefix("    "))
+            .filter_map(|line| line.split("  ").next())
+            .collect();
+        assert!(!enough.is_empty(), "{said}");
+        for line in enough {
+            desk.type_line(line);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A mistake of proftop's own on any of its threads costs one piece of work: samples,
+//! reports and the screen go on, and the mistake is told. The mistakes are made on demand
+//! by `PROFTOP_TEST_FAULTS`, once each.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{PROFTOP, burn_str, burning, machine, number, proftop, reports, run, text};
+use std::fs;
+
+/// What is done while samples are taken and reports are written.
+const OF_REPORTS: [&str; 8] = [
+    "taking samples",
+    "counting samples",
+    "making a report",
+    "reading unwind tables",
+    "finding names",
+    "finding source lines",
+    "reading files of targets",
+    "writing a report",
+];
+
+/// What only the screen does.
+const OF_THE_SCREEN: [&str; 4] = [
+    "answering an event",
+    "drawing the screen",
+    "writing to the terminal",
+    "answering a view's question",
+];
+
+#[test]
+fn a_mistake_costs_reports_one_piece_of_work() {
+    let Some(_machine) = machine() else { return };
+    let burn = burning(120, 1);
+    let pid = burn.pid().to_string();
+    // A cache of tables and lines would leave nothing to read.
+    for (engine, works) in [("bpf", &OF_REPORTS[..]), ("perf", &OF_REPORTS[..4])] {
+        for work in works {
+            let home = tempfile::tempdir().expect("a folder");
+            let args = ["-b", "--format", "json", "-d", "1", "-n", "2", "-F", "499"];
+            let mut command = proftop(&args);
+            command.args(["--engine", engine, "-p", &pid]);
+            command.env("XDG_CACHE_HOME", home.path());
+            command.env("PROFTOP_TEST_FAULTS", work);
+            let output = run(&mut command);
+            let said = text(&output.stderr);
+            assert!(output.status.success(), "{engine}, {work}: {said}");
+            let reports = reports(&output.stdout);
+            let last = reports.last().expect("a report");
+            assert!(number(last, "samples") > 0, "{engine}, {work}: {last}");
+            // Files are read in a process of its own, which is started again.
+            if *work != "reading files of targets" {
+                let told = format!("a mistake of its own while {work}: a fault that a test");
+                assert!(said.contains(&told), "{engine}, {work}: {said}");
+            }
+            assert!(!said.contains("panicked"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_mistake_does_not_end_the_screen() {
+    let Some(_machine) = machine() else { return };
+    for work in OF_REPORTS[..6].iter().chain(&OF_THE_SCREEN) {
+        let Some(terminal) = Terminal::open(80, 24) else {
+            return;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().to_str().expect("UTF-8");
+        let errors = folder.path().join("errors");
+        let burn = burn_str();
+        terminal.type_line(&format!(
+            "XDG_CACHE_HOME={home} XDG_STATE_HOME={home} PROFTOP_TEST_FAULTS=\"{work}\" \
+             {PROFTOP} -F 499 -- {burn} 60 2>{}",
+            errors.display()
+        ));
+        terminal.wait_for("SELF%");
+        if *work == "answering a view's question" {
+            // Of a view that asks one.
+            terminal.keys(&["2"]);
+        }
+        terminal.wait_for("proftop made a mistake");
+        terminal.keys(&["2"]);
+        // The tree is drawn, of samples that come in.
+        terminal.wait_for("TOP-DOWN");
+        terminal.keys(&["1"]);
+        terminal.wait_for("burn::burn_sixty");
+        terminal.keys(&["q"]);
+        terminal.wait_for_shell();
+        let said = fs::read_to_string(&errors).expect("written");
+        let told = format!("a mistake of its own while {work}");
+        assert!(said.contains(&told), "{work}: {said}");
+    }
+}
+
+#[test]
+fn a_mistake_that_is_made_again_and_again_ends_with_the_reason() {
+    let Some(_machine) = machine() else { return };
+    let mut command = proftop(&["-b", "-d", "1", "-n", "30"]);
+    let work = ["taking samples"; 5].join(",");
+    let output = run(command.env("PROFTOP_TEST_FAULTS", work));
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        said.contains("sampling has ended: proftop made the same mistake again and again"),
+        "{said}"
+    );
+    assert!(said.contains("taking samples, 3 times"), "{said}");
+}
+
+#[test]
+fn a_mistake_while_a_file_is_read_is_told() {
+    let mut command = proftop(&["demo", "--plain"]);
+    let output = run(command.env("PROFTOP_TEST_FAULTS", "reading the file"));
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        said.contains("a mistake of its own while reading the file"),
+        "{said}"
+    );
+}

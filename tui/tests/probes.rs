@@ -1,0 +1,231 @@
+//! Probes placed while proftop runs, on programs that know what they did.
+
+mod common;
+
+use common::tmux::Terminal;
+use common::{machine, proftop, text};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use test_support::{Process, Scratch, compile, is_root_or_skip};
+
+/// Calls `counted` as often as each line of its input says, and says when it is done. The
+/// other thread is busy, so that there are samples.
+const COUNTS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#define APART __attribute__((noinline, noclone))
+static volatile unsigned long sink;
+APART unsigned long busy_work(unsigned long n) {
+    unsigned long sum = 0; for (unsigned long i = 0; i < n; i++) sum += i ^ sum; return sink = sum; }
+static void *busy(void *unused) { for (;;) busy_work(1000000); return unused; }
+APART unsigned long counted(unsigned long a, unsigned long b) {
+    __asm__ volatile("" : : : "memory"); return a + b; }
+APART void sleeps(void) { struct timespec t = {0, 2000000}; nanosleep(&t, 0); sink++; }
+int main(void) {
+    pthread_t thread; long calls;
+    pthread_create(&thread, 0, busy, 0);
+    while (scanf("%ld", &calls) == 1) {
+        for (long i = 0; i < calls; i++) { sink += counted(7, i % 2); if (i % 50 == 0) sleeps(); }
+        printf("done\n"); fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+struct Counting {
+    _scratch: Scratch,
+    path: PathBuf,
+    process: Process,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Counting {
+    fn start() -> Option<Self> {
+        let scratch = Scratch::new();
+        let source = scratch.write("counts.c", COUNTS);
+        let path = scratch.join("counts");
+        compile(&source, &path, ["-O0", "-pthread"])?;
+        let mut command = Command::new(&path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Process::start(&mut command);
+        let input = process.stdin.take().expect("a pipe");
+        let output = BufReader::new(process.stdout.take().expect("a pipe"));
+        Some(Self {
+            _scratch: scratch,
+            path,
+            process,
+            input,
+            output,
+        })
+    }
+
+    /// Has it call the function so often, and waits until it has.
+    fn call(&mut self, calls: u64) {
+        writeln!(self.input, "{calls}").expect("it reads");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it writes");
+        assert_eq!(line, "done\n");
+    }
+}
+
+/// The dialog of `--plain`, through pipes.
+struct Dialog {
+    proftop: Process,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Dialog {
+    fn start(args: &[&str]) -> Self {
+        let mut command = proftop(args);
+        command.env("TERM", "dumb").env_remove("PROFTOP_PLAIN");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut proftop = Process::start(&mut command);
+        let input = proftop.stdin.take();
+        let output = BufReader::new(proftop.stdout.take().expect("a pipe"));
+        Self {
+            proftop,
+            input,
+            output,
+        }
+    }
+
+    /// The answer to a line; a line that is no command marks its end.
+    fn ask(&mut self, line: &str) -> String {
+        let input = self.input.as_mut().expect("not over");
+        writeln!(input, "{line}\nendofanswer").expect("it reads");
+        let mut all = String::new();
+        while !all.contains("'endofanswer'") {
+            let before = all.len();
+            self.output.read_line(&mut all).expect("it writes");
+            assert!(all.len() > before, "it has ended: {all}");
+        }
+        all
+    }
+
+    fn finish(mut self) {
+        drop(self.input.take());
+        let mut rest = Vec::new();
+        std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
+        let status = self.proftop.wait().expect("ours");
+        assert!(status.success(), "{}", text(&rest));
+    }
+}
+
+/// `12,345` of a line that has ` calls in `.
+fn calls(answer: &str) -> u64 {
+    let line = answer.lines().find(|line| line.contains(" calls in "));
+    let line = line.unwrap_or_else(|| panic!("no count in {answer}"));
+    let number = line.trim_start().split(' ').next().expect("a word");
+    number.replace(',', "").parse().expect("a number")
+}
+
+/// Asks for the probes until the function was called so often: what was counted comes with
+/// the next snapshot.
+fn until_counted(dialog: &mut Dialog, wanted: u64) -> String {
+    test_support::wait_for("all calls are counted", || {
+        let answer = dialog.ask("probes");
+        let counted = match answer.contains(" calls in ") {
+            true => calls(&answer),
+            false => 0,
+        };
+        assert!(counted <= wanted, "{counted} of {wanted}: {answer}");
+        (counted == wanted).then_some(answer)
+    })
+}
+
+#[test]
+fn a_probe_counts_every_call_while_it_is_there() {
+    if !is_root_or_skip("probes") || machine().is_none() {
+        return;
+    }
+    let Some(mut counting) = Counting::start() else {
+        return;
+    };
+    let pid = counting.process.pid().to_string();
+    let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
+    // Not sampled so far: it is found by its name.
+    let answer = dialog.ask("probe counted");
+    assert!(answer.contains("probe 1 is on counted"), "{answer}");
+    counting.call(5_000);
+    let answer = until_counted(&mut dialog, 5_000);
+    for part in ["p50 ", "measured: a hit costs "] {
+        assert!(answer.contains(part), "{part} in {answer}");
+    }
+    // Names come later.
+    test_support::wait_for("callers are named", || {
+        let answer = dialog.ask("probes");
+        answer.contains("called from main").then_some(())
+    });
+    // Values begin anew, and are those of the program.
+    dialog.ask("value 1 arg1");
+    dialog.ask("value 1 arg2");
+    counting.call(1_000);
+    let answer = until_counted(&mut dialog, 1_000);
+    for part in ["arg1 100.0% 7", "arg2 50.0% 0", "arg2 50.0% 1"] {
+        assert!(answer.contains(part), "{part} in {answer}");
+    }
+    // A second one beside it; what it waits for is told.
+    let answer = dialog.ask("probe sleeps");
+    assert!(answer.contains("probe 2 is on sleeps"), "{answer}");
+    counting.call(3_000);
+    let answer = test_support::wait_for("sleeping is seen", || {
+        let answer = dialog.ask("probes");
+        answer.contains("60 calls in ").then_some(answer)
+    });
+    assert!(answer.contains("4,000 calls in "), "{answer}");
+    // What is refused says why, and leaves the others alone.
+    let answer = dialog.ask("probe _start");
+    assert!(
+        answer.contains("no probe on _start: it starts the process"),
+        "{answer}"
+    );
+    let answer = dialog.ask("probe no_such_function");
+    assert!(answer.contains("no function of that name"), "{answer}");
+    dialog.ask("unprobe 1");
+    let answer = dialog.ask("probes");
+    assert!(
+        !answer.contains("counted") && answer.contains("sleeps"),
+        "{answer}"
+    );
+    dialog.ask("unprobe all");
+    assert!(dialog.ask("probes").contains("no function is probed"));
+    // The program goes on as before.
+    counting.call(10);
+    dialog.finish();
+}
+
+#[test]
+fn a_key_on_a_row_places_a_probe() {
+    if !is_root_or_skip("probes") || machine().is_none() {
+        return;
+    }
+    let Some(mut counting) = Counting::start() else {
+        return;
+    };
+    let Some(tmux) = Terminal::open(80, 24) else {
+        return;
+    };
+    tmux.start(&format!("--fresh -p {}", counting.process.pid()));
+    tmux.wait_for("busy_work");
+    tmux.keys(&["/", "busy_work", "Enter", "l"]);
+    let screen = tmux.wait("calls of it are counted", |screen| {
+        screen.contains(" calls in ") && screen.contains("p50 ")
+    });
+    assert!(screen.contains("[9 Probes]"), "{screen}");
+    tmux.wait_for("FROM WHERE, of ");
+    tmux.keys(&[":", "probe counted", "Enter"]);
+    tmux.wait_for("counted  counts+0x");
+    counting.call(777);
+    tmux.wait_for("777 calls in ");
+    // When its program ends, that is said and the numbers stay.
+    counting.process.signal(rustix::process::Signal::KILL);
+    let screen = tmux.wait_for("gone");
+    assert!(screen.contains("777 calls in "), "{screen}");
+    assert!(counting.path.exists());
+    tmux.keys(&["q"]);
+    tmux.wait_for_shell();
+}

@@ -1,0 +1,142 @@
+//! Functions of Python as a user sees them: in reports, filters, recordings and exports.
+
+mod common;
+
+use common::{list, machine, number, proftop, reports, run, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use test_support::{Process, skip, wait_until};
+
+/// Interpreters of versions whose frames are walked.
+fn interpreters() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").unwrap_or_default();
+    let versions = std::fs::read_dir(Path::new(&home).join(".pyenv/versions"));
+    let versions = versions.into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = versions.map(|it| it.path().join("bin/python3")).collect();
+    found.push("/usr/bin/python3".into());
+    found.retain(|python| {
+        let known = "import sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
+        let status = Command::new(python).args(["-c", known]).status();
+        status.is_ok_and(|status| status.success())
+    });
+    found.sort();
+    found
+}
+
+fn start(python: &Path) -> Process {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python.py");
+    Process::start(Command::new(python).arg(program).arg("600"))
+}
+
+/// A function of a report: its samples, and those below it.
+fn total(report: &Value, name: &str) -> u64 {
+    let functions = list(report, "functions");
+    let found = functions.iter().find(|function| function["name"] == name);
+    found.map_or(0, |function| number(function, "total"))
+}
+
+#[test]
+fn functions_have_their_shares() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let interpreters = interpreters();
+    if interpreters.is_empty() {
+        skip("no python3.8 to python3.13 is here");
+    }
+    for python in interpreters {
+        let process = start(&python);
+        let pid = process.pid().to_string();
+        let mut report = Value::Null;
+        let mut samples = 0;
+        wait_until("samples of known functions", || {
+            let command = [
+                "-b", "-n", "1", "-d", "2", "-F", "499", "--format", "json", "-p", &pid,
+            ];
+            let output = run(&mut proftop(&command));
+            report = reports(&output.stdout).pop().expect("a report");
+            samples = number(&report, "samples");
+            samples > 200 && total(&report, "python.<module>") * 100 > samples * 90
+        });
+        let share = |name| total(&report, name) as f64 / samples as f64;
+        let context = || format!("{}: {report:#}", python.display());
+        assert!(
+            (share("python.Shop.three_quarters") + share("python.three_quarters") - 0.75).abs()
+                < 0.1,
+            "{}",
+            context()
+        );
+        assert!(
+            (share("python.Shop.one_quarter") + share("python.one_quarter") - 0.25).abs() < 0.1,
+            "{}",
+            context()
+        );
+        assert!(share("python.burn") > 0.9, "{}", context());
+        let kind =
+            |function: &Value| function["name"] == "python.burn" && function["kind"] == "python";
+        assert!(list(&report, "functions").iter().any(kind), "{}", context());
+    }
+}
+
+#[test]
+fn a_recording_keeps_them() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let Some(python) = interpreters().pop() else {
+        skip("no python3.8 to python3.13 is here");
+        return;
+    };
+    let process = start(&python);
+    let pid = process.pid().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let name = file.to_str().unwrap();
+    let export = |format: &str, filter: &str| {
+        let output = run(&mut proftop(&[
+            "export", name, "-", "--format", format, "--filter", filter,
+        ]));
+        text(&output.stdout)
+    };
+    wait_until("a recording with its functions", || {
+        run(&mut proftop(&[
+            "record", "-p", &pid, "-d", "2", "-F", "499", "-o", name,
+        ]));
+        export("folded", "fn:python.burn").contains("burn")
+    });
+    // One stack, of C and Python in turn: what called the callback is between them.
+    let folded = export("folded", "fn:python.burn");
+    let is_mixed = |line: &str| {
+        let steps: Vec<&str> = line.split(';').collect();
+        let place = |name: &str| steps.iter().position(|step| step.contains(name));
+        let between = place("one_quarter_[p]")? + 1..place("<lambda>_[p]")?;
+        let between = steps.get(between)?;
+        let is_native = |step: &&str| !step.ends_with("_[p]");
+        Some(!between.is_empty() && between.iter().all(is_native))
+    };
+    assert!(
+        folded.lines().any(|line| is_mixed(line) == Some(true)),
+        "{folded}"
+    );
+    let only = export("folded", "only:lang:python");
+    let steps = |line: &str| {
+        let stack = line
+            .rsplit_once(' ')
+            .map_or(line, |(stack, _)| stack)
+            .to_owned();
+        stack
+            .split(';')
+            .skip(1)
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    let mut functions = 0;
+    for step in only.lines().flat_map(steps) {
+        assert!(step.ends_with("_[p]") || step.starts_with('['), "{only}");
+        functions += usize::from(step.ends_with("_[p]"));
+    }
+    assert!(functions > 0, "{only}");
+    let lines = export("speedscope", "fn:python.burn");
+    assert!(lines.contains("tests/python.py"), "{lines}");
+}

@@ -1,0 +1,202 @@
+//! Ten questions that a profiler is opened for, on a machine with PostgreSQL under load, a
+//! service in C++ and one in JavaScript, at 80 columns: with keys that the screen offers, and
+//! at most twelve of them. `--nocapture` prints the keys and the time that each took.
+
+mod common;
+
+use common::postgres::Postgres;
+use common::tmux::Terminal;
+use common::{Machine, machine};
+use std::cell::RefCell;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use test_support::{Process, compile, skip};
+
+const KEYS_MAX: usize = 12;
+
+const SERVICE: &str = "
+    #include <cstdint>
+    static volatile std::uint64_t orders;
+    __attribute__((noinline)) void churn(std::uint64_t n) {
+        // One line: which half of a loop counts more depends on the processor.
+        for (; n; n--) orders = orders * 31 + n;
+    }
+    __attribute__((noinline)) void serve() { churn(1000000); }
+    int main() { for (;;) serve(); }
+";
+
+const SCRIPT: &str = "
+    function spinHot(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i); return sum; }
+    for (;;) spinHot(1e6);
+";
+
+/// A screen on all of it, and how many keys its tasks took.
+struct Tasks {
+    terminal: Terminal,
+    told: RefCell<Vec<String>>,
+}
+
+impl Tasks {
+    /// Presses the keys of a task, and waits for its answer. Words in angle brackets are keys
+    /// with names, all else is letters.
+    fn ask(&self, what: &str, keys: &str, shows: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        let mut count = 0;
+        for part in keys.split_inclusive(['<', '>']) {
+            match part.strip_suffix('>') {
+                Some(name) => {
+                    self.terminal.keys(&[name]);
+                    count += 1;
+                }
+                None => {
+                    for letter in part.trim_end_matches('<').chars() {
+                        self.terminal.keys(&["-l", &letter.to_string()]);
+                        count += 1;
+                    }
+                }
+            }
+        }
+        let screen = self.terminal.wait(what, shows);
+        let seconds = begun.elapsed().as_secs_f64();
+        let told = format!("{what}: {count} keys, {seconds:.1} s");
+        println!("{told}");
+        assert!(count <= KEYS_MAX, "{told}");
+        self.told.borrow_mut().push(told);
+        screen
+    }
+
+    /// Back to where every task begins: all functions of everything.
+    fn begin(&self) {
+        self.terminal.keys(&["q"]);
+        self.terminal.wait_for_shell();
+        self.start();
+    }
+
+    fn start(&self) {
+        self.terminal.start("--fresh");
+        // Names and the first samples have to be there before anything is found among them.
+        self.terminal.wait("functions of all programs", |screen| {
+            screen.contains("[1 Func]") && screen.contains("churn")
+        });
+    }
+}
+
+fn selected(screen: &str) -> &str {
+    let row = screen.lines().find(|line| line.starts_with('>'));
+    row.unwrap_or_default()
+}
+
+fn service(folder: &Path) -> Option<Process> {
+    let source = folder.join("orders.cpp");
+    std::fs::write(&source, SERVICE).expect("a file");
+    let program = folder.join("orders");
+    compile(&source, &program, ["-O1", "-g", "-fno-omit-frame-pointer"])?;
+    Some(Process::start(Command::new(program).arg("--shard=7")))
+}
+
+fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
+    let path = folder.join(script);
+    std::fs::write(&path, SCRIPT).expect("a file");
+    let mut command = Command::new("node");
+    // It may leave a log where it runs.
+    command.current_dir(folder).args(options).arg(path);
+    command.stdout(Stdio::null());
+    let started = Process::try_start(&mut command).ok();
+    if started.is_none() {
+        skip("node is not installed");
+    }
+    started
+}
+
+#[test]
+fn ten_tasks_take_few_keys_each() {
+    let Some(_machine): Option<Machine> = machine() else {
+        return;
+    };
+    let Some(terminal) = Terminal::open(80, 24) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (Some(_postgres), Some(_service), Some(script)) = (
+        Postgres::start(),
+        service(folder.path()),
+        node(folder.path(), &[], "app.js"),
+    ) else {
+        return;
+    };
+    terminal.type_line(&format!("cd {}", folder.path().display()));
+    let tasks = Tasks {
+        terminal,
+        told: RefCell::default(),
+    };
+    tasks.start();
+
+    tasks.ask("hottest function and line", "/churn<Enter>a", |screen| {
+        screen.contains("[7 Code]") && selected(screen).contains("orders = orders * 31 + n")
+    });
+    tasks.begin();
+    tasks.ask("who calls it", "/churn<Enter><Enter>", |screen| {
+        screen.contains("CALLERS") && screen.contains("serve")
+    });
+    tasks.ask("since when", "6", |screen| {
+        screen.contains("[6 Time]") && screen.contains("of churn")
+    });
+    tasks.begin();
+    tasks.ask("before and after", "b=", |screen| {
+        screen.contains('\u{394}')
+    });
+    tasks.begin();
+    tasks.ask("only one thread", "5<Enter>", |screen| {
+        let scope = screen.lines().nth(1).unwrap_or_default();
+        scope.contains('›') && scope.contains('[')
+    });
+    tasks.begin();
+    tasks.ask("without one function", "/churn<Enter>x", |screen| {
+        let filter = screen.lines().nth(1).unwrap_or_default();
+        filter.contains("!fn:churn")
+    });
+    tasks.begin();
+    tasks.terminal.wait_for("app.js");
+    tasks.ask("why no name", "4/app.js<Enter><Enter>8", |screen| {
+        screen.contains("[8 Health]") && screen.lines().any(|line| line.starts_with("  jit "))
+    });
+    let screen = tasks.ask("what to type for it", "<Enter>", |screen| {
+        screen.contains("--perf-basic-prof")
+    });
+    assert!(screen.contains("type: node"), "{screen}");
+    drop(script);
+    let Some(_script) = node(folder.path(), &["--perf-basic-prof"], "named.js") else {
+        return;
+    };
+    tasks.begin();
+    tasks.terminal.wait_for("spinHot");
+    tasks.ask("the name is there then", "/spinHot<Enter>", |screen| {
+        selected(screen).contains("spinHot")
+    });
+    tasks.begin();
+    tasks.ask("write it", "w<Enter>", |screen| screen.contains("wrote "));
+    tasks.terminal.keys(&["q"]);
+    tasks.terminal.wait_for_shell();
+    tasks.terminal.start("open *.pft");
+    tasks.terminal.wait("what was written", |screen| {
+        screen.contains("FILE") && screen.contains("churn")
+    });
+    tasks.begin();
+    // Where this kernel does not show its code, it says why.
+    // What is hidden is the first row.
+    tasks.ask("the kernel alone", "U", |screen| {
+        screen.contains("[hidden]") && screen.contains("[kernel]")
+    });
+    tasks.ask("the code of a function of the kernel", "ja", |screen| {
+        screen.contains("[7 Code]")
+            && (screen.contains("/proc/kcore") || selected(screen).contains('%'))
+    });
+    tasks.begin();
+    tasks.ask("a process by its arguments", "4/shard=7<Enter>", |screen| {
+        selected(screen).contains("orders --shard=7")
+    });
+    tasks.terminal.keys(&["q"]);
+    tasks.terminal.wait_for_shell();
+    assert_eq!(tasks.told.borrow().len(), 13, "each was asked");
+}

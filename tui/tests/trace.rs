@@ -1,0 +1,454 @@
+//! `proftop trace` on programs that count, time and print for themselves.
+
+mod common;
+
+use common::{machine, proftop, run, text};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use test_support::{Process, Scratch, compile, is_root_or_skip, run_tool};
+
+/// A program, and what it prints of itself: `name number` a line, behind `counts:`.
+struct Program {
+    _scratch: Scratch,
+    path: PathBuf,
+}
+
+impl Program {
+    fn compile(name: &str, source: &str, flags: &[&str]) -> Option<Program> {
+        let scratch = Scratch::new();
+        let source = scratch.write(name, source);
+        let path = scratch.join("traced");
+        compile(&source, &path, flags)?;
+        Some(Program {
+            _scratch: scratch,
+            path,
+        })
+    }
+
+    fn path(&self) -> &str {
+        self.path.to_str().expect("a path in UTF-8")
+    }
+}
+
+/// What a program says that it did, on the error output that it shares with proftop.
+fn own_count(stderr: &str, name: &str) -> u64 {
+    let line = stderr.lines().find_map(|line| {
+        let (own, number) = line.rsplit_once(' ')?;
+        (own == name).then(|| number.parse().ok())?
+    });
+    line.unwrap_or_else(|| panic!("no {name} in {stderr}"))
+}
+
+/// Traces a command to its end, and gives the report and what the command said.
+fn trace(args: &[&str], command: &[&str]) -> (Value, String) {
+    let limits = ["--max-cost", "1000", "--max-hits", "100000000"];
+    let head = ["trace", "--format", "json", "-d", "60s"];
+    let all: Vec<&str> = [&head, &limits[..], args, &["--"], command].concat();
+    let output = run(&mut proftop(&all));
+    let stderr = text(&output.stderr);
+    let report = text(&output.stdout);
+    let report = serde_json::from_str(&report);
+    (
+        report.unwrap_or_else(|error| panic!("{error}: {stderr}")),
+        stderr,
+    )
+}
+
+fn probe<'v>(report: &'v Value, function: &str) -> &'v Value {
+    let probes = report["probes"].as_array().expect("probes");
+    let is_it = |probe: &&Value| {
+        let name = probe["function"].as_str().expect("a name");
+        name == function || name.starts_with(&format!("{function}("))
+    };
+    let found = probes.iter().find(is_it);
+    found.unwrap_or_else(|| panic!("no {function} in {report}"))
+}
+
+/// `value` → `count` of a list of values.
+fn top(values: &Value) -> Vec<(String, u64)> {
+    let top = values["top"].as_array().expect("a list");
+    { top.iter() }
+        .map(|entry| {
+            let value = entry["value"].as_str().expect("text");
+            (
+                value.to_string(),
+                entry["count"].as_u64().expect("a number"),
+            )
+        })
+        .collect()
+}
+
+const C: &str = r#"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#define APART __attribute__((noinline, noclone))
+struct inner { int number; unsigned short port; const char *name; };
+struct outer { long unused; struct inner *inner; };
+static unsigned long calls[8];
+static unsigned long long slept_ns[1000];
+static unsigned slept;
+static unsigned long long now(void) {
+    struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+APART long depth(long n) { __atomic_add_fetch(&calls[0], 1, 0); return n ? depth(n - 1) * 3 + 1 : 0; }
+APART long eight(long a, long b, long c, long d, long e, long f, long g, long h) {
+    calls[1]++; __asm__ volatile(""); return a + b + c + d + e + f + g + h; }
+APART long behind(struct outer *o) { calls[2]++; __asm__ volatile(""); return o->inner->number; }
+APART int sleeps(int us) {
+    struct timespec t = {0, us * 1000L}; nanosleep(&t, 0); calls[3]++; return us; }
+static jmp_buf back;
+APART void leaves(int n) { calls[4]++; __asm__ volatile(""); if (n % 2) longjmp(back, 1); }
+APART long in_threads(long n) { __atomic_add_fetch(&calls[5], 1, 0); return n + 1; }
+static void *thread(void *arg) {
+    long sum = 0; for (int i = 0; i < 1000; i++) sum += in_threads(i);
+    return (void *)(sum - 1000L * 1001 / 2); }
+/* A text in r8 and its length in r9, as no compiler would pass them. */
+__asm__(".text\n.globl by_hand\n.type by_hand,@function\nby_hand:\n push %rbx\n mov %r9,%rax\n"
+        " pop %rbx\n ret\n nop\n nop\n.size by_hand,.-by_hand\n");
+static long call_by_hand(const char *text, long length) {
+    register const char *r8 __asm__("r8") = text; register long r9 __asm__("r9") = length; long result;
+    __asm__ volatile("call by_hand" : "=a"(result), "+r"(r8), "+r"(r9) : : "memory", "cc", "rcx", "rdx");
+    calls[6]++; return result; }
+static int compare(const void *a, const void *b) {
+    unsigned long long x = *(unsigned long long *)a, y = *(unsigned long long *)b; return x < y ? -1 : x > y; }
+int main(void) {
+    struct inner inner = {-7, 65535, strdup("inner name")}; struct outer outer = {1, &inner};
+    char *texts[2] = {strdup("GET /index"), strdup("PUT /x and more")};
+    long sum = strlen(inner.name);
+    for (int i = 0; i < 1000; i++) {
+        sum += depth(20) + eight(1, 2, 3, 4, 5, 6, 777 + i % 3, -1) + behind(&outer);
+        unsigned long long start = now();
+        sum += sleeps(i % 10 ? 200 : 3000);
+        slept_ns[slept++] = now() - start;
+        if (!setjmp(back)) leaves(i);
+        sum += call_by_hand(texts[i % 2], 3);
+    }
+    pthread_t threads[64];
+    for (int i = 0; i < 64; i++) pthread_create(&threads[i], 0, thread, 0);
+    for (int i = 0; i < 64; i++) { void *wrong; pthread_join(threads[i], &wrong); sum += (long)wrong; }
+    qsort(slept_ns, slept, sizeof slept_ns[0], compare);
+    const char *names[] = {"depth", "eight", "behind", "sleeps", "leaves", "in_threads", "by_hand"};
+    for (int i = 0; i < 7; i++) fprintf(stderr, "%s %lu\n", names[i], calls[i]);
+    fprintf(stderr, "p50 %llu\np99 %llu\n", slept_ns[slept / 2], slept_ns[slept * 99 / 100]);
+    fprintf(stderr, "checksum %lu\n", (unsigned long)sum);
+    return 0;
+}
+"#;
+
+/// Whether a probe can be placed here; says why not.
+fn can_trace() -> bool {
+    if !is_root_or_skip("probes need the rights of root") {
+        return false;
+    }
+    let has_uprobes = std::path::Path::new("/sys/bus/event_source/devices/uprobe").exists();
+    if !has_uprobes {
+        test_support::skip("this kernel has no uprobes");
+    }
+    has_uprobes
+}
+
+#[test]
+fn counts_are_those_of_the_program() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
+    let Some(program) = Program::compile("traced.c", C, &flags) else {
+        return;
+    };
+    let names = [
+        "depth",
+        "eight",
+        "behind",
+        "sleeps",
+        "leaves",
+        "in_threads",
+        "by_hand",
+    ];
+    let list = names.join(",");
+    for count_only in [&["--count"][..], &[]] {
+        let (report, said) = trace(&[count_only, &[&list]].concat(), &[program.path()]);
+        for name in names {
+            let probe = probe(&report, name);
+            assert_eq!(probe["count"], own_count(&said, name), "{name}");
+            let not_returned = match (name, count_only.is_empty()) {
+                // Every other call left by a longjmp.
+                ("leaves", true) => 500,
+                (_, true) => 0,
+                (_, false) => own_count(&said, name),
+            };
+            assert_eq!(probe["unreturned"], not_returned, "{name}");
+        }
+    }
+}
+
+#[test]
+fn values_are_those_of_the_program() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
+        return;
+    };
+    let value = |function: &str, expressions: &[&str]| -> Value {
+        let options = expressions.iter().flat_map(|text| ["--value", *text]);
+        let args: Vec<&str> = std::iter::once(function).chain(options).collect();
+        let (report, _) = trace(&args, &[program.path()]);
+        probe(&report, function).clone()
+    };
+    let eight = value("eight", &["arg1", "arg7", "arg8:i32", "ret"]);
+    let argument = |index: usize| top(&eight["args"][index]);
+    assert_eq!(argument(0), [("1".to_string(), 1000)]);
+    let seventh = [("777", 334), ("778", 333), ("779", 333)];
+    assert_eq!(
+        argument(1),
+        seventh.map(|(value, count)| (value.to_string(), count))
+    );
+    assert_eq!(top(&eight["values"][0]), [("-1".to_string(), 1000)]);
+    assert_eq!(top(&eight["returns"])[0], ("797".to_string(), 334));
+
+    let expressions = [
+        "*(*(arg1+8)):i32",
+        "*(*(arg1+8)+4):u16",
+        "str(*(*(arg1+8)+8))",
+        "*(1)",
+    ];
+    let behind = value("behind", &expressions);
+    let once = |text: &str| [(text.to_string(), 1000)];
+    assert_eq!(top(&behind["values"][0]), once("-7"));
+    assert_eq!(top(&behind["values"][1]), once("65535"));
+    assert_eq!(top(&behind["values"][2]), once("\"inner name\""));
+    // Nothing is mapped there.
+    assert_eq!(behind["values"][3]["unreadable"], 1000);
+
+    let by_hand = value("by_hand", &["str(%r8, %r9)", "str(%r8)"]);
+    let halves = |first: &str, second: &str| [first, second].map(|text| (text.to_string(), 500));
+    assert_eq!(top(&by_hand["values"][0]), halves("\"GET\"", "\"PUT\""));
+    assert_eq!(
+        top(&by_hand["values"][1]),
+        halves("\"GET /index\"", "\"PUT /x and more\"")
+    );
+}
+
+#[test]
+fn times_are_those_of_the_program() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
+        return;
+    };
+    let (report, said) = trace(&["sleeps", "--stacks"], &[program.path()]);
+    let sleeps = probe(&report, "sleeps");
+    for (field, own) in [("p50_ns", "p50"), ("p99_ns", "p99")] {
+        let (ours, own) = (
+            sleeps[field].as_f64().unwrap(),
+            own_count(&said, own) as f64,
+        );
+        // One bucket is a quarter at most, and the middle of one is shown.
+        assert!(
+            (ours / own - 1.0).abs() < 0.375,
+            "{field}: {ours} and {own}"
+        );
+    }
+    let histogram = sleeps["histogram"].as_array().unwrap();
+    let in_buckets = histogram.iter().map(|bucket| bucket[2].as_u64().unwrap());
+    assert_eq!(in_buckets.sum::<u64>(), 1000);
+    let callers = sleeps["callers"].as_array().unwrap();
+    let stack = callers[0]["stack"].as_array().unwrap();
+    assert_eq!(stack[..2], ["sleeps", "main"], "{stack:?}");
+    // Only calls that sleep long are looked at.
+    let (report, _) = trace(&["sleeps", "--min", "2ms"], &[program.path()]);
+    let slow = probe(&report, "sleeps");
+    assert_eq!(slow["count"], 1000);
+    assert!(slow["short"].as_u64().unwrap() <= 900, "{slow}");
+    assert!(slow["p50_ns"].as_u64().unwrap() > 2_000_000, "{slow}");
+}
+
+#[test]
+fn stacks_are_whole_while_returns_are_watched() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
+    let Some(program) = Program::compile("traced.c", C, &flags) else {
+        return;
+    };
+    // Twenty return addresses of each of these stacks are the kernel's.
+    let (report, _) = trace(&["depth", "--stacks"], &[program.path()]);
+    let depth = probe(&report, "depth");
+    let callers = depth["callers"].as_array().unwrap();
+    assert!(!callers.is_empty(), "{depth}");
+    for caller in callers {
+        let stack: Vec<&str> = { caller["stack"].as_array().unwrap().iter() }
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        let recursion = stack.iter().take_while(|name| **name == "depth").count();
+        assert!((1..=21).contains(&recursion), "{stack:?}");
+        assert_eq!(stack[recursion], "main", "{stack:?}");
+        assert_eq!(stack.last(), Some(&"_start"), "{stack:?}");
+    }
+}
+
+#[test]
+fn a_probe_that_costs_too_much_is_taken_away() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let source = "__attribute__((noinline)) long hot(long n) { __asm__ volatile(\"\"); return n * 3 + 1; }\n\
+                  int main(void) { for (volatile long n = 0;; n = hot(n)); }";
+    let Some(program) = Program::compile("hot.c", source, &["-O1"]) else {
+        return;
+    };
+    let process = Process::start(&mut Command::new(program.path()));
+    let pid = process.pid().to_string();
+    let args = ["trace", "hot", "-p", &pid, "-d", "60s", "--format", "json"];
+    let output = run(&mut proftop(&args));
+    let said = text(&output.stderr);
+    assert!(said.contains("the probe on hot was taken away"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let removed = probe(&report, "hot")["removed"].as_str().unwrap();
+    assert!(
+        removed.contains("% of a CPU") || removed.contains("times a second"),
+        "{removed}"
+    );
+}
+
+const GO: &str = r#"
+package main
+import ("fmt"; "os"; "sync"; "sync/atomic"; "time")
+var calls, deeps int64
+//go:noinline
+func Work(name string, n int) int { atomic.AddInt64(&calls, 1); if n%100 == 0 { time.Sleep(100*time.Microsecond) }; return len(name) + n }
+//go:noinline
+func Deep(n int) int { atomic.AddInt64(&deeps, 1); var room [64]int; room[n%64] = n; if n > 0 { return Deep(n-1) + room[(n+1)%64] }; return 0 }
+func main() {
+  var all sync.WaitGroup
+  sum := int64(0)
+  for g := 0; g < 8; g++ { all.Add(1); go func(g int) { defer all.Done()
+    for i := 0; i < 100; i++ { atomic.AddInt64(&sum, int64(Work([]string{"even","odd"}[i%2], i))) }
+    Deep(200) }(g) }
+  all.Wait()
+  fmt.Fprintf(os.Stderr, "main.Work %d\nmain.Deep %d\nchecksum %d\n", calls, deeps, sum)
+}
+"#;
+
+#[test]
+fn go_is_counted_and_timed_while_its_stacks_move() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let source = scratch.write("main.go", GO);
+    let program = scratch.join("traced");
+    let mut build = Command::new("go");
+    build
+        .args(["build", "-ldflags=-s -w", "-o"])
+        .arg(&program)
+        .arg(&source);
+    build
+        .env("GOCACHE", scratch.join("cache"))
+        .env("GO111MODULE", "off");
+    if run_tool(&mut build).is_none() {
+        return;
+    }
+    let program = program.to_str().unwrap();
+    let args = ["main.Work,main.Deep", "--value", "str(arg1,arg2)", "--ret"];
+    let (report, said) = trace(&args, &[program]);
+    for name in ["main.Work", "main.Deep"] {
+        let probe = probe(&report, name);
+        assert_eq!(probe["language"], "go");
+        assert_eq!(probe["count"], own_count(&said, name), "{name}");
+        assert_eq!(probe["unreturned"], 0, "{name}");
+    }
+    let work = probe(&report, "main.Work");
+    let names = top(&work["values"][0]);
+    let unreadable = work["values"][0]["unreadable"].as_u64().unwrap();
+    assert!(
+        names
+            .iter()
+            .all(|(name, _)| name == "\"even\"" || name == "\"odd\""),
+        "{names:?}"
+    );
+    assert_eq!(
+        names.iter().map(|name| name.1).sum::<u64>() + unreadable,
+        800
+    );
+}
+
+const CPP: &str = r#"
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#define APART __attribute__((noinline, noclone))
+static unsigned long ints, strings, thrown, virtuals;
+namespace shop {
+struct Item { int id; double price; APART virtual long total(int n) { virtuals++; asm volatile(""); return id * n; } virtual ~Item() {} };
+template <class T> struct Shelf { std::vector<T> all; APART void put(const T &value); };
+template <> APART void Shelf<int>::put(const int &value) { ints++; all.push_back(value); }
+template <> APART void Shelf<std::string>::put(const std::string &value) { strings++; all.push_back(value); }
+APART long pick(int n) { thrown++; asm volatile(""); if (n % 4 == 0) throw std::runtime_error("gone"); return n; }
+APART long pick(double n) { asm volatile(""); return (long)n; }
+}
+int main() {
+  shop::Shelf<int> a; shop::Shelf<std::string> b; shop::Item item; item.id = 42; shop::Item *volatile p = &item; long sum = 0;
+  for (int i = 0; i < 400; i++) { a.put(i); if (i % 2) b.put("x"); sum += p->total(i % 3);
+    try { sum += shop::pick(i); } catch (const std::exception &) { sum--; } sum += shop::pick(1.5); }
+  fprintf(stderr, "ints %lu\nstrings %lu\nthrown %lu\nvirtuals %lu\nchecksum %ld\n", ints, strings, thrown, virtuals, sum);
+}
+"#;
+
+#[test]
+fn overloads_templates_and_exceptions_of_cpp() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("traced.cpp", CPP, &["-O1"]) else {
+        return;
+    };
+    let functions = "shop::Shelf::put,shop::pick(int),shop::Item::total";
+    let args = [functions, "--value", "*(this+8):i32"];
+    let (report, said) = trace(&args, &[program.path()]);
+    let put = { report["probes"].as_array().unwrap().iter() }
+        .find(|probe| probe["function"].as_str().unwrap().contains("put"))
+        .unwrap();
+    // Both instances are sites of one probe. Exceptions pass: no return address is replaced.
+    assert_eq!(put["sites"], 2);
+    assert_eq!(
+        put["count"],
+        own_count(&said, "ints") + own_count(&said, "strings")
+    );
+    let pick = probe(&report, "shop::pick");
+    assert_eq!(pick["count"], own_count(&said, "thrown"));
+    assert_eq!(pick["unreturned"], 100);
+    let total = probe(&report, "shop::Item::total");
+    assert_eq!(total["count"], own_count(&said, "virtuals"));
+    assert_eq!(top(&total["values"][0]), [("42".to_string(), 400)]);
+}
+
+#[test]
+fn what_cannot_be_probed_says_why() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let pid = std::process::id().to_string();
+    for (function, sentence) in [
+        ("no_such_function_here", "no function is called"),
+        ("vfs_read", "function of the kernel"),
+        ("_start", "starts the process"),
+        ("nothing!malloc", "no file `nothing`"),
+        ("main.c:12", "lines of source text"),
+    ] {
+        let output = run(&mut proftop(&["trace", function, "-p", &pid, "-d", "1s"]));
+        let said = text(&output.stderr);
+        assert!(said.contains(sentence), "{function}: {said}");
+        assert_ne!(output.status.code(), Some(0), "{function}");
+    }
+}
