@@ -3,28 +3,29 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
+use crate::app::beside::PaneState;
+use crate::app::calm::Calm;
 use crate::app::history::History;
+use crate::app::knobs::Asking;
 use crate::app::mode::{Detail, Mode};
+use crate::app::mouse::Mouse;
 use crate::app::parts::Parts;
+use crate::app::sampling::FetchConsent;
 use crate::app::state::{State, shows_cut};
+use crate::app::write::Files;
 use crate::context::Context;
-use crate::desk::{Answer, Question};
-use crate::dialogs::write::{Content, Options, Repeat, Room, Shape, WriteJob};
 use crate::geometry::{Geometry, Size};
 use crate::knobs::{Knobs, Window};
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
 use crate::notice::Notice;
-use crate::order::Order;
 use crate::view_id::ViewId;
 use crate::views::seconds::Seconds;
 use crate::views::{PaneId, View, Views};
-use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
-use engine::probes::ProbeOrder;
+use crossterm::event::KeyEventKind;
 use engine::snapshot::{Snapshot, Span};
 use profile::FunctionId;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,10 +37,18 @@ mod answers;
 mod apply;
 /// What stands beside the open view.
 mod beside;
+/// When rows may change their places.
+mod calm;
 /// The code of functions.
 mod code;
 /// The way to what is looked at.
 mod crumbs;
+/// What the app asks its surroundings for.
+mod effect;
+/// What the app is told.
+mod event;
+/// A screen that stands still.
+mod freezing;
 pub mod history;
 /// Keys, one mode at a time.
 mod keys;
@@ -72,113 +81,10 @@ mod write;
 mod tests;
 
 pub use crumbs::Crumb;
+pub use effect::{DrawCost, Effect};
+pub use event::{Event, Head};
+pub use freezing::Freezing;
 pub use write::Written;
-
-/// Everything that can happen.
-#[derive(Debug, Clone)]
-pub enum Event {
-    Key(KeyEvent),
-    Mouse(MouseEvent),
-    /// A click on the head of a column.
-    Head(Head),
-    /// A click on a step of the way to what is looked at.
-    Crumb(Crumb),
-    /// A click on a frame above the one that is zoomed into, counted from the root.
-    Ancestor(usize),
-    Resize(Size),
-    Snapshot(Arc<Snapshot>),
-    /// Answers the question of [`Effect::Ask`].
-    Answer(Answer),
-    /// What became of a [`Effect::Write`].
-    Written(Written),
-    /// The same, of a file that others are to follow.
-    Repeated(Written),
-    /// Answers [`Effect::Measure`]: the room in a folder.
-    Measured(Room),
-    /// Answers [`Effect::Weigh`]: how many bytes the file will have.
-    Weighed(Shape, u64),
-    /// This many bytes of the file have been written.
-    Progress(u64),
-    /// An editor was closed, or why none was opened.
-    Edited(Result<(), String>),
-    /// What was asked for without a key.
-    Order(Order),
-    /// A mistake of our own was caught: a sentence without its end.
-    Fault(String),
-    /// Time went by.
-    Tick,
-    /// The terminal took so long for a frame; nothing: it keeps up again.
-    Behind(Option<Duration>),
-}
-
-/// Which column to sort by, of those that can be sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    pub column: usize,
-    /// The place is in what stands beside the view.
-    pub in_pane: bool,
-}
-
-/// What the app asks its surroundings for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    Quit,
-    /// Give the terminal back until the shell continues us.
-    Suspend,
-    /// Draw every cell again.
-    Redraw,
-    SetWindow(Span),
-    /// Take this many samples per second of a busy CPU from now on.
-    SetRate(u32),
-    /// Fetch debug files from now on, or do not.
-    Fetch(bool),
-    /// Place a probe, or do something with those there are.
-    Probe(ProbeOrder),
-    SetTheme(crate::choices::Theme),
-    /// Is answered with [`Event::Answer`]; a question that came before it need not be.
-    Ask(Question),
-    /// The same for what stands beside the view: neither gives up the other's.
-    AskBeside(Question),
-    /// Into the terminal's clipboard.
-    Copy(String),
-    CaptureMouse(bool),
-    /// Is answered with [`Event::Written`] or [`Event::Repeated`].
-    Write(WriteJob),
-    /// How much room there is in a folder; to be answered with [`Event::Measured`].
-    Measure(PathBuf),
-    /// How large the file would be; to be answered with [`Event::Weighed`], unless
-    /// another one is asked about first.
-    Weigh(Content),
-    /// A file in the user's editor, at a line; to be answered with
-    /// [`Event::Edited`].
-    Edit(PathBuf, u32),
-}
-
-/// What the frame before cost, for who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DrawCost {
-    /// Frames drawn since the screen was opened.
-    pub frames: u64,
-    pub drawn_in: Duration,
-    pub bytes: usize,
-    /// The terminal took so long for them.
-    pub written_in: Duration,
-}
-
-/// The view stands still; sampling goes on.
-#[derive(Debug)]
-pub struct Frozen {
-    pub since: Duration,
-    pub waiting: Option<Arc<Snapshot>>,
-}
-
-/// It is to stand still so long after the first samples.
-#[derive(Debug)]
-struct FreezeLater {
-    after: Duration,
-    /// When these came.
-    since: Option<Duration>,
-}
 
 #[derive(Debug)]
 pub struct App {
@@ -189,11 +95,8 @@ pub struct App {
     pub shown: Arc<Snapshot>,
     /// The engine's newest, or the one that is frozen.
     base: Arc<Snapshot>,
-    pub frozen: Option<Frozen>,
-    /// Whether debug files may be fetched, if the user has answered that in this run.
-    pub fetches: Option<bool>,
-    has_asked_to_fetch: bool,
-    freeze_later: Option<FreezeLater>,
+    pub freezing: Freezing,
+    pub fetching: FetchConsent,
     pub view: ViewId,
     history: History,
     /// The function that was selected on purpose in the view before.
@@ -208,68 +111,30 @@ pub struct App {
     pub state: Option<State>,
     /// What is asked for; the shown snapshot may not have it yet.
     pub knobs: Knobs,
-    /// How often they were turned so that others samples count.
-    turns: u64,
-    /// How many baselines there were.
-    baselines: u64,
-    own_reports: knobs::OwnReports,
-    /// What the engine was asked for last.
-    engine_window: Span,
-    pub mouse: bool,
-    /// Whoever looks at it does so from another machine.
-    pub is_remote: bool,
-    /// Where and when the left button was pressed last.
-    clicked: Option<(u16, u16, Duration)>,
-    /// What is selected is wanted in full beside it.
-    pub(crate) has_pane: bool,
-    /// The view whose pane has the keys.
-    pane_focus: Option<ViewId>,
+    asking: Asking,
+    pub mouse: Mouse,
+    pub pane_state: PaneState,
+    pub terminal: TerminalFacts,
     /// Marked as ours among the processes.
     pub own_pid: u32,
-    /// How long the terminal took for the last frame, if that was long.
-    pub behind: Option<Duration>,
-    /// Shown in the place of what is selected, if that is wanted.
-    pub draw_cost: Option<DrawCost>,
     pub(crate) cut_shown: bool,
     calm: Calm,
     /// What came of the last order that no key made.
     reply: Option<Result<Option<Notice>, Notice>>,
     /// The number of the sentence about probes that was said last.
     probes_said: u64,
-    /// Files that follow one another.
-    repeat: Option<Repeat>,
-    /// What was chosen for the last file.
-    last_options: Options,
+    files: Files,
 }
 
-/// When the rows may change places: not more often than once a second, and
-/// never under a hand that is just pressing keys.
+/// What is known of the terminal, besides its size.
 #[derive(Debug, Default)]
-struct Calm {
-    key_at: Option<Duration>,
-    sorted_at: Option<Duration>,
-    /// Rows came that have not been sorted yet.
-    pending: bool,
-}
-
-const SORT_EVERY: Duration = Duration::from_secs(1);
-const SORT_AFTER_KEY: Duration = Duration::from_millis(700);
-
-impl Calm {
-    fn may_sort(&self, now: Duration) -> bool {
-        let passed = |since: Option<Duration>, wait: Duration| {
-            since.is_none_or(|since| now.saturating_sub(since) >= wait)
-        };
-        // Until the first key nobody holds on to a row, and the first seconds bring the
-        // largest changes.
-        self.key_at.is_none()
-            || passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
-    }
-
-    fn sorted(&mut self, now: Duration) {
-        self.sorted_at = Some(now);
-        self.pending = false;
-    }
+pub struct TerminalFacts {
+    /// Whoever looks at it does so from another machine.
+    pub is_remote: bool,
+    /// How long it took for the last frame, if that was long.
+    pub behind: Option<Duration>,
+    /// Shown in the place of what is selected, if that is wanted.
+    pub draw_cost: Option<DrawCost>,
 }
 
 impl App {
@@ -280,10 +145,8 @@ impl App {
             keymap: Keymap::default(),
             shown: Arc::default(),
             base: Arc::default(),
-            frozen: None,
-            fetches: None,
-            has_asked_to_fetch: false,
-            freeze_later: None,
+            freezing: Freezing::default(),
+            fetching: FetchConsent::default(),
             view: ViewId::default(),
             history: History::default(),
             linked: None,
@@ -294,24 +157,16 @@ impl App {
             detail_shift: 0,
             state: None,
             knobs: Knobs::new(Window::Last(window)),
-            turns: 0,
-            baselines: 0,
-            own_reports: knobs::OwnReports::default(),
-            engine_window: window,
-            mouse,
-            is_remote: false,
-            clicked: None,
-            has_pane: true,
-            pane_focus: None,
+            asking: Asking::new(window),
+            mouse: Mouse::new(mouse),
+            pane_state: PaneState::default(),
+            terminal: TerminalFacts::default(),
             own_pid,
-            behind: None,
-            draw_cost: None,
             cut_shown: false,
             calm: Calm::default(),
             reply: None,
             probes_said: 0,
-            repeat: None,
-            last_options: Options::default(),
+            files: Files::default(),
         };
         app.settle();
         app
@@ -329,7 +184,7 @@ impl App {
             Event::Mouse(mouse) => mouse::point(self, mouse),
             Event::Head(head) => {
                 self.calm.key_at = Some(now);
-                self.pane_focus = head.in_pane.then_some(self.view);
+                self.pane_state.focus = head.in_pane.then_some(self.view);
                 self.sort(Sort::By(head.column));
                 Vec::new()
             }
@@ -355,10 +210,10 @@ impl App {
                 Vec::new()
             }
             Event::Written(written) => {
-                self.hear_written(written);
+                self.handle_written(written);
                 Vec::new()
             }
-            Event::Repeated(written) => self.hear_repeated(written).into_iter().collect(),
+            Event::Repeated(written) => self.handle_repeated(written).into_iter().collect(),
             Event::Measured(room) => {
                 if let Mode::Write(dialog) = &mut self.mode {
                     dialog.set_room(room);
@@ -378,7 +233,7 @@ impl App {
                 Vec::new()
             }
             Event::Edited(result) => {
-                self.hear_edited(result);
+                self.handle_edited(result);
                 Vec::new()
             }
             Event::Answer(answer) => {
@@ -386,7 +241,7 @@ impl App {
                 Vec::new()
             }
             Event::Behind(took) => {
-                self.behind = took;
+                self.terminal.behind = took;
                 Vec::new()
             }
             Event::Order(order) => self.apply_order(order),
@@ -452,7 +307,7 @@ impl App {
     }
 
     fn receive(&mut self, snapshot: Arc<Snapshot>) {
-        match &mut self.frozen {
+        match &mut self.freezing.frozen {
             Some(frozen) => frozen.waiting = Some(snapshot),
             None => self.take(snapshot),
         }
@@ -477,7 +332,7 @@ impl App {
 
     fn sort_if_calm(&mut self) {
         self.take_waiting();
-        let waits = self.calm.pending && self.frozen.is_none();
+        let waits = self.calm.pending && self.freezing.frozen.is_none();
         if waits && self.calm.may_sort(self.now) {
             self.refresh(true);
         }
@@ -541,44 +396,6 @@ impl App {
 
     fn select_at(&mut self, column: u16, line: usize) {
         self.with_focused(|view, cx| view.select_at(cx, column, line));
-    }
-
-    pub fn freeze_after(&mut self, after: Option<Duration>) {
-        self.freeze_later = after.map(|after| FreezeLater { after, since: None });
-    }
-
-    /// Once; whoever goes on then is not stopped again.
-    fn freeze_if_due(&mut self) {
-        let (now, samples) = (self.now, self.base.report.samples);
-        let Some(later) = &mut self.freeze_later else {
-            return;
-        };
-        if later.since.is_none() && samples > 0 {
-            later.since = Some(now);
-        }
-        let is_due = later.since.is_some_and(|since| now >= since + later.after);
-        if is_due {
-            self.freeze_later = None;
-            if self.frozen.is_none() {
-                self.freeze_or_go_on();
-            }
-        }
-    }
-
-    pub(crate) fn freeze_or_go_on(&mut self) {
-        match self.frozen.take() {
-            None => {
-                self.frozen = Some(Frozen {
-                    since: self.now,
-                    waiting: None,
-                });
-            }
-            Some(frozen) => {
-                if let Some(snapshot) = frozen.waiting {
-                    self.take(snapshot);
-                }
-            }
-        }
     }
 
     fn set_find(&mut self, find: Option<Find>) {

@@ -220,7 +220,7 @@ impl Kept {
             unit: app.knobs.unit,
             tree: app.views.tree.direction(),
             is_family: app.views.processes.is_family(),
-            is_pane_off: !app.has_pane,
+            is_pane_off: !app.pane_state.is_wanted,
             layout: app.views.code.wanted_layout(),
             syntax: app.views.code.syntax(),
         }
@@ -229,7 +229,7 @@ impl Kept {
     pub fn restore(self, app: &mut App) {
         app.view = self.view;
         app.knobs.unit = self.unit;
-        app.has_pane = !self.is_pane_off;
+        app.pane_state.is_wanted = !self.is_pane_off;
         if app.views.tree.direction() != self.tree {
             app.views.tree.invert();
         }

@@ -5,15 +5,15 @@
 
 use crate::action::Keymap;
 use crate::app::mode::Detail;
-use crate::app::{App, DrawCost, Effect, Event};
-use crate::code::{FileLibrary, SourceMap};
-use crate::desk::{Answer, Lane, Question};
+use crate::app::{App, Effect, Event};
+use crate::code::SourceMap;
+use crate::desk::Answer;
 use crate::geometry::Size;
 use crate::kept::Kept;
 use crate::notice::Notice;
-use crate::terminal::ground::{GroundKey, GroundReply};
-use crate::terminal::{Painter, TerminalGuard, Writer, ground};
-use crate::widgets::theme::{Ground, Theme};
+use crate::terminal::TerminalGuard;
+use crate::terminal::ground::GroundKey;
+use crate::widgets::theme::Theme;
 use crate::{screen, terminal};
 use crossterm::event::{
     Event as Input, EventStream, KeyEvent, MouseButton, MouseEvent, MouseEventKind,
@@ -30,14 +30,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-/// The thread that answers the questions of views.
+/// The threads that answer the questions of views.
 pub mod answers;
 /// The user's editor, for a while.
 mod editor;
+/// When frames are drawn, and how they reach the terminal.
+mod frames;
 /// Ends a screen whose terminal is gone, where its own loop cannot.
 mod hang_up;
+/// When the screen first showed something.
+mod milestones;
 /// The signals that end or stop a program, and the one that continues it.
 mod signals;
 /// Colors, as they are asked for.
@@ -45,10 +49,14 @@ pub mod themes;
 /// Files.
 pub mod writing;
 
-use answers::{AnswerWorker, NoLibrary};
+use answers::Workers;
+use frames::Frames;
 use hang_up::HangUp;
 use signals::{Caught, Signals};
+use themes::Colors;
 use writing::Writing;
+
+pub use milestones::Milestones;
 
 #[derive(Debug)]
 pub struct ScreenOptions {
@@ -79,14 +87,6 @@ pub enum Exit {
     TerminalLost,
 }
 
-/// When the screen first showed something, for a trace of the start.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Milestones {
-    pub first_paint: Option<Instant>,
-    pub first_samples: Option<Instant>,
-    pub first_names: Option<Instant>,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub exit: Exit,
@@ -97,11 +97,6 @@ pub struct Ended {
     pub milestones: Milestones,
 }
 
-/// At most thirty frames a second.
-const FRAME_EVERY: Duration = Duration::from_millis(33);
-/// A terminal that needs longer for a frame is behind.
-const SLOW_FRAME: Duration = Duration::from_millis(100);
-const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
 /// Who is ended by a signal has no more time than this for files under way.
 const WRITING_WAIT: Duration = Duration::from_millis(300);
 /// For what changes by itself: the clock of the state line, rows that wait to
@@ -124,42 +119,24 @@ pub async fn run(
     app.begin_with(options.filter, options.baseline);
     app.keymap = options.keymap;
     app.freeze_after(options.freeze_after);
-    app.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
+    app.terminal.is_remote = std::env::var_os("SSH_CONNECTION").is_some();
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));
     }
-    // `screen` passes no answers on.
-    let is_screen = std::env::var("TERM").is_ok_and(|term| term.starts_with("screen"));
-    let now = Instant::now();
-    let (ground, beside) = if options.theme.wants_ground() && !is_screen {
-        (GroundReply::asked(now), ground::QUESTION.to_vec())
-    } else {
-        (GroundReply::none(now), Vec::new())
-    };
+    let (colors, question) = Colors::new(options.theme);
     let run = Run {
         app,
-        painter: Painter::new(size)?,
-        writer: Writer::start()?,
-        reports: AnswerWorker::start("reports", NoLibrary)?,
-        answers: AnswerWorker::start("answers", NoLibrary)?,
-        besides: AnswerWorker::start("beside", NoLibrary)?,
-        codes: AnswerWorker::start("code", FileLibrary::new(options.sources))?,
+        frames: Frames::new(size, question)?,
+        workers: Workers::start(options.sources)?,
         writing: Writing::new(),
-        beside,
-        ground,
+        colors,
         input: Some(EventStream::new()),
         signals,
         feed: Some(feed),
         control,
         guard,
         hang_up,
-        theme: options.theme,
-        heard_ground: Ground::Unknown,
-        cost: DrawCost::default(),
-        started: now,
-        drawn_at: None,
-        frame_every: FRAME_EVERY,
-        dirty: true,
+        started: Instant::now(),
         milestones: Milestones::default(),
         faults: Faults::default(),
     };
@@ -168,19 +145,10 @@ pub async fn run(
 
 struct Run {
     app: App,
-    painter: Painter,
-    writer: Writer,
-    /// Answers what the knobs ask for; views ask for more of it.
-    reports: AnswerWorker,
-    answers: AnswerWorker,
-    /// Answers what stands beside the view.
-    besides: AnswerWorker,
-    /// Reads files, which may take its time.
-    codes: AnswerWorker,
+    frames: Frames,
+    colors: Colors,
+    workers: Workers,
     writing: Writing,
-    /// Bytes to write before the next frame.
-    beside: Vec<u8>,
-    ground: GroundReply,
     /// The keys; `None` while somebody else has the terminal.
     input: Option<EventStream>,
     signals: Signals,
@@ -189,15 +157,7 @@ struct Run {
     control: mpsc::UnboundedSender<Command>,
     guard: TerminalGuard,
     hang_up: HangUp,
-    theme: Theme,
-    /// What the terminal said that it draws on.
-    heard_ground: Ground,
-    /// The last frame's.
-    cost: DrawCost,
     started: Instant,
-    drawn_at: Option<Instant>,
-    frame_every: Duration,
-    dirty: bool,
     milestones: Milestones,
     faults: Faults,
 }
@@ -248,7 +208,7 @@ impl Run {
         Ok(Ended {
             exit,
             kept: Kept::of(&self.app),
-            fetches: self.app.fetches,
+            fetches: self.app.fetching.answer,
             milestones: self.milestones,
         })
     }
@@ -260,19 +220,16 @@ impl Run {
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             self.draw_if_due()?;
-            let frame_at = self.frame_at();
+            let frame_at = self.frames.due_at();
             let woken = tokio::select! {
                 biased;
                 caught = self.signals.next() => Woken::Signal(caught),
                 input = next_input(&mut self.input) => Woken::Input(input),
                 alive = next_snapshot(&mut self.feed) => Woken::Feed(alive),
-                answer = self.reports.answered() => Woken::Answer(answer),
-                answer = self.answers.answered() => Woken::Answer(answer),
-                answer = self.besides.answered() => Woken::Answer(answer),
-                answer = self.codes.answered() => Woken::Answer(answer),
+                answer = self.workers.answered() => Woken::Answer(answer),
                 event = self.writing.told() => Woken::Told(event),
                 _ = tick.tick() => Woken::Tick,
-                written = self.writer.written() => Woken::Written(written?),
+                written = self.frames.written() => Woken::Written(written?),
                 () = frame_due(frame_at) => Woken::FrameDue,
             };
             if let Some(exit) = self.handle(woken).await? {
@@ -340,13 +297,11 @@ impl Run {
     }
 
     async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
-        match self.ground.handle_key(key, Instant::now()) {
+        match self.colors.handle_key(key) {
             GroundKey::Key => self.handle_event(Event::Key(key)).await,
             GroundKey::Part => Ok(None),
-            GroundKey::Ground(ground) => {
-                self.heard_ground = ground;
-                self.theme.ground = ground;
-                self.dirty = true;
+            GroundKey::Ground(_) => {
+                self.frames.request();
                 Ok(None)
             }
         }
@@ -368,7 +323,7 @@ impl Run {
     fn pointed(&self, mouse: MouseEvent) -> Event {
         let is_click = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let head = is_click
-            .then(|| screen::head_at(&self.app, &self.theme, mouse.column, mouse.row))
+            .then(|| screen::head_at(&self.app, self.colors.theme(), mouse.column, mouse.row))
             .flatten();
         let ancestor = is_click
             .then(|| screen::ancestor_at(&self.app, mouse.column, mouse.row))
@@ -382,7 +337,7 @@ impl Run {
     }
 
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
-        self.painter = Painter::new(size)?;
+        self.frames.start_again(size)?;
         self.handle_event(Event::Resize(size)).await
     }
 
@@ -406,7 +361,7 @@ impl Run {
         let now = self.started.elapsed();
         let effects = faults::catch("answering an event", || self.app.update(event, now));
         let effects = self.faults.updating.take(effects).map_err(again)?;
-        self.dirty = true;
+        self.frames.request();
         Ok(effects.unwrap_or_default())
     }
 
@@ -417,19 +372,19 @@ impl Run {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Redraw => self.repaint()?,
-                Effect::Ask(question) => self.ask(question),
-                Effect::AskBeside(question) => self.besides.ask(question),
-                Effect::Write(job) => self.writing.start(job, &self.app, &self.theme),
+                Effect::Ask(question) => self.workers.ask(question),
+                Effect::AskBeside(question) => self.workers.ask_beside(question),
+                Effect::Write(job) => self.writing.start(job, &self.app, self.colors.theme()),
                 Effect::Measure(folder) => self.writing.measure(folder),
                 Effect::Weigh(content) => self.writing.weigh(content),
                 Effect::Edit(path, line) => self.edit(&path, line).await?,
-                Effect::Copy(name) => self.beside.extend(terminal::clipboard(&name)),
+                Effect::Copy(name) => self.frames.add(terminal::clipboard(&name)),
                 Effect::CaptureMouse(wanted) => {
-                    self.beside.extend(self.guard.capture_mouse(wanted)?);
+                    self.frames.add(self.guard.capture_mouse(wanted)?);
                 }
                 // The engine may have ended; then there is no other window.
                 Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
-                Effect::SetTheme(theme) => self.set_theme(theme),
+                Effect::SetTheme(theme) => self.colors.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
                 Effect::Fetch(wanted) => drop(self.control.send(Command::Fetch(wanted))),
                 Effect::Probe(order) => drop(self.control.send(Command::Probe(order))),
@@ -438,27 +393,12 @@ impl Run {
         Ok(None)
     }
 
-    fn ask(&mut self, question: Question) {
-        match question.lane() {
-            Lane::Report => self.reports.ask(question),
-            Lane::Code => self.codes.ask(question),
-            Lane::View => self.answers.ask(question),
-        }
-    }
-
-    fn set_theme(&mut self, wanted: crate::choices::Theme) {
-        self.theme = themes::theme(wanted, crate::choices::Color::Auto, self.theme.is_ascii());
-        if wanted == crate::choices::Theme::Auto && self.theme.wants_ground() {
-            self.theme.ground = self.heard_ground;
-        }
-    }
-
     /// Applies an event that is no key: its effects can only be questions.
     fn handle_quiet_event(&mut self, event: Event) -> io::Result<()> {
         for effect in self.update(event)? {
             match effect {
-                Effect::Ask(question) => self.ask(question),
-                Effect::AskBeside(question) => self.besides.ask(question),
+                Effect::Ask(question) => self.workers.ask(question),
+                Effect::AskBeside(question) => self.workers.ask_beside(question),
                 _ => {}
             }
         }
@@ -467,9 +407,7 @@ impl Run {
 
     /// Gives the terminal back, not amidst a frame if that can be helped.
     async fn leave(&mut self) {
-        if self.writer.is_busy() {
-            let _ = timeout(terminal::RESTORE_WAIT, self.writer.written()).await;
-        }
+        self.frames.finish().await;
         self.guard.leave();
     }
 
@@ -492,7 +430,7 @@ impl Run {
     /// Every cell again; the terminal may have changed its size meanwhile.
     fn repaint(&mut self) -> io::Result<()> {
         let size = terminal_size()?;
-        self.painter = Painter::new(size)?;
+        self.frames.start_again(size)?;
         self.handle_quiet_event(Event::Resize(size))
     }
 
@@ -505,33 +443,15 @@ impl Run {
     }
 
     fn draw_if_due(&mut self) -> io::Result<()> {
-        match self.frame_at() {
+        match self.frames.due_at() {
             Some(at) if at <= Instant::now() => self.draw(),
             _ => Ok(()),
         }
     }
 
-    /// When the next frame may be drawn, if there is something to draw.
-    fn frame_at(&self) -> Option<Instant> {
-        let may_draw = self.dirty && !self.writer.is_busy();
-        may_draw.then(|| match self.drawn_at {
-            Some(at) => at + self.frame_every,
-            None => Instant::now(),
-        })
-    }
-
-    /// A terminal that takes long for a frame gets fewer of them, so that keys
-    /// are not answered by what was drawn long before.
     fn pace(&mut self, took: Duration) -> io::Result<()> {
-        self.cost.written_in = took;
-        let is_behind = took >= SLOW_FRAME;
-        self.frame_every = if is_behind {
-            (took * 2).clamp(FRAME_EVERY, SLOW_FRAME_EVERY_MAX)
-        } else {
-            FRAME_EVERY
-        };
-        let behind = is_behind.then_some(took);
-        if behind.is_some() || self.app.behind.is_some() {
+        let behind = self.frames.pace(took);
+        if behind.is_some() || self.app.terminal.behind.is_some() {
             self.handle_quiet_event(Event::Behind(behind))?;
         }
         Ok(())
@@ -539,49 +459,23 @@ impl Run {
 
     fn draw(&mut self) -> io::Result<()> {
         let begun = Instant::now();
-        if let Some(cost) = &mut self.app.draw_cost {
-            *cost = self.cost;
+        if let Some(cost) = &mut self.app.terminal.draw_cost {
+            *cost = self.frames.cost();
         }
-        let (app, theme) = (&self.app, &self.theme);
-        let painter = &mut self.painter;
+        let (app, theme) = (&self.app, self.colors.theme());
+        let frames = &mut self.frames;
         let drawn = faults::catch("drawing the screen", || {
-            painter.frame(|frame| screen::draw(app, theme, frame))
+            frames.paint(|frame| screen::draw(app, theme, frame))
         });
         let Some(frame) = self.faults.drawing.take(drawn).map_err(again)? else {
             // What cannot be drawn as it is may be in another view.
             self.app.show_functions();
-            self.drawn_at = Some(Instant::now());
+            self.frames.put_off();
             return Ok(());
         };
-        let frame = frame?;
-        let mut bytes = std::mem::take(&mut self.beside);
-        bytes.extend(frame);
-        self.cost = DrawCost {
-            frames: self.cost.frames + 1,
-            drawn_in: begun.elapsed(),
-            bytes: bytes.len(),
-            ..self.cost
-        };
-        if !bytes.is_empty() {
-            self.writer.write(bytes)?;
-        }
-        let now = Instant::now();
-        self.drawn_at = Some(now);
-        self.dirty = false;
-        self.milestones.note(&self.app.shown, now);
+        self.frames.write(frame?, begun)?;
+        self.milestones.note(&self.app.shown, Instant::now());
         Ok(())
-    }
-}
-
-impl Milestones {
-    fn note(&mut self, shown: &Snapshot, now: Instant) {
-        self.first_paint.get_or_insert(now);
-        if shown.report.samples > 0 {
-            self.first_samples.get_or_insert(now);
-        }
-        if shown.report.completeness.named > 0 {
-            self.first_names.get_or_insert(now);
-        }
     }
 }
 

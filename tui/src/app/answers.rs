@@ -33,7 +33,7 @@ impl App {
     }
 
     pub(super) fn receive_answer(&mut self, answer: Answer) {
-        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
+        let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
         if let Some(answer) = answer.of::<ReportAnswer>() {
             return self.receive_report(&answer);
         }
@@ -52,7 +52,7 @@ impl App {
 
     /// Shows the answer that came at a busy moment.
     pub(super) fn take_waiting(&mut self) {
-        let is_calm = self.frozen.is_none() && self.calm.may_sort(self.now);
+        let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
         if !is_calm {
             return;
         }

@@ -72,7 +72,7 @@ impl App {
                 Ok(Applied::default())
             }
             Order::Freeze(is_wanted) => {
-                if self.frozen.is_some() != is_wanted {
+                if self.freezing.frozen.is_some() != is_wanted {
                     self.freeze_or_go_on();
                 }
                 Ok(Notice::Frozen(is_wanted).into())
@@ -88,7 +88,7 @@ impl App {
             Order::Theme(theme) => Ok(Effect::SetTheme(theme).into()),
             Order::Syntax(syntax) => Ok(self.use_syntax(syntax)),
             Order::Cost(is_wanted) => {
-                self.draw_cost = is_wanted.then(DrawCost::default);
+                self.terminal.draw_cost = is_wanted.then(DrawCost::default);
                 Ok(Applied::default())
             }
             Order::Fetch(is_allowed) => self.allow_fetching(is_allowed),
@@ -160,10 +160,10 @@ impl App {
     /// What is shown is compared with from now on.
     fn compare_with_this(&mut self) -> Result<Applied, Notice> {
         let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
-        self.baselines += 1;
+        self.asking.baselines += 1;
         let query = self.shown.asked.query.clone();
         let start_ns = self.shown.report.window.start_ns;
-        let baseline = Baseline::shown(self.baselines, view, query, start_ns);
+        let baseline = Baseline::shown(self.asking.baselines, view, query, start_ns);
         let before = self.knobs.clone();
         self.knobs.baseline = Some(Arc::new(baseline));
         self.after_turning(&before);

@@ -14,6 +14,24 @@ use crate::views::tree::Stretch;
 use profile::FunctionId;
 use std::sync::Arc;
 
+/// What was chosen for what stands beside the open view.
+#[derive(Debug)]
+pub struct PaneState {
+    /// What is selected is wanted in full beside the view.
+    pub(crate) is_wanted: bool,
+    /// The view whose pane has the keys.
+    pub(super) focus: Option<ViewId>,
+}
+
+impl Default for PaneState {
+    fn default() -> Self {
+        PaneState {
+            is_wanted: true,
+            focus: None,
+        }
+    }
+}
+
 impl App {
     /// Who has what of the screen; `None` where it is too small.
     pub fn parts(&self) -> Option<Parts> {
@@ -22,7 +40,7 @@ impl App {
     }
 
     fn share_out(&self, whole: Part) -> Parts {
-        let is_wanted = self.has_pane && self.view.lacking(&self.shown).is_none();
+        let is_wanted = self.pane_state.is_wanted && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
         let strip = self.strip().filter(|_| is_wanted);
         Parts::new(whole, self.size, beside, self.shows_busiest(), strip)
@@ -83,7 +101,7 @@ impl App {
 
     /// The same, while the keys go there.
     pub fn in_pane(&self) -> Option<PaneId> {
-        let is_there = self.pane_focus == Some(self.view);
+        let is_there = self.pane_state.focus == Some(self.view);
         is_there.then(|| self.pane()).flatten()
     }
 
@@ -93,8 +111,8 @@ impl App {
     }
 
     pub(super) fn toggle_pane(&mut self) {
-        self.has_pane = !self.has_pane;
-        self.pane_focus = None;
+        self.pane_state.is_wanted = !self.pane_state.is_wanted;
+        self.pane_state.focus = None;
     }
 
     /// Moves the keys to what stands beside the view, or back.
@@ -107,7 +125,7 @@ impl App {
     }
 
     pub(super) fn focus_on(&mut self, is_pane: bool) {
-        self.pane_focus = is_pane.then_some(self.view);
+        self.pane_state.focus = is_pane.then_some(self.view);
     }
 
     /// The pane follows the selection.

@@ -45,7 +45,7 @@ impl App {
     }
 
     /// What is on disk may be other text now.
-    pub(super) fn hear_edited(&mut self, result: Result<(), String>) {
+    pub(super) fn handle_edited(&mut self, result: Result<(), String>) {
         match result {
             Ok(()) => self.views.code.look_again(),
             Err(why) => self.detail = Detail::Notice(Notice::NotEdited(why)),

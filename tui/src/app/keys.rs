@@ -95,7 +95,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::SortRight => app.sort(Sort::Shift(1)),
         Action::SortLeft => app.sort(Sort::Shift(-1)),
         Action::Invert => app.invert(),
-        Action::Freeze => return app.apply_for_key(Order::Freeze(app.frozen.is_none())),
+        Action::Freeze => return app.apply_for_key(Order::Freeze(app.freezing.frozen.is_none())),
         Action::Explain => app.detail = Detail::Explain,
         Action::Page => app.open_page(),
         Action::Code => app.open_code(),
@@ -141,9 +141,9 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(app, App::selected_name),
         Action::Mouse => {
-            app.mouse = !app.mouse;
-            app.detail = Detail::Notice(Notice::Mouse(app.mouse));
-            vec![Effect::CaptureMouse(app.mouse)]
+            app.mouse.is_captured = !app.mouse.is_captured;
+            app.detail = Detail::Notice(Notice::Mouse(app.mouse.is_captured));
+            vec![Effect::CaptureMouse(app.mouse.is_captured)]
         }
         _ => app.act_in_view(action),
     }

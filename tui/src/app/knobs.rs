@@ -12,15 +12,38 @@ use crate::notice::Notice;
 use crate::order::Order;
 use crate::views::PaneId;
 use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
-use engine::snapshot::{Baseline, TargetState};
+use engine::snapshot::{Baseline, Span, TargetState};
 use profile::Filter;
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
 use std::sync::Arc;
 
+/// What was asked of the engine and of the profile.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// How often the knobs were turned so that other samples count.
+    turns: u64,
+    /// How many baselines there were.
+    pub(super) baselines: u64,
+    own_reports: OwnReports,
+    /// The window that the engine was asked for last.
+    engine_window: Span,
+}
+
+impl Asking {
+    pub(super) fn new(engine_window: Span) -> Self {
+        Asking {
+            turns: 0,
+            baselines: 0,
+            own_reports: OwnReports::default(),
+            engine_window,
+        }
+    }
+}
+
 /// What was asked of the profile because the engine does not report it.
 #[derive(Debug, Default)]
-pub(super) struct OwnReports {
+struct OwnReports {
     asked: Option<ReportKey>,
     answered: Option<ReportKey>,
 }
@@ -47,7 +70,7 @@ impl App {
 
     pub(super) fn after_turning(&mut self, before: &Knobs) {
         if !self.knobs.asks_the_same(before) {
-            self.turns += 1;
+            self.asking.turns += 1;
             if self.is_the_engines() {
                 self.show(Arc::clone(&self.base), true);
             }
@@ -112,7 +135,7 @@ impl App {
             && self.knobs.filter.is_empty()
             && self.knobs.metric == 0
             && self.knobs.difference().is_none();
-        let is_coming = self.frozen.is_none()
+        let is_coming = self.freezing.frozen.is_none()
             && self.base.source.recording.is_none()
             && matches!(
                 self.base.run.target,
@@ -131,7 +154,7 @@ impl App {
                 self.base.generation > 0
                     && self.knobs.window != Window::Last(self.base.asked.window)
             }
-            false => self.shown.asked.turn != self.turns && self.base.view.is_some(),
+            false => self.shown.asked.turn != self.asking.turns && self.base.view.is_some(),
         }
     }
 
@@ -139,32 +162,33 @@ impl App {
     pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Window::Last(span) = self.knobs.window
-            && span != self.engine_window
+            && span != self.asking.engine_window
         {
-            self.engine_window = span;
+            self.asking.engine_window = span;
             if self.base.source.recording.is_none() {
                 effects.push(Effect::SetWindow(span));
             }
         }
         if self.is_the_engines() {
-            self.own_reports = OwnReports::default();
+            self.asking.own_reports = OwnReports::default();
             return effects;
         }
         let key = ReportKey {
-            turn: self.turns,
+            turn: self.asking.turns,
             generation: self.base.generation,
         };
         // One that is under way for an older snapshot is not given up: a slow
         // one would never come.
         let is_under_way = self
+            .asking
             .own_reports
             .asked
             .is_some_and(|asked| asked.turn == key.turn);
-        if is_under_way || self.own_reports.answered == Some(key) {
+        if is_under_way || self.asking.own_reports.answered == Some(key) {
             return effects;
         }
-        if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.turns) {
-            self.own_reports.asked = Some(key);
+        if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.asking.turns) {
+            self.asking.own_reports.asked = Some(key);
             effects.push(Effect::Ask(Question::new(question)));
         }
         effects
@@ -172,15 +196,15 @@ impl App {
 
     /// The question under way was given up: it may be asked again.
     pub(crate) fn give_up_report(&mut self) {
-        self.own_reports.asked = None;
+        self.asking.own_reports.asked = None;
     }
 
     pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
-        if self.own_reports.asked != Some(answer.key) {
+        if self.asking.own_reports.asked != Some(answer.key) {
             return;
         }
-        self.own_reports.asked = None;
-        self.own_reports.answered = Some(answer.key);
+        self.asking.own_reports.asked = None;
+        self.asking.own_reports.answered = Some(answer.key);
         // What was just asked for comes at once, in its order.
         let is_awaited = self.shown.asked.turn != answer.key.turn;
         if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {

@@ -17,6 +17,24 @@ const WHEEL_LINES: usize = 3;
 /// Two clicks on one cell within that time are one double click.
 const DOUBLE: Duration = Duration::from_millis(400);
 
+/// Whether the mouse is ours, and its last click.
+#[derive(Debug)]
+pub struct Mouse {
+    /// Clicks come to us, not to the terminal.
+    pub is_captured: bool,
+    /// Where and when the left button was pressed last.
+    clicked: Option<(u16, u16, Duration)>,
+}
+
+impl Mouse {
+    pub fn new(is_captured: bool) -> Self {
+        Mouse {
+            is_captured,
+            clicked: None,
+        }
+    }
+}
+
 pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     if !matches!(app.mode, Mode::Browse) {
         return Vec::new();
@@ -56,10 +74,10 @@ fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let is_row = app.geometry().is_some_and(|geometry| {
         (geometry.body..geometry.body + geometry.body_height).contains(&row)
     });
-    let is_double = app.clicked.is_some_and(|(x, y, when)| {
+    let is_double = app.mouse.clicked.is_some_and(|(x, y, when)| {
         is_row && (x, y) == (column, row) && app.now.saturating_sub(when) <= DOUBLE
     });
-    app.clicked = (!is_double).then_some(here);
+    app.mouse.clicked = (!is_double).then_some(here);
     is_double
 }
 

@@ -60,7 +60,11 @@ impl App {
         }
         let order = ProbeOrder::Place { place, whose };
         Ok(Applied {
-            said: self.frozen.is_some().then_some(Notice::ProbeUnseen),
+            said: self
+                .freezing
+                .frozen
+                .is_some()
+                .then_some(Notice::ProbeUnseen),
             effect: Some(Effect::Probe(order)),
         })
     }

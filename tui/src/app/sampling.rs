@@ -10,6 +10,14 @@ use crossterm::event::KeyEvent;
 use engine::snapshot::{Sampler, TargetState};
 use std::sync::Arc;
 
+/// What the user said about fetching debug files.
+#[derive(Debug, Default)]
+pub struct FetchConsent {
+    /// The answer; `None` if it was not given in this run.
+    pub answer: Option<bool>,
+    has_asked: bool,
+}
+
 impl App {
     pub(super) fn open_sampling(&mut self) {
         match self.sampler() {
@@ -67,7 +75,7 @@ impl App {
         if !is_possible && is_allowed {
             return Err(Notice::NoServers);
         }
-        self.fetches = Some(is_allowed);
+        self.fetching.answer = Some(is_allowed);
         Ok(Applied {
             said: Some(Notice::Fetches(is_allowed)),
             effect: is_possible.then_some(Effect::Fetch(is_allowed)),
@@ -80,12 +88,12 @@ impl App {
             return;
         };
         if let Some(file) = &state.asks_for
-            && self.fetches.is_none()
-            && !self.has_asked_to_fetch
+            && self.fetching.answer.is_none()
+            && !self.fetching.has_asked
             && self.detail == Detail::Row
             && matches!(self.mode, Mode::Browse)
         {
-            self.has_asked_to_fetch = true;
+            self.fetching.has_asked = true;
             self.detail = Detail::Notice(Notice::MayFetch {
                 file: Arc::clone(file),
                 servers: Arc::clone(&state.servers),

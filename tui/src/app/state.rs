@@ -66,7 +66,7 @@ impl State {
         let snapshot = &app.shown;
         of_target(&snapshot.run.target)
             .or_else(|| of_freeze(app))
-            .or_else(|| app.behind.map(State::Behind))
+            .or_else(|| app.terminal.behind.map(State::Behind))
             .or_else(|| no_match(app))
             .or_else(|| broken(snapshot))
             .or_else(|| keeps_nothing(app))
@@ -100,7 +100,7 @@ fn of_target(target: &TargetState) -> Option<State> {
 }
 
 fn of_freeze(app: &App) -> Option<State> {
-    let frozen = app.frozen.as_ref()?;
+    let frozen = app.freezing.frozen.as_ref()?;
     let newest = frozen.waiting.as_ref().unwrap_or(&app.shown);
     Some(State::Frozen {
         ago: app.now.saturating_sub(frozen.since),

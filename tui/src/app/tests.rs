@@ -126,7 +126,7 @@ fn a_filter_is_one_step_and_frozen_samples_stay() {
     assert_eq!(app.shown.generation, generation);
     let (reply, _) = order(&mut app, Order::Freeze(true));
     assert_eq!(reply, Ok(Some(Notice::Frozen(true))));
-    assert!(app.frozen.is_some());
+    assert!(app.freezing.frozen.is_some());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
 use crate::dialogs::write::{
-    Content, FileKind, Manner, Problem, Repeat, Reply, Subject, WriteDialog, WriteJob,
+    Content, FileKind, Manner, Options, Problem, Repeat, Reply, Subject, WriteDialog, WriteJob,
 };
 use crate::notice::Notice;
 use crossterm::event::KeyEvent;
@@ -24,13 +24,22 @@ pub enum Written {
     Failed(String),
 }
 
+/// What is remembered of files that were written.
+#[derive(Debug, Default)]
+pub struct Files {
+    /// Files that follow one another.
+    repeat: Option<Repeat>,
+    /// What was chosen for the last file.
+    last_options: Options,
+}
+
 impl App {
     pub(super) fn open_write(&mut self) {
         if self.shown.view.is_none() {
             self.detail = Detail::Notice(Notice::NothingToWrite);
             return;
         }
-        let manner = self.last_options.manner;
+        let manner = self.files.last_options.manner;
         let dialog = WriteDialog::new(&self.shown, &self.context().scope_words(), manner);
         self.mode = Mode::Write(dialog);
     }
@@ -49,13 +58,13 @@ impl App {
                 let (kind, name) = (dialog.kind(), dialog.file.text().to_owned());
                 let (options, goes_on) = (dialog.options, dialog.goes_on);
                 let is_whole = dialog.subject() == Subject::All;
-                self.last_options = options;
+                self.files.last_options = options;
                 let mut job = self.write(kind, &name, overwrite, options.manner, is_whole);
                 let every = options.every().filter(|_| goes_on);
                 if let (Some(every), Some(job)) = (every, &mut job) {
                     let manner = options.manner;
                     let repeat = Repeat::new(kind, manner, is_whole, &name, every, self.now);
-                    self.repeat = Some(repeat);
+                    self.files.repeat = Some(repeat);
                     job.is_repeated = true;
                 }
                 return Some(job.map(Effect::Write).into_iter().collect());
@@ -107,6 +116,7 @@ impl App {
     pub(super) fn write_if_due(&mut self) -> Vec<Effect> {
         let now = self.now;
         if !self
+            .files
             .repeat
             .as_mut()
             .is_some_and(|repeat| repeat.is_due(now))
@@ -117,8 +127,9 @@ impl App {
     }
 
     fn write_next(&mut self) -> Option<Effect> {
-        let repeat = self.repeat.as_mut()?;
+        let repeat = self.files.repeat.as_mut()?;
         let waiting = self
+            .freezing
             .frozen
             .as_ref()
             .and_then(|frozen| frozen.waiting.as_ref());
@@ -135,19 +146,19 @@ impl App {
 
     /// What was begun is finished.
     fn stop_writing(&mut self) {
-        if let Some(repeat) = self.repeat.take() {
+        if let Some(repeat) = self.files.repeat.take() {
             self.mode = Mode::Browse;
             self.detail = Detail::Notice(Notice::NoMoreFiles(repeat.count));
         }
     }
 
     /// What became of a file that was asked for by itself, or of the first of several.
-    pub(super) fn hear_written(&mut self, written: Written) {
+    pub(super) fn handle_written(&mut self, written: Written) {
         let notice = match written {
             Written::Done { path, bytes } => Notice::Written { path, bytes },
             Written::Failed(why) => Notice::NotWritten { why, stopped: None },
             Written::Exists(job) if matches!(self.mode, Mode::Browse) => {
-                let (scope, options) = (self.context().scope_words(), self.last_options);
+                let (scope, options) = (self.context().scope_words(), self.files.last_options);
                 let mut dialog = WriteDialog::new(&self.shown, &scope, options.manner);
                 dialog.ask_again(&job, options);
                 dialog.problem = Some(Problem::Exists);
@@ -160,14 +171,14 @@ impl App {
     }
 
     /// The same of one of the files that follow one another.
-    pub(super) fn hear_repeated(&mut self, written: Written) -> Option<Effect> {
-        let repeat = self.repeat.as_mut()?;
+    pub(super) fn handle_repeated(&mut self, written: Written) -> Option<Effect> {
+        let repeat = self.files.repeat.as_mut()?;
         let is_first = repeat.count == 0;
         let notice = match written {
             Written::Exists(job) if is_first => {
                 // It is asked about like any other.
-                self.repeat = None;
-                self.hear_written(Written::Exists(job));
+                self.files.repeat = None;
+                self.handle_written(Written::Exists(job));
                 return None;
             }
             Written::Exists(_) if repeat.pass_over() => return self.write_next(),
@@ -176,7 +187,7 @@ impl App {
             Written::Done { path, bytes } => {
                 repeat.wrote();
                 match (repeat.is_last, is_first) {
-                    (true, _) => Notice::NoMoreFiles(self.repeat.take()?.count),
+                    (true, _) => Notice::NoMoreFiles(self.files.repeat.take()?.count),
                     (false, true) => Notice::Written { path, bytes },
                     // The line is whose it is; the header has the count.
                     (false, false) => return None,
@@ -189,7 +200,7 @@ impl App {
 
     /// No more files, for what the notice says.
     fn stop(&mut self, notice: Notice) -> Notice {
-        let count = self.repeat.take().map(|repeat| repeat.count);
+        let count = self.files.repeat.take().map(|repeat| repeat.count);
         match notice {
             Notice::NotWritten { why, .. } => Notice::NotWritten {
                 why,
@@ -201,7 +212,7 @@ impl App {
 
     /// Files that follow one another, while they do.
     pub fn repeat(&self) -> Option<&Repeat> {
-        self.repeat.as_ref()
+        self.files.repeat.as_ref()
     }
 }
 

@@ -1,7 +1,7 @@
-//! The thread that answers questions, so that the screen never waits for one.
+//! The threads that answer questions, so that the screen never waits for one.
 
-use crate::code::{Body, Library, Wanted};
-use crate::desk::{Answer, Question};
+use crate::code::{Body, FileLibrary, Library, SourceMap, Wanted};
+use crate::desk::{Answer, Lane, Question};
 use profile::Cancel;
 use std::io;
 use std::sync::Arc;
@@ -9,6 +9,53 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// A thread for each kind of question, so that none waits for one of another kind.
+#[derive(Debug)]
+pub struct Workers {
+    /// Answers what the knobs ask for; views ask for more of it.
+    reports: AnswerWorker,
+    views: AnswerWorker,
+    /// Answers what stands beside the view.
+    besides: AnswerWorker,
+    /// Reads files, which may take its time.
+    codes: AnswerWorker,
+}
+
+impl Workers {
+    pub fn start(sources: SourceMap) -> io::Result<Self> {
+        Ok(Workers {
+            reports: AnswerWorker::start("reports", NoLibrary)?,
+            views: AnswerWorker::start("answers", NoLibrary)?,
+            besides: AnswerWorker::start("beside", NoLibrary)?,
+            codes: AnswerWorker::start("code", FileLibrary::new(sources))?,
+        })
+    }
+
+    pub fn ask(&mut self, question: Question) {
+        let worker = match question.lane() {
+            Lane::Report => &mut self.reports,
+            Lane::Code => &mut self.codes,
+            Lane::View => &mut self.views,
+        };
+        worker.ask(question);
+    }
+
+    pub fn ask_beside(&mut self, question: Question) {
+        self.besides.ask(question);
+    }
+
+    /// Waits for an answer; may be given up at any time.
+    pub async fn answered(&mut self) -> Answer {
+        tokio::select! {
+            biased;
+            answer = self.reports.answered() => answer,
+            answer = self.views.answered() => answer,
+            answer = self.besides.answered() => answer,
+            answer = self.codes.answered() => answer,
+        }
+    }
+}
 
 /// Answers one question at a time; a new one gives up the one before.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     // Each of the two bands of a row takes a cell more in ASCII.
     let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
-        Detail::Row => match app.draw_cost {
+        Detail::Row => match app.terminal.draw_cost {
             Some(cost) => cost_of(cost),
             None => {
                 let pane = app.pane_here();
@@ -138,7 +138,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
-            match app.is_remote {
+            match app.terminal.is_remote {
                 true => format!(
                     "{wrote}   scp {}:{path} .",
                     text::clean(&app.shown.source.host.name)

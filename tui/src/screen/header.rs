@@ -180,7 +180,7 @@ fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
 
 fn live_word(app: &App) -> &'static str {
     match app.shown.run.target {
-        _ if app.frozen.is_some() => "FROZEN",
+        _ if app.freezing.frozen.is_some() => "FROZEN",
         TargetState::Starting => "STARTING",
         TargetState::Recorded => "FILE",
         TargetState::Running if app.shown.source.recording.is_some() => "READING",

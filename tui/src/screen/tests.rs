@@ -252,12 +252,12 @@ fn the_first_debug_file_is_asked_for() {
         "{:?}",
         hand.effects
     );
-    assert_eq!(hand.app.fetches, Some(true));
+    assert_eq!(hand.app.fetching.answer, Some(true));
     // Any other key is no answer, and it is not asked again.
     let mut hand = Hand::new(80, 24);
     hand.show(asking()).keys("j").show(asking());
     assert!(!hand.frame().contains("fetch names"), "{}", hand.frame());
-    assert_eq!(hand.app.fetches, None);
+    assert_eq!(hand.app.fetching.answer, None);
     hand.keys(":debuginfod off\n");
     assert!(
         hand.effects.contains(&Effect::Fetch(false)),

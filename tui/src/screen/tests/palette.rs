@@ -33,7 +33,7 @@ fn the_palette_at_every_size() {
 fn what_is_chosen_is_done() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys(":freeze\n");
-    assert!(hand.app.frozen.is_some());
+    assert!(hand.app.freezing.frozen.is_some());
     assert!(matches!(hand.app.mode, Mode::Browse));
     hand.keys(":flame gr\n");
     assert_eq!(hand.app.view, ViewId::Flame);
@@ -125,7 +125,7 @@ fn words_of_the_command_line_are_orders_too() {
 fn what_drawing_costs_is_shown_until_it_is_enough() {
     let mut hand = Hand::new(80, 24);
     hand.show(postgres()).keys(":perf on\n");
-    hand.app.draw_cost = Some(DrawCost {
+    hand.app.terminal.draw_cost = Some(DrawCost {
         frames: 1_234,
         drawn_in: Duration::from_micros(1_500),
         bytes: 2_345,

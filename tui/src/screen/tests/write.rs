@@ -436,7 +436,7 @@ fn enter_writes_and_escape_does_not() {
         bytes: 1 << 20,
     }));
     assert!(hand.frame().contains("wrote /tmp/a.pft, 1 MB\n"));
-    hand.app.is_remote = true;
+    hand.app.terminal.is_remote = true;
     assert!(
         hand.frame()
             .contains("wrote /tmp/a.pft, 1 MB   scp db-01:/tmp/a.pft .")

@@ -1,0 +1,124 @@
+//! When *frames* are drawn, and how they reach the terminal: at most thirty a second, and
+//! fewer for a terminal that takes long for one.
+
+use crate::app::DrawCost;
+use crate::geometry::Size;
+use crate::terminal::{self, Painter, Writer};
+use ratatui::Frame;
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+const FRAME_EVERY: Duration = Duration::from_millis(33);
+/// A terminal that needs longer for a frame is behind.
+const SLOW_FRAME: Duration = Duration::from_millis(100);
+const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
+
+pub struct Frames {
+    painter: Painter,
+    writer: Writer,
+    /// Bytes to write before the next frame.
+    before: Vec<u8>,
+    /// What the last frame cost.
+    cost: DrawCost,
+    drawn_at: Option<Instant>,
+    every: Duration,
+    /// Something happened since the last frame.
+    is_due: bool,
+}
+
+impl Frames {
+    /// `before` is written before the first frame.
+    pub fn new(size: Size, before: Vec<u8>) -> io::Result<Self> {
+        Ok(Frames {
+            painter: Painter::new(size)?,
+            writer: Writer::start()?,
+            before,
+            cost: DrawCost::default(),
+            drawn_at: None,
+            every: FRAME_EVERY,
+            is_due: true,
+        })
+    }
+
+    pub fn cost(&self) -> DrawCost {
+        self.cost
+    }
+
+    /// Every cell is drawn again.
+    pub fn start_again(&mut self, size: Size) -> io::Result<()> {
+        self.painter = Painter::new(size)?;
+        Ok(())
+    }
+
+    /// Adds bytes that are no cells: for the clipboard, or about the mouse.
+    pub fn add(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        self.before.extend(bytes);
+    }
+
+    pub fn request(&mut self) {
+        self.is_due = true;
+    }
+
+    /// When the next frame may be drawn, if there is something to draw.
+    pub fn due_at(&self) -> Option<Instant> {
+        let may_draw = self.is_due && !self.writer.is_busy();
+        may_draw.then(|| match self.drawn_at {
+            Some(at) => at + self.every,
+            None => Instant::now(),
+        })
+    }
+
+    /// The changed cells of a frame, as bytes for the terminal.
+    pub fn paint(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
+        self.painter.frame(draw)
+    }
+
+    /// What could not be drawn is tried again, after a while.
+    pub fn put_off(&mut self) {
+        self.drawn_at = Some(Instant::now());
+    }
+
+    /// Hands a painted frame to the terminal; it was begun at `begun`.
+    pub fn write(&mut self, frame: Vec<u8>, begun: Instant) -> io::Result<()> {
+        let mut bytes = std::mem::take(&mut self.before);
+        bytes.extend(frame);
+        self.cost = DrawCost {
+            frames: self.cost.frames + 1,
+            drawn_in: begun.elapsed(),
+            bytes: bytes.len(),
+            ..self.cost
+        };
+        if !bytes.is_empty() {
+            self.writer.write(bytes)?;
+        }
+        self.drawn_at = Some(Instant::now());
+        self.is_due = false;
+        Ok(())
+    }
+
+    /// Waits until a frame is out, and says how long the terminal took for it.
+    pub async fn written(&mut self) -> io::Result<Duration> {
+        self.writer.written().await
+    }
+
+    /// Waits for the frame that is under way, but not for long.
+    pub async fn finish(&mut self) {
+        if self.writer.is_busy() {
+            let _ = timeout(terminal::RESTORE_WAIT, self.writer.written()).await;
+        }
+    }
+
+    /// A terminal that takes long for a frame gets fewer of them, so that keys are not
+    /// answered by what was drawn long before. Returns how long it took, if that was long.
+    pub fn pace(&mut self, took: Duration) -> Option<Duration> {
+        self.cost.written_in = took;
+        let is_behind = took >= SLOW_FRAME;
+        self.every = if is_behind {
+            (took * 2).clamp(FRAME_EVERY, SLOW_FRAME_EVERY_MAX)
+        } else {
+            FRAME_EVERY
+        };
+        is_behind.then_some(took)
+    }
+}
