@@ -181,6 +181,18 @@ fn a_vanished_row_stays_below_its_callers() {
 }
 
 #[test]
+fn a_selected_row_is_seen_when_its_run_branches() {
+    let mut hand = tree(80, 24);
+    hand.keys("C").wait(2_000).show(tree_step(39)).keys("G");
+    let run = "[stopped: no_frame_pointer] › 1 frame › AllocSetAlloc [+]";
+    assert!(hand.frame().contains(run), "{}", hand.frame());
+    hand.wait(2_000).show(tree_step(0));
+    assert_eq!(selected(&hand).0, "AllocSetAlloc");
+    assert_eq!(selected(&hand).1, 17);
+    assert!(!hand.frame().contains("gone"), "{}", hand.frame());
+}
+
+#[test]
 fn rows_wait_while_keys_are_pressed() {
     let mut hand = tree(80, 24);
     hand.keys("E").wait(2_000).keys("j");

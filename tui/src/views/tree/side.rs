@@ -130,11 +130,20 @@ impl Side {
         if !self.at.touched {
             self.open_at_first(trees);
         }
+        self.open_above_selected();
         self.rebuild(trees);
         if self.at.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
             self.at.open.retain(|id| present.contains(id));
             self.at.unfolded.retain(|id| present.contains(id));
+        }
+    }
+
+    /// Frames of a run that leads to the selected row may branch in another tree: then they
+    /// are rows of their own, and the selected one has to be seen below them.
+    fn open_above_selected(&mut self) {
+        if let Some(held) = self.at.cursor.held() {
+            self.at.open.extend(self.at.paths.upwards(held).skip(1));
         }
     }
 
@@ -398,9 +407,7 @@ impl Side {
         self.at.touched = true;
         self.at.open = HashSet::from([Paths::ROOT]);
         self.at.unfolded.clear();
-        if let Some(held) = self.at.cursor.held() {
-            self.at.open.extend(self.at.paths.upwards(held).skip(1));
-        }
+        self.open_above_selected();
         self.rebuild(trees);
     }
 
