@@ -3,7 +3,9 @@
 mod common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, burning};
-use common::{band, burn_str, list, machine, number, proftop, reports, reports_until, run};
+use common::{
+    band, burn_str, list, machine, number, proftop, reports, reports_until, run, shared_machine,
+};
 use common::{self_samples, start_sampling, sum, text, wait_for_work};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -79,7 +81,9 @@ fn reports_add_up() {
 
 #[test]
 fn a_run_to_the_end_reports_every_sample() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let output = run(
         proftop(&["-b", "--format", "json", "-d", "0.4", "-F", "999"]).args([
             "--",
@@ -126,7 +130,9 @@ fn check_sums(report: &Value) {
 
 #[test]
 fn text_and_csv_say_the_same() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let burn = burning(30, 1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "2", "-F", "499", "-p", &pid];
@@ -154,7 +160,9 @@ fn text_and_csv_say_the_same() {
 
 #[test]
 fn a_short_command_is_seen() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let output =
         run(proftop(&["-b", "--format", "json", "-F", "999"]).args(["--", burn_str(), "0.2", "1"]));
     assert_eq!(output.status.code(), Some(0));
@@ -167,7 +175,9 @@ fn a_short_command_is_seen() {
 
 #[test]
 fn an_interrupt_ends_with_a_report() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let burn = burning(600, 1);
     let pid = burn.pid().to_string();
     let mut proftop = proftop(&[
@@ -194,7 +204,9 @@ fn an_interrupt_ends_with_a_report() {
 
 #[test]
 fn kernel_samples_carry_both_stacks() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let read = "while :; do find /usr/bin -type f | xargs cat >/dev/null; done";
     let _reading = Process::start(Command::new("sh").args(["-c", read]));
     let in_kernel = |reports: &[Value]| -> u64 {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::tmux::{PROMPT, Terminal};
-use common::{Machine, machine, proftop, run};
+use common::{Machine, proftop, run, shared_machine};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,7 +61,7 @@ impl Program {
 
 fn parts(flags: &[&str]) -> Option<(Machine, Terminal, Program)> {
     let program = Program::new(flags)?;
-    Some((machine()?, Terminal::open(100, 30)?, program))
+    Some((shared_machine()?, Terminal::open(100, 30)?, program))
 }
 
 fn selected(screen: &str) -> &str {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{machine, proftop, reports_until};
+use common::{proftop, reports_until, shared_machine};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -156,7 +156,9 @@ fn start_below(root: &Path) -> Option<Process> {
 
 #[test]
 fn debug_files_below_the_root_of_a_process() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let Some(container) = Container::new() else {
         return;
     };
@@ -185,7 +187,9 @@ fn debug_files_below_the_root_of_a_process() {
 /// The process decides where links lead, and we may read more than it may.
 #[test]
 fn links_that_lead_out_of_the_root_stay_inside() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let Some(container) = Container::new() else {
         return;
     };
@@ -218,7 +222,9 @@ fn links_that_lead_out_of_the_root_stay_inside() {
 /// As systemd's services and most containers have them.
 #[test]
 fn a_mount_that_only_the_process_has() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let Some(container) = Container::new() else {
         return;
     };

@@ -3,12 +3,11 @@
 mod common;
 
 use common::pty::Pty;
-use common::{PROFTOP, burning, machine, proftop, run, text};
+use common::{PROFTOP, burning, proftop, run, shared_machine, start_sampling, text, wait_for_work};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
 use test_support::{Process, Scratch};
 
@@ -67,8 +66,8 @@ impl Desk {
             let output = run(&mut self.command(line));
             assert!(text(&output.stderr).contains("no cgroup"), "{line}");
         } else if has("record") || (has("-b") && !has("-n")) {
-            let mut child = Process::start(self.command(line).stdout(Stdio::null()));
-            thread::sleep(Duration::from_secs(4));
+            let mut child = start_sampling(self.command(line).stdout(Stdio::null()));
+            wait_for_work(self.watched.pid(), Duration::from_secs(1));
             child.interrupt();
             let status = child.wait().expect("ours");
             assert!(matches!(status.code(), Some(0 | 130)), "{line}: {status}");
@@ -125,7 +124,7 @@ fn between(text: &str, begin: &str, end: &str) -> String {
 
 #[test]
 fn commands_in_documents_do_what_they_say() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
@@ -156,7 +155,7 @@ fn commands_in_documents_do_what_they_say() {
 
 #[test]
 fn what_is_said_to_be_enough_is() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let desk = Desk::new();

@@ -4,19 +4,24 @@ mod common;
 
 use common::{
     BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, machine, number,
-    proftop, reports, run, self_samples, sum, text,
+    proftop, reports, run, self_samples, shared_machine, start_sampling, sum, text,
 };
+use probe::BpfPrograms;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use symbolize::kernel::BpfKernel as _;
 use test_support::{Process, skip, wait_for, wait_until};
 
 #[test]
 fn the_commands_own_status_is_passed_on() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("kill -SEGV $$", 128 + 11)] {
         let output = run(&mut proftop(&["-b", "--", "sh", "-c", script]));
         assert_eq!(output.status.code(), Some(status), "{script}");
@@ -25,7 +30,9 @@ fn the_commands_own_status_is_passed_on() {
 
 #[test]
 fn a_command_that_does_not_start_ends_as_env_does() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     for (command, status, words) in [
         ("no-such-command-here", 127, "not found"),
         ("/etc/passwd", 126, "ermission denied"),
@@ -73,7 +80,9 @@ fn what_does_not_exist_is_1() {
 
 #[test]
 fn no_samples_is_5() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let sleeping = Process::start(Command::new("sleep").arg("30"));
     let pid = sleeping.pid().to_string();
     let output = run(&mut proftop(&[
@@ -85,7 +94,9 @@ fn no_samples_is_5() {
 
 #[test]
 fn the_end_of_the_target_is_the_end_of_the_reports() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     // Long enough to be found burning by a machine that is busy.
     let burn = burning(3, 4);
     let pid = burn.pid().to_string();
@@ -170,7 +181,8 @@ fn without_rights_a_command_is_sampled_all_the_same() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let reports = reports(&output.stdout);
     let (samples, whole) = (sum(&reports, "user_stacks"), sum(&reports, "whole"));
-    assert!(samples > 300, "{samples} samples");
+    // However little of the CPU it got: the bands below go by the number.
+    assert!(samples > 50, "{samples} samples");
     assert!(whole * 100 >= samples * 98, "{whole} of {samples} whole");
     let all = samples as f64;
     for (name, share) in BURN_FUNCTIONS.into_iter().zip(BURN_SHARES) {
@@ -189,7 +201,9 @@ fn without_rights_a_command_is_sampled_all_the_same() {
 
 #[test]
 fn perf_can_be_asked_for() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let output = run(&mut proftop(&[
         "-b",
         "-n",
@@ -206,12 +220,14 @@ fn perf_can_be_asked_for() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let reports = reports(&output.stdout);
     assert_eq!(reports[0]["engine"], "perf");
-    assert!(number(&reports[0], "samples") > 20);
+    assert!(number(&reports[0], "samples") > 5);
 }
 
 #[test]
 fn a_reader_that_has_had_enough_is_no_failure() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let _burn = burning(30, 1);
     let script = format!("{{ '{PROFTOP}' -b -d 0.2 -F 499; echo status $? >&2; }} | head -1");
     let output = run(Command::new("sh").args(["-c", &script]));
@@ -221,7 +237,9 @@ fn a_reader_that_has_had_enough_is_no_failure() {
 
 #[test]
 fn a_file_is_written_whole_and_never_over_another() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report");
     let file = path.to_str().expect("UTF-8");
@@ -265,7 +283,9 @@ impl Drop for TinyDisk {
 
 #[test]
 fn a_full_disk_is_one_sentence() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let Some(disk) = TinyDisk::mount() else {
         skip("needs root to mount a small file system");
         return;
@@ -282,7 +302,9 @@ fn a_full_disk_is_one_sentence() {
 
 #[test]
 fn terminating_us_terminates_the_command() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let mut command = proftop(&["-b", "-d", "600", "--", "sleep", "600"]);
     let mut child = Process::start(command.stdout(Stdio::piped()));
     let sleeping = wait_for("the command runs", || child_of(child.pid(), "sleep"));
@@ -302,35 +324,24 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// Our programs that are loaded, by the kernel's own list.
-fn loaded_programs() -> Option<usize> {
-    let output = Command::new("bpftool")
-        .args(["prog", "show"])
-        .output()
-        .ok()?;
-    let programs = text(&output.stdout);
-    let ours = |line: &&str| line.contains("name sample ") || line.contains("name follow_fork ");
-    output
-        .status
-        .success()
-        .then(|| programs.lines().filter(ours).count())
+/// The BPF programs that are loaded, by the kernel's own list.
+fn loaded_programs() -> HashSet<u32> {
+    let next = |after: &u32| BpfPrograms.next_program(*after);
+    std::iter::successors(next(&0), next).collect()
 }
 
 #[test]
 fn killed_it_leaves_nothing_attached() {
     let Some(_machine) = machine() else { return };
-    let Some(before) = loaded_programs() else {
-        skip("needs bpftool");
-        return;
-    };
+    let before = loaded_programs();
     let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
-    let mut child = Process::start(command.stderr(Stdio::null()));
-    let command = wait_for("the command runs, watched", || {
-        child_of(child.pid(), "burn").filter(|_| loaded_programs() > Some(before))
-    });
+    let mut child = start_sampling(command.stderr(Stdio::null()));
+    let ours: HashSet<u32> = loaded_programs().difference(&before).copied().collect();
+    assert!(!ours.is_empty(), "it samples by BPF programs");
+    let command = wait_for("the command runs", || child_of(child.pid(), "burn"));
     child.kill().expect("it runs");
     child.wait().expect("ours");
-    wait_until("nothing is loaded", || loaded_programs() == Some(before));
+    wait_until("nothing is loaded", || loaded_programs().is_disjoint(&ours));
     let command = rustix::process::Pid::from_raw(command.cast_signed());
     rustix::process::kill_process(command.expect("a pid"), Signal::KILL).expect("it is unharmed");
 }

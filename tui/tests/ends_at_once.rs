@@ -6,7 +6,7 @@ mod common;
 
 use common::pty::Pty;
 use common::wait_for_work;
-use common::{PROFTOP, machine, number, proftop, reports, run, start_sampling, text};
+use common::{PROFTOP, number, proftop, reports, run, shared_machine, start_sampling, text};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -30,7 +30,9 @@ fn ended(process: &mut Process) -> ExitStatus {
 
 #[test]
 fn a_signal_ends_reports_with_the_last_one_written() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let burn = common::burning(600, 1);
     for signal in SIGNALS {
         let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
@@ -56,7 +58,9 @@ fn a_signal_ends_reports_with_the_last_one_written() {
 
 #[test]
 fn a_signal_ends_a_recording_that_is_whole() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let _burn = common::burning(60, 1);
     let folder = tempfile::tempdir().expect("a folder");
     for signal in SIGNALS {
@@ -79,7 +83,9 @@ fn a_signal_ends_a_recording_that_is_whole() {
 /// `nohup` and the `&` of scripts ignore signals on purpose.
 #[test]
 fn a_signal_that_was_ignored_stays_so() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let script = format!("trap '' HUP INT; exec '{PROFTOP}' -b -d 600");
     let mut command = Command::new("sh");
     command.args(["-c", &script]).stdout(Stdio::null());
@@ -94,7 +100,9 @@ fn a_signal_that_was_ignored_stays_so() {
 
 #[test]
 fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     for args in [
         &["-b", "-d", "600"][..],
         &["record", "-d", "600", "-o", "-"],
@@ -111,7 +119,9 @@ fn a_closed_pipe_ends_what_has_nothing_to_say_yet() {
 /// Somebody looks at the first page of `less`, say.
 #[test]
 fn a_reader_that_does_not_read_keeps_nobody() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     if !rustix::process::geteuid().is_root() {
         skip("only root is told where a process waits");
         return;
@@ -151,7 +161,7 @@ fn a_dialog_ends_with_its_reader() {
 #[test]
 fn a_terminal_that_is_gone_ends_every_screen() {
     let all = [&["demo"][..], &["demo", "--plain"], &[], &["--plain"]];
-    let machine = machine();
+    let machine = shared_machine();
     for args in all {
         if machine.is_none() && args.first() != Some(&"demo") {
             continue;

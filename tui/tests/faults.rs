@@ -5,7 +5,7 @@
 mod common;
 
 use common::tmux::Terminal;
-use common::{PROFTOP, burn_str, burning, machine, number, proftop, reports, run, text};
+use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_machine, text};
 use std::fs;
 
 /// What is done while samples are taken and reports are written.
@@ -30,7 +30,9 @@ const OF_THE_SCREEN: [&str; 4] = [
 
 #[test]
 fn a_mistake_costs_reports_one_piece_of_work() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let burn = burning(120, 1);
     let pid = burn.pid().to_string();
     // A cache of tables and lines would leave nothing to read.
@@ -60,7 +62,9 @@ fn a_mistake_costs_reports_one_piece_of_work() {
 
 #[test]
 fn a_mistake_does_not_end_the_screen() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     for work in OF_REPORTS[..6].iter().chain(&OF_THE_SCREEN) {
         let Some(terminal) = Terminal::open(80, 24) else {
             return;
@@ -95,7 +99,9 @@ fn a_mistake_does_not_end_the_screen() {
 
 #[test]
 fn a_mistake_that_is_made_again_and_again_ends_with_the_reason() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let mut command = proftop(&["-b", "-d", "1", "-n", "30"]);
     let work = ["taking samples"; 5].join(",");
     let output = run(command.env("PROFTOP_TEST_FAULTS", work));

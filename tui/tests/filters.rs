@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{BURN_THREADS, Machine, burning, list, machine, number, proftop, reports_until};
+use common::{
+    BURN_THREADS, Machine, burning, list, number, proftop, reports_until, shared_machine,
+};
 use common::{reports, run, sum};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,7 +51,7 @@ impl Seen {
 
 /// A burning process, and others that burn beside it.
 fn busy() -> Option<(Machine, Process, Process)> {
-    let machine = machine()?;
+    let machine = shared_machine()?;
     Some((machine, burning(600, 2), burning(600, 1)))
 }
 
@@ -103,7 +105,9 @@ fn a_name() {
 
 #[test]
 fn children_or_not() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let script = format!("while '{}' 0.3 1; do :; done", common::burn_str());
     let parent = Process::start(
         Command::new("sh")
@@ -162,7 +166,9 @@ impl Drop for Group {
 
 #[test]
 fn a_control_group() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let Some(group) = Group::make("proftop-test") else {
         skip("needs a writable cgroup2 hierarchy");
         return;

@@ -6,7 +6,7 @@ mod common;
 
 use common::postgres::Postgres;
 use common::tmux::Terminal;
-use common::{Machine, machine};
+use common::{Machine, shared_machine};
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,7 +25,7 @@ struct Newcomer {
 
 impl Newcomer {
     fn new() -> Option<Self> {
-        let machine = machine()?;
+        let machine = shared_machine()?;
         let terminal = Terminal::open(80, 24)?;
         let postgres = Postgres::start()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -104,7 +104,7 @@ fn five_tasks_take_few_keys() {
 /// The same without a screen: lines instead of keys.
 #[test]
 fn the_five_tasks_take_few_lines() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(_postgres) = Postgres::start() else {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::pty::Pty;
-use common::{BURN_FUNCTIONS, burn_str, machine, proftop, text};
+use common::{BURN_FUNCTIONS, burn_str, proftop, shared_machine, text};
 use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -130,7 +130,7 @@ fn a_pipe_asks_as_well_as_a_person() {
 
 #[test]
 fn a_command_is_watched_line_by_line() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let mut dialog = Piped::start(&["--plain", "-F", "499", "--", burn_str(), "4", "1"]);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, burning};
-use common::{band, burn_str, list, machine, number, proftop, reports, run, sum, text};
+use common::{band, burn_str, list, number, proftop, reports, run, shared_machine, sum, text};
 use profile::formats::pft;
 use profile::{
     Cancel, Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query,
@@ -228,7 +228,9 @@ fn a_change_that_is_no_chance_fails_where_asked() {
 
 #[test]
 fn a_recording_of_a_command_has_its_shares() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
     let name = file.to_str().unwrap();
@@ -279,7 +281,9 @@ fn a_recording_of_a_command_has_its_shares() {
 
 #[test]
 fn a_recording_is_written_in_the_format_of_its_name() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let names = [
         "a.folded",
@@ -301,7 +305,7 @@ fn a_recording_is_written_in_the_format_of_its_name() {
             "{said}"
         );
         let reports = reports(&run(&mut proftop(&["report", path, "--format", "json"])).stdout);
-        assert!(sum(&reports, "samples") > 100, "{name}");
+        assert!(sum(&reports, "samples") > 20, "{name}");
         let functions = reports.iter().flat_map(|report| list(report, "functions"));
         let mut found = functions.filter_map(|function| function["name"].as_str());
         assert!(
@@ -324,7 +328,9 @@ fn a_recording_is_written_in_the_format_of_its_name() {
 /// A disk that is full, as far as programs can tell.
 #[test]
 fn samples_are_kept_when_their_format_cannot_be_written() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let full = folder.path().join("full");
     let made = Command::new("mknod")
@@ -350,12 +356,14 @@ fn samples_are_kept_when_their_format_cannot_be_written() {
         "--format",
         "json",
     ]));
-    assert!(sum(&reports(&report.stdout), "samples") > 100);
+    assert!(sum(&reports(&report.stdout), "samples") > 20);
 }
 
 #[test]
 fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let (file, said) = (folder.path().join("a.pft"), folder.path().join("said"));
     let mut command = proftop(&["record", "-o", file.to_str().unwrap()]);
@@ -390,7 +398,9 @@ fn a_recording_can_be_written_on_the_way_and_ends_when_interrupted() {
 
 #[test]
 fn a_command_that_goes_on_is_waited_for_and_that_is_said() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
     let record = ["record", "-d", "1", "-o", file.to_str().unwrap()];
@@ -411,7 +421,9 @@ fn profile_count(samples: u64) -> String {
 
 #[test]
 fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let _busy = burning(30, 1);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
@@ -431,13 +443,13 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
         "--format",
         "json",
     ]));
-    assert!(sum(&reports(&report.stdout), "samples") > 50);
+    assert!(sum(&reports(&report.stdout), "samples") > 20);
 }
 
 /// Two processes of the same work, both recorded now, and a file beside one.
 #[test]
 fn a_side_of_the_comparison_can_be_recorded_now() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let (one, two) = (burning(60, 1), burning(60, 1));

@@ -17,7 +17,7 @@ pub mod tmux;
 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Seek as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -50,12 +50,23 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
 }
 
-/// The machine, for one test: each counts what the machine does, and some make
-/// it do a lot. Tests of other processes wait as well.
+/// The machine, for one test or for several that bear each other. Tests of other processes
+/// wait as well.
 pub struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
+/// The machine for one test alone, which counts what all of it does or makes it do a lot.
 /// `None` where the rights to sample are missing, and then says so.
 pub fn machine() -> Option<Machine> {
+    lock_machine(File::lock)
+}
+
+/// The machine beside other tests: for one that counts shares of its own programs, or how
+/// something ends, and needs no CPU for itself.
+pub fn shared_machine() -> Option<Machine> {
+    lock_machine(File::lock_shared)
+}
+
+fn lock_machine(lock: impl FnOnce(&File) -> io::Result<()>) -> Option<Machine> {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     let possible = *POSSIBLE.get_or_init(|| {
         let doctor = proftop(&["doctor"]).output().expect("doctor runs");
@@ -71,7 +82,7 @@ pub fn machine() -> Option<Machine> {
         .append(true)
         .open(path)
         .expect("a lock file");
-    file.lock().expect("the lock");
+    lock(&file).expect("the lock");
     Some(Machine(file))
 }
 
