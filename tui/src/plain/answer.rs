@@ -5,18 +5,19 @@ use crate::knobs::Narrowing;
 use profile::FunctionId;
 use profile::query::{Direction, NodeKind};
 
-/// What a number stands for, and what is said about it.
+/// A numbered row of an answer, which later commands refer to by its number.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub target: Target,
-    /// Its number as a sentence.
+    /// The sentence that `explain` prints: how the figure in this row came about.
     pub explain: String,
 }
 
+/// What a numbered row is about, and so which commands accept its number.
 #[derive(Debug, Clone)]
 pub enum Target {
     Function(FunctionId),
-    /// Processes or threads.
+    /// One or several processes, or threads.
     People(Narrowing),
     /// A place in the call tree, and the function there.
     Node {
@@ -24,13 +25,15 @@ pub enum Target {
         path: Vec<NodeKind>,
         function: Option<FunctionId>,
     },
-    /// A stretch of time, in nanoseconds, from the first to before the last.
+    /// A stretch of time in nanoseconds: from the first value to just before the second.
     Time(u64, u64),
-    /// It only has an explanation.
+    /// Nothing but text: only `explain` accepts the number of this row.
     Words,
 }
 
 impl Target {
+    /// Returns the function that the row is about. None for processes, threads, times and
+    /// plain text, and for places in the tree that are no function.
     pub fn function(&self) -> Option<FunctionId> {
         match self {
             Target::Function(id) => Some(*id),
@@ -40,6 +43,7 @@ impl Target {
     }
 }
 
+/// What a command prints: its lines, and what the numbered ones among them are about.
 #[derive(Debug, Default)]
 pub struct Answer {
     pub lines: Vec<String>,
@@ -47,17 +51,19 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Returns an answer of this single line, without a number.
     pub fn of(line: impl Into<String>) -> Self {
         let mut answer = Answer::default();
         answer.say(line);
         answer
     }
 
+    /// Adds a line without a number.
     pub fn say(&mut self, line: impl Into<String>) {
         self.lines.push(line.into());
     }
 
-    /// A numbered row.
+    /// Adds a line that begins with the next row number; the first is 1.
     pub fn row(&mut self, target: Target, text: &str, explain: impl Into<String>) {
         self.rows.push(Row {
             target,
@@ -67,7 +73,7 @@ impl Answer {
         self.say(format!("{number:>3}  {text}"));
     }
 
-    /// A row that nothing can be asked about.
+    /// Adds an indented line without a number, so that no command can refer to it.
     pub fn bare_row(&mut self, text: &str) {
         self.say(format!("     {text}"));
     }
@@ -76,19 +82,21 @@ impl Answer {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// One sentence.
+    /// A sentence that tells the user what is wrong.
     Say(String),
-    /// It was typed wrong: the usage is said, too.
+    /// The command was typed wrong: the usage is printed after the sentence.
     Usage(String),
-    /// By ^C.
+    /// The user stopped the answer with ^C.
     Stopped,
 }
 
 impl Trouble {
+    /// Returns [`Trouble::Say`] with this sentence.
     pub fn say(sentence: impl Into<String>) -> Self {
         Trouble::Say(sentence.into())
     }
 
+    /// Returns [`Trouble::Usage`] with this sentence.
     pub fn usage(sentence: impl Into<String>) -> Self {
         Trouble::Usage(sentence.into())
     }

@@ -7,11 +7,12 @@ use crate::words::{source, units};
 use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 
-/// Callers, and callees, that are listed.
+/// How many callers, and how many callees, are listed.
 const ROWS: usize = 12;
-/// Frames of the heaviest stack: what is nearest to the leaf.
+/// How many frames of the heaviest stack are listed: those nearest to the leaf.
 const FRAMES: usize = 40;
 
+/// Runs `callers`: lists who calls a function, heaviest first.
 pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |(page, report), found, answer| {
         title((page, report), found, "callers of", answer);
@@ -19,6 +20,7 @@ pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
+/// Runs `callees`: lists what a function calls, heaviest first.
 pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |(page, report), found, answer| {
         title((page, report), found, "callees of", answer);
@@ -26,6 +28,8 @@ pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
+/// Runs `page`: all about one function, which is its callers and callees, the stack that
+/// most of its samples have, and its samples over the last minute.
 pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     about(dialog, words, |(page, report), found, answer| {
         title((page, report), found, "", answer);
@@ -38,9 +42,11 @@ pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
-/// What was asked for, and what percents are of.
+/// The answer about a function, and the report that its percentages refer to.
 type Asked<'a> = (&'a PageAnswer, &'a Report);
 
+/// Looks up the function that `words` mean and lets `tell` write about it. A function
+/// without samples in the current selection gets a sentence that says so.
 fn about(
     dialog: &mut Dialog,
     words: &str,

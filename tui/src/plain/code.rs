@@ -9,9 +9,11 @@ use profile::Report;
 
 /// Rows that are listed: those with most samples, in the order of the code.
 const ROWS: usize = 20;
-/// Of `all`.
+/// How many rows `code … all` lists at most.
 const ROWS_MAX: usize = 2_000;
 
+/// Runs `asm`: sets the syntax in which code shows instructions; without an argument,
+/// prints which one it is.
 pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let code = &mut dialog.session.app.views.code;
     if words.is_empty() {
@@ -22,6 +24,8 @@ pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     sentence(format!("code is in {} syntax from now on", syntax.name()))
 }
 
+/// Runs `code`: lists the lines and instructions of a function that have most samples, in
+/// the order of the code; with `all`, every row.
 pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (words, is_all) = match words.strip_suffix("all") {
         Some(rest) if rest.is_empty() || rest.ends_with(' ') => (rest.trim_end(), true),
@@ -88,7 +92,8 @@ fn title(found: &CodeAnswer, answer: &mut Answer) {
     }
 }
 
-/// The fewest samples of a row that is among the first.
+/// Returns how many samples a row needs to be among the [`ROWS`] heaviest; 1 if there are
+/// no more rows than that.
 fn least(rows: &[CodeRow]) -> u64 {
     let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
     samples.sort_unstable_by(|a, b| b.cmp(a));

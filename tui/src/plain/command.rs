@@ -7,9 +7,11 @@ use super::{calls, code, knobs, lists, probes, tell, time, tree, write};
 use crate::cli;
 use crate::words::text;
 
+/// A command of the dialog: what is typed, what `help` prints of it, and the function that
+/// runs it.
 pub struct Command {
     pub name: &'static str,
-    /// Empty: none.
+    /// The short form; empty if the command has none.
     pub short: &'static str,
     pub args: &'static str,
     pub help: &'static str,
@@ -68,16 +70,17 @@ pub const COMMANDS: &[Command] = commands! {
     "quit"      "q"  ""                     "leave; so does the end of input"                     tell::quit;
 };
 
-/// What rows, counts and times are, below the list of commands.
+/// What COUNT, ROW, TIME and CLOCK mean. `help` prints it below the list of commands.
 pub const WORDS: &str = "\
 COUNT is how many rows. ROW is the number of a row of the last list, or the name of a function; \
 without one it is the function asked about last. TIME is 30s or 10m, CLOCK is 14:02:40, as time shows it. \
 The first letters of a command are enough where no other begins so. \
 ^C stops an answer; at the prompt it leaves.";
 
-/// The command that is meant by a word, and what follows it.
+/// Splits a typed line into the command that its first word names and the words after it.
+/// An error if no command, or more than one, fits.
 pub fn find(line: &str) -> Result<(&'static Command, &str), Trouble> {
-    // `/hash` is a find, without a blank.
+    // `/hash` means `find hash`: no blank is needed after the slash.
     let line = line.trim();
     let (word, rest) = match line.strip_prefix('/') {
         Some(rest) => ("/", rest),
@@ -86,6 +89,8 @@ pub fn find(line: &str) -> Result<(&'static Command, &str), Trouble> {
     named(word).map(|command| (command, rest.trim()))
 }
 
+/// Returns the command with this name or short form, or else the only one whose name begins
+/// so. The error lists the commands that fit, or suggests one that is spelled alike.
 pub fn named(word: &str) -> Result<&'static Command, Trouble> {
     let word = word.to_lowercase();
     let exact = |command: &&Command| command.name == word || command.short == word;
@@ -116,12 +121,13 @@ pub fn named(word: &str) -> Result<&'static Command, Trouble> {
 }
 
 impl Command {
-    /// `callers [ROW]`
+    /// Returns the name with its arguments, such as `callers [ROW]`.
     pub fn usage(&self) -> String {
         format!("{} {}", self.name, self.args).trim_end().to_owned()
     }
 }
 
+/// Runs `help`: lists all commands, or tells about the one that is named.
 pub fn help(_: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
         let command = named(words)?;

@@ -10,22 +10,27 @@ use crate::words::text;
 use profile::{FunctionId, FunctionRow};
 use std::mem::{Discriminant, discriminant};
 
-/// Functions that an ambiguous name is said to mean.
+/// How many functions are listed when a name fits several.
 const GUESSES_MAX: usize = 9;
 
+/// The state that stays from one command to the next: the session, the numbered rows of the
+/// last list, and the function that was asked about last.
 pub struct Dialog {
     pub session: Session,
-    /// Those of the last list.
+    /// The numbered rows of the last list; row 1 is the first.
     pub rows: Vec<Row>,
     /// The function that was asked about last.
     pub subject: Option<FunctionId>,
-    /// The kind of state that was said last.
+    /// The kind of state that was printed last, so that it is printed again only when it
+    /// changes.
     said: Option<Discriminant<crate::app::state::State>>,
     ascii: bool,
     pub is_over: bool,
 }
 
 impl Dialog {
+    /// Starts a dialog about this session. With `ascii`, its lines have ASCII characters
+    /// only.
     pub fn new(mut session: Session, ascii: bool) -> Self {
         // There are commands instead of keys.
         session.app.keymap = Keymap::without_keys();
@@ -39,7 +44,7 @@ impl Dialog {
         }
     }
 
-    /// What is said before the first command.
+    /// Returns the lines that are printed before the first command.
     pub fn greet(&self) -> Vec<String> {
         let greeting = "proftop, line by line: help lists the commands, quit leaves";
         let mut lines = vec![greeting.to_owned()];
@@ -51,7 +56,8 @@ impl Dialog {
         self.clean(lines)
     }
 
-    /// The state, when it is another than before.
+    /// Returns the state as a sentence if it is of another kind than last time. None if it
+    /// is not, or if there is nothing to report.
     pub(super) fn news(&mut self) -> Option<String> {
         let app = &self.session.app;
         let state = app.state.as_ref();
@@ -63,7 +69,8 @@ impl Dialog {
         state.map(|state| state_line::sentence(app, state))
     }
 
-    /// The last door: nothing that a terminal would act on gets through.
+    /// Removes whatever a terminal would act on. Every line passes here just before it is
+    /// printed.
     pub(super) fn clean(&self, lines: Vec<String>) -> Vec<String> {
         let clean = |line: String| {
             let line = line.replace(" \u{27f3}", " (more to come)");
@@ -76,8 +83,8 @@ impl Dialog {
         lines.into_iter().map(clean).collect()
     }
 
-    /// The function that is meant: by the number of its row, by its name, or the
-    /// one that was asked about last. It is the one asked about from now on.
+    /// Returns the function that `words` mean: the number of a row, a name, or, if empty,
+    /// the function that was asked about last. Remembers it as the one asked about last.
     pub fn function(&mut self, words: &str) -> Result<FunctionId, Trouble> {
         let function = match words.parse::<usize>() {
             _ if words.is_empty() => self.subject.ok_or_else(|| {
@@ -94,6 +101,8 @@ impl Dialog {
         Ok(function)
     }
 
+    /// Returns the row with this number, counted from 1, of the last list. The error says
+    /// which numbers there are.
     pub fn row(&self, number: usize) -> Result<&Row, Trouble> {
         let row = number.checked_sub(1).and_then(|at| self.rows.get(at));
         row.ok_or_else(|| match self.rows.len() {
@@ -103,7 +112,8 @@ impl Dialog {
         })
     }
 
-    /// Exactly, or else the only one that has the words in its name.
+    /// Returns the function of exactly this name, or else the only one whose name contains
+    /// the words.
     fn named(&self, words: &str) -> Result<FunctionId, Trouble> {
         let functions = &self.session.app.shown.report.functions;
         let exact = functions.iter().find(|row| *row.name == *words);
@@ -134,7 +144,8 @@ impl Dialog {
         }
     }
 
-    /// The row of a function, as far as it is one.
+    /// Returns the function with this name and module as a target, or [`Target::Words`] if
+    /// it has no samples now.
     pub fn function_target(&self, name: &str, module: &str) -> Target {
         let functions = &self.session.app.shown.report.functions;
         let mut functions = functions.iter();
@@ -143,7 +154,8 @@ impl Dialog {
     }
 }
 
-/// How many rows, or the usual number.
+/// Reads how many rows a command is to list: `usual` if no number was typed, no bound for
+/// `all`.
 pub fn count(words: &str, usual: usize) -> Result<usize, Trouble> {
     match words {
         "" => Ok(usual),
@@ -155,7 +167,7 @@ pub fn count(words: &str, usual: usize) -> Result<usize, Trouble> {
     }
 }
 
-/// For commands that take nothing.
+/// Returns an error if anything was typed after a command that takes no arguments.
 pub fn nothing(words: &str) -> Result<(), Trouble> {
     match words {
         "" => Ok(()),
@@ -163,7 +175,7 @@ pub fn nothing(words: &str) -> Result<(), Trouble> {
     }
 }
 
-/// A sentence as the whole answer.
+/// Returns an answer that is this one sentence.
 pub fn sentence(words: impl Into<String>) -> Result<Answer, Trouble> {
     Ok(Answer::of(words))
 }

@@ -4,21 +4,27 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 
-/// Nobody types longer lines; some are pasted.
+/// The longest line that is accepted, in bytes. Nobody types longer ones, but some are
+/// pasted.
 const BYTES_MAX: u64 = 4096;
 
+/// What was read: a line without its end, the news that a line was longer than 4 KB and was
+/// skipped, or the end of input.
 pub enum Line {
     Text(String),
     TooLong,
     End,
 }
 
+/// Where the lines of the user come from.
 pub struct Input {
     reader: BufReader<Box<dyn Read + Send>>,
     is_terminal: bool,
 }
 
 impl Input {
+    /// Opens the terminal itself if standard input is taken by data, otherwise standard
+    /// input. An error if there is no terminal to open.
     pub fn open(stdin_is_data: bool) -> io::Result<Self> {
         let (source, is_terminal): (Box<dyn Read + Send>, bool) = match stdin_is_data {
             true => (Box::new(File::open("/dev/tty")?), true),
@@ -30,10 +36,12 @@ impl Input {
         })
     }
 
+    /// Whether a terminal is read, and not a pipe or a file: only then a prompt is printed.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
+    /// Reads the next line, and waits for it. Bytes that are no UTF-8 are replaced.
     pub fn read(&mut self) -> io::Result<Line> {
         read(&mut self.reader)
     }

@@ -4,21 +4,26 @@
 use profile::Cancel;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What ^C does now: cancels the answer that is being worked on, if there is one. Copies
+/// share it, as the thread that receives signals has one.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<Mutex<Option<Cancel>>>);
 
 impl Interrupt {
+    /// Registers a new answer, and returns what tells it that it was stopped.
     pub fn begin(&self) -> Cancel {
         let cancel = Cancel::new();
         self.put(Some(cancel.clone()));
         cancel
     }
 
+    /// Marks the answer as finished, so that the next ^C ends the program.
     pub fn end(&self) {
         self.put(None);
     }
 
-    /// Whether there was an answer to stop.
+    /// Handles ^C: stops the answer that is being worked on. Returns false if there was
+    /// none; the program is then to end.
     pub fn press(&self) -> bool {
         let cancel = self.put(None);
         cancel.inspect(Cancel::cancel).is_some()

@@ -11,7 +11,7 @@ use crate::words::{metric, units};
 use profile::Role;
 use profile::filter::{Action, Clause};
 
-/// Has an order done, and answers with what there is to say about it.
+/// Lets the app carry out an order, and returns what it has to say about it as the answer.
 pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let Some(notice) = dialog.session.order(order)? else {
         return Ok(Answer::default());
@@ -25,7 +25,7 @@ pub fn apply(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     sentence(format!("{said}{back}"))
 }
 
-/// The same for an order whose argument was typed.
+/// Reads the typed argument of an order, and lets the app carry it out.
 fn parsed(dialog: &mut Dialog, kind: Kind, words: &str) -> Result<Answer, Trouble> {
     let order = kind.order(words);
     apply(
@@ -34,11 +34,13 @@ fn parsed(dialog: &mut Dialog, kind: Kind, words: &str) -> Result<Answer, Troubl
     )
 }
 
+/// Runs `pid`: counts only the samples of this process.
 pub fn pid(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Pid, words)
 }
 
-/// To one row, or several of a kind.
+/// Runs `scope`: counts only the processes, or only the threads, with these row numbers;
+/// without an argument, prints what is counted.
 pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let words = dialog.session.app.context().scope_words();
@@ -65,6 +67,7 @@ pub fn scope(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     apply(dialog, Order::Narrow(narrowing))
 }
 
+/// Joins several rows into one selection. An error if processes and threads are mixed.
 fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     let mut all = chosen.pop().ok_or_else(|| Trouble::usage("which rows?"))?;
     let count = chosen.len() + 1;
@@ -85,6 +88,8 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     Ok(all)
 }
 
+/// Runs `window`: sets the stretch of time that is counted, as a length, a row of `time`, a
+/// time of day, or since the mark; without an argument, prints what it is.
 pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let app = &dialog.session.app;
     if words.is_empty() {
@@ -106,11 +111,13 @@ pub fn window(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Window, words)
 }
 
+/// Runs `mark`: counts only what is sampled from now on.
 pub fn mark(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     apply(dialog, Order::Mark)
 }
 
+/// Runs `filter`: sets or removes the filter; without an argument, prints it.
 pub fn filter(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let filter = dialog.session.app.knobs.filter.to_string();
@@ -122,10 +129,12 @@ pub fn filter(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Filter, words)
 }
 
+/// Runs `focus`: counts only samples whose stack has this function.
 pub fn focus(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     by_function(dialog, words, Action::Focus, "only stacks with")
 }
 
+/// Runs `exclude`: leaves out samples whose stack has this function.
 pub fn exclude(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     by_function(dialog, words, Action::Exclude, "no stacks with")
 }
@@ -151,11 +160,14 @@ fn by_function(
     sentence(format!("{what} {name} count now; back undoes it"))
 }
 
+/// Runs `back`: undoes the last change of what is counted.
 pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     apply(dialog, Order::Back)
 }
 
+/// Runs `unit`: sets the unit in which amounts are printed; without an argument, prints
+/// which it is.
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         let words = dialog.session.app.context().unit().words();
@@ -164,6 +176,8 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Unit, words)
 }
 
+/// Runs `metric`: chooses which of the counters of a recording is shown; prints which one
+/// it is and which others there are.
 pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
         dialog.session.order(Order::Metric(words.to_owned()))?;
@@ -179,6 +193,8 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
+/// Runs `rate`: sets how many samples a second are taken on each CPU; without an argument,
+/// prints it.
 pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         return sentence(match dialog.session.app.shown.source.rate_hz {
@@ -189,6 +205,7 @@ pub fn rate(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Rate, words)
 }
 
+/// Runs `baseline`: keeps what is counted now as A, which `diff` compares with.
 pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     dialog.session.order(Order::Baseline)?;
@@ -199,12 +216,14 @@ pub fn baseline(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     ))
 }
 
+/// Runs `freeze`: keeps showing the present samples while sampling goes on.
 pub fn freeze(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     dialog.session.order(Order::Freeze(true))?;
     sentence("these samples stay; go on: the newest again")
 }
 
+/// Runs `go on`: shows the newest samples again, after `freeze`.
 pub fn go_on(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !matches!(words, "" | "on") {
         return Err(Trouble::usage("go on?"));

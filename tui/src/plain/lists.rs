@@ -16,8 +16,10 @@ use crate::words::{explain, units};
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
 
+/// How many rows a list has unless a count is typed.
 const ROWS: usize = 10;
 
+/// Runs `top`: lists the functions in the order that `sort` chose.
 pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
     dialog.session.order(Order::View(ViewId::Functions))?;
@@ -32,7 +34,7 @@ pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// In the order that `sort` chose.
+/// Returns all functions in the order that `sort` chose.
 fn sorted(app: &App) -> Vec<&FunctionRow> {
     let functions = &app.views.functions;
     let mut rows: Vec<&FunctionRow> = app.shown.report.functions.iter().collect();
@@ -64,7 +66,7 @@ fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
     answer.row(Target::Function(row.id), &text, explain);
 }
 
-/// What makes the column add up.
+/// Adds a line that sums up the rows that are not listed, so that the column adds up.
 fn rest(rows: &[&FunctionRow], shown: usize, scale: &Scale, answer: &mut Answer) {
     let rest = rows.get(shown..).unwrap_or_default();
     if !rest.is_empty() {
@@ -77,7 +79,7 @@ fn rest(rows: &[&FunctionRow], shown: usize, scale: &Scale, answer: &mut Answer)
     }
 }
 
-/// With its unit.
+/// Returns the number of samples in the scale's unit, with the unit after it.
 pub fn scaled(scale: &Scale, samples: u64) -> String {
     let number = scale.text(samples);
     match scale.unit {
@@ -89,6 +91,7 @@ pub fn scaled(scale: &Scale, samples: u64) -> String {
     }
 }
 
+/// Runs `sort`: sets the order of functions, and lists them in it.
 pub fn sort(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let column = match words {
         "self" => FunctionColumn::SelfSamples,
@@ -103,6 +106,8 @@ pub fn sort(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     top(dialog, "")
 }
 
+/// Runs `find`: lists the functions whose names match a regular expression, and the share
+/// of all of them together.
 pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
         return Err(Trouble::usage("find what?"));
@@ -134,6 +139,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Runs `processes`: lists the processes with most samples.
 pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     people::<ProcessRow>(dialog, words, ViewId::Processes, |row| Person {
         part: Part::Processes(vec![row.id]),
@@ -144,6 +150,8 @@ pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     })
 }
 
+/// Runs `threads`: lists the threads with most samples; an error if the recording does not
+/// tell threads apart.
 pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Threads.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
@@ -161,7 +169,7 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 struct Person<'a> {
     part: Part,
     kernel: u64,
-    /// 0: it is one.
+    /// How many threads a process has; 0 for a thread.
     threads: u32,
     top_function: Option<&'a str>,
     note: &'a str,
@@ -219,6 +227,8 @@ fn people<I: Item>(
     Ok(answer)
 }
 
+/// Runs `diff`: lists what takes more or less than in the baseline. An error if none was
+/// made.
 pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, ROWS)?;
     if dialog.session.app.knobs.baseline.is_none() {
@@ -226,7 +236,8 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             "nothing to compare with yet: baseline makes what is counted now A",
         ));
     }
-    // Shown while it is asked for; what follows counts as before.
+    // The app computes a comparison only while it shows one: it is shown for this one
+    // answer, and undone before the next command.
     let shown = dialog.session.order(Order::Difference(true));
     let diff = dialog.session.app.shown.comparison.functions.clone();
     dialog.session.order(Order::Back)?;
@@ -237,12 +248,13 @@ pub fn difference(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Returns the size of one side of a comparison, such as `1,204 samples in 30.0 s`.
 pub fn side(side: &Side) -> String {
     let samples = units::counted(side.samples, "sample");
     format!("{samples} in {:.1} s", side.seconds)
 }
 
-/// What changed most.
+/// Lists the `count` functions that changed most, and sums up the rest.
 pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) {
     let sides = diff.sides();
     let change = |row: &DiffRow| sides.change(row.a_self, row.b_self);

@@ -10,15 +10,17 @@ use crate::words::units;
 use engine::probes::{Latency, Probe, Seen, Stage};
 use std::time::Duration;
 
-/// How long a probe is waited for: its function is looked for in files.
+/// How long we wait until a probe is placed: its function has to be looked for in files.
 const PLACED: Duration = Duration::from_secs(20);
 
-/// How long it takes the engine to hear of an order.
+/// How long we wait until the engine has received an order.
 const HEARD: Duration = Duration::from_secs(3);
 
-/// Callers and values that are told of each.
+/// How many callers, and how many values, are listed of each probe.
 const SHARES: usize = 5;
 
+/// Runs `probe`: counts and times the calls of a function. Waits until the probe is placed,
+/// so that the answer can say whether it worked.
 pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let is_typed = !words.is_empty() && words.parse::<usize>().is_err();
     // A name that has no samples is looked for in the files of the targets.
@@ -55,7 +57,8 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// The orders and the sentences about probes that are known.
+/// Returns how many orders about probes the engine has handled, and the number of its
+/// latest sentence about them. If either changes, it has reacted.
 fn known(app: &App) -> (u64, u64) {
     let probes = &app.shown.probes;
     (
@@ -64,6 +67,7 @@ fn known(app: &App) -> (u64, u64) {
     )
 }
 
+/// Runs `probes`: lists what each probe has counted: calls, times, values, callers.
 pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let app = &dialog.session.app;
@@ -90,7 +94,7 @@ pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// `probe 2  burn  work  52s left, 1,204 calls/s, p50 12us, p99 40us`
+/// Returns the row of a probe, such as `probe 2  burn  work  52s left, 1,204 calls/s`.
 fn line(probe: &Probe) -> String {
     let mut line = format!("probe {}  {}  {}", probe.number, probe.name, probe.module);
     if let Stage::InPlace { .. } = &probe.stage {
@@ -120,7 +124,8 @@ fn tell_shares(seen: &Seen, answer: &mut Answer) {
     }
 }
 
-/// `1.02us 12, 2.05us 40`: calls from each time on.
+/// Returns the histogram of times as text: `1.02us 12, 2.05us 40` means 12 calls of 1.02 µs
+/// or more, but less than 2.05, and so on.
 fn histogram(latency: &Latency) -> String {
     let buckets = crate::views::probes::buckets(latency, usize::MAX);
     let words = buckets.map(|(from, calls)| format!("{from} {}", units::count(calls)));
@@ -128,17 +133,20 @@ fn histogram(latency: &Latency) -> String {
     format!("calls that took at least: {}", words.join(", "))
 }
 
+/// Runs `unprobe`: removes one probe, or all.
 pub fn unprobe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let choice = choice(dialog, words)?;
     changed(dialog, Order::Unprobe(choice))
 }
 
+/// Runs `renew`: lets one probe, or all, live another 60 seconds.
 pub fn renew(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let choice = choice(dialog, words)?;
     changed(dialog, Order::Renew(choice))
 }
 
-/// `value arg1`, `value 2 arg1`, `value none`
+/// Runs `value`: sets what a probe reads at each call, as in `value arg1`, `value 2 arg1`
+/// and `value none`. Without a number it is about the probe that was placed last.
 pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (number, typed) = match words.split_once(' ') {
         Some((first, rest)) if first.parse::<u64>().is_ok() => (first, rest.trim()),
@@ -160,7 +168,7 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// Has an order about probes done, and waits until it is.
+/// Lets the app carry out an order about probes, and waits until the engine has done it.
 fn changed(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let before = known(&dialog.session.app);
     let answer = apply(dialog, order)?;

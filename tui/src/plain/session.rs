@@ -22,22 +22,24 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// How often it is looked whether something came.
+/// How often we look for a new snapshot while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The first samples of a busy machine come within half a second.
 const FIRST_SAMPLES: Duration = Duration::from_secs(2);
 /// The engine reports once a second what it is asked for.
 const NEW_WINDOW: Duration = Duration::from_secs(3);
 
-/// What a session is fed by.
+/// Where a session gets snapshots and answers from, and where it sends orders to.
 pub struct Sources {
     pub feed: watch::Receiver<Arc<Snapshot>>,
     pub control: mpsc::UnboundedSender<Command>,
     pub library: Box<dyn Library + Send>,
-    /// The whole of a file is worth waiting for; a pipe may never end.
+    /// Whether the samples come from a file, which is read to its end before the first
+    /// answer. A pipe may never end.
     pub ends_soon: bool,
 }
 
+/// The app, driven by commands instead of keys and a screen.
 pub struct Session {
     pub app: App,
     sources: Sources,
@@ -49,6 +51,7 @@ pub struct Session {
 }
 
 impl Session {
+    /// Starts a session; `interrupt` is shared with the thread that receives ^C.
     pub fn new(app: App, sources: Sources, interrupt: Interrupt) -> Self {
         Session {
             app,
@@ -61,7 +64,8 @@ impl Session {
         }
     }
 
-    /// An answer begins, which ^C stops.
+    /// Begins an answer, which ^C stops from now on. The first answer waits for the first
+    /// samples, or for a whole file to be read.
     pub fn begin(&mut self) {
         self.cancel = self.interrupt.begin();
         self.catch_up();
@@ -73,15 +77,17 @@ impl Session {
         }
     }
 
+    /// Ends the answer: the next ^C ends the program.
     pub fn end(&self) {
         self.interrupt.end();
     }
 
+    /// Whether the user has stopped this answer with ^C.
     pub fn is_stopped(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// More samples are to be expected.
+    /// Whether more samples may come.
     fn is_coming(&self) -> bool {
         is_running(&self.app)
     }
@@ -100,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Takes what comes in, until it holds, the time is over or ^C.
+    /// Takes in snapshots until `holds` is true, the limit is over, or the user presses ^C.
     pub fn wait(&mut self, limit: Duration, holds: impl Fn(&App) -> bool) {
         let end = Instant::now().checked_add(limit);
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
@@ -121,7 +127,8 @@ impl Session {
         }
     }
 
-    /// What views ask by themselves is left alone: nobody looks at them.
+    /// Hands an event to the app and performs the effects that it returns. Questions that
+    /// views ask in order to draw themselves are not answered, because nothing is drawn.
     fn tell(&mut self, event: Event) {
         let mut effects = self.app.update(event, self.started.elapsed());
         while let Some(effect) = effects.pop() {
@@ -154,16 +161,22 @@ impl Session {
         }
     }
 
+    /// Asks for callers, callees, heaviest stack and trend of a function. An error if there
+    /// are no samples yet, or after ^C.
     pub fn page(&self, function: FunctionId) -> Result<PageAnswer, Trouble> {
         let ask = self.ask::<_, PageAnswer>(function)?;
         PageAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
+    /// Asks for a call tree of what is counted. An error if there are no samples yet, or
+    /// after ^C.
     pub fn tree(&self, wanted: TreeWanted) -> Result<TreeAnswer, Trouble> {
         let ask = self.ask::<_, TreeAnswer>(wanted)?;
         TreeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
+    /// Asks for the samples of each second of all that is kept. An error if there are no
+    /// samples yet, or after ^C.
     pub fn time(&self) -> Result<TimeAnswer, Trouble> {
         let wanted = TimeWanted {
             by: HeatBy::Parts,
@@ -175,6 +188,8 @@ impl Session {
         TimeAnswer::new(ask, &self.cancel).ok_or(Trouble::Stopped)
     }
 
+    /// Asks for the source lines and instructions of a function. An error if there are no
+    /// samples yet, or after ^C.
     pub fn code(&mut self, function: FunctionId) -> Result<CodeAnswer, Trouble> {
         let wanted = CodeWanted {
             function,
@@ -187,6 +202,7 @@ impl Session {
         answer.ok_or(Trouble::Stopped)
     }
 
+    /// Returns what tells long work that the user has stopped this answer.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -10,15 +10,17 @@ use crate::words::{cpus, units};
 use engine::snapshot::{Span, TargetState};
 use std::time::Duration;
 
-/// Lines of a command's output.
+/// How many lines of the command's output are printed unless a count is typed.
 const LINES: usize = 20;
 
+/// Runs `explain`: prints how the figure in a row came about.
 pub fn explain(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let number = words.parse();
     let number = number.map_err(|_| Trouble::usage("which row? give its number"))?;
     sentence(dialog.row(number)?.explain.clone())
 }
 
+/// Runs `health`: lists what is missing from the profile, and why.
 pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let mut answer = Answer::default();
@@ -35,6 +37,8 @@ pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Runs `status`: prints what is sampled, in which order functions are listed, and the
+/// state.
 pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     let app = &dialog.session.app;
@@ -76,7 +80,8 @@ fn time(app: &App) -> String {
     units::clock(app.shown.run.elapsed)
 }
 
-/// Until the window is full, a file is read, or so long.
+/// Runs `wait`: waits for the given time; without one, until the window is full or a file
+/// is read.
 pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let limit = match words {
         "" => None,
@@ -104,6 +109,7 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
+/// Runs `output`: prints the last lines that the command that proftop started has written.
 pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let count = count(words, LINES)?;
     let lines = &dialog.session.app.shown.run.command_output;
@@ -117,6 +123,7 @@ pub fn output(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Runs `quit`: ends the dialog after this command.
 pub fn quit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     nothing(words)?;
     dialog.is_over = true;

@@ -10,14 +10,18 @@ use crate::{calendar, values};
 use profile::diff::{Apart, Diff, apart};
 use profile::{Query, TimeRange};
 
-/// Stretches that the time is told in.
+/// How many stretches of equal length the whole time is divided into, at most.
 const ROWS: usize = 12;
-/// How long each may be, in seconds.
+/// The lengths in seconds that a stretch may have: the shortest that needs no more than
+/// [`ROWS`] is taken.
 const STEPS: [usize; 15] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400,
 ];
+/// How many functions are listed that differ between two times.
 const CHANGES: usize = 8;
 
+/// Runs `time`: lists samples over time; with a row or a time of day, what was different
+/// then. An error if the recording does not say when samples were taken.
 pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Time.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
@@ -77,12 +81,14 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Samples second by second. The last one has only begun.
+/// Returns the samples of each second. The last second may not be over yet.
 fn seconds(found: &TimeAnswer) -> Vec<u64> {
     let map = &found.all;
     (0..map.columns()).map(|at| map.cell(at, 0)).collect()
 }
 
+/// Returns the position of the second with most samples, or with least. None if there are
+/// none.
 fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
     let whole = match seconds.len() {
         // Parts of a second are not quiet ones.
@@ -96,19 +102,19 @@ fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
     }
 }
 
-/// `, 0.75 CPU`, where that can be told.
+/// Returns how many CPUs were busy, such as `, 0.75 CPU`; empty if the rate is not known.
 fn cpus(found: &TimeAnswer, samples: u64, seconds: usize) -> String {
     let rate = found.all.rate_hz;
     let cpus = units::cpus(samples, rate, seconds as f64);
     cpus.map_or_else(String::new, |cpus| format!(", {cpus:.2} CPU"))
 }
 
-/// `14:02:40`
+/// Returns a time of the profile as the local time of day, such as `14:02:40`.
 fn clock(found: &TimeAnswer, ns: u64) -> String {
     calendar::of_day(unix_ms(found, ns))
 }
 
-/// The zone that [`clock`] is of.
+/// Returns the name of the time zone in which [`clock`] gives times.
 fn zone(found: &TimeAnswer, ns: u64) -> String {
     calendar::zone(unix_ms(found, ns))
 }
@@ -117,7 +123,8 @@ fn unix_ms(found: &TimeAnswer, ns: u64) -> i64 {
     ((ns / 1_000_000) as i64).saturating_add(found.epoch_unix_ms)
 }
 
-/// The stretch that `14:02:40`, `14:02:40 5s` or a row is.
+/// Reads a stretch of time from `14:02:40` (one second), `14:02:40 5s`, or the number of a
+/// row. Returns its start and end in nanoseconds of the profile's time.
 pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     if let Ok(number) = words.parse() {
         return match dialog.row(number)?.target {
@@ -151,7 +158,7 @@ pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     ))
 }
 
-/// The second of the day.
+/// Reads `14:02` or `14:02:40` as seconds since midnight. None if it is no time of day.
 fn read_clock(word: &str) -> Option<u64> {
     let parts: Vec<&str> = word.split(':').collect();
     let number = |text: &str, below: u64| text.parse().ok().filter(|number| *number < below);
@@ -169,7 +176,7 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let map = &found.all;
     let first = map.first_second * SECOND_NS;
     let last = first + map.columns() as u64 * SECOND_NS;
-    // Of before and after what there is more of.
+    // Compared is with the time before or after, whichever is longer.
     let (before, after) = (start.saturating_sub(first), last.saturating_sub(end));
     let (rest, side_name) = match before >= after {
         true => ((first, start), "before"),
@@ -208,7 +215,8 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// What differs from all the other time beyond doubt, as the map of time says it.
+/// Says which functions differ significantly from all the other time, in the same words as
+/// the map of time on the screen.
 fn sure(apart: &[Apart]) -> String {
     if apart.is_empty() {
         return "nothing is surely different from all the other time".into();

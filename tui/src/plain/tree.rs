@@ -7,21 +7,25 @@ use crate::words::units;
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Report, Role};
 
+/// How many levels are printed unless `depth` is typed.
 const LEVELS: u32 = 6;
 const LEVELS_MAX: u32 = 200;
-/// Below that share of all samples, in percent, rows are summed up.
+/// Children with a smaller share of all samples, in percent, are summed up in one line.
 const SHARE_MIN: f64 = 1.0;
+/// How many rows are printed at most.
 const ROWS_MAX: usize = 60;
 
-/// What was typed.
+/// What was typed after `tree`.
 #[derive(Default)]
 struct Wanted {
     direction: Direction,
     levels: Option<u32>,
-    /// A row, or a name.
+    /// A row number or a name; empty for the whole tree.
     from: String,
 }
 
+/// Runs `tree`: prints the call tree, or what is below one row or function. Runs of frames
+/// with only one callee become one row.
 pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let wanted = Wanted::read(words)?;
     let levels = wanted.levels.unwrap_or(LEVELS);
@@ -85,7 +89,7 @@ impl Wanted {
     }
 }
 
-/// Where it begins, if that is not the root.
+/// Returns where the printed tree begins. None for the root.
 fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble> {
     if wanted.from.is_empty() {
         return Ok(None);
@@ -93,7 +97,8 @@ fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble
     if let Ok(number) = wanted.from.parse() {
         let target = dialog.row(number)?.target.clone();
         let is_up = wanted.direction == Direction::BottomUp;
-        // The other way round it is the function that counts, not its place.
+        // A path does not exist in the tree of the other direction: look for its function
+        // there.
         if matches!(&target, Target::Node { direction, .. } if !is_up || *direction == wanted.direction)
         {
             return Ok(Some(target));
@@ -103,7 +108,8 @@ fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble
     Ok(Some(Target::Function(function)))
 }
 
-/// `total`: of a function, of which this is only the place with most samples.
+/// Returns the first line, which says what is printed. `total` has the samples of a
+/// function that is in several places; `start` is then the place that has most of them.
 fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> String {
     let tree = &answer.trees.now;
     let what = match tree.direction() {
@@ -163,7 +169,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Goes on while each only calls one other: that is one row. Its end.
+    /// Walks down while each frame has no samples of its own and calls only one other: such
+    /// a chain is one row. Returns its last node.
     fn follow_chain(&mut self, node: &Node) -> Node {
         let mut end = *node;
         self.path.push(end.kind);
@@ -176,7 +183,8 @@ impl Printer<'_> {
         end
     }
 
-    /// A chain of so many frames.
+    /// Adds the row of a chain of `frames` frames that begins at `first` and ends at
+    /// `node`.
     fn line(&mut self, first: &Node, node: &Node, frames: usize, level: u32) {
         let (name, module, function) = match node.kind {
             NodeKind::Function { id, .. } => {

@@ -11,14 +11,14 @@ use crate::words::units;
 use profile::formats::Format;
 use std::path::Path;
 
-/// What stands before the name.
+/// The flags that are typed before the name of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Flags {
     overwrite: bool,
     manner: Manner,
 }
 
-/// The flags, and the name behind them: it may have blanks.
+/// Splits what was typed into flags and the name of the file, which may contain blanks.
 fn flags(words: &str) -> (Flags, &str) {
     let mut flags = Flags::default();
     let mut rest = words.trim();
@@ -36,6 +36,8 @@ fn flags(words: &str) -> (Flags, &str) {
     (flags, rest)
 }
 
+/// Runs `write`: writes what is counted to a file, in the format that the end of its name
+/// tells.
 pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let (Flags { overwrite, manner }, name) = flags(words);
     let path = Path::new(name);
@@ -97,7 +99,7 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
-/// The functions, as batch output prints them.
+/// Returns the list of functions as `--batch` prints it.
 fn report(dialog: &Dialog) -> String {
     let shown = &dialog.session.app.shown;
     let view = shown.view.as_ref();
