@@ -34,6 +34,8 @@ use probe::privilege::InvokingUser;
 use sampler::{Sampler, probe_target};
 use std::io::{self, Write};
 
+/// Does what the command line asks for, and returns the exit status. `main` prints the
+/// failure.
 pub fn run(request: Request) -> Result<Exit, Failure> {
     match request {
         Request::Completions(shell) => print(&documents::completions(shell)),
@@ -53,7 +55,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Configuration(task) => configuration::run(task),
         Request::Top(config) => {
             complain(&config.look.complaints);
-            // Rights first: who lacks them needs to know that, screen or not.
+            // Rights come first: a user who lacks them has to know that, whether there is a
+            // terminal to draw on or not.
             let subject = prepare(&config)?;
             if config.mode == Mode::Screen && !config.look.plain {
                 top::check_terminal(&top::Remedies::Live)?;
@@ -68,7 +71,8 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     }
 }
 
-/// Prints complaints before anything is drawn: they can be read again when the screen is left.
+/// Prints what is wrong with the configuration before anything is drawn, so that it can
+/// still be read when the screen is left.
 fn complain(complaints: &[Complaint]) {
     for complaint in complaints {
         eprintln!("proftop: {complaint}");
@@ -80,13 +84,13 @@ fn complain(complaints: &[Complaint]) {
 pub struct Subject {
     pub target: Target,
     pub sampler: Sampler,
-    /// A command that was started and waits. Release it when the sampler
-    /// watches its pid.
+    /// The user's command: its process exists, and waits before it runs the program.
+    /// Release it as soon as the sampler watches its pid.
     pub held: Option<HeldCommand>,
 }
 
-/// Every check that can fail before the screen opens, in the order in which a
-/// user wants to hear: the words, the target, then the rights.
+/// Makes every check that can fail before the screen opens. The order decides which failure
+/// a user reads first: what was typed, then the target, then the rights.
 pub fn prepare(config: &Config) -> Result<Subject, Failure> {
     check_rate(config.sample.rate_hz, features::max_sample_rate())?;
     let target = Target::resolve(&config.target)?;
@@ -138,7 +142,8 @@ fn check_rate(rate_hz: u32, max: Option<u32>) -> Result<(), Failure> {
     }
 }
 
-/// A reader that has had enough is no failure.
+/// Writes text to standard output. It is no failure if whoever reads it stops early, as
+/// `head` does.
 pub fn print(text: &str) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

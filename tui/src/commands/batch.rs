@@ -19,6 +19,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::unbounded_channel;
 
+/// Runs `--batch`: samples, and writes a report after each delay, until the number of
+/// reports is reached, the target ends or a signal comes.
 pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -29,8 +31,8 @@ pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exi
 }
 
 async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
-    // Before anything is sampled: a file that cannot be written should cost
-    // nobody ten seconds.
+    // Opened before anything is sampled, so that a file that cannot be written is reported
+    // at once and not after the first delay.
     let mut output = Output::open(batch.file.as_deref(), batch.overwrite)?;
     let reader = output.reader()?;
     let mut signals = Signals::listen()?;
@@ -55,7 +57,8 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 let text = faults::catch("writing a report", || {
                     render(&snapshot, config, batch, &output)
                 });
-                // It is told when the program ends; the next report is another one.
+                // A caught panic is reported when the program ends; the next report is
+                // tried again.
                 if !output.write(text.unwrap_or_default().as_bytes())? {
                     break;
                 }
@@ -69,7 +72,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 // An engine that is gone has nothing left to report.
                 let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
-            // It has had enough.
+            // Whoever reads our output has closed it.
             () = reader.gone() => break,
             caught = signals.any() => {
                 command.pass_on(caught);
@@ -101,7 +104,8 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
     report.render(batch.format, output.is_empty())
 }
 
-/// Snapshots have their functions by self samples.
+/// Returns the snapshot with its functions in the order that was asked for. Snapshots come
+/// in the order of self samples.
 fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
     if sort == Sort::SelfTime {
         return Cow::Borrowed(snapshot);
@@ -115,7 +119,7 @@ fn in_order(snapshot: &Snapshot, sort: Sort) -> Cow<'_, Snapshot> {
     Cow::Owned(snapshot)
 }
 
-/// The wall clock at a time on the clock of the samples.
+/// Converts a time of the samples' clock to milliseconds since 1970.
 fn unix_ms_at(time_ns: u64) -> u64 {
     let ago = Duration::from_nanos(probe::now_ns().saturating_sub(time_ns));
     let now = SystemTime::now()

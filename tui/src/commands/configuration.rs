@@ -8,6 +8,8 @@ use crate::failure::{Exit, Failure};
 use crate::user_files::Refusal;
 use std::fmt::Write as _;
 
+/// Runs `config`: prints the settings in effect, prints where they are read from, or writes
+/// a file with all of them commented out.
 pub fn run(task: ConfigTask) -> Result<Exit, Failure> {
     match task {
         ConfigTask::Show => {
@@ -33,7 +35,8 @@ fn places() -> String {
     text
 }
 
-/// The user's own file, which comes last.
+/// Writes the user's own configuration file, which is the last of the files that are read.
+/// Never overwrites one.
 fn init() -> Result<Exit, Failure> {
     let Some(place) = config::files().pop().filter(Place::is_users) else {
         return Err(Failure::failed("there is no home directory to write to"));

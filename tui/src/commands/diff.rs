@@ -15,13 +15,15 @@ use profile::diff::{Diff, DiffRow};
 use profile::{Cancel, Query, Selection};
 use std::thread;
 
+/// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether
+/// some function exceeds it.
 pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let is_stdin =
         |operand: &Operand| matches!(operand, Operand::File(path) if input::is_stdin(path));
     if is_stdin(&config.a) && is_stdin(&config.b) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
-    // At the same time: both may be recorded now.
+    // Both are opened at the same time, because each may have to be recorded first.
     let (a, b) = thread::scope(|scope| {
         let a = scope.spawn(|| open(&config.a));
         let b = open(&config.b);
@@ -34,7 +36,8 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
     let mut shown = diff.clone();
-    // What is tested is what is printed; the limit is one of shares.
+    // The table shows and tests amounts of time where both sides know it; the limit is one
+    // of shares, for which `diff` stays as it is.
     shown.compare_time();
     super::print(&table::render(&shown, config.rows_max))?;
     if diff.a.samples == 0 || diff.b.samples == 0 {
@@ -72,11 +75,13 @@ fn select(opened: &Opened, config: &DiffConfig) -> Selection {
     selection.expect("nobody cancels it")
 }
 
+/// Returns by how many percentage points a function's share of all samples has grown.
 fn points(diff: &Diff, row: &DiffRow) -> f64 {
     diff.b.share(row.b_self) - diff.a.share(row.a_self)
 }
 
-/// Chance fails nobody's build.
+/// Whether a function's share has grown by more than the limit. Changes that could be
+/// chance do not count, so that they fail no build.
 fn exceeds(diff: &Diff, row: &DiffRow, limit: f64) -> bool {
     row.sure && points(diff, row) > limit
 }

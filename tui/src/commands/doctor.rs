@@ -34,6 +34,8 @@ struct Diagnosis {
     process: Option<process::ProcessFacts>,
 }
 
+/// Runs `doctor`: prints what was found, as text or JSON. The exit status says whether
+/// something makes sampling impossible.
 pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
     let diagnosis = Diagnosis::make(config.pid)?;
     let text = match config.json {

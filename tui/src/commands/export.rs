@@ -7,6 +7,7 @@ use crate::output::Output;
 use profile::formats::Format;
 use profile::{Cancel, Query};
 
+/// Runs `export`: reads a recording, filters it, and writes it in another format.
 pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     let to_stdout = config.output.as_os_str() == "-";
     let format = config.format.or_else(|| Format::of_path(&config.output));

@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a file may take in memory: more than a million samples of the largest
-/// stacks. What is older than fits is left out.
+/// How many bytes of memory a file may take: enough for more than a million samples with
+/// the deepest stacks. If there are more, the oldest are left out.
 const MEMORY_MAX: usize = 2 << 30;
 
-/// A recording's bytes.
+/// Opens a recording; `-` is standard input.
 pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if is_stdin(path) {
         return Ok(Box::new(io::stdin()));
@@ -25,6 +25,8 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
+/// Returns the limits for samples that are read from a file: no limit of time, only one of
+/// memory.
 pub fn limits() -> Limits {
     Limits {
         keep: Duration::from_secs(u64::MAX / 4),
@@ -32,11 +34,12 @@ pub fn limits() -> Limits {
     }
 }
 
+/// Whether the path is `-`, which stands for standard input or output.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What a file is called in a sentence.
+/// Returns the path for a message, without what a terminal would act on.
 pub fn name(path: &Path) -> String {
     match is_stdin(path) {
         true => "standard input".to_string(),

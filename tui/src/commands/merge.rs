@@ -9,6 +9,7 @@ use profile::View;
 use profile::formats::pft;
 use profile::merge::merge;
 
+/// Runs `merge`: reads several recordings and writes one .pft with the samples of all.
 pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if config
         .files

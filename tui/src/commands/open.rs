@@ -1,9 +1,9 @@
 //! `open`: the screen on a recording, or on one that is still being made at the
 //! other end of a pipe.
 //!
-//! A thread reads the file and publishes what has come so far. The screen opens
-//! when it is known to be a recording: until then whoever writes into the pipe,
-//! ssh for one, may have to ask something on this terminal.
+//! A thread reads the file and publishes what has come so far. The screen opens as soon as
+//! the first bytes show that it is a recording. Before that, the program that writes into
+//! the pipe may need this terminal, as ssh does to ask for a password.
 
 use super::open_file::{Opened, Progress};
 use super::{open_file, recorded, top};
@@ -23,19 +23,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A file that takes longer to read is watched while it does.
+/// If reading a file takes longer than this, the screen opens and shows what was read so
+/// far.
 const OPENS_AFTER: Duration = Duration::from_millis(300);
 
-/// What comes in is shown that often at most.
+/// The shortest time between two updates of the screen while a file is read.
 const SHOW_EVERY: Duration = Duration::from_millis(400);
 
-/// Counting takes so small a part of the time that reading takes.
+/// We wait this many times as long as the last count took before we count again, so that
+/// counting takes at most a fifth of the time.
 const COUNTING_PART: u32 = 4;
 
-/// A file is read once for each metric, and kept: so many at most. The notes name all,
-/// and `--metric` opens the file in any.
+/// How many metrics of a file can be switched between on the screen: each is read and kept
+/// separately. The notes name all that there are, and `--metric` opens the file with any of
+/// them.
 const METRICS_MAX: usize = 12;
 
+/// Runs `open` and `demo`: shows a recording on the screen, or in the dialog of `--plain`.
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     if !config.look.plain {
         let name = config.file.to_string_lossy();
@@ -88,7 +92,7 @@ async fn screen(
     options.begin = top::begin(&config.look, &target);
     let began = options.begin;
     let last = feed.clone();
-    // There is no engine to be asked for anything.
+    // A file has no engine that could carry out commands: they are dropped.
     let (control, _) = mpsc::unbounded_channel();
     let source = match input::is_stdin(&config.file) && !config.is_demo {
         true => plain::Source::StandardInput,
@@ -144,13 +148,14 @@ fn short_name(path: &Path) -> String {
     input::name(last)
 }
 
-/// Tells the screen, or whoever waits for it to open, what became of reading.
+/// The thread that reads. It publishes what has come, and reports success or failure to the
+/// main thread until the screen is open, and to the screen from then on.
 struct Reading {
     path: Arc<Path>,
     publish: watch::Sender<Arc<Snapshot>>,
     began: Option<SyncSender<Result<(), Failure>>>,
     generation: u64,
-    /// When the last part was asked for, and when parts were shown last.
+    /// When we began to wait for the next block, and when we last published.
     asked: Instant,
     shown: Instant,
     counting: Duration,
@@ -159,7 +164,7 @@ struct Reading {
 
 impl Progress for Reading {
     fn begins(&mut self) {
-        // A file is read at once, or else the screen opens by itself.
+        // For a file the screen waits until it is read, but not longer than `OPENS_AFTER`.
         if input::is_stdin(&self.path) {
             self.open_the_screen();
         }
@@ -167,7 +172,7 @@ impl Progress for Reading {
     }
 
     fn comes(&mut self, store: &Store) {
-        // Who waited for this part wants to see it: the next may take as long.
+        // A block that was waited for is shown at once: the next may take as long again.
         let waited = self.asked.elapsed() >= SHOW_EVERY / 2;
         let wait = SHOW_EVERY.max(self.counting * COUNTING_PART);
         if waited || self.shown.elapsed() >= wait {
@@ -203,7 +208,8 @@ impl Reading {
         self.ends(&opened)
     }
 
-    /// Reads the file, counted by that metric; the others follow when the screen is open.
+    /// Reads the file with the given metric, publishes it, then reads it with the other
+    /// metrics.
     fn read(&mut self, metric: Option<&str>) -> Result<(), Failure> {
         let path = Arc::clone(&self.path);
         let opened = open_file::open_by_parts(&path, metric, self)?;
@@ -215,8 +221,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the file once more for each of its other metrics. One by which it cannot be
-    /// read is left out: it and those after it could not be chosen yet.
+    /// Reads the file once more for each of its other metrics, and publishes the list of
+    /// metrics after each. A metric with which reading fails is removed from the list.
     fn count_others(&mut self, opened: &Opened) {
         let mut metrics = metered(opened);
         let mut next = 1;
@@ -239,7 +245,7 @@ impl Reading {
 
     fn fails(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         match self.began.take() {
-            // Nobody waits any more: the screen is open.
+            // If sending fails, nobody waits any more, because the screen is open.
             Some(began) if began.send(Err(failure.clone())).is_ok() => {}
             _ => self.breaks(failure, fail),
         }
@@ -247,7 +253,7 @@ impl Reading {
 
     fn open_the_screen(&mut self) {
         if let Some(began) = self.began.take() {
-            // It opens by itself after a while.
+            // Sending fails if the screen did not wait for us.
             let _ = began.send(Ok(()));
         }
     }
@@ -269,7 +275,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Tells what broke the reading; samples that are on the screen stay there.
+    /// Reports why reading stopped. If samples are on the screen they stay there, with the
+    /// reason as the state; otherwise the screen is closed.
     fn breaks(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         let shown = self.publish.borrow().clone();
         if shown.report.samples == 0 {
@@ -281,7 +288,8 @@ impl Reading {
         self.publish.send_replace(Arc::new(broken));
     }
 
-    /// `end`: all has come, and perhaps it is broken.
+    /// Publishes a snapshot of what was read. `end` is None while more is to come; at the
+    /// end it holds what is wrong with the file, or None if it is whole.
     fn show(&mut self, view: &View, notes: &[String], lacks: Lacks, end: Option<Option<&str>>) {
         let selection = view.select(&Query::default(), &Cancel::new());
         let selection = selection.expect("nobody cancels it");
@@ -297,8 +305,8 @@ impl Reading {
     }
 }
 
-/// What a file counts, what it is shown in first and the others still to be read; nothing
-/// where that is one thing.
+/// Returns the metrics of a file: first the one that is shown, then the others, which are
+/// still to be read. Empty if there is only one.
 fn metered(opened: &Opened) -> Vec<Metered> {
     let shown = &opened.view.info().metric.name;
     let others = { opened.metrics.iter() }.filter(|name| *name != shown);
@@ -316,7 +324,7 @@ fn metered(opened: &Opened) -> Vec<Metered> {
     }
 }
 
-/// The recording that is built in, as the screen shows it when all is read.
+/// Returns the snapshot of the built-in recording when all of it is read.
 #[cfg(test)]
 pub fn demo_snapshot() -> Snapshot {
     struct Quiet;

@@ -10,23 +10,23 @@ use profile::{Limits, Store, View};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// A recording, and what is missing of it in sentences.
+/// A recording that was read, and sentences about what is missing from it.
 pub struct Opened {
     pub view: View,
     pub notes: Vec<String>,
     /// The first note says how the file is cut or damaged.
     pub is_broken: bool,
     pub lacks: Lacks,
-    /// The names of all that it counts.
+    /// The names of all metrics of the file. Empty for a .pft.
     pub metrics: Vec<String>,
 }
 
-/// Is told how far reading has come.
+/// Receives news of how far reading has come.
 pub trait Progress {
-    /// It is a recording; its samples follow.
+    /// Called once when the first bytes show that it is a .pft.
     fn begins(&mut self) {}
 
-    /// More samples are in the store.
+    /// Called after each block, when its samples are in the store.
     fn comes(&mut self, _store: &Store) {}
 }
 
@@ -35,23 +35,26 @@ struct AtOnce;
 
 impl Progress for AtOnce {}
 
+/// Reads the whole file, in its first metric. An error if it is empty or in no known
+/// format.
 pub fn open(path: &Path) -> Result<Opened, Failure> {
     open_metric(path, None)
 }
 
-/// Opens a file as [`open`] does, counted in that metric.
+/// Reads a file as [`open`] does, with the metric of this name. None takes the first.
 pub fn open_metric(path: &Path, metric: Option<&str>) -> Result<Opened, Failure> {
     open_by_parts(path, metric, &mut AtOnce)
 }
 
-/// The same file once more, counted in another metric.
+/// Reads an opened file again with another metric. None if it cannot be read again, or has
+/// changed since.
 pub fn count_again(path: &Path, opened: &Opened, metric: &str) -> Option<View> {
     let again = formats::read_metric(input(path).ok()?, limits(), Some(metric));
     opened.view.counting(&again.ok()?.store.view())
 }
 
-/// Opens a file as [`open_metric`] does, and shows `progress` what comes in blocks, block by
-/// block.
+/// Reads a file as [`open_metric`] does, and reports each block of a .pft to `progress`.
+/// Files of other formats are read whole.
 pub fn open_by_parts(
     path: &Path,
     metric: Option<&str>,
@@ -65,14 +68,14 @@ pub fn open_by_parts(
     read(input(path)?, metric, progress).map_err(failed)
 }
 
-/// The recording that every proftop brings along.
+/// Reads the recording that is built into the program.
 pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
     const DEMO: &[u8] = include_bytes!("../../../assets/demo.pft");
     read(Box::new(DEMO), None, progress)
         .map_err(|error| Failure::failed(format!("cannot read the demo: {error}")))
 }
 
-/// What comes out of a stream, at its end.
+/// Reads a recording from a stream until its end.
 pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
     read(input, None, &mut AtOnce)
 }
@@ -99,7 +102,7 @@ fn read(
         metrics,
     } = formats::read_metric(whole, limits, metric)?;
     if format == "perf.data" {
-        // It has no names; those of this machine's files will do.
+        // A perf.data has no names: they are looked up in the files of this machine.
         let found = name_frames(&mut store, &Places::default());
         notes.extend(found.doubt());
     }
@@ -119,7 +122,7 @@ fn read(
     })
 }
 
-/// Ours, perhaps while it is being written.
+/// Reads a .pft, which may be still growing.
 fn read_blocks<R: Read>(
     mut reader: pft::Reader<R>,
     limits: Limits,
@@ -141,7 +144,7 @@ fn read_blocks<R: Read>(
     })
 }
 
-/// What no file of a format says.
+/// Returns what files of this format can never tell.
 fn lacks(format: &str) -> Lacks {
     Lacks {
         time: matches!(format, "folded" | "pprof" | "speedscope"),

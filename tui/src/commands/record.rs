@@ -21,6 +21,8 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
+/// Runs `record`: writes samples to a file until the time is over, the target ends or a
+/// signal comes.
 pub fn run(config: &Config, subject: Subject, record: &RecordConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -75,7 +77,7 @@ async fn recording(
                     file.say_written();
                 }
             }
-            // It has had enough.
+            // Whoever reads our output has closed it.
             () = reader.gone() => break,
             caught = signals.any() => {
                 command.pass_on(caught);
@@ -97,6 +99,7 @@ async fn recording(
     exit(command, signals, file.samples()).await
 }
 
+/// Returns how many reports, one after each `step`, cover the time `all`.
 fn steps(all: Duration, step: Duration) -> u64 {
     all.as_millis().div_ceil(step.as_millis().max(1)) as u64
 }

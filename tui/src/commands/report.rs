@@ -13,6 +13,8 @@ use crate::output;
 use engine::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
+/// Runs `report`: prints the functions, the call tree, or callers and callees of some
+/// functions of a recording.
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     let opened = open_file::open_metric(&config.file, config.metric.as_deref())?;
     let query = Query {
@@ -60,14 +62,15 @@ fn functions(
     report.render(format, true)
 }
 
-/// The two lines that say what the numbers are about.
+/// Returns the lines of a report that begin with `#` and say what the numbers are about.
 fn head(opened: &Opened, selection: &Selection) -> String {
     let text = functions(opened, selection, Some(0), Format::Text, 0);
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// A recording as if it had just been taken, and what the filter kept of it.
+/// Returns the selected samples as a snapshot, as the engine would publish it, with a note
+/// on how much the filter kept.
 fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
     let recording = Recording {
         lacks: opened.lacks,

@@ -17,6 +17,7 @@ use profile::{Frame, NameState, Store};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+/// Runs `resolve`: looks up names for the frames of a recording, and writes it with them.
 pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let mut recording = read(&config.file)?;
     for note in &recording.notes {
@@ -25,7 +26,8 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let place = place(config, recording.is_pft)?;
     let places = Places::below(&config.directories)?;
     let found = name_frames(&mut recording.store, &places);
-    // What has no name now has none for the reason that it had.
+    // Frames for which nothing was found get back the reason for having no name that was
+    // recorded.
     for (frame, state) in recording.reasons {
         if let Some(id) = recording.store.find_frame(&frame) {
             recording.store.set_name(id, state);
@@ -88,7 +90,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     })
 }
 
-/// Where the recording goes.
+/// Where the result is written to.
 enum Place {
     Stdout,
     File(PathBuf),
@@ -108,19 +110,21 @@ fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
     }
 }
 
-/// What came of looking for names.
+/// The result of looking for names.
 #[derive(Debug, Default)]
 pub struct Found {
     pub frames: u64,
     pub named: u64,
-    /// Files that are not here, or not as they were, by frames.
+    /// Files that are not here, or are of another build, with how many frames each leaves
+    /// unnamed.
     pub missing: Vec<(String, u64)>,
-    /// Files that the recording has no build-id of.
+    /// How many files were taken by their paths alone, because the recording has no
+    /// build-id of them.
     pub unverified: u64,
 }
 
 impl Found {
-    /// Sentences.
+    /// Returns the sentences that are printed about it.
     pub fn told(&self) -> Vec<String> {
         let (named, all) = (self.named, counted(self.frames, "frame without a name"));
         let all = all.replace("frame without a names", "frames without a name");
@@ -139,7 +143,8 @@ impl Found {
         told
     }
 
-    /// What may be wrong with the names.
+    /// Returns a sentence if names may be wrong, because files were not compared by
+    /// build-id.
     pub fn doubt(&self) -> Option<String> {
         let files = counted(self.unverified, "file");
         (self.unverified > 0).then(|| {

@@ -1,7 +1,7 @@
 //! Looking after the command that a run without a screen started, and the
 //! signals that end such a run.
 
-/// Its end in time.
+/// Ends the process in time after a signal.
 mod deadline;
 
 pub use deadline::Deadline;
@@ -14,8 +14,8 @@ use std::process::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-/// The command's own status counts, as with `env`; without one, whether there
-/// was anything to report.
+/// Waits for the command to end and returns its status as ours, as `env` does. Without a
+/// command, the status says whether there were samples.
 pub async fn exit(
     mut command: CommandWatch,
     mut signals: Signals,
@@ -34,23 +34,22 @@ pub async fn exit(
     })
 }
 
-/// The command that was started: first it is let run, then it runs, then it has
-/// ended.
+/// The command that we started for the user, in the state that it is in.
 pub enum CommandWatch {
     None,
     Starting {
         started: tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>,
-        /// What ended us meanwhile, to be passed on.
+        /// A signal that came before it ran, and is passed on when it does.
         caught: Option<Number>,
     },
     Running(Running),
     Ended(ExitStatus),
 }
 
+/// A command that runs, or has ended without anybody having asked.
 pub struct Running {
     waiting: JoinHandle<std::io::Result<ExitStatus>>,
-    /// Names the process and no other, even when it has ended. Missing before
-    /// Linux 5.3.
+    /// Refers to this process and to no later one with its pid. None before Linux 5.3.
     process: Option<OwnedFd>,
     interrupted: bool,
 }
@@ -65,9 +64,9 @@ impl Running {
         }
     }
 
-    /// A ^C at the terminal has reached the command already, which may have
-    /// something to say about it; who asks again does not want to wait. What
-    /// ends us alone has to end the command, too: nobody else knows of it.
+    /// Passes a signal that ends us on to the command. The first ^C is not passed on: the
+    /// terminal has sent it to the command as well, which may want to finish its work. The
+    /// second one ends the command. All other signals were sent to us alone.
     fn pass_on(&mut self, caught: Number) {
         let is_first = !std::mem::replace(&mut self.interrupted, true);
         let number = match caught {
@@ -83,6 +82,8 @@ impl Running {
 }
 
 impl CommandWatch {
+    /// Begins to watch the command whose start `started` will report. None: there is no
+    /// command.
     pub fn new(
         started: Option<tokio::sync::oneshot::Receiver<Result<RunningCommand, StartError>>>,
     ) -> Self {
@@ -92,8 +93,9 @@ impl CommandWatch {
         })
     }
 
-    /// Waits for the end of the command, once. `None` if the engine failed
-    /// before it was let run. Never comes without a command.
+    /// Waits for the command to end, and returns its status. None if the engine failed
+    /// before the command could run. Waits forever if there is no command, or its end was
+    /// returned before, so that it can stand in a `select!`.
     pub async fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
         if let CommandWatch::Starting { started, caught } = self {
             let Ok(result) = started.await else {
@@ -114,11 +116,13 @@ impl CommandWatch {
         Ok(Some(status))
     }
 
+    /// Whether the command is running. False before it was let run.
     pub fn is_running(&self) -> bool {
         matches!(self, CommandWatch::Running(_))
     }
 
-    /// Its status, once it has one. Reports may have been done before that.
+    /// Waits for the command to end, if it has not yet, and returns its status. None if
+    /// there is no command.
     async fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         match self {
             CommandWatch::None => Ok(None),
@@ -127,6 +131,8 @@ impl CommandWatch {
         }
     }
 
+    /// Passes a signal that ends us on to the command; one that comes before the command
+    /// runs is passed on as soon as it does.
     pub fn pass_on(&mut self, caught: Number) {
         match self {
             CommandWatch::Running(running) => running.pass_on(caught),
@@ -150,14 +156,17 @@ async fn waited(
     }
 }
 
-/// What ends a run early.
+/// The signals that end a run early: SIGINT, SIGTERM and SIGHUP.
 pub struct Signals([Option<Signal>; 3]);
 
 impl Signals {
+    /// Begins to receive the signals, except those that we were started to ignore. An error
+    /// if there is no event loop.
     pub fn listen() -> Result<Self, Failure> {
         let ignored = ignored_signals();
         let listen = |kind: SignalKind| {
-            // As `nohup` and a shell's `&` want it.
+            // `nohup`, and `&` in a script, start programs so that they ignore a signal: it
+            // stays ignored.
             if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
                 return Ok(None);
             }
@@ -172,6 +181,7 @@ impl Signals {
         ]))
     }
 
+    /// Waits for the next of the signals, and returns which one it is.
     pub async fn any(&mut self) -> Number {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
@@ -189,7 +199,8 @@ async fn caught(signal: &mut Option<Signal>) {
     }
 }
 
-/// Those that whoever started us ignored, the first signal as the lowest bit. proc(5)
+/// Returns the set of signals that we were started to ignore. Signal 1 is the lowest bit,
+/// see `SigIgn` in proc(5).
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

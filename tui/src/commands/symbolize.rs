@@ -34,9 +34,11 @@ use std::io::{self, BufRead, BufWriter, Write};
 use symbolize::LinkAddr;
 use symbolize::resolver::Resolved;
 
-/// A line of standard input; what is longer goes on as another line.
+/// The longest line of standard input, in bytes. A longer one is handled as several lines.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
+/// Runs `symbolize`: answers the addresses on the command line, or those in standard input,
+/// or makes tables ahead of time.
 pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
     let style = Style {
         format: config.format,
@@ -66,7 +68,7 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
     }
 }
 
-/// Where an address lies that is not said to be in some file.
+/// Where an address is looked up if the text does not say which file it is in.
 enum Place {
     File(modules::Module),
     Process(Process),
@@ -74,7 +76,7 @@ enum Place {
 }
 
 impl Place {
-    /// What is known of an address; `None` if it is not here.
+    /// Returns functions and lines of an address. None if there is no code at it.
     fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         match self {
             Place::File(module) => Some(module.resolve(LinkAddr(addr))),
@@ -83,7 +85,8 @@ impl Place {
         }
     }
 
-    /// Whether a number in some text may well be an address here.
+    /// Whether there is code at this address, so that the number in a text may be an
+    /// address.
     fn has_code_at(&self, addr: u64) -> bool {
         match self {
             Place::File(module) => module.segments().is_executable(LinkAddr(addr)),
@@ -120,7 +123,8 @@ fn answer(
     }
 }
 
-/// One address for itself.
+/// Answers one word of the command line or a line that holds nothing but an address. Other
+/// text is searched for addresses.
 fn answer_word(
     word: &str,
     place: &Place,
@@ -137,7 +141,8 @@ fn answer_word(
     }
 }
 
-/// Line by line, so that whoever writes an address and waits gets an answer.
+/// Answers standard input line by line, and flushes whenever no more input is there yet, so
+/// that a program can write an address and wait for the answer.
 fn answer_input(
     place: &Place,
     modules: &Modules,
@@ -165,7 +170,8 @@ fn answer_input(
     }
 }
 
-/// Hexadecimal; for llvm-symbolizer only with `0x`, without it decimal.
+/// Reads a number. It is hexadecimal, with or without `0x`; but in the format of
+/// llvm-symbolizer a number without `0x` is decimal.
 fn number(word: &str, format: SymbolFormat) -> Option<u64> {
     let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     match (hex, format) {

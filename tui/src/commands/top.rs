@@ -21,14 +21,16 @@ use std::sync::mpsc::Sender;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A line of a command's output is cut there.
+/// A longer line of the command's output, in bytes, is cut.
 const LINE_BYTES_MAX: usize = 4096;
 
+/// Runs the live screen, or the dialog of `--plain`, until the user leaves it.
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     let options = screen_options(&config.look, window(config))?;
     runtime()?.block_on(screen(config, subject, options))
 }
 
+/// Makes the event loop of the main thread.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -36,7 +38,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))
 }
 
-/// What to do without a screen.
+/// What was to be shown, which decides what is suggested where there is no terminal.
 pub enum Remedies<'a> {
     Live,
     /// The screen of a recording, by the name of its file.
@@ -45,8 +47,9 @@ pub enum Remedies<'a> {
     Demo,
 }
 
-/// Whether there is a screen to draw on; asked before anything else happens.
-/// Keys may come from the terminal while standard input is a pipe.
+/// Returns an error with suggestions if there is no terminal to draw on. Called before
+/// anything else happens. For a recording, standard input may be a pipe: keys then come
+/// from `/dev/tty`.
 pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let has_keys = std::io::stdin().is_terminal()
@@ -102,8 +105,8 @@ async fn screen(
     let (fail, failed) = oneshot::channel();
     let mut fail = Some(fail);
     let publish = move |snapshot: Arc<Snapshot>| {
-        // Nothing to look at yet: then the reason belongs on the terminal, not
-        // on a screen that is going away.
+        // If sampling fails before there is a sample to look at, the screen is closed and
+        // the reason printed on the terminal.
         if let TargetState::Failed(why) = &snapshot.run.target
             && snapshot.health.taken_run == 0
             && let Some(fail) = fail.take()
@@ -159,7 +162,7 @@ async fn screen(
     })
 }
 
-/// What is left on the terminal when the screen is gone.
+/// Prints the summary that stays on the terminal when the screen is gone.
 fn say_goodbye(ended: &Ended, last: &Snapshot) {
     let run = &last.health;
     let seconds = last.run.elapsed.as_secs();
@@ -174,7 +177,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     if !terminal::is_writable() {
         return;
     }
-    // The terminal may be gone as well.
+    // Writing fails if the terminal is gone, and then nobody would read it.
     let _ = writeln!(std::io::stdout(), "{line}");
     StartTrace {
         first_paint: ended.milestones.first_paint,
@@ -184,6 +187,7 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     .print();
 }
 
+/// Passes on to the engine what the screen asks for, until either of them ends.
 async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sender<Command>) {
     while let Some(command) = controls.recv().await {
         if commands.send(command).is_err() {
@@ -253,6 +257,8 @@ async fn look_after(
     Ok(())
 }
 
+/// Sends each line that the command prints to the engine, without what a terminal would act
+/// on.
 async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
@@ -271,9 +277,9 @@ async fn read_lines(pipe: impl AsyncRead + Unpin, commands: Sender<Command>) {
     }
 }
 
-/// What is wrong with the configuration stands on the terminal afterwards, and
-/// the first of it on the screen. Fails if there is no baseline where one is said
-/// to be.
+/// Returns what the screen has to know of the command line and the configuration. The first
+/// complaint about the configuration is shown on the screen; all were printed before. An
+/// error if the file of the baseline cannot be read or has no samples.
 pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failure> {
     let baseline = look.baseline.as_deref().map(baseline).transpose()?;
     let first = look.complaints.first().map(ToString::to_string);
@@ -333,7 +339,8 @@ fn consent(look: &Look) -> Consent {
     }
 }
 
-/// What is asked for wins over how it was left, and that over the configuration.
+/// Returns how the screen begins: what the command line asks for, else how this target was
+/// left last time, else what the configuration says.
 pub fn begin(look: &Look, target: &str) -> Kept {
     let configured = configured(look);
     if look.fresh || look.plain {
@@ -350,8 +357,8 @@ pub fn begin(look: &Look, target: &str) -> Kept {
     begin
 }
 
-/// Remembers how a target was left, if that is not how it began: what was only
-/// asked for on the command line is for once.
+/// Saves how the screen of this target was left, if that is not how it began: what was only
+/// asked for on the command line is not kept for the next time.
 pub fn remember(look: &Look, target: &str, began: Kept, ended: Kept) {
     if !look.fresh && began != ended {
         kept::save(target, ended);

@@ -23,15 +23,17 @@ use probe::{BpfSource, Source as _};
 use std::time::{Duration, Instant};
 use watch::Watch;
 
-/// How long probes last if nobody says.
+/// How long probes stay if the command line does not say.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 /// How often records are read, and signals looked for.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How often probes are judged by what they cost.
+/// How often we check whether a probe costs too much.
 const JUDGED_EVERY: Duration = Duration::from_millis(250);
 
+/// Runs `trace`: probes functions until the time is over, the target ends or a signal
+/// comes, then prints what was counted.
 pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -89,7 +91,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     }
     watch.check_all_found()?;
     let traced = watch.finish(begun.elapsed());
-    // What is in the ring still was before the end.
+    // What is still in the ring buffer was recorded before the end, and counts.
     callers.take(source.poll(Duration::ZERO).unwrap_or_default());
     drop(source);
     let hits = traced.probes.iter().map(|probe| probe.reading.calls).sum();

@@ -7,13 +7,15 @@ use crate::commands::open_file::Opened;
 use crate::failure::{Exit, Failure};
 use std::process::{Child, Command, Stdio};
 
-/// A recording under way. Dropping it ends it.
+/// A recording that a child process is making. Dropping it ends the child.
 pub struct Live {
     record: Child,
     words: String,
 }
 
 impl Live {
+    /// Starts to record the process for the given time. An error if we cannot be started
+    /// again.
     pub fn start(operand: &LiveOperand) -> Result<Live, Failure> {
         let words = format!("pid {}", operand.pid);
         let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
@@ -29,7 +31,7 @@ impl Live {
         })
     }
 
-    /// What was recorded, when the time is over.
+    /// Waits until the time is over, and returns what was recorded.
     pub fn open(mut self) -> Result<Opened, Failure> {
         let samples = self.record.stdout.take().expect("it is piped");
         let opened = open_file::read_all(Box::new(samples));
@@ -38,7 +40,7 @@ impl Live {
         // No samples: that is an answer as well.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
         if !is_done {
-            // It has told why on standard error.
+            // It has printed the reason to standard error, which it shares with us.
             let why = format!("{} was not recorded", self.words);
             return Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
@@ -54,7 +56,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // It has ended long ago, unless we end before it.
+        // These calls fail if it has ended, which is usual.
         _ = self.record.kill();
         _ = self.record.wait();
     }

@@ -4,6 +4,8 @@
 use profile::diff::{Diff, DiffRow, Side};
 use std::fmt::Write as _;
 
+/// Returns the table with a head of two lines about the sides, at most `rows_max`
+/// functions, and a sum of the others.
 pub fn render(diff: &Diff, rows_max: usize) -> String {
     let mut out = String::new();
     write(diff, rows_max, &mut out).expect("a string takes everything");

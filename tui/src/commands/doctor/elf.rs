@@ -16,6 +16,7 @@ pub enum Symbols {
     None,
 }
 
+/// What an ELF file says about names and unwinding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElfFacts {
     pub is_64_bit: bool,
@@ -30,8 +31,8 @@ pub struct ElfFacts {
     pub code_bytes: u64,
 }
 
-/// Below, a file is no place where time is spent: libraries that glibc left behind empty,
-/// programs that do no more than call a library.
+/// A file with less code than this is no place where time is spent: such are the libraries
+/// that glibc keeps although they are empty now, and programs that only call a library.
 const CODE_BYTES_MIN: u64 = 4096;
 
 impl ElfFacts {
@@ -41,7 +42,7 @@ impl ElfFacts {
     }
 }
 
-/// The error says why the file cannot be understood.
+/// Reads what an ELF file offers. The error is a sentence that says why it cannot be read.
 pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, String> {
     let cache = ReadCache::new(file);
     let elf = object::File::parse(&cache).map_err(|error| error.to_string())?;
@@ -62,7 +63,8 @@ pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, Str
     })
 }
 
-/// The share of the code that can be unwound, by the very table that the walk would go by.
+/// Returns the share of the code, from 0 to 1, that can be unwound. It is computed from the
+/// same table that sampling would use.
 fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
     let (table, _) = UnwindTable::read_mapped(&object, source, &probe::files::of_targets())?;
@@ -71,6 +73,7 @@ fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::Open
     Ok((covered as f64 / code.max(1) as f64).min(1.0))
 }
 
+/// Returns how many bytes of the file are mapped as executable.
 fn code_bytes(file: &File) -> Result<u64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
     let code = object.program_headers().iter();

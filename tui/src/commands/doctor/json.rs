@@ -58,6 +58,7 @@ struct ModuleRow<'a> {
     error: Option<&'a str>,
 }
 
+/// Returns the whole diagnosis as indented JSON with a newline at its end.
 pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
     let document = Document {
         schema: SCHEMA,
@@ -129,7 +130,7 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
         debug_file: elf.map(|_| module.has_debug_file),
         eh_frame: elf.map(|elf| elf.has_eh_frame),
         walkable: elf.and_then(|elf| elf.walkable.as_ref().ok().copied()),
-        // Written nowhere in the file; kept for when it can be told.
+        // No ELF file says this. The field stays because schema 1 promised it.
         frame_pointers: None,
         package: advice.and_then(|advice| advice.package.as_deref()),
         symbols_package: advice.and_then(|advice| advice.symbols.as_deref()),

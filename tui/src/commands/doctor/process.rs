@@ -20,9 +20,10 @@ use symbolize::debug_file::{self, DebugFiles};
 use symbolize::object::Object;
 use symbolize::{FileSource, Files, Reason};
 
-/// A process maps some hundred files at most; this only bounds the hostile.
+/// A process maps a few hundred files at most; this bounds one that maps files to harm us.
 const MODULES_MAX: usize = 2_000;
 
+/// What was found about a process without sampling it.
 #[derive(Debug)]
 pub struct ProcessFacts {
     pub pid: u32,
@@ -34,29 +35,30 @@ pub struct ProcessFacts {
     pub shares_mount_namespace: Option<bool>,
     /// The files whose code is mapped, or why they cannot be told.
     pub modules: Result<Vec<ModuleFacts>, String>,
-    /// Code without a file: made at run time.
+    /// Whether it has code that is mapped from no file, and so was made at run time.
     pub has_anonymous_code: bool,
     pub python: Option<PythonFacts>,
-    /// The file by which a runtime names that code.
+    /// The file in which its runtime says what that code is called; None if there is none.
     pub perf_map: Option<PathBuf>,
-    /// How its runtime is made to write one.
+    /// How to make its runtime write such a file.
     pub jit_advice: Advice,
 }
 
+/// What was found about one file whose code the process has mapped.
 #[derive(Debug)]
 pub struct ModuleFacts {
     pub path: PathBuf,
     pub on_disk: OnDisk,
     /// Facts of the mapped file if it can be had, else of the one on disk.
     pub elf: Result<ElfFacts, String>,
-    /// Its debug information is there, in a file of its own or inside.
+    /// Whether debug information was found, in a separate file or compressed in this one.
     pub has_debug_file: bool,
     /// What would give names to all of its functions, if something is needed.
     pub advice: Option<Advice>,
 }
 
 impl ModuleFacts {
-    /// Whether functions of it that matter have no names.
+    /// Whether functions have no names, in a file that has enough code for that to matter.
     fn lacks_names(&self) -> bool {
         let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && !elf.is_tiny();
         self.elf.as_ref().is_ok_and(lacks) && !self.has_debug_file
@@ -72,6 +74,8 @@ pub enum OnDisk {
     Unreadable,
 }
 
+/// Gathers all facts about a process. An error if there is no such process; what we may not
+/// read of it becomes a fact that says so.
 pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
     let comm = process_name(pid)?;
     let way = probe::files::of_targets();
@@ -143,6 +147,8 @@ fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFact
     }
 }
 
+/// Turns the facts into findings: what will work when this process is sampled, what will
+/// not, and what would help.
 pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     let mut findings = vec![judge_identity(facts)];
     findings.extend(judge_namespaces(facts));
@@ -274,8 +280,8 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
     }
 }
 
-/// Below, stacks are likely to end in this file. What compilers make is above
-/// nine tenths, but for hand-written code.
+/// If a smaller share of a file's code can be unwound, stacks are likely to end in it.
+/// Output of compilers is above 0.9; hand-written assembly may be below.
 const WALKABLE: f64 = 0.5;
 
 fn unwinding(elf: &ElfFacts) -> String {
@@ -310,8 +316,8 @@ fn inspect_module(
     way: &Files,
 ) -> ModuleFacts {
     let path = mapping.path.clone().unwrap_or_default();
-    // The mapped file itself, whatever has become of its name; needs more rights
-    // than the path does.
+    // The file that is mapped, even if it was renamed or deleted since. Opening it needs
+    // more rights than opening the path does.
     let mapped = way.open_mapping(pid, mapping.range);
     let named = open_in(root, &path, way);
     let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
@@ -320,7 +326,8 @@ fn inspect_module(
         (_, Err(_)) => OnDisk::Unreadable,
         (Ok(mapped), Ok(named)) if identity(mapped) != identity(named) => OnDisk::Replaced,
         (Ok(_), Ok(_)) => OnDisk::Same,
-        // Not the device: overlay file systems show another one in the maps.
+        // Only the inode is compared, because the maps of a process show another device for
+        // files of an overlay file system.
         (Err(_), Ok(named)) => match identity(named) {
             Some((_, inode)) if inode == mapping.inode && !mapping.deleted => OnDisk::Same,
             _ => OnDisk::Replaced,
@@ -361,7 +368,7 @@ fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> 
         .take(MODULES_MAX)
 }
 
-/// A regular file below the process's root.
+/// Opens a regular file at a path that is relative to the root directory of the process.
 fn open_in(root: &Result<OwnedFd, Reason>, path: &Path, way: &Files) -> Result<File, Reason> {
     way.open_beneath(root.as_ref().map_err(|reason| *reason)?, path)
 }
@@ -372,7 +379,8 @@ fn shares_namespace(pid: u32, kind: &str) -> Option<bool> {
     Some(theirs == ours)
 }
 
-/// Paths are strangers' text.
+/// Returns a path for printing. Its control characters are replaced, because others choose
+/// what is in a path.
 fn show(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.chars()

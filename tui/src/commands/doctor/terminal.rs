@@ -4,10 +4,11 @@
 use probe::features::Finding;
 use std::io::IsTerminal;
 
-/// Smaller than this the screen shrinks to one line.
+/// On fewer columns or lines than these, the screen is only one line.
 const COLUMNS_MIN: u16 = 60;
 const LINES_MIN: u16 = 16;
 
+/// Returns the findings about size, kind, colors and characters of the terminal.
 pub fn findings() -> Vec<Finding> {
     let size = std::io::stdout()
         .is_terminal()
@@ -20,7 +21,8 @@ pub fn findings() -> Vec<Finding> {
     )
 }
 
-/// `size` is of standard output, if that is a terminal.
+/// Judges the environment and the size as (columns, lines). `size` is None if standard
+/// output is no terminal.
 fn judge(env: impl Fn(&str) -> Option<String>, size: Option<(u16, u16)>) -> Vec<Finding> {
     let mut findings = vec![
         judge_size(size),

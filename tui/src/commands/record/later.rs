@@ -16,18 +16,21 @@ use std::fs::File;
 use std::io::Seek as _;
 use std::path::{Path, PathBuf};
 
+/// A recording in a format that is written at the end: the samples so far in a .pft without
+/// a name, and where the wanted file is to go.
 pub struct Later {
     output: Output,
     format: Format,
-    /// Its end says how the file is packed.
+    /// The wanted file; the end of its name says whether it is compressed.
     path: PathBuf,
-    /// What the .pft would be called.
+    /// The name that the .pft gets if the wanted file cannot be written.
     kept_path: PathBuf,
     kept: NewFile,
 }
 
 impl Later {
-    /// Also the file that the .pft is to be written to.
+    /// Creates the .pft without a name. Returns it as well, for the samples to be written
+    /// to.
     pub fn begin(record: &RecordConfig, output: Output) -> Result<(Self, File), Failure> {
         let format = record.format;
         if !format.loses().is_empty() {
@@ -47,7 +50,7 @@ impl Later {
         Ok((later, file))
     }
 
-    /// Writes the file; its bytes.
+    /// Converts the .pft and writes the wanted file. Returns its size in bytes.
     pub fn write(mut self) -> Result<u64, Failure> {
         let written = match self.encode() {
             Ok(bytes) => self.output.write(&bytes).map(|_| bytes.len() as u64),
@@ -77,7 +80,8 @@ impl Later {
         Ok(bytes)
     }
 
-    /// The samples are worth more than their format.
+    /// Gives the .pft a name, because the samples are worth more than their format, and
+    /// adds to the failure where it is.
     fn keep(self, failure: Failure) -> Failure {
         let name = symbolize::sanitize(self.kept_path.to_string_lossy().as_bytes()).into_owned();
         match UserFiles::current().publish(self.kept) {
@@ -87,7 +91,8 @@ impl Later {
     }
 }
 
-/// Beside the file, or, where that is no folder for files, with the temporary ones.
+/// Creates a file without a name in the folder of the wanted file, or, where that is not
+/// possible, in the folder for temporary files. Returns also the name that it can get.
 fn begin_kept(path: &Path) -> Result<(PathBuf, NewFile), Failure> {
     let files = UserFiles::current();
     let mut beside = path.as_os_str().to_owned();

@@ -11,6 +11,7 @@ use profile::formats::{FormatError, pft};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 
+/// The file that samples are written to while they come, and what is printed about it.
 pub struct Recording {
     writer: pft::Writer<Sink>,
     /// What the file is called in a sentence.
@@ -22,13 +23,14 @@ pub struct Recording {
 
 /// Where the bytes of the .pft go.
 enum Sink {
-    /// To where the user wants them. A pipe that nobody reads any more is no failure.
+    /// Directly to the file or pipe that the user named. It is no failure if whoever reads
+    /// the pipe closes it.
     Output(Output),
     /// To a file without a name.
     Kept(File),
 }
 
-/// What a pipe says when nobody reads it any more.
+/// The error that stands for a closed pipe on its way through the writer.
 const ENOUGH: &str = "the reader has had enough";
 
 impl Write for Sink {
@@ -50,7 +52,8 @@ impl Write for Sink {
 }
 
 impl Recording {
-    /// Everything that can be refused is refused here, before a sample is taken.
+    /// Opens the file. Whatever can be refused is refused here, before a sample is taken.
+    /// The `Reader` tells when whoever reads the pipe is gone.
     pub fn open(record: &RecordConfig) -> Result<(Self, Reader), Failure> {
         if record.file.is_none() && io::stdout().is_terminal() && !record.is_text() {
             return Err(Failure::usage(
@@ -71,13 +74,15 @@ impl Recording {
             writer: pft::Writer::new(sink).map_err(|error| refused(&error))?,
             name,
             later,
-            // Who reads the pipe says what comes, perhaps on this terminal.
+            // With a pipe, the program behind it may use this terminal, so that we print no
+            // progress.
             is_shown: record.file.is_some() && io::stderr().is_terminal(),
         };
         Ok((recording, reader))
     }
 
-    /// False if the reader has gone away: it has had enough, and that is fine.
+    /// Appends the samples that are new in this snapshot, up to `until_ns` if that is
+    /// given. Returns false if the pipe was closed, which is no error.
     pub fn append(&mut self, snapshot: &Snapshot, until_ns: Option<u64>) -> Result<bool, Failure> {
         match &snapshot.view {
             Some(view) => taken(self.writer.append(view, until_ns)),
@@ -85,6 +90,8 @@ impl Recording {
         }
     }
 
+    /// Writes the last samples and the end of the file, converts it if it is no .pft, and
+    /// prints a summary to standard error.
     pub fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         let mut is_wanted = true;
         if let Some(view) = &snapshot.view {
@@ -109,6 +116,7 @@ impl Recording {
         Ok(())
     }
 
+    /// Returns how many samples were written so far.
     pub fn samples(&self) -> u64 {
         self.writer.samples()
     }
@@ -121,6 +129,8 @@ impl Recording {
         }
     }
 
+    /// Prints time and number of samples over the last line of the terminal. Does nothing
+    /// where the output is a pipe, or standard error is no terminal.
     pub fn show_progress(&self, snapshot: &Snapshot) {
         if self.is_shown {
             let seconds = snapshot.run.elapsed.as_secs();
@@ -131,6 +141,7 @@ impl Recording {
         }
     }
 
+    /// Prints what was written so far, when SIGUSR2 asked for it to be written.
     pub fn say_written(&self) {
         self.clear_line();
         eprintln!("proftop: {} so far", self.summary());
@@ -143,6 +154,7 @@ impl Recording {
     }
 }
 
+/// Turns the error of a closed pipe into false.
 fn taken(written: Result<(), FormatError>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),

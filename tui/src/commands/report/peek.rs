@@ -5,11 +5,12 @@ use profile::{Cancel, Selection, View, percent};
 use regex::Regex;
 use std::fmt::Write as _;
 
-/// Functions that are printed; the pattern may match all.
+/// How many functions are printed at most, as the pattern may match all.
 const FUNCTIONS_MAX: usize = 50;
-/// Neighbours on each side.
+/// How many callers, and how many callees, are printed of each.
 const NEIGHBOURS_MAX: usize = 20;
 
+/// Returns callers and callees of each function whose name matches the pattern.
 pub fn render(selection: &Selection, pattern: &Regex) -> String {
     let functions = selection.functions();
     let matching = functions.iter().filter(|row| pattern.is_match(&row.name));

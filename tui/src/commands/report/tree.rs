@@ -6,11 +6,12 @@ use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Cancel, Role, Selection, percent, percent_digits};
 use std::fmt::Write as _;
 
-/// What is below that share of all samples is one line.
+/// Children with a smaller share of all samples, in percent, become one line together.
 const SHARE_MIN: f64 = 1.0;
 /// Deeper lines would be indented out of sight.
 const DEPTH_MAX: u32 = 256;
 
+/// Returns the call tree, with one tree for each command name.
 pub fn render(selection: &Selection) -> String {
     let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
@@ -51,8 +52,9 @@ impl Printer<'_> {
         }
     }
 
-    /// Where the run of frames ends that begins at a node, and how that is written:
-    /// frames with one child each are one line.
+    /// Joins the frames that begin at `first` and have only one child each into one line.
+    /// Returns the text of the line and the last of them. A short run stays one line for
+    /// each frame.
     fn run(&self, first: &Node) -> (String, Node) {
         let mut frames = 0;
         let mut end = *first;

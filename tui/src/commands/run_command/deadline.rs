@@ -1,5 +1,5 @@
-//! The *deadline* of a run that a signal ends: who does not read what we write, or a
-//! machine that has no time for us, must not keep us alive.
+//! The *deadline* of a run that a signal ends: neither a program that stops reading our
+//! output nor a machine that is too busy may keep us alive.
 
 use super::Signals;
 
@@ -11,19 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a write may be stuck after a signal: its reader has stopped reading.
+/// How long after a signal a write may still be stuck: then we take it that nobody reads.
 const STUCK_WAIT: Duration = Duration::from_millis(700);
-/// After a signal, for everything else that the last report needs, on a machine that has
-/// no time for us.
+/// How long after a signal everything else may take that the last report needs. It is much,
+/// because the machine may be very busy.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// While this lives, a signal ends the process in time, whatever the main thread does.
+/// As long as this value lives, a signal ends the process in time, whatever the main thread
+/// is doing. Drop it when the work is done.
 pub struct Deadline {
     is_met: Arc<AtomicBool>,
 }
 
 impl Deadline {
+    /// Starts the thread that waits for a signal.
     pub fn start() -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot listen for signals: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -54,6 +56,7 @@ impl Drop for Deadline {
     }
 }
 
+/// Ends the process with the status of the signal, unless the work is done in time.
 fn enforce(caught: Number, is_met: &AtomicBool) {
     let began = Instant::now();
     while !is_met.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use symbolize::resolver::Resolved;
 use symbolize::{Reason, demangle, sanitize};
 
+/// How answers are written.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub format: SymbolFormat,
@@ -22,7 +23,8 @@ struct Line<'r> {
     column: u32,
 }
 
-/// The answer for one address; `None`: it is in no file.
+/// Writes the answer for one address in the chosen format. `resolved` is None if the
+/// address is in no file.
 pub fn answer(
     addr: u64,
     resolved: Option<&Resolved>,
@@ -39,7 +41,8 @@ pub fn answer(
     }
 }
 
-/// Behind an address in a text: ` [mix at mix.c:4, inlined into work at work.c:17]`.
+/// Writes what is put behind an address in a text, such as ` [mix at mix.c:4, inlined into
+/// work at work.c:17]`.
 pub fn in_place(resolved: &Resolved, style: Style, out: &mut impl Write) -> io::Result<()> {
     write!(out, " [")?;
     for (index, line) in lines(resolved, style).iter().enumerate() {
@@ -75,7 +78,8 @@ fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = frames
         .map(|(index, frame)| {
             let own = Some(&frame.function[..]).filter(|name| !name.is_empty());
-            // Of the code itself the symbol table knows best which clone it is.
+            // The last frame is the function that the code belongs to. For it the name of
+            // the symbol table is better, as it tells clones (`.cold`, `.part.0`) apart.
             let function = if index == last { symbol.or(own) } else { own };
             line(function, &frame.path, frame.line, frame.column)
         })
@@ -86,7 +90,7 @@ fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     lines
 }
 
-/// `mix at mix.c:4`
+/// Returns a function with its place, such as `mix at mix.c:4`.
 fn sentence(line: &Line<'_>) -> String {
     let mut sentence = line.name.as_deref().unwrap_or("?").to_owned();
     if let Some(path) = &line.path {
@@ -159,7 +163,8 @@ fn json(
     writeln!(out)
 }
 
-/// A function, then its place, for each; an empty line behind the last.
+/// Writes what llvm-symbolizer writes: for each function its name and its place on two
+/// lines, then an empty line.
 fn llvm(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
     for line in lines {
         let (name, path) = (line.name.as_deref(), line.path.as_deref());

@@ -16,21 +16,23 @@ use symbolize::foreign::{ForeignSymbols, dsym_of};
 use symbolize::object::Object;
 use symbolize::{FileSource, LinkAddr, OpenError, Resolver, demangle, opener};
 
-/// Debug information that is held in memory, of one file.
+/// How many bytes of debug information of one file are held in memory at most.
 const BYTES_MAX: u64 = 8 << 30;
 
-/// Files whose builds a text may tell, by path and by name.
+/// For how many paths and names of files we remember the build-id that a text gives.
 const BUILDS_MAX: usize = 1 << 17;
 
-/// Files of which it is said why they were of no use.
+/// How many files are listed that could not be used, each with the reason.
 const MISSED_MAX: usize = 20;
 
+/// An opened file or table, shared by all the paths that lead to it.
 pub type Module = Rc<Opened>;
 
 /// A file or a table, ready to be asked.
 pub struct Opened {
     resolver: Resolver,
-    /// Made when the first function is asked for by its name.
+    /// Starts of functions by name, mangled and demangled; None where several functions
+    /// share the name. Built when the first function is looked up by its name.
     by_name: OnceCell<HashMap<Vec<u8>, Option<LinkAddr>>>,
 }
 
@@ -42,7 +44,8 @@ impl Opened {
         })
     }
 
-    /// Where the only function of that name starts, as it is or demangled.
+    /// Returns where the function starts that has this name, mangled or demangled. None if
+    /// there is none, or several.
     pub fn function(&self, name: &[u8]) -> Option<LinkAddr> {
         let by_name = self.by_name.get_or_init(|| {
             let mut by_name = HashMap::new();
@@ -51,7 +54,7 @@ impl Opened {
                 let other = (demangled.as_bytes() != name).then(|| demangled.as_bytes().to_vec());
                 for name in other.into_iter().chain([name.to_vec()]) {
                     let known = by_name.entry(name).or_insert(Some(start));
-                    // Of two of one name nobody can tell which was meant.
+                    // If two functions share a name, we cannot know which one was meant.
                     *known = known.filter(|known| *known == start);
                 }
             }
@@ -69,7 +72,7 @@ impl Deref for Opened {
     }
 }
 
-/// A file as a text tells it.
+/// A file as some text refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Told {
     path: PathBuf,
@@ -77,21 +80,22 @@ struct Told {
     build: Option<String>,
 }
 
-/// Modules by what they were asked for by, or why there is none.
+/// All files that were opened so far, and the reasons why others could not be.
 pub struct Modules {
-    /// Answers come from the tables in here alone.
+    /// The directory of tables, if answers are to come from there and not from files.
     tables: Option<Tables>,
     named: RefCell<HashMap<PathBuf, Module>>,
     known: RefCell<HashMap<Told, Result<Module, String>>>,
-    /// The builds of files, by path and by name, where a text has told them.
+    /// Build-ids that the text gave for files, by path and by file name.
     builds: RefCell<HashMap<PathBuf, String>>,
-    /// The last line was a frame of perf script.
+    /// Whether the previous line was a stack frame in the output of perf script.
     was_frame: Cell<bool>,
-    /// Addresses in files that could not be asked, by file and why.
+    /// How many addresses are in files that could not be used, by file and reason.
     missed: RefCell<BTreeMap<(PathBuf, String), u64>>,
 }
 
 impl Modules {
+    /// Answers from files, wherever they are.
     pub fn of_files() -> Modules {
         Modules {
             tables: None,
@@ -103,6 +107,7 @@ impl Modules {
         }
     }
 
+    /// Answers only from the tables in this directory. An error if it cannot be read.
     pub fn of_cache(directory: &Path) -> Result<Modules, Failure> {
         let tables = Tables::list(directory).map_err(|error| {
             let directory = directory.display();
@@ -115,8 +120,8 @@ impl Modules {
         })
     }
 
-    /// The module that the command line names. It answers for its file's name
-    /// from now on, wherever a log says the file was.
+    /// Opens the file that the command line names. From now on it is used for every file
+    /// with the same name, in whatever directory a log says it was.
     pub fn open_named(&self, path: &Path) -> Result<Module, Failure> {
         let module = match &self.tables {
             Some(tables) => tables.open(path, None),
@@ -134,8 +139,8 @@ impl Modules {
         Ok(module)
     }
 
-    /// The module at a path that some text tells, of the build that it tells if
-    /// it does.
+    /// Returns the file at a path that some text mentions, of the build that the text
+    /// gives. None if there is no such file here; the reason is kept for [`Self::missed`].
     pub fn find(&self, path: &Path, build: Option<&str>) -> Option<Module> {
         let builds = self.builds.borrow();
         let by_name = || builds.get(Path::new(path.file_name()?));
@@ -159,12 +164,12 @@ impl Modules {
         found.ok()
     }
 
-    /// Whether the line before was a frame, and notes whether this one is.
+    /// Returns whether the previous line was a frame, and remembers whether this one is.
     pub fn follows_frame(&self, is_frame: bool) -> bool {
         self.was_frame.replace(is_frame)
     }
 
-    /// Remembers which build the text says that a file is of.
+    /// Remembers the build-id that the text gives for a file.
     pub fn tell_build(&self, path: &Path, build: &str) {
         let mut builds = self.builds.borrow_mut();
         if builds.len() >= BUILDS_MAX {
@@ -180,7 +185,7 @@ impl Modules {
         if let Some(tables) = &self.tables {
             return tables.open(path, build).map(Opened::new);
         }
-        // The text is a stranger's: only regular files on disks of ours.
+        // The text may come from anybody: only regular files on our own disks are opened.
         let root = opener::our_root().ok_or("no root directory")?;
         let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
         let file = probe::files::of_targets()
@@ -190,8 +195,9 @@ impl Modules {
         of_build(Opened::new(module), build)
     }
 
-    /// Words like `name+0x10` are no files: only what has a directory, or is
-    /// there in some build, is missed.
+    /// Counts an address whose file cannot be used. Words such as `name+0x10` look like
+    /// files but mostly are none: only absolute paths, and files that are here in another
+    /// build, count.
     fn miss(&self, path: &Path, why: &str) {
         let is_file = path.is_absolute() || why.contains("build");
         let mut missed = self.missed.borrow_mut();
@@ -201,8 +207,8 @@ impl Modules {
         }
     }
 
-    /// Which addresses were left as they are because of their files, in
-    /// sentences.
+    /// Returns a sentence for each file that could not be used, with the number of
+    /// addresses that were therefore left as they are.
     pub fn missed(&self) -> Vec<String> {
         let missed = self.missed.borrow();
         let missed = missed.iter().map(|((path, why), count)| {
@@ -216,7 +222,7 @@ impl Modules {
         missed.collect()
     }
 
-    /// A file that a process has mapped.
+    /// Returns a file that a process has mapped. None if it cannot be opened or read.
     pub fn find_mapped(&self, source: &FileSource<'_>) -> Option<Module> {
         let told = Told {
             path: source.path.to_owned(),
@@ -237,10 +243,11 @@ impl Modules {
     }
 }
 
-/// Names of another build would be wrong, and look right.
+/// Returns the module if it is of this build, else an error: names of another build would
+/// be wrong without looking wrong.
 fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
     let id = module.id();
-    // Ids of other kinds are not what texts call a build-id.
+    // Ids with a colon are of other kinds, which no text calls a build-id.
     let is_other = |build: &&str| !id.contains(':') && !id.starts_with(build);
     match build.filter(is_other) {
         None => Ok(module),
@@ -250,12 +257,13 @@ fn of_build(module: Module, build: Option<&str>) -> Result<Module, String> {
     }
 }
 
-/// A file that the user names: of this system or another.
+/// Opens a file that the user names. It may be a program of another system (PE, Mach-O).
 pub fn open_file(path: &Path) -> Result<Resolver, String> {
     let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
     let answers = probe::files::of_targets().answers(&absolute);
     answers.map_err(|_| "its file system does not answer")?;
-    // Beside a Mach-O program, or the bundle itself.
+    // Debug information of a Mach-O program is in a .dSYM bundle beside it; the user may
+    // also name the bundle.
     let path = &dsym_of(path).unwrap_or(path.to_owned());
     let file = File::open(path).map_err(|error| error.to_string())?;
     let absolute = path.canonicalize().map_err(|error| error.to_string())?;

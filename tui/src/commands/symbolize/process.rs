@@ -14,6 +14,8 @@ pub struct Process {
 }
 
 impl Process {
+    /// Reads which files a process has mapped now. An error if it has ended or we may not
+    /// look.
     pub fn read(pid: u32) -> Result<Process, Failure> {
         let failed = |error| Failure::failed(format!("failed to read `/proc/{pid}/maps`: {error}"));
         let mut mappings = proc_maps::read(pid, &probe::files::of_targets()).map_err(failed)?;
@@ -21,10 +23,13 @@ impl Process {
         Ok(Process { pid, mappings })
     }
 
+    /// Whether this address of the process is in code that is mapped from a file.
     pub fn has_code_at(&self, addr: u64) -> bool {
         self.mapping(addr).is_some()
     }
 
+    /// Returns functions and lines of an address of the process. None if it is in no file,
+    /// or the file cannot be read.
     pub fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         let found = self.mapping(addr)?;
         let offset: FileOffset = found.mapping().to_file(ProcessAddr(addr))?;

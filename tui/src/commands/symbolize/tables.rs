@@ -1,5 +1,5 @@
-//! A directory of tables that were made ahead of time: `NAME.BUILDID.symtab`.
-//! It may hold those of a fleet, so that it is listed once.
+//! A directory of tables that were made ahead of time: `NAME.BUILDID.symtab`. It may hold
+//! the tables of all programs of many machines, so that it is listed only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use symbolize::Resolver;
 use symbolize::table::Table;
 
-/// What the name of a table ends with.
+/// The extension of a table's file name.
 pub const SUFFIX: &str = "symtab";
 
-/// A shorter beginning of a build-id could be several builds'.
+/// How many digits of a build-id are needed: with fewer, several builds could fit.
 pub const ID_DIGITS_MIN: usize = 8;
 
-/// The tables of a directory, by what is asked for.
+/// The names of all tables in a directory, by name of the program and by build-id.
 pub struct Tables {
     directory: PathBuf,
     by_name: HashMap<String, Vec<String>>,
@@ -23,6 +23,7 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Reads the names of all tables in a directory. Other files in it are ignored.
     pub fn list(directory: &Path) -> io::Result<Tables> {
         let mut tables = Tables {
             directory: directory.to_owned(),
@@ -30,7 +31,7 @@ impl Tables {
             by_id: BTreeMap::new(),
         };
         for entry in fs::read_dir(directory)? {
-            // Names that are no text are not of our making.
+            // We never make a file whose name is no UTF-8.
             if let Ok(table) = entry?.file_name().into_string() {
                 tables.add(table);
             }
@@ -45,12 +46,13 @@ impl Tables {
         };
         let same_name = self.by_name.entry(name.to_owned()).or_default();
         same_name.push(table.clone());
-        // Of one build under two names either will do.
+        // The same build under two names has the same contents: either will do.
         self.by_id.insert(id.to_owned(), table);
     }
 
-    /// The table of a build if that is known, else the only one of the file's
-    /// name, or the one whose build-id is given as a name.
+    /// Opens the table with this build-id. If none is given, the only table of this file
+    /// name, or the table whose build-id was given in place of a name. The error says why
+    /// none fits.
     pub fn open(&self, file: &Path, build: Option<&str>) -> Result<Resolver, String> {
         let table = match build {
             Some(id) => self.of_build(id),

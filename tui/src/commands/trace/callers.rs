@@ -1,28 +1,30 @@
-//! From where calls come: sampled stacks, counted, and their frames named.
+//! Where calls come from: stacks that were sampled, how often each was seen, and the names
+//! of their frames.
 
 use probe::{Batch, Event, Frame, ModuleId, ModuleKind};
 use std::collections::HashMap;
 use symbolize::{FileOffset, FileSource, Symbolizer, demangle, sanitize};
 
-/// Different stacks that are kept.
+/// How many different stacks are kept.
 const STACKS_MAX: usize = 20_000;
 
-/// The stacks of calls, and the files that they lie in.
+/// The stacks of calls, and the modules that their frames are in.
 #[derive(Default)]
 pub struct Callers {
     stacks: HashMap<(u8, Vec<Frame>), u64>,
     modules: HashMap<ModuleId, ModuleKind>,
-    /// Stacks for which there was no room, by probe.
+    /// How many stacks were dropped because there was no room, by probe.
     lost: HashMap<u8, u64>,
 }
 
-/// One stack, innermost first, and how many of those sampled it is.
+/// A stack as names, innermost frame first, and how often it was sampled.
 pub struct Caller {
     pub stack: Vec<String>,
     pub count: u64,
 }
 
 impl Callers {
+    /// Adds the stacks of a batch. New ones are only counted when [`STACKS_MAX`] are kept.
     pub fn take(&mut self, batch: Batch) {
         let modules = batch.modules.into_iter();
         self.modules
@@ -32,7 +34,7 @@ impl Callers {
                 continue;
             };
             if sample.frames.is_empty() {
-                // It only asked for the tables of its process.
+                // Such a record only asks for the unwind tables of its process.
                 continue;
             }
             let has_room = self.stacks.len() < STACKS_MAX;
@@ -45,7 +47,8 @@ impl Callers {
         }
     }
 
-    /// The most frequent stacks of a probe.
+    /// Returns the most frequent stacks of a probe, at most `count`. Stacks of the same
+    /// names are counted as one.
     pub fn of_probe(&self, probe: u8, symbolizer: &Symbolizer, count: usize) -> Vec<Caller> {
         let own = self.stacks.iter().filter(|((of, _), _)| *of == probe);
         let mut by_names: HashMap<Vec<String>, u64> = HashMap::new();

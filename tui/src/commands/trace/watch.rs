@@ -9,9 +9,11 @@ use probe::call_orders::{Orders, PROBES_MAX, order};
 use std::time::Duration;
 use symbolize::Symbolizer;
 
-/// Stacks of one probe in a second: enough to tell shares, and little beside the hits.
+/// How many stacks of one probe are taken in a second: enough to tell shares, and cheap in
+/// comparison to the hits.
 const STACKS_PER_SECOND: f64 = 200.0;
 
+/// All probes of a run, and the functions that are still looked for.
 pub struct Watch<'c> {
     calls: Calls,
     config: &'c TraceConfig,
@@ -19,48 +21,49 @@ pub struct Watch<'c> {
     limits: Limits,
     cost: Cost,
     symbolizer: Symbolizer,
-    /// Those of which no function was found yet.
+    /// Wanted functions that were not found yet.
     missing: Vec<Missing>,
     probes: Vec<Probe>,
 }
 
-/// What was asked for and is not there.
+/// A function that was asked for and was not found.
 struct Missing {
     wanted: Wanted,
-    /// More than that no function is called so.
+    /// The reason, if it is another one than that no function has this name.
     why: Option<String>,
 }
 
-/// A probe, in place or not any more.
+/// A probe, in place or removed.
 pub struct Probe {
     pub found: Found,
     pub number: u8,
     orders: Orders,
     guard: Guard,
-    /// Why it was taken away before the end.
+    /// Why it was removed before the end; None if it was not.
     removed: Option<String>,
 }
 
-/// What is known of a probe at the end.
+/// What a probe has counted by the end.
 pub struct TracedProbe {
     pub found: Found,
     pub number: u8,
     pub reading: Reading,
     pub texts: Texts,
     pub cost_ns: u64,
-    /// What is shown as the time of a call that does nothing.
+    /// How long a call that does nothing seems to take, in nanoseconds: the probe's own
+    /// share.
     pub floor_ns: u64,
     pub removed: Option<String>,
 }
 
-/// What is known at the end.
+/// What all probes have counted by the end.
 pub struct Traced {
     pub time: Duration,
     pub probes: Vec<TracedProbe>,
 }
 
 impl<'c> Watch<'c> {
-    /// Measures what a hit costs here; places nothing yet.
+    /// Measures what a hit of a probe costs on this machine. Places none yet.
     pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
         let cost = calls.measure_cost();
         let cost = cost.map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
@@ -88,7 +91,8 @@ impl<'c> Watch<'c> {
         })
     }
 
-    /// Places what is found now.
+    /// Probes those functions that can be found now. In the program of a command that has
+    /// not run yet, or else in the target's processes.
     pub fn place(&mut self, reach: &Reach) -> Result<(), Failure> {
         let modules = match &reach.program {
             Some(program) => {
@@ -100,7 +104,8 @@ impl<'c> Watch<'c> {
         self.place_in(&modules, reach)
     }
 
-    /// Looks again for what was not found: a command has mapped its libraries by now.
+    /// Looks again for functions that were not found before: by now a command may have
+    /// mapped its libraries.
     pub fn place_late(&mut self, reach: &Reach) -> Result<(), Failure> {
         if self.missing.is_empty() {
             return Ok(());
@@ -116,7 +121,7 @@ impl<'c> Watch<'c> {
 
     fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
         for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
-            // What is not mapped may be later.
+            // A function that is not mapped yet may be later.
             let (found, refused) = match find(modules, &wanted, &self.search) {
                 Ok((found, refused)) if !found.is_empty() || !refused.is_empty() => {
                     (found, refused)
@@ -198,7 +203,7 @@ impl<'c> Watch<'c> {
         Ok(orders)
     }
 
-    /// Fails if some function was not found, or none got a probe.
+    /// Returns an error if some function was not found, or none could be probed.
     pub fn check_all_found(&self) -> Result<(), Failure> {
         if let Some(missing) = self.missing.first() {
             return Err(not_found(missing));
@@ -209,14 +214,14 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
-    /// Whether something is watched, or may still be.
+    /// Whether a probe is in place, or may still be placed.
     pub fn has_probes(&self) -> bool {
         let in_place = self.probes.iter().any(|probe| probe.removed.is_none());
         in_place || !self.missing.is_empty()
     }
 
-    /// Takes away what costs too much, and keeps stacks few. `since` is how long ago that
-    /// was done last.
+    /// Removes probes that cost too much, and adjusts how many stacks the others take.
+    /// `since` is the time since the last call.
     pub fn judge(&mut self, since: Duration) {
         for probe in self
             .probes
@@ -241,17 +246,17 @@ impl<'c> Watch<'c> {
             if self.config.stacks {
                 let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
                 probe.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
-                // Then there are more stacks, or fewer.
+                // If this fails, the probe goes on taking stacks as often as before.
                 let _ = self.calls.set_orders(probe.number, &probe.orders);
             }
         }
     }
 
-    /// Reads everything, and takes all probes away.
+    /// Reads what all probes have counted, and removes them.
     pub fn finish(&mut self, time: Duration) -> Traced {
         let probes = std::mem::take(&mut self.probes);
         let probes = probes.into_iter().filter_map(|probe| {
-            // Read while all of it is in place: taking it away takes a while.
+            // Read before it is removed, while every part counts: removing takes a while.
             let reading = self.calls.read(probe.number).ok()?;
             let texts = self.calls.texts(probe.number);
             self.calls.remove(probe.number);

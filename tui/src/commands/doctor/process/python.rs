@@ -6,10 +6,10 @@ use symbolize::object::Object;
 use symbolize::python::{Interpreter, Lack, Layout, Version, memory_of, read_threads};
 use symbolize::{FileOffset, Files, Mapping, ProcessAddr, Reason};
 
-/// Threads that are counted.
+/// How many threads are counted at most.
 const THREADS_MAX: usize = 16_384;
 
-/// An interpreter in a process.
+/// The Python interpreter of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PythonFacts {
     version: Version,
@@ -17,11 +17,12 @@ pub struct PythonFacts {
     threads: Result<usize, Lack>,
 }
 
-/// The interpreter of a process, if it has one.
+/// Looks for an interpreter among the mapped files. None if there is none, or none of a
+/// version that we know.
 pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<PythonFacts> {
     mappings.iter().find_map(|mapping| {
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
-        // Most files are none by their names.
+        // Checked first because it costs nothing: the names of most files rule them out.
         Version::of_file_name(name)?;
         let file = way.open_mapping(pid, mapping.range).ok()?;
         let interpreter = Interpreter::find(&Object::read(&file).ok()?, name).ok()??;
@@ -44,6 +45,7 @@ fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<usiz
     Ok(read_threads(&memory, runtime, &layout, THREADS_MAX)?.len())
 }
 
+/// Says whether functions of Python will be shown, and if not, why.
 pub fn judge(facts: &PythonFacts) -> Finding {
     let PythonFacts { version, threads } = facts;
     match threads {

@@ -7,6 +7,7 @@ use std::time::Duration;
 /// Goes up only when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
 
+/// Returns the whole report, with a newline at its end. `time` is how long was counted.
 pub fn render(probes: &[Report<'_>], time: Duration) -> String {
     let document = Document {
         schema: SCHEMA,

@@ -6,9 +6,11 @@ use crate::words::units::nanoseconds;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Cells of the longest bar.
+/// How many characters the longest bar of a histogram has.
 const BAR: u64 = 40;
 
+/// Returns what was counted for each probe: calls, cost, times, values, callers. `time` is
+/// how long was counted.
 pub fn render(probes: &[Report<'_>], time: Duration, config: &TraceConfig) -> String {
     let mut text = String::new();
     for (number, report) in probes.iter().enumerate() {
