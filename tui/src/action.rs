@@ -12,9 +12,11 @@ pub use keymap::{Binding, Keymap, Rebound};
 
 use crate::view_id::{Feature, ViewId};
 
+/// Everything that a key can ask for. Some actions work in several views and do there what
+/// suits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The detail line, to what did not fit into it, and back.
+    /// Scroll the detail line back to its beginning.
     DetailLeft,
     DetailRight,
     Up,
@@ -34,35 +36,36 @@ pub enum Action {
     SortLeft,
     SortRight,
     Invert,
-    /// Runs of frames with one child each: as one, or one by one.
+    /// Draw a run of frames with one child each as one frame, or frame by frame.
     Runs,
-    /// From a function to its page.
+    /// Open the page of the selected function.
     Page,
-    /// From a page to the one of the selected row; from code to what it calls.
+    /// On a page, open the page of the selected row; in code, open the code of the called
+    /// function.
     Follow,
-    /// From a function to its source text and instructions.
+    /// Open source text and instructions of the selected function.
     Code,
-    /// Source text, instructions, or both.
+    /// Switch between source text, instructions, and both.
     Layout,
-    /// What stands beside the view, on, off.
+    /// Show or hide the second view beside the open one.
     Pane,
-    /// The keys to what stands beside the view, or back.
+    /// Send keys to the second view, or to the open one again.
     OtherPane,
-    /// What is between the root of a tree and its functions.
+    /// Choose what a tree or the map of time is grouped by.
     Group,
-    /// Processes below those that started them.
+    /// Show processes as a tree, below those that started them.
     Family,
-    /// How instructions are written.
+    /// Switch between AT&T and Intel syntax.
     Syntax,
     HotNext,
     HotPrevious,
-    /// The source text in an editor.
+    /// Open the source text in an editor.
     Edit,
-    /// From a function to its place in the tree.
+    /// Show the callers of the selected function as a tree.
     Callers,
     CopyStack,
     Fold(FoldAction),
-    /// The modules in which frames have no names, and what to type for them.
+    /// Show in which modules frames have no names, and what to type to get them.
     OpenCause,
     HotPath,
     Left,
@@ -71,18 +74,18 @@ pub enum Action {
     Zoom,
     SameName,
     MarkTime,
-    /// The marked time as the window.
+    /// Make the marked time the window.
     UseTime,
     Freeze,
     ShorterWindow,
     LongerWindow,
-    /// The window begins now.
+    /// Let the window begin now.
     Mark,
     /// Opens the line with the filter.
     EditFilter,
-    /// Everything by its name.
+    /// Open the palette, in which all actions are found by name.
     Palette,
-    /// What is shown is compared with from now on.
+    /// Keep what is shown as the baseline for comparisons.
     Baseline,
     Difference,
     Unit,
@@ -90,7 +93,7 @@ pub enum Action {
     Write,
     Sampling,
     Filter(FilterAction),
-    /// To the selected process or thread.
+    /// Count only the selected process or thread, or the marked ones.
     Narrow,
     MarkRow,
     Forward,
@@ -105,14 +108,14 @@ pub enum Action {
     Quit,
     /// Count and time the calls of the selected function.
     Probe,
-    /// The selected probe lives longer, or again.
+    /// Let the selected probe live longer; place it again if it is gone.
     Renew,
-    /// Take the selected probe away, or all.
+    /// Remove the selected probe.
     Unprobe,
     UnprobeAll,
     /// Read a value at each call of the selected probe.
     Value,
-    /// Other tops kill here.
+    /// Explain that proftop kills nothing: other tops do on this key.
     Kill,
 }
 
@@ -149,7 +152,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether something of this scope works in the view.
+    /// Whether a binding of this scope works in the view.
     pub fn holds(self, view: ViewId) -> bool {
         match self {
             Scope::Everywhere => true,
@@ -173,7 +176,7 @@ impl Scope {
     }
 }
 
-/// What a key does to the filter, with what is selected.
+/// How a key changes the filter. The first four are about the selected function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterAction {
     Focus,
@@ -186,7 +189,7 @@ pub enum FilterAction {
     User,
 }
 
-/// What a key does to what is open.
+/// What a key opens or closes in the call tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldAction {
     Open,

@@ -15,11 +15,11 @@ pub struct Code {
     pub path: PathBuf,
     pub reason: Reason,
     pub has_build_id: bool,
-    /// A process that runs it, and what that is called.
+    /// The pid and the name of a process that runs this code.
     pub process: Option<(u32, String)>,
 }
 
-/// What is known of a file, and what would bring names.
+/// What is known about a file, and what would bring names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
     /// The package that the file is of: its name and version.
@@ -44,17 +44,20 @@ impl Advice {
 pub struct Means {
     /// How this run was typed.
     pub invocation: Invocation,
-    /// Whether it was typed as root; root by `sudo` types that again.
+    /// Whether the user is root. False under `sudo`, because then commands are suggested
+    /// with `sudo`.
     pub is_root: bool,
-    /// Whether it was typed with `sudo`.
+    /// Whether this run was started with `sudo`.
     pub is_under_sudo: bool,
-    /// Whether elfutils' client is installed.
+    /// Whether `debuginfod-find`, the client of elfutils, is installed.
     pub has_client: bool,
-    /// Whether servers are named already: then they did not have it.
+    /// Whether servers for debug files are configured already. Then they were asked and did
+    /// not have it, so that they are not suggested.
     pub has_servers: bool,
 }
 
 impl Means {
+    /// Finds out what this machine and this run have, from the environment.
     pub fn current() -> Means {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let mut places = std::env::split_paths(&paths);
@@ -68,7 +71,7 @@ impl Means {
         }
     }
 
-    /// A command that changes the machine.
+    /// Returns the command that installs something, with `sudo` unless the user is root.
     fn install(&self, command: &str) -> String {
         match self.is_root {
             true => command.to_owned(),
@@ -76,7 +79,8 @@ impl Means {
         }
     }
 
-    /// This run again, with the servers of a distribution.
+    /// Returns the command that starts this run again with the debug server of a
+    /// distribution.
     fn with_server(&self, server: &str) -> String {
         let again = self.invocation.with_variable("DEBUGINFOD_URLS", server);
         match self.is_under_sudo {
@@ -86,7 +90,8 @@ impl Means {
     }
 }
 
-/// Gives advice, and remembers what it found out for it: databases of packages are large.
+/// Gives advice. It remembers which packages files are of, because databases of packages
+/// are large.
 #[derive(Debug)]
 pub struct Adviser {
     files: Files,
@@ -98,15 +103,17 @@ pub struct Adviser {
 /// Which system a file is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Root {
-    /// By device and inode of its root directory.
+    /// The system with this root directory, by device and inode.
     Known(u64, u64),
     Own,
 }
 
-/// Files that are remembered; of more than that all are looked up anew.
+/// How many files are remembered. With more, all are forgotten and looked up again.
 const REMEMBERED_MAX: usize = 4_096;
 
 impl Adviser {
+    /// Makes an adviser that reads databases of packages with `files`, and suggests what
+    /// suits `means`.
     pub fn new(files: Files, means: Means) -> Adviser {
         Adviser {
             files,
@@ -116,7 +123,7 @@ impl Adviser {
         }
     }
 
-    /// What would give names to each of these.
+    /// Returns advice for each of these, in the same order.
     pub fn advise(&mut self, codes: &[Code]) -> Vec<Advice> {
         if self.owners.len() > REMEMBERED_MAX {
             self.owners.clear();
@@ -167,7 +174,7 @@ impl Adviser {
     }
 }
 
-/// Whether its names can come with a package.
+/// Whether a package may exist that has the names of this code.
 fn may_be_packaged(code: &Code) -> bool {
     let lacks_symbols = matches!(code.reason, Reason::Stripped | Reason::NotCovered);
     lacks_symbols && code.path.is_absolute()

@@ -86,20 +86,23 @@ pub use event::{Event, Head};
 pub use freezing::Freezing;
 pub use write::Written;
 
+/// The state of the whole screen. [`App::update`] changes it, drawing only reads it.
 #[derive(Debug)]
 pub struct App {
     pub size: Size,
     pub now: Duration,
     pub keymap: Keymap,
-    /// What is drawn: what the knobs ask for, of `base` or of one before.
+    /// The snapshot that is drawn: what the knobs ask for, counted in `base` or in a
+    /// snapshot before it, while the answer is not there yet.
     pub shown: Arc<Snapshot>,
-    /// The engine's newest, or the one that is frozen.
+    /// The newest snapshot of the engine, or the frozen one.
     base: Arc<Snapshot>,
     pub freezing: Freezing,
     pub fetching: FetchConsent,
     pub view: ViewId,
     history: History,
-    /// The function that was selected on purpose in the view before.
+    /// The function that the user selected in the view before, so that it is selected in
+    /// the next one as well.
     linked: Option<FunctionId>,
     pub views: Views,
     /// The last seconds, below the functions.
@@ -109,19 +112,20 @@ pub struct App {
     /// How far the detail line is scrolled to the right, in half lines.
     pub detail_shift: usize,
     pub state: Option<State>,
-    /// What is asked for; the shown snapshot may not have it yet.
+    /// What the user asks for. The shown snapshot may still be of earlier knobs.
     pub knobs: Knobs,
     asking: Asking,
     pub mouse: Mouse,
     pub pane_state: PaneState,
     pub terminal: TerminalFacts,
-    /// Marked as ours among the processes.
+    /// The pid of proftop itself, which is marked among the processes.
     pub own_pid: u32,
     pub(crate) cut_shown: bool,
     calm: Calm,
-    /// What came of the last order that no key made.
+    /// The result of the last order that did not come from a key, until `take_reply`
+    /// fetches it.
     reply: Option<Result<Option<Notice>, Notice>>,
-    /// The number of the sentence about probes that was said last.
+    /// The number of the last sentence about probes that was shown.
     probes_said: u64,
     files: Files,
 }
@@ -129,15 +133,17 @@ pub struct App {
 /// What is known of the terminal, besides its size.
 #[derive(Debug, Default)]
 pub struct TerminalFacts {
-    /// Whoever looks at it does so from another machine.
+    /// Whether the terminal is on another machine, as with ssh.
     pub is_remote: bool,
-    /// How long it took for the last frame, if that was long.
+    /// How long the terminal took to read the last frame. None while it keeps up.
     pub behind: Option<Duration>,
-    /// Shown in the place of what is selected, if that is wanted.
+    /// What drawing costs, if the user wants to see it; shown in the detail line.
     pub draw_cost: Option<DrawCost>,
 }
 
 impl App {
+    /// Makes an app without samples. `window` is the window that the engine reports at
+    /// first; `mouse` says whether clicks come to us.
     pub fn new(size: Size, window: Span, own_pid: u32, mouse: bool) -> Self {
         let mut app = App {
             size,
@@ -172,7 +178,8 @@ impl App {
         app
     }
 
-    /// The one way in. `now` counts from any fixed moment and never falls.
+    /// Handles an event and returns what has to be done outside of the app. `now` is the
+    /// time since any fixed moment; it never goes back.
     pub fn update(&mut self, event: Event, now: Duration) -> Vec<Effect> {
         self.now = now;
         let mut effects = match event {
@@ -262,23 +269,25 @@ impl App {
         effects
     }
 
-    /// Where things are on the screen; `None` where it is too small.
+    /// Returns where the regions of the screen are. None if the screen is too small for
+    /// them.
     pub fn geometry(&self) -> Option<Geometry> {
         Geometry::new(self.size, self.state.is_some())
     }
 
-    /// What is looked for in the view that the keys go to, and what was found.
+    /// Returns what is searched for in the view that has the keys, and what was found. None
+    /// if nothing is searched for.
     pub fn find(&self) -> Option<Found<'_>> {
         let pane = self.pane_here();
         self.views.get(pane).found(&self.context_of(pane))
     }
 
-    /// The pane that the keys go to.
+    /// Returns the pane that has the keys.
     pub fn pane_here(&self) -> PaneId {
         self.in_pane().unwrap_or(PaneId::of(self.view))
     }
 
-    /// Does something with the view of a pane.
+    /// Calls `act` with the view of a pane and the context in which it is drawn.
     fn with<R>(&mut self, pane: PaneId, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
         let (focus, has_keys) = (self.focus(), self.pane_here() == pane);
         let cx = Context {
@@ -294,7 +303,7 @@ impl App {
         act(self.views.get_mut(pane), &cx)
     }
 
-    /// Does something with the view that the keys go to.
+    /// Calls `act` with the view that has the keys.
     fn with_focused<R>(&mut self, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
         self.with(self.pane_here(), act)
     }
@@ -321,7 +330,8 @@ impl App {
     }
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {
-        // Of another query it is news again.
+        // With another query the limit for showing this applies as if it had not been
+        // shown.
         let is_same = self.shown.asked.turn == snapshot.asked.turn;
         self.shown = snapshot;
         self.cut_shown = shows_cut(&self.shown, self.cut_shown && is_same);
@@ -338,8 +348,8 @@ impl App {
         }
     }
 
-    /// Brings the current view up to the shown snapshot. The others follow
-    /// when they are opened.
+    /// Updates the views on the screen to the shown snapshot. The others follow when they
+    /// are opened. Rows change places only if `sort`.
     fn refresh(&mut self, sort: bool) {
         let mut is_of_report = false;
         for pane in self.panes() {
@@ -350,8 +360,8 @@ impl App {
         }
     }
 
-    /// What depends on everything else: the state line, and with it the height
-    /// of the body.
+    /// Updates what depends on everything else: the state line, and with it the heights of
+    /// the views. The last step of each update.
     fn settle(&mut self) {
         self.state = State::of(self);
         let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
@@ -361,13 +371,16 @@ impl App {
         self.settle_pane(&parts);
     }
 
-    /// Closes what is open and goes to the functions: away from what cannot be drawn.
+    /// Closes dialogs and opens the functions. Called when drawing panicked, to get away
+    /// from what cannot be drawn.
     pub fn show_functions(&mut self) {
         self.mode = Mode::Browse;
         self.detail = Detail::Row;
         self.open(ViewId::Functions);
     }
 
+    /// Opens a view without a step in the history: a caller that wants one calls `remember`
+    /// before. What is selected here is selected there as well.
     pub(crate) fn open(&mut self, view: ViewId) {
         if view == self.view {
             return self.refresh(true);
@@ -422,13 +435,14 @@ impl App {
         self.detail = Detail::Notice(notice);
     }
 
-    /// The samples that the numbers on the screen are shares of: an answer to a question
-    /// may be of the snapshot before.
+    /// Returns the number of samples that shares on the screen refer to. It may differ from
+    /// the snapshot's, as long as a view shows the answer for an older one.
     pub fn counted(&self) -> u64 {
         let open = self.views.get(PaneId::of(self.view));
         open.counted().unwrap_or(self.shown.report.samples)
     }
 
+    /// Returns the name in the selected row, which `y` copies. None if nothing is selected.
     pub(crate) fn selected_name(&self) -> Option<String> {
         let pane = self.pane_here();
         self.views.get(pane).selected_name(&self.context_of(pane))

@@ -16,6 +16,7 @@ pub enum EngineChoice {
     Perf,
 }
 
+/// What functions are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Samples in the function itself
@@ -26,6 +27,7 @@ pub enum Sort {
     Name,
 }
 
+/// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
@@ -35,6 +37,7 @@ pub enum Format {
     Md,
 }
 
+/// Whether colors are used; `Auto` decides by the terminal and the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,
@@ -42,6 +45,7 @@ pub enum Color {
     Never,
 }
 
+/// Which colors the screen has; `Auto` decides by the terminal and its background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Theme {
     Auto,

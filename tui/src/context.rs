@@ -1,5 +1,5 @@
-//! The *context*: what a view is drawn, asked and described in. It holds what all
-//! views share; what belongs to one view is in that view's own state.
+//! The *context*: what all views share, handed to a view when it is drawn or handles
+//! something. What belongs to one view alone is in that view's state.
 
 use crate::action::{Action, Keymap};
 use crate::knobs::{Knobs, Unit};
@@ -8,26 +8,28 @@ use engine::snapshot::Snapshot;
 use profile::diff::Diff;
 use std::sync::Arc;
 
+/// What all views share. It is made anew for each call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// What is drawn: one snapshot for every view of a frame.
     pub shown: &'a Snapshot,
     pub knobs: &'a Knobs,
     pub keymap: &'a Keymap,
-    /// The view that is open; what stands beside it may be another one.
+    /// The open view. What is shown beside it may be another one.
     pub open: ViewId,
-    /// The view that the keys go to.
+    /// The view that has the keys.
     pub focus: ViewId,
-    /// Whether this is what stands beside the open view.
+    /// Whether this context is of what is shown beside the open view.
     pub is_beside: bool,
-    /// Whether the keys go to what is drawn.
+    /// Whether the view of this context has the keys.
     pub has_keys: bool,
     /// proftop's own process, which is marked among the others.
     pub own_pid: u32,
 }
 
 impl<'a> Context<'a> {
-    /// The unit that the open view counts in, and what stands beside it as well.
+    /// Returns the unit of the open view, in which what is beside it counts as well. It is
+    /// the usual unit if the one that was asked for needs a time that is not known.
     pub fn unit(&self) -> Unit {
         let usual = Unit::usual(self.open);
         let asked = self.knobs.unit.unwrap_or(usual);
@@ -44,18 +46,19 @@ impl<'a> Context<'a> {
         report.rate_hz > 0 && report.window.seconds() > 0.0
     }
 
-    /// What differs from the baseline, where the list of functions shows that.
+    /// Returns the comparison with the baseline, if it is shown in place of the functions.
     pub fn difference(&self) -> Option<&'a Diff> {
         Self::difference_in(self.shown, self.knobs, self.open)
     }
 
-    /// The same, before it is known where the keys go: that depends on it.
+    /// Does what [`Self::difference`] does, for callers that have no context yet: which
+    /// view has the keys depends on it.
     pub fn difference_in(shown: &'a Snapshot, knobs: &Knobs, open: ViewId) -> Option<&'a Diff> {
         let is_shown = open == ViewId::Functions && knobs.shows_difference;
         shown.comparison.functions.as_deref().filter(|_| is_shown)
     }
 
-    /// The scope that is looked at: the last narrowing, else what is sampled.
+    /// Returns the scope in words: the last narrowing, or else what is sampled.
     pub fn scope_words(&self) -> Arc<str> {
         match (self.knobs.scope.last(), &*self.shown.run.scope) {
             (Some(narrowed), _) => Arc::clone(&narrowed.words),
@@ -64,7 +67,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The root of a tree of what is looked at.
+    /// Returns the words for the root of a call tree.
     pub fn root_words(&self) -> Arc<str> {
         let is_untold = self.knobs.scope.is_empty() && self.shown.run.scope.is_empty();
         match is_untold {
@@ -73,8 +76,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What stands in place of a number where there are no samples any more: with a filter
-    /// that need not be so without it.
+    /// Returns the word in place of a number for a row without samples. With a filter it is
+    /// "hidden", because without it there may be some.
     pub fn absent(&self) -> &'static str {
         match self.knobs.filter.is_empty() {
             true => "gone",
@@ -89,10 +92,10 @@ impl<'a> Context<'a> {
     }
 }
 
-/// How much room the line on the selected row has, in cells.
+/// How many cells the line about the selected row has.
 #[derive(Debug, Clone, Copy)]
 pub struct DetailRoom {
     pub line: usize,
-    /// The view's: a name that is cut there is told in full.
+    /// The width of the view: if a name was cut there, the line has it in full.
     pub view: u16,
 }

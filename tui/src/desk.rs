@@ -1,6 +1,6 @@
-//! A *question* is what a view asks the profile beyond what every snapshot
-//! holds. It is answered on a thread of its own, because it looks at every
-//! sample of the window, and only while somebody looks at the view.
+//! A *question* is what a view asks the profile beyond what every snapshot holds. It is
+//! answered on another thread, because all samples of the window have to be looked at, and
+//! only while the view is on the screen.
 
 use crate::code::Library;
 use engine::snapshot::{Baseline, Snapshot};
@@ -9,23 +9,24 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A question of any view, which carries with it how it is answered.
+/// A question of any view. It knows how to answer itself.
 #[derive(Debug, Clone)]
 pub struct Question(Arc<dyn Answerable>);
 
-/// What can be asked. Each view has a type of its own for it.
+/// A question that can be answered. Each view that asks has its own type.
 pub trait Answerable: Debug + Send + Sync {
-    /// What was found; `None` if it was cancelled. Code comes from the library.
+    /// Finds the answer. None if it was cancelled. Source text and instructions come from
+    /// the library.
     fn answer(&self, library: &mut dyn Library, cancel: &Cancel) -> Option<Answer>;
 
-    /// Who answers it.
+    /// Returns the lane in which the question is answered.
     fn lane(&self) -> Lane {
         Lane::View
     }
 }
 
-/// Questions of one lane give up the one before; those of different lanes do not wait
-/// for each other.
+/// A queue for questions. A new question cancels the one before it in the same lane;
+/// questions of different lanes do not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// The report that every view is drawn from.
@@ -36,6 +37,7 @@ pub enum Lane {
 }
 
 impl Question {
+    /// Wraps the question of a view.
     pub fn new(question: impl Answerable + 'static) -> Self {
         Question(Arc::new(question))
     }
@@ -45,12 +47,14 @@ impl Question {
         self.0.answer(library, cancel)
     }
 
+    /// Returns the lane in which the question is answered.
     pub fn lane(&self) -> Lane {
         self.0.lane()
     }
 }
 
-/// Two questions are equal if they are the same one: effects are compared in tests.
+/// Questions are equal if they are the same one in memory. Only tests compare them, as
+/// parts of effects.
 impl PartialEq for Question {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -59,22 +63,23 @@ impl PartialEq for Question {
 
 impl Eq for Question {}
 
-/// What was found. Only the view that asked knows of which type it is.
+/// An answer. Only the view that asked knows its type.
 #[derive(Debug, Clone)]
 pub struct Answer(Arc<dyn Any + Send + Sync>);
 
 impl Answer {
+    /// Wraps the answer for a view.
     pub fn new(found: impl Any + Send + Sync) -> Self {
         Answer(Arc::new(found))
     }
 
-    /// The answer, if it is of that type.
+    /// Returns the answer if it is of this type, else None.
     pub fn of<A: Any + Send + Sync>(&self) -> Option<Arc<A>> {
         Arc::clone(&self.0).downcast().ok()
     }
 }
 
-/// Something wanted of the samples that a snapshot counts.
+/// What is wanted, and the samples in which it is to be counted: those of a snapshot.
 #[derive(Debug, Clone)]
 pub struct Ask<W> {
     pub key: Key<W>,
@@ -84,15 +89,17 @@ pub struct Ask<W> {
 }
 
 impl<W> Ask<W> {
+    /// Returns which samples count.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
+    /// Returns the samples that count. None if it was cancelled.
     pub fn select(&self, cancel: &Cancel) -> Option<Selection> {
         self.view.select(&self.query, cancel).ok()
     }
 
-    /// What it is to be compared with, if it is.
+    /// Returns the baseline, if a comparison is wanted.
     pub fn baseline(&self) -> Option<&Baseline> {
         self.baseline.as_deref()
     }
@@ -106,12 +113,13 @@ impl<W: PartialEq> PartialEq for Ask<W> {
 
 impl<W: Eq> Eq for Ask<W> {}
 
-/// What tells one question of a view from the next.
+/// What distinguishes the questions of a view: which snapshot, which knobs, and what is
+/// wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<W> {
-    /// The snapshot's.
+    /// The generation of the snapshot.
     pub generation: u64,
-    /// Which query, of whatever snapshot.
+    /// Which state of the knobs; see `Asked::turn`.
     pub turn: u64,
     pub what: W,
 }
@@ -138,21 +146,21 @@ impl<W, A> Default for Desk<W, A> {
 }
 
 impl<W: Clone + Eq, A> Desk<W, A> {
-    /// The answer on the screen.
+    /// Returns the answer that is on the screen.
     pub fn shown(&self) -> Option<&Arc<A>> {
         self.shown.as_ref()
     }
 
-    /// What has to be asked now, if that is wanted. `None` where the snapshot
-    /// comes from no store.
+    /// Returns the question that has to be asked so that the answer fits this snapshot.
+    /// None if it is asked or answered already, or if the snapshot has no samples to ask.
     pub fn ask(&mut self, snapshot: &Snapshot, what: W) -> Option<Ask<W>> {
         let key = Key {
             generation: snapshot.generation,
             turn: snapshot.asked.turn,
             what,
         };
-        // The one under way may belong to an older snapshot: were it given up
-        // each time, a slow one would never come.
+        // The question under way may be about an older snapshot. It is not given up for a
+        // newer one: if answers are slow, none would ever come.
         let is_same = |asked: &Key<W>| asked.turn == key.turn && asked.what == key.what;
         if self.asked.as_ref().is_some_and(is_same) || self.answered.as_ref() == Some(&key) {
             return None;
@@ -167,8 +175,9 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         })
     }
 
-    /// Takes the answer to the question under way, and no other. From now on it
-    /// stands for `what`: that it was answered may settle a part of a question.
+    /// Takes an answer, to be shown by [`Self::take_waiting`]. Returns false, and drops it,
+    /// if it is not for the question under way. It counts as the answer to `what`, as
+    /// finding it may have decided a part of the question.
     pub fn receive(&mut self, key: &Key<W>, what: W, answer: Arc<A>) -> bool {
         if self.asked.as_ref() != Some(key) {
             return false;
@@ -178,18 +187,18 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         true
     }
 
-    /// Puts the newest answer on the screen, if it is not there.
+    /// Puts the newest answer on the screen and returns it. None if it is there already.
     pub fn take_waiting(&mut self) -> Option<Arc<A>> {
         self.shown = Some(self.waiting.take()?);
         self.shown.clone()
     }
 
-    /// Shows the answer that another has got.
+    /// Shows an answer that another view has received.
     pub fn show(&mut self, answer: Arc<A>) {
         self.shown = Some(answer);
     }
 
-    /// The view was left: its answers would hold memory for nothing.
+    /// Drops all answers. Called when the view is left, to free their memory.
     pub fn clear(&mut self) {
         *self = Desk::default();
     }

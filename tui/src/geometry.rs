@@ -1,5 +1,5 @@
-//! *Geometry* is where each region of the screen lies, as plain numbers: the
-//! keys need to know how long a page is, and the view where to draw.
+//! *Geometry* is where each region of the screen is, in numbers: handling keys needs the
+//! length of a page, drawing needs the places.
 //!
 //! ```text
 //! header   3 lines, 1 in a small terminal
@@ -18,7 +18,7 @@ pub struct Size {
     pub height: u16,
 }
 
-/// Below this there is one line of text instead of a screen.
+/// On a smaller terminal there is one line of text in place of the screen.
 pub const SIZE_MIN: Size = Size {
     width: 40,
     height: 8,
@@ -33,7 +33,8 @@ const SIZE_WITH_HEADER: Size = Size {
 /// From this height on there are a tab line and a key line.
 const HEIGHT_WITH_KEYS: u16 = 15;
 
-/// Narrower, a function's name needs the room of its module, too.
+/// In a narrower view the column of modules is left out, to have room for names of
+/// functions.
 pub const WIDTH_WITH_MODULE: u16 = 60;
 
 /// From this width on there are more columns.
@@ -54,7 +55,7 @@ pub struct Geometry {
     pub keys: Option<u16>,
 }
 
-/// What a view has of the screen: a line of heads, and the body below it.
+/// The part of the screen that a view has: a line of heads, and the body below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub x: u16,
@@ -65,11 +66,13 @@ pub struct Part {
 }
 
 impl Part {
+    /// Returns the first line of the body.
     pub fn body(&self) -> u16 {
         self.heads + 1
     }
 
-    /// Where in the body a cell of the screen is: its column and line.
+    /// Converts a cell of the screen to its column and line in the body. None if it is
+    /// outside.
     pub fn place(&self, column: u16, row: u16) -> Option<(u16, usize)> {
         let column = column.checked_sub(self.x).filter(|x| *x < self.width)?;
         let line = row
@@ -78,7 +81,8 @@ impl Part {
         Some((column, line.into()))
     }
 
-    /// Gives the right end to another; the cell between is a line's.
+    /// Cuts off the right end and returns it. One column between the two is left for a
+    /// line.
     pub fn split_right(&mut self, width: u16) -> Part {
         self.width -= width + 1;
         Part {
@@ -88,7 +92,7 @@ impl Part {
         }
     }
 
-    /// Gives the first lines to another, of which the first are its heads.
+    /// Cuts off the first lines and returns them; the first of them is a line of heads.
     pub fn split_above(&mut self, lines: u16) -> Part {
         let above = Part {
             height: lines - 1,
@@ -99,7 +103,7 @@ impl Part {
         above
     }
 
-    /// Gives the last lines to another; the first of them are its heads.
+    /// Cuts off the last lines and returns them; the first of them is a line of heads.
     pub fn split_below(&mut self, lines: u16) -> Part {
         self.height -= lines;
         Part {
@@ -111,7 +115,7 @@ impl Part {
 }
 
 impl Geometry {
-    /// All that lies between the tabs and the detail line.
+    /// Returns all that is between the tabs and the detail line.
     pub fn whole(&self) -> Part {
         Part {
             x: 0,
@@ -121,7 +125,7 @@ impl Geometry {
         }
     }
 
-    /// `None` where the terminal is too small.
+    /// Divides a terminal of this size. None if it is too small.
     pub fn new(size: Size, has_state: bool) -> Option<Self> {
         if size.width < SIZE_MIN.width || size.height < SIZE_MIN.height {
             return None;

@@ -1,5 +1,5 @@
-//! The *knobs* say what is counted and in which unit. Each is turned by itself
-//! and leaves the others where they are.
+//! The *knobs* say which samples count and in which unit. Each can be changed without the
+//! others.
 
 use crate::view_id::{Feature, ViewId};
 use clap::ValueEnum;
@@ -8,18 +8,20 @@ use profile::{Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// All that a user has set about what is counted and how it is shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Knobs {
-    /// What the scope was narrowed to, from the outside to the inside.
+    /// The processes or threads that the scope was narrowed to, step by step. Each is
+    /// within the one before.
     pub scope: Vec<Narrowing>,
     pub window: Window,
     pub filter: Filter,
-    /// Which of the things that the file counts, by number.
+    /// Which metric of the file is shown: its position in the list of metrics.
     pub metric: usize,
-    /// Nothing: what each view usually counts in.
+    /// None: each view counts in its usual unit.
     pub unit: Option<Unit>,
     pub baseline: Option<Arc<Baseline>>,
-    /// What differs from the baseline is shown, where a view can.
+    /// Whether views that can compare show what differs from the baseline.
     pub shows_difference: bool,
 }
 
@@ -50,7 +52,7 @@ impl Unit {
         Unit::Cpus,
     ];
 
-    /// What a view counts in until another unit is asked for.
+    /// Returns the unit of a view until the user asks for another one.
     pub fn usual(view: ViewId) -> Unit {
         if view.has(Feature::People) {
             Unit::Cpus
@@ -59,7 +61,7 @@ impl Unit {
         }
     }
 
-    /// The next one; without rate and time there are only two.
+    /// Returns the unit after this one. Without a known rate and time there are only two.
     pub fn next(self, has_time: bool) -> Unit {
         let at = Self::ALL.iter().position(|unit| *unit == self).unwrap_or(0);
         let next = Self::ALL.iter().cycle().skip(at + 1).take(Self::ALL.len());
@@ -67,11 +69,12 @@ impl Unit {
         next.unwrap_or(self)
     }
 
-    /// Whether it takes a rate and a time to count in it.
+    /// Whether rate and time of the samples have to be known to count in this unit.
     pub fn needs_time(self) -> bool {
         !matches!(self, Unit::Share | Unit::Samples)
     }
 
+    /// Returns the unit as it is written behind numbers.
     pub fn words(self) -> &'static str {
         match self {
             Unit::Share => "%",
@@ -91,6 +94,7 @@ pub struct Narrowing {
     pub words: Arc<str>,
 }
 
+/// Processes or threads that are counted alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Processes(Vec<ProcessId>),
@@ -98,14 +102,14 @@ pub enum Part {
     Threads(Vec<(ProcessId, u32)>),
 }
 
-/// The time that is looked at, on the clock of the samples.
+/// The time whose samples count, on the clock of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     /// Up to now.
     Last(Span),
     /// The time from a mark up to now.
     Since { mark_ns: u64 },
-    /// A stretch that was marked, from the first to before the last.
+    /// A stretch that the user marked, without its end.
     Between { start_ns: u64, end_ns: u64 },
 }
 
@@ -116,6 +120,7 @@ impl Default for Window {
 }
 
 impl Window {
+    /// Returns the next shorter window. From a mark or a stretch it goes to the default.
     pub fn shorter(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.shorter()),
@@ -123,6 +128,8 @@ impl Window {
         }
     }
 
+    /// Returns the next longer window. From a mark or a stretch it goes to all that is
+    /// kept.
     pub fn longer(self) -> Window {
         match self {
             Window::Last(span) => Window::Last(span.longer()),
@@ -137,7 +144,7 @@ impl Window {
             }
             Window::Last(Span::All) => TimeRange::last(Duration::MAX, now_ns),
             Window::Since { mark_ns } => TimeRange::between(mark_ns.min(now_ns), now_ns),
-            // A range begins after its start and ends with its end.
+            // A `TimeRange` is without its start and with its end: the other way round.
             Window::Between { start_ns, end_ns } => {
                 TimeRange::between(start_ns.saturating_sub(1), end_ns.saturating_sub(1))
             }
@@ -146,6 +153,7 @@ impl Window {
 }
 
 impl Knobs {
+    /// Returns knobs of which only the window is set.
     pub fn new(window: Window) -> Self {
         Knobs {
             window,
@@ -153,7 +161,7 @@ impl Knobs {
         }
     }
 
-    /// Whether the same samples count.
+    /// Whether the same samples count with both.
     pub fn asks_the_same(&self, other: &Knobs) -> bool {
         self.window == other.window
             && self.scope == other.scope
@@ -162,15 +170,16 @@ impl Knobs {
             && self.difference() == other.difference()
     }
 
-    /// The baseline, while what differs from it is shown.
+    /// Returns the baseline, if a comparison with it is to be shown.
     pub fn difference(&self) -> Option<&Baseline> {
         self.baseline.as_deref().filter(|_| self.shows_difference)
     }
 
-    /// What they ask a profile that has come in up to `now_ns`.
+    /// Returns the query for a profile whose last sample is of `now_ns`.
     pub fn query(&self, now_ns: u64) -> Query {
         let mut scope = Scope::default();
-        // What is further inside was chosen among what was left.
+        // A later narrowing replaces an earlier one of its kind: it was chosen among what
+        // was left.
         for narrowing in &self.scope {
             match &narrowing.part {
                 Part::Processes(processes) => scope.processes.clone_from(processes),

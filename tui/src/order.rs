@@ -16,6 +16,7 @@ mod table;
 
 pub use table::{Kind, begun, said};
 
+/// Something that the user asks for, with its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// Count only the process of that number.
@@ -58,7 +59,7 @@ pub enum Order {
     Write(String),
     /// Count and time the calls of a function.
     Probe(Probed),
-    /// As if they had just been placed.
+    /// Let probes live as long as if they had just been placed.
     Renew(ProbeChoice),
     /// Take probes away.
     Unprobe(ProbeChoice),
@@ -71,7 +72,7 @@ pub enum Order {
 pub enum Probed {
     /// One that has samples.
     Function(FunctionId),
-    /// By its name, pattern or place, sampled or not.
+    /// The functions with this name, pattern or place, with samples or without.
     Named(String),
 }
 
@@ -85,8 +86,8 @@ pub enum ProbeChoice {
 }
 
 impl Order {
-    /// Reads an order from its words: `pid 4121`. `None` if it begins as no order does,
-    /// or if the word behind it is missing. The error says what is wrong with that word.
+    /// Reads an order such as `pid 4121`. None if the text does not begin like an order, or
+    /// the argument is missing. The error says what is wrong with the argument.
     pub fn parse(words: &str) -> Option<Result<Order, String>> {
         let (kind, argument) = said(words)?;
         Some(kind.order(argument))
@@ -94,7 +95,8 @@ impl Order {
 }
 
 impl Kind {
-    /// The order of this kind with an argument, as it was typed.
+    /// Returns the order of this kind with an argument as it was typed. The error says what
+    /// is wrong with the argument.
     pub fn order(self, argument: &str) -> Result<Order, String> {
         Ok(match self {
             Kind::Pid => Order::Process(values::id(argument)?),
@@ -132,7 +134,7 @@ fn on_or_off(argument: &str) -> Result<bool, String> {
     }
 }
 
-/// `this`, `all`
+/// Reads which probes are meant: `this` or `all`.
 fn probe(argument: &str) -> Result<ProbeChoice, String> {
     match argument {
         "this" => Ok(ProbeChoice::Selected),
@@ -141,7 +143,7 @@ fn probe(argument: &str) -> Result<ProbeChoice, String> {
     }
 }
 
-/// `30s`, `all`
+/// Reads the length of a window: `30s` or `all`.
 fn span(words: &str) -> Result<Span, String> {
     if words == "all" {
         return Ok(Span::All);
@@ -152,7 +154,7 @@ fn span(words: &str) -> Result<Span, String> {
     ))
 }
 
-/// An expression, or `none`.
+/// Reads a filter: an expression, or `none` for no filter.
 fn filter(words: &str) -> Result<Filter, String> {
     match words {
         "none" => Ok(Filter::default()),
@@ -160,7 +162,7 @@ fn filter(words: &str) -> Result<Filter, String> {
     }
 }
 
-/// A view that has a tab, by its word.
+/// Reads the word for a view that has a tab.
 fn view(words: &str) -> Result<ViewId, String> {
     let mut views = ViewId::ALL.into_iter();
     let found = views.find(|view| view.word() == words);

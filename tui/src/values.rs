@@ -1,4 +1,5 @@
-//! Single values: ids, times, sizes, and the bounds of each.
+//! Reading single values that a user types: ids, times, sizes, with their bounds. Each
+//! error is a short sentence about what was expected.
 
 use crate::choices::{LiveOperand, Operand};
 use crate::view_id::ViewId;
@@ -10,31 +11,35 @@ use regex::{Regex, RegexBuilder};
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// What one `-p` or `-t` holds.
+/// The ids of one `-p` or `-t`.
 pub type Ids = Box<[u32]>;
 
-/// What one `-u` holds: names or numbers, not yet looked up.
+/// The users of one `-u`: names or numbers, not looked up yet.
 pub type Users = Box<[String]>;
 
-/// What one `-C` holds.
+/// The CPUs of one `-C`.
 pub type Cpus = Box<[u32]>;
 
 pub const RATE_MAX: u32 = 10_000;
-/// The kernel side has room for so many frames per sample.
+/// The most frames of a stack; the BPF program has no room for more.
 pub const DEPTH_MAX: u32 = 1024;
 
 const MIB: u64 = 1 << 20;
-/// Less would not hold a busy minute.
+/// The least memory for samples: less would not hold a busy minute.
 const MEMORY_MIN: u64 = 16 * MIB;
 const KEEP_MIN: Duration = Duration::from_secs(1);
-/// Buckets are seconds; a day of them is what fits a screen's time axis.
+/// Samples are kept in buckets of a second. A day of them still fits the time axis of a
+/// screen.
 const KEEP_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Below a tenth there are no samples to report at the default rate.
+/// The shortest delay between reports. In less time there are hardly any samples at the
+/// default rate.
 const DELAY_MIN: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(3600);
-/// Names of threads have 15 bytes; a pattern needs no more than this.
+/// How large a compiled pattern may be. Patterns are for names of 15 bytes, which need far
+/// less.
 const REGEX_BYTES_MAX: usize = MIB as usize;
 
+/// Reads the number of a process or thread, which is not 0.
 pub fn id(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(id) if id > 0 => Ok(id),
@@ -72,29 +77,35 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
     Ok(cpus.into_iter().collect())
 }
 
+/// Reads how many samples are taken a second on each CPU: 1 to 10,000.
 pub fn rate(text: &str) -> Result<u32, String> {
     number_in(text, 1, RATE_MAX)
 }
 
+/// Reads how many frames of a stack are kept: 1 to 1024.
 pub fn depth(text: &str) -> Result<u32, String> {
     number_in(text, 1, DEPTH_MAX)
 }
 
+/// Reads for how long something is kept or done: 1 second to 24 hours, in whole seconds.
 pub fn keep(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
 }
 
+/// Reads the length of a window: 1 second to 24 hours, in whole seconds.
 pub fn window(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
 }
 
+/// Reads the delay between reports: 0.1 to 3600 seconds.
 pub fn delay(text: &str) -> Result<Duration, String> {
     within(duration(text)?, DELAY_MIN, DELAY_MAX, "0.1 to 3600")
 }
 
-/// `10ms`, `250us`, `1.5s`.
+/// Reads how long a call may take, such as `10ms`, `250us` or `1.5s`: at most an hour. The
+/// unit is required.
 pub fn latency(text: &str) -> Result<Duration, String> {
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let found = units.iter().find_map(|(unit, seconds)| {
@@ -111,6 +122,7 @@ pub fn latency(text: &str) -> Result<Duration, String> {
     )
 }
 
+/// Reads an amount of memory in bytes, at least 16 MiB.
 pub fn memory(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes >= MEMORY_MIN => Ok(bytes),
@@ -118,6 +130,8 @@ pub fn memory(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Compiles a regular expression. The error is one line, without the drawing of where it
+/// is.
 pub fn regex(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text)
         .size_limit(REGEX_BYTES_MAX)
@@ -130,11 +144,13 @@ pub fn regex(text: &str) -> Result<Regex, String> {
         })
 }
 
+/// Reads a filter expression.
 pub fn filter(text: &str) -> Result<Filter, String> {
     text.parse().map_err(|error: FilterError| error.to_string())
 }
 
-/// One that opens by itself: code is always that of some function.
+/// Reads the word for a view that can be opened at the start. Code is not one of them, as
+/// it always belongs to a function.
 pub fn view(word: &str) -> Result<ViewId, String> {
     let mut views = ViewId::ALL.into_iter().filter(|view| *view != ViewId::Code);
     let known: Vec<&str> = views.clone().map(ViewId::word).collect();
@@ -142,7 +158,8 @@ pub fn view(word: &str) -> Result<ViewId, String> {
     found.ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
-/// One of the words that the command line has for it.
+/// Reads one of the words that the command line has for a choice, in any case. The error
+/// lists them.
 pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
     T::from_str(text, true).map_err(|_| {
         let known = T::value_variants().iter().filter_map(T::to_possible_value);
@@ -151,7 +168,7 @@ pub fn word<T: ValueEnum>(text: &str) -> Result<T, String> {
     })
 }
 
-/// `5%`, `5` or `0.5`: of all samples.
+/// Reads a share of all samples in percent: `5%`, `5` or `0.5`.
 pub fn points(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
         Ok(points) if (0.0..=100.0).contains(&points) => Ok(points),
@@ -159,7 +176,8 @@ pub fn points(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A file, or a process to be recorded now: `pid:1234@30s`.
+/// Reads one side of a comparison: a file, or a process that is to be recorded now, as in
+/// `pid:1234@30s`.
 pub fn operand(word: OsString) -> Result<Operand, String> {
     let Some(live) = word.to_str().and_then(|word| word.strip_prefix("pid:")) else {
         return Ok(Operand::File(word.into()));
@@ -173,13 +191,15 @@ pub fn operand(word: OsString) -> Result<Operand, String> {
     }))
 }
 
+/// Reads the word for a file format. The error lists them.
 pub fn file_format(word: &str) -> Result<Format, String> {
     let words = || Format::ALL.map(Format::word).join(", ");
     let found = Format::ALL.into_iter().find(|format| format.word() == word);
     found.ok_or_else(|| format!("there are {}", words()))
 }
 
-/// `30s`, `1.5m`, `1h`, `500ms`; a bare number is seconds.
+/// Reads a time such as `30s`, `1.5m`, `1h` or `500ms`. A number without a unit is in
+/// seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let bad = || "not a time such as 30s, 10m or 1h".to_owned();
     let (number, unit) = split_unit(text);
@@ -202,7 +222,8 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// `256M`, `1G`, `64MiB`; a bare number is bytes. Powers of 1024, as memory is.
+/// Reads a size such as `256M`, `1G` or `64MiB` in bytes. K, M and G are powers of 1024. A
+/// number without a unit is in bytes.
 fn size(text: &str) -> Result<u64, String> {
     let bad = || "not a size such as 256M or 1G".to_owned();
     let (number, unit) = split_unit(text);

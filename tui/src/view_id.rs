@@ -2,7 +2,7 @@
 
 use engine::snapshot::Snapshot;
 
-/// Makes [`ViewId`] and what is known of each view from one list.
+/// Makes [`ViewId`] and the facts about each view from one list.
 macro_rules! views {
     ($($(#[$doc:meta])* $view:ident {
         tab: $tab:ident, short: $short:literal, name: $name:literal, word: $word:literal,
@@ -27,23 +27,24 @@ macro_rules! views {
     };
 }
 
-/// What is known of a view without its state.
+/// What never changes about a view.
 #[derive(Debug)]
 struct Facts {
-    /// The view whose tab is open meanwhile: its own, if it has one.
+    /// The view whose tab is shown as open while this view is: itself, unless it has no
+    /// tab.
     tab: ViewId,
     /// The name in the tab line.
     short: &'static str,
     name: &'static str,
     /// Its name for the command line and the configuration.
     word: &'static str,
-    /// What one of its rows is, and several are.
+    /// How one of its rows is called, and how several are.
     row: &'static str,
     rows: &'static str,
     has: &'static [Feature],
 }
 
-/// What views have in common: keys of several views work where the view has it.
+/// A property that several views share, so that the same keys work in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// Rows with names, among which one can be found.
@@ -62,7 +63,7 @@ pub enum Feature {
     Map,
 }
 
-// In the order of the tabs; one without a tab of its own stands anywhere.
+// The views are in the order of their tabs. The place of one without a tab does not matter.
 views! {
     Functions { tab: Functions, short: "Func", name: "Functions", word: "functions",
         row: "function", rows: "functions", has: [Names Sums Columns Functions] }
@@ -122,11 +123,12 @@ impl ViewId {
         facts
     }
 
-    /// As in the tab line.
+    /// Returns the name in the line of tabs.
     pub fn short_name(self) -> &'static str {
         self.facts().short
     }
 
+    /// Returns the full name, for sentences and titles.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
@@ -136,16 +138,18 @@ impl ViewId {
         self.facts().word
     }
 
-    /// What one of its rows is, and several are.
+    /// Returns how one of its rows is called, and how several are.
     pub fn rows(self) -> (&'static str, &'static str) {
         (self.facts().row, self.facts().rows)
     }
 
+    /// Whether the view has this property.
     pub fn has(self, feature: Feature) -> bool {
         self.facts().has.contains(&feature)
     }
 
-    /// Why there is nothing to see in it, with this source of samples.
+    /// Returns a sentence if the recording lacks what this view shows. None if there is
+    /// something to show.
     pub fn lacking(self, snapshot: &Snapshot) -> Option<&'static str> {
         let lacks = snapshot.source.recording.as_ref()?.lacks;
         match self {
@@ -155,10 +159,12 @@ impl ViewId {
         }
     }
 
+    /// Returns the view of the next tab; after the last comes the first.
     pub fn next(self) -> ViewId {
         Self::ALL[(self.position() + 1) % Self::ALL.len()]
     }
 
+    /// Returns the view of the previous tab; before the first comes the last.
     pub fn previous(self) -> ViewId {
         Self::ALL[(self.position() + Self::ALL.len() - 1) % Self::ALL.len()]
     }
@@ -168,7 +174,7 @@ impl ViewId {
         Self::ALL.iter().position(|view| *view == tab).unwrap_or(0)
     }
 
-    /// The view whose tab is open.
+    /// Returns the view whose tab is shown as open.
     pub fn tab(self) -> ViewId {
         self.facts().tab
     }

@@ -4,6 +4,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::str::FromStr;
 
+/// A key with its modifiers, as far as they matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     Char(char),
@@ -11,11 +12,11 @@ pub enum Key {
     Code(KeyCode),
 }
 
-/// What is written is no key.
+/// The error for a text that names no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoKey;
 
-/// Those that are written as a word.
+/// The keys that are written as a word.
 const NAMES: &[(&str, Key)] = &[
     ("space", Key::Char(' ')),
     ("enter", Key::Code(KeyCode::Enter)),
@@ -65,6 +66,8 @@ impl FromStr for Key {
 }
 
 impl Key {
+    /// Whether a key press from the terminal is this key. Shift is part of the character,
+    /// so it is not compared.
     pub fn is(self, event: KeyEvent) -> bool {
         let control = event.modifiers.contains(KeyModifiers::CONTROL);
         let alt = event.modifiers.contains(KeyModifiers::ALT);
@@ -75,7 +78,8 @@ impl Key {
         }
     }
 
-    /// As the key line and the help write it.
+    /// Returns the key as the key line and the help show it, without arrows and other
+    /// symbols if `ascii`.
     pub fn label(self, ascii: bool) -> String {
         match self {
             Key::Char(' ') => "Space".into(),
@@ -95,7 +99,7 @@ impl Key {
         }
     }
 
-    /// As a configuration writes it.
+    /// Returns the key as it is written in a configuration file; [`FromStr`] reads it back.
     pub fn written(self) -> String {
         if let Some((name, _)) = NAMES.iter().find(|(_, key)| *key == self) {
             return (*name).into();

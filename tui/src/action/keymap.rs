@@ -6,36 +6,39 @@ use crate::action::{FilterAction, FoldAction};
 use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent};
 
+/// An action, where it works, and the keys that ask for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// As a configuration calls the action.
+    /// The name of the action in a configuration file.
     pub name: &'static str,
     pub scope: Scope,
     pub action: Action,
     pub keys: Vec<Key>,
-    /// For the key line; empty: not there.
+    /// The word in the key line; empty if the action is not shown there.
     pub hint: &'static str,
-    /// For the help; empty: not there.
+    /// The sentence in the help; empty if the action is not listed there.
     pub help: &'static str,
 }
 
+/// All bindings, in the order in which key line and help show them. If a key fits several
+/// that work in a view, the first counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     bindings: Vec<Binding>,
 }
 
-/// What came of giving an action other keys.
+/// Whether an action could be given other keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebound {
     Done,
     /// There is no action of that name.
     Unknown,
-    /// It would be left without a way out of the program.
+    /// No key would be left to quit the program.
     NoWayOut,
 }
 
-/// One row an action: its name, where it works, what it is, its keys, what the
-/// key line says, what the help says. In the order of those two.
+/// One row for each action: its name, where it works, the action, its keys, the word in the
+/// key line, the sentence in the help. The order of the rows is the order there.
 macro_rules! table {
     ($($name:literal $scope:ident $action:expr => $keys:literal, $hint:literal, $help:literal;)*) => {
         vec![$(Binding {
@@ -51,7 +54,8 @@ macro_rules! table {
 
 #[rustfmt::skip]
 fn defaults() -> Vec<Binding> {
-    // The variant `ViewId` is a glob's; the type is not.
+    // The import of `Action::*` brings a variant named `View` only; the type has to be
+    // named here.
     use crate::view_id::ViewId;
     use Action::*;
     table! {
@@ -164,7 +168,7 @@ fn defaults() -> Vec<Binding> {
     }
 }
 
-/// Those of the table, by blanks. A test reads them all.
+/// Reads keys between blanks. A test checks that all keys of the table can be read.
 fn keys(text: &str) -> Vec<Key> {
     text.split(' ').filter_map(|key| key.parse().ok()).collect()
 }
@@ -178,7 +182,7 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Every action, and no key for any: sentences then name none.
+    /// Returns a keymap in which no action has a key, so that sentences name no keys.
     pub fn without_keys() -> Self {
         let mut keymap = Keymap::default();
         for binding in &mut keymap.bindings {
@@ -187,43 +191,47 @@ impl Keymap {
         keymap
     }
 
-    /// What a key asks for in a view.
+    /// Returns the action that a key press asks for in a view. None if it does nothing
+    /// there.
     pub fn find(&self, event: KeyEvent, view: ViewId) -> Option<Action> {
         self.of(view)
             .find(|binding| binding.keys.iter().any(|key| key.is(event)))
             .map(|binding| binding.action)
     }
 
-    /// What works in a view.
+    /// Returns the bindings that work in a view.
     pub fn of(&self, view: ViewId) -> impl Iterator<Item = &Binding> {
         self.bindings
             .iter()
             .filter(move |binding| binding.scope.holds(view))
     }
 
-    /// Everything, wherever it works.
+    /// Returns all bindings, wherever they work.
     pub fn all(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// The first key of an action, where it has one.
+    /// Returns the first key of an action. None if it has no key.
     pub fn key_of(&self, action: Action) -> Option<Key> {
         let mut bindings = self.bindings.iter();
         let found = bindings.find(|binding| binding.action == action)?;
         found.keys.first().copied()
     }
 
-    /// How a sentence in a view names the key of an action, where it has one.
+    /// Returns how a sentence in a view names the key of an action. None if no key does it
+    /// there.
     pub fn label(&self, action: Action, view: ViewId) -> Option<String> {
         let bindings = self.of(view).filter(|binding| binding.action == action);
         let keys = bindings.flat_map(|binding| &binding.keys);
-        // Rather not Esc: a terminal waits for what may follow it.
+        // Another key than Esc if there is one: after Esc a terminal waits a moment for
+        // what may follow.
         let key = keys.min_by_key(|key| **key == Key::Code(KeyCode::Esc))?;
         Some(key.label(true))
     }
 
-    /// Gives the action of that name these keys and no others; whatever had
-    /// them in the same views loses them.
+    /// Gives the action with this name these keys in place of its own. Other actions that
+    /// have them in the same views lose them. Changes nothing unless it returns
+    /// [`Rebound::Done`].
     pub fn rebind(&mut self, name: &str, keys: &[Key]) -> Rebound {
         if !self.bindings.iter().any(|binding| binding.name == name) {
             return Rebound::Unknown;
@@ -255,7 +263,7 @@ impl Keymap {
 }
 
 impl Scope {
-    /// Whether there is a view in which both work.
+    /// Whether there is a view in which bindings of both scopes work.
     fn overlaps(self, other: Scope) -> bool {
         let mut views = ViewId::ALL.into_iter().chain([ViewId::Page]);
         views.any(|view| self.holds(view) && other.holds(view))
@@ -263,7 +271,7 @@ impl Scope {
 }
 
 impl Binding {
-    /// Its keys, as the help writes them.
+    /// Returns all keys of the binding, as the help shows them.
     pub fn labels(&self, ascii: bool) -> String {
         let labels: Vec<String> = self.keys.iter().map(|key| key.label(ascii)).collect();
         labels.join(" ")

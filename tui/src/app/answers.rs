@@ -1,5 +1,6 @@
-//! What views ask for beyond the snapshot. An answer comes a moment after the
-//! snapshot that it is of, and is shown when no hand is at the keys.
+//! What views ask for beyond the snapshot. An answer comes a moment after the snapshot that
+//! it belongs to. It is shown when the user presses no keys, so that rows do not move under
+//! the cursor.
 
 use super::{App, Effect};
 use crate::app::parts::Strip;
@@ -10,8 +11,8 @@ use crate::views::report::ReportAnswer;
 use crate::views::seconds::SecondsAnswer;
 
 impl App {
-    /// What the open view, and what stands beside it, need to follow the shown
-    /// snapshot.
+    /// Returns the questions that the visible views have about the shown snapshot, and have
+    /// not asked yet.
     pub(super) fn ask(&mut self) -> Vec<Effect> {
         let parts = self.parts();
         let pane = parts.and_then(|parts| parts.pane).map(|(beside, _)| beside);
@@ -32,6 +33,8 @@ impl App {
         asked.into_iter().flatten().collect()
     }
 
+    /// Hands an answer to the view that asked for it. Answers that nobody waits for any
+    /// more are dropped.
     pub(super) fn receive_answer(&mut self, answer: Answer) {
         let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
         if let Some(answer) = answer.of::<ReportAnswer>() {
@@ -40,7 +43,7 @@ impl App {
         if let Some(answer) = answer.of::<SecondsAnswer>() {
             return self.seconds.receive(answer);
         }
-        // Each takes what it has asked for.
+        // Each view takes only the answer to its own question.
         let mut is_shown = false;
         for pane in PaneId::ALL {
             is_shown |= self.views.get_mut(*pane).receive(&answer, is_calm);
@@ -50,7 +53,7 @@ impl App {
         }
     }
 
-    /// Shows the answer that came at a busy moment.
+    /// Shows answers that came while the user was pressing keys.
     pub(super) fn take_waiting(&mut self) {
         let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
         if !is_calm {
@@ -65,7 +68,7 @@ impl App {
         }
     }
 
-    /// The open view is about to be left.
+    /// Tells the open view that it is about to be left, so that it drops its answers.
     pub(super) fn release(&mut self) {
         self.views.get_mut(PaneId::of(self.view)).release();
     }

@@ -17,9 +17,10 @@ use std::sync::Arc;
 /// What was chosen for what stands beside the open view.
 #[derive(Debug)]
 pub struct PaneState {
-    /// What is selected is wanted in full beside the view.
+    /// Whether the user wants a second view. It is shown where there is room.
     pub(crate) is_wanted: bool,
-    /// The view whose pane has the keys.
+    /// The open view, if the keys go to what is beside it. It is compared with the open
+    /// view, so that the focus ends when another view is opened.
     pub(super) focus: Option<ViewId>,
 }
 
@@ -33,7 +34,7 @@ impl Default for PaneState {
 }
 
 impl App {
-    /// Who has what of the screen; `None` where it is too small.
+    /// Returns how the screen is divided among the views. None if it is too small.
     pub fn parts(&self) -> Option<Parts> {
         let whole = self.geometry()?.whole();
         Some(self.share_out(whole))
@@ -46,8 +47,8 @@ impl App {
         Parts::new(whole, self.size, beside, self.shows_busiest(), strip)
     }
 
-    /// Whether the busiest processes stand above the functions: while those are of more
-    /// than one.
+    /// Whether the busiest processes are listed above the functions: only while functions
+    /// of all processes are counted.
     fn shows_busiest(&self) -> bool {
         let is_whole = matches!(&*self.shown.run.scope, "" | "system");
         let recording = self.shown.source.recording.as_ref();
@@ -59,7 +60,8 @@ impl App {
             && has_people
     }
 
-    /// `None` where no store could fill it.
+    /// Returns what can be shown beside the open view. None where there is nothing, or
+    /// where it would stay empty.
     fn beside(&self) -> Option<PaneId> {
         match self.view {
             _ if self.shown.view.is_none() && self.view != ViewId::Processes => None,
@@ -86,36 +88,37 @@ impl App {
         }
     }
 
-    /// Where the view lies that the keys go to.
+    /// Returns where the view with the keys is on the screen.
     pub fn part(&self) -> Option<Part> {
         let parts = self.parts()?;
         let pane = parts.pane.filter(|_| self.in_pane().is_some());
         Some(pane.map_or(parts.view, |(_, part)| part))
     }
 
-    /// What stands beside the view.
+    /// Returns what is shown beside the open view. None if nothing is.
     pub fn pane(&self) -> Option<PaneId> {
         let (beside, _) = self.parts()?.pane?;
         Some(beside)
     }
 
-    /// The same, while the keys go there.
+    /// Returns what is shown beside the open view if it has the keys.
     pub fn in_pane(&self) -> Option<PaneId> {
         let is_there = self.pane_state.focus == Some(self.view);
         is_there.then(|| self.pane()).flatten()
     }
 
-    /// The view that the keys go to.
+    /// Returns the view that has the keys.
     pub fn focus(&self) -> ViewId {
         self.in_pane().map_or(self.view, PaneId::view)
     }
 
+    /// Shows or hides what is beside the view. Afterwards the open view has the keys.
     pub(super) fn toggle_pane(&mut self) {
         self.pane_state.is_wanted = !self.pane_state.is_wanted;
         self.pane_state.focus = None;
     }
 
-    /// Moves the keys to what stands beside the view, or back.
+    /// Gives the keys to what is beside the view, or back to the open view.
     pub(super) fn move_focus(&mut self) {
         let (is_there, pane) = (self.in_pane().is_some(), self.pane());
         self.focus_on(!is_there && pane.is_some());
@@ -124,11 +127,12 @@ impl App {
         }
     }
 
+    /// Gives the keys to what is beside the view, or to the open view.
     pub(super) fn focus_on(&mut self, is_pane: bool) {
         self.pane_state.focus = is_pane.then_some(self.view);
     }
 
-    /// The pane follows the selection.
+    /// Updates the size of what is beside the view, and lets it follow what is selected.
     pub(super) fn settle_pane(&mut self, parts: &Parts) {
         if !matches!(parts.strip, Some((Strip::Seconds, _))) {
             self.seconds.release();
@@ -155,7 +159,8 @@ impl App {
         }
     }
 
-    /// Whichever side has the keys leads.
+    /// Source and assembly scroll together: the side without the keys follows the one with
+    /// them.
     fn settle_assembly(&mut self, part: Part) {
         let is_led_from_here = self.in_pane().is_some();
         let (source, assembly) = (&mut self.views.code, &mut self.views.assembly);
@@ -168,7 +173,8 @@ impl App {
         assembly.set_line_beside(source.line_here());
     }
 
-    /// What gets selected in the table is selected where it is widest.
+    /// Selects in the flame graph the widest frame of the function that is selected in the
+    /// table.
     fn settle_difference(&mut self, part: Part) {
         let row = self.shown.comparison.functions.as_deref();
         let row = row.and_then(|diff| self.views.functions.difference.selected(diff));
@@ -178,8 +184,8 @@ impl App {
         flame.follow(function);
     }
 
-    /// What is marked, else the second that was chosen, else the window. What is
-    /// selected there is told by the map.
+    /// Shows the flame graph of the marked time, or else of the chosen second, or else of
+    /// the window. The map of time shows when the function that is selected there ran.
     fn settle_stretch(&mut self, part: Part) {
         let (time, flame) = (&mut self.views.time, &mut self.views.stretch_flame);
         let chosen = time

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// When the rows may change places: not more often than once a second, and
-/// never under a hand that is just pressing keys.
+/// Decides when rows may change places: at most once a second, and not while the user is
+/// pressing keys.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
     pub(super) key_at: Option<Duration>,
@@ -10,20 +10,24 @@ pub(super) struct Calm {
     pub(super) pending: bool,
 }
 
+/// The shortest time between two sorts.
 const SORT_EVERY: Duration = Duration::from_secs(1);
+/// How long rows stay where they are after a key was pressed.
 const SORT_AFTER_KEY: Duration = Duration::from_millis(700);
 
 impl Calm {
+    /// Whether rows may change places at this time.
     pub(super) fn may_sort(&self, now: Duration) -> bool {
         let passed = |since: Option<Duration>, wait: Duration| {
             since.is_none_or(|since| now.saturating_sub(since) >= wait)
         };
-        // Until the first key nobody holds on to a row, and the first seconds bring the
-        // largest changes.
+        // Before the first key the user has not chosen a row, and the first seconds bring
+        // the largest changes: rows may move at any time.
         self.key_at.is_none()
             || passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
     }
 
+    /// Notes that rows were just sorted.
     pub(super) fn sorted(&mut self, now: Duration) {
         self.sorted_at = Some(now);
         self.pending = false;

@@ -1,4 +1,4 @@
-//! To the code of a function, and from there to what it calls.
+//! Opening the code of a function, and from there the code of what it calls.
 
 use super::App;
 use crate::app::mode::Detail;
@@ -7,7 +7,7 @@ use crate::view_id::ViewId;
 use profile::FunctionId;
 
 impl App {
-    /// The code of the selected function; of the open one, looked for anew.
+    /// Opens the code of the selected function. In the code view, looks for the code again.
     pub(super) fn open_code(&mut self) {
         let pane = self.pane_here();
         let here = self
@@ -31,6 +31,7 @@ impl App {
         self.open_code_of(here);
     }
 
+    /// Lets the code view show a function, without opening the view. Does nothing for None.
     pub(super) fn open_code_of(&mut self, function: Option<FunctionId>) {
         if let Some(function) = function {
             let function = self.current(function);
@@ -44,7 +45,8 @@ impl App {
         self.open_code_of(Some(function));
     }
 
-    /// What is on disk may be other text now.
+    /// Called when the editor has ended: reads the source text again, as it may have been
+    /// changed, or shows why the editor could not be started.
     pub(super) fn handle_edited(&mut self, result: Result<(), String>) {
         match result {
             Ok(()) => self.views.code.look_again(),

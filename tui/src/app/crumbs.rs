@@ -7,20 +7,23 @@ use crate::view_id::ViewId;
 use crate::views::PaneId;
 use std::sync::Arc;
 
+/// One step on the way from the whole machine to what is shown. A click on it goes back
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crumb {
-    /// The machine, whatever of it is sampled.
+    /// The whole machine, even if only a part of it is sampled.
     System,
-    /// What is sampled, if that is not all.
+    /// What is sampled, if that is not the whole machine.
     Sampled,
-    /// One step of narrowing, counted from the outside.
+    /// A narrowing of the scope. The first has number 1.
     Narrowed(usize),
-    /// One function: its page, its code.
+    /// The function whose page or code is shown.
     Function,
 }
 
 impl App {
-    /// From the outside to the inside, each with its words: a stranger's.
+    /// Returns the steps from the whole to what is shown, each with its words. They contain
+    /// names of processes, which have to be sanitized before they are drawn.
     pub fn crumbs(&self) -> Vec<(Crumb, Arc<str>)> {
         let mut crumbs = vec![(Crumb::System, "system".into())];
         if !matches!(&*self.shown.run.scope, "" | "system") {
@@ -33,8 +36,8 @@ impl App {
         crumbs
     }
 
-    /// To what a crumb stands for. From the page of a function, or its code, that is
-    /// the functions.
+    /// Goes back to what a crumb stands for. From the page or the code of a function it
+    /// goes to the list of functions.
     pub(super) fn go_to_crumb(&mut self, crumb: Crumb) {
         let steps = match crumb {
             Crumb::Narrowed(steps) => steps,
@@ -43,7 +46,7 @@ impl App {
         };
         let is_all = matches!(&*self.shown.run.scope, "" | "system");
         if crumb == Crumb::System && !is_all {
-            // Nothing else came in that could be shown.
+            // Only this was sampled: nothing else can be shown.
             let sampled = Arc::clone(&self.shown.run.scope);
             self.detail = Detail::Notice(Notice::OnlySampled(sampled));
         }

@@ -1,39 +1,42 @@
-//! A screen that stands still, now or later, while sampling goes on.
+//! Freezing the screen, now or later, while sampling goes on.
 
 use super::App;
 use engine::snapshot::Snapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether the screen stands still, or is to.
+/// Whether the screen is frozen, or will be.
 #[derive(Debug, Default)]
 pub struct Freezing {
-    /// `None` while it shows what comes.
+    /// None while the screen follows new samples.
     pub frozen: Option<Frozen>,
     later: Option<FreezeLater>,
 }
 
-/// The view stands still; sampling goes on.
+/// A frozen screen: when it was frozen, and the newest snapshot since then, which is shown
+/// when the user goes on.
 #[derive(Debug)]
 pub struct Frozen {
     pub since: Duration,
     pub waiting: Option<Arc<Snapshot>>,
 }
 
-/// It is to stand still so long after the first samples.
+/// The order to freeze the screen this long after the first samples.
 #[derive(Debug)]
 struct FreezeLater {
     after: Duration,
-    /// When these came.
+    /// When the first samples came; None before that.
     since: Option<Duration>,
 }
 
 impl App {
+    /// Freezes the screen this long after the first samples have come. None cancels that.
     pub fn freeze_after(&mut self, after: Option<Duration>) {
         self.freezing.later = after.map(|after| FreezeLater { after, since: None });
     }
 
-    /// Once; whoever goes on then is not stopped again.
+    /// Freezes the screen if the time for it has come. This happens once: a user who goes
+    /// on is not stopped again.
     pub(super) fn freeze_if_due(&mut self) {
         let (now, samples) = (self.now, self.base.report.samples);
         let Some(later) = &mut self.freezing.later else {
@@ -51,6 +54,7 @@ impl App {
         }
     }
 
+    /// Freezes the screen, or shows the newest snapshot again.
     pub(crate) fn freeze_or_go_on(&mut self) {
         match self.freezing.frozen.take() {
             None => {

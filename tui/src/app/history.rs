@@ -1,5 +1,6 @@
-//! The *history*: where the screen has been. Whoever narrows, filters or opens
-//! something can go back, and forth again, and finds it as it was left.
+//! The *history*: the places where the screen has been. After narrowing, filtering or
+//! opening something the user can go back, and forward again, and finds everything as it
+//! was left.
 
 use crate::knobs::Knobs;
 use crate::view_id::ViewId;
@@ -7,42 +8,45 @@ use crate::views::PaneId;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Beyond that many steps the first are forgotten.
+/// How many steps are kept; the oldest are forgotten.
 const STEPS_MAX: usize = 100;
 
-/// All that is needed to come back.
+/// All that is needed to show again what was shown at a moment.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub view: ViewId,
     pub knobs: Knobs,
-    /// What each view with a tab needs.
+    /// What each view with a tab needs to return to how it was.
     pub panes: Vec<(PaneId, Arc<dyn Any + Send + Sync>)>,
 }
 
 impl Place {
+    /// Returns what a pane has saved of itself. None if it saved nothing.
     pub fn of(&self, pane: PaneId) -> Option<&dyn Any> {
         let (_, place) = self.panes.iter().find(|(other, _)| *other == pane)?;
         Some(&**place)
     }
 }
 
+/// The places that one can go back and forward to.
 #[derive(Debug, Default)]
 pub struct History {
     back: Vec<Place>,
     forward: Vec<Place>,
-    /// The last step only changed the window: the next one of the kind belongs
-    /// to it.
+    /// Whether the last step only changed the window. The next change of the window then
+    /// belongs to the same step.
     is_window: bool,
 }
 
 impl History {
-    /// Something else is about to be shown.
+    /// Remembers the place that is about to be left.
     pub fn leave(&mut self, place: Place) {
         self.is_window = false;
         self.push(place);
     }
 
-    /// The window is about to change; several steps in a row are one.
+    /// Remembers the place before the window changes. Several changes in a row are one
+    /// step.
     pub fn leave_window(&mut self, place: Place) {
         let is_same = |last: &Place| last.view == place.view;
         if !(self.is_window && self.back.last().is_some_and(is_same)) {
@@ -51,11 +55,13 @@ impl History {
         self.is_window = true;
     }
 
-    /// Where one step back would lead.
+    /// Returns the place that one step back would lead to.
     pub fn last(&self) -> Option<&Place> {
         self.back.last()
     }
 
+    /// Takes one step back from `here`, to which [`Self::forward`] then leads. None if
+    /// there is no earlier place.
     pub fn back(&mut self, here: Place) -> Option<Place> {
         let place = self.back.pop()?;
         self.is_window = false;
@@ -63,6 +69,8 @@ impl History {
         Some(place)
     }
 
+    /// Takes one step forward from `here`. None if there was no step back before, or
+    /// something else was done since.
     pub fn forward(&mut self, here: Place) -> Option<Place> {
         let place = self.forward.pop()?;
         self.is_window = false;

@@ -19,9 +19,10 @@ use crate::words::text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
 
-/// A longer pattern is a paste gone wrong.
+/// The longest pattern of a find, in bytes. A longer one was pasted by mistake.
 const FIND_LENGTH_MAX: usize = 200;
 
+/// Handles a key press in whatever mode the app is in.
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let said = std::mem::take(&mut app.detail);
     if matches!(app.mode, Mode::Browse)
@@ -32,8 +33,8 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     app.detail_shift = 0;
-    // What is open or said is closed first; a step back that was just told is not in
-    // the way of the next one.
+    // Esc first closes what is open or said. Only the message about a step that was just
+    // undone does not count, so that Esc can undo several steps in a row.
     let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
     let is_closed_first = is_open && app.find().is_none();
     if key.code == KeyCode::Esc && is_closed_first && matches!(app.mode, Mode::Browse) {
@@ -77,6 +78,8 @@ fn asked(app: &App, key: KeyEvent) -> Option<Action> {
     app.keymap.find(key, app.focus())
 }
 
+/// Carries out an action in the view that has the keys. Clicks and the palette come here as
+/// well.
 pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     if let Some(motion) = as_motion(action) {
         app.go(motion);
@@ -133,7 +136,8 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The actions that need something from outside.
+/// Carries out the actions that need something from outside of the app, and those that
+/// views have of their own.
 fn ask(app: &mut App, action: Action) -> Vec<Effect> {
     match action {
         Action::Quit => vec![Effect::Quit],
@@ -225,7 +229,8 @@ fn open_filter(app: &mut App) {
     });
 }
 
-/// Enter applies, Esc leaves everything as it was.
+/// Handles a key while the filter is edited: Enter applies it, Esc leaves everything as it
+/// was.
 fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let Mode::Filter(prompt) = &mut app.mode else {
         return Vec::new();
@@ -297,7 +302,8 @@ fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Quitting, suspending and redrawing work while a find is being typed.
+/// Carries out the actions that work while a line is being typed: quitting, suspending,
+/// redrawing.
 pub(super) fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     match asked(app, key) {
         Some(action @ (Action::Quit | Action::Suspend | Action::Redraw)) => ask(app, action),
@@ -348,7 +354,8 @@ fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Help scrolls down from its start, output up from its end.
+/// Scrolls the help or the output. The help counts lines from its start, the output from
+/// its end.
 fn scroll(app: &mut App, motion: Motion) {
     let page = usize::from(app.size.height.saturating_sub(4)).max(1);
     let two_columns = help::has_two_columns(app.size.width);
@@ -387,7 +394,7 @@ fn scroll(app: &mut App, motion: Motion) {
 }
 
 impl App {
-    /// A key that does nothing here may do something elsewhere.
+    /// Says where a key works that does nothing in this view.
     fn say_where_it_works(&mut self, key: KeyEvent) {
         let has_key = |binding: &&Binding| binding.keys.iter().any(|each| each.is(key));
         let mut told = self.keymap.all().iter().filter(has_key);
@@ -430,7 +437,8 @@ impl App {
         }
     }
 
-    /// Does the order that a key stands for.
+    /// Carries out the order that a key stands for, and shows in the detail line what came
+    /// of it.
     pub(super) fn apply_for_key(&mut self, order: Order) -> Vec<Effect> {
         match self.apply(order) {
             Ok(applied) => self.show_applied(applied),

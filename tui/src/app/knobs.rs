@@ -1,4 +1,4 @@
-//! Turning the knobs, and going back.
+//! Changing what is counted, and going back.
 
 use super::undo;
 use super::{App, Effect};
@@ -18,19 +18,21 @@ use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest};
 use std::sync::Arc;
 
-/// What was asked of the engine and of the profile.
+/// Which questions were sent to the engine and to the profile.
 #[derive(Debug)]
 pub(super) struct Asking {
-    /// How often the knobs were turned so that other samples count.
+    /// How many changes of the knobs altered which samples count. It tells answers to the
+    /// present knobs from answers to earlier ones.
     turns: u64,
-    /// How many baselines there were.
+    /// How many baselines the user has made.
     pub(super) baselines: u64,
     own_reports: OwnReports,
-    /// The window that the engine was asked for last.
+    /// The window that the engine was last asked to report.
     engine_window: Span,
 }
 
 impl Asking {
+    /// Begins with the window that the engine reports at first.
     pub(super) fn new(engine_window: Span) -> Self {
         Asking {
             turns: 0,
@@ -41,7 +43,8 @@ impl Asking {
     }
 }
 
-/// What was asked of the profile because the engine does not report it.
+/// Reports that we ask the profile for, because the engine does not make them: with a
+/// filter, for instance.
 #[derive(Debug, Default)]
 struct OwnReports {
     asked: Option<ReportKey>,
@@ -49,7 +52,7 @@ struct OwnReports {
 }
 
 impl App {
-    /// Turns knobs, and remembers where they were.
+    /// Changes the knobs. If that changes anything, it is a step in the history.
     pub(crate) fn turn(&mut self, change: impl FnOnce(&mut Knobs)) {
         let before = self.place();
         change(&mut self.knobs);
@@ -59,6 +62,7 @@ impl App {
         }
     }
 
+    /// Changes the window. Several changes in a row are one step in the history.
     pub(super) fn set_window(&mut self, window: Window) {
         let before = self.place();
         if window != self.knobs.window {
@@ -68,6 +72,9 @@ impl App {
         }
     }
 
+    /// Follows up a change of the knobs: counts it if it alters which samples count, and
+    /// shows the engine's report where that is what is asked for. `before` are the knobs as
+    /// they were.
     pub(super) fn after_turning(&mut self, before: &Knobs) {
         if !self.knobs.asks_the_same(before) {
             self.asking.turns += 1;
@@ -77,12 +84,13 @@ impl App {
         }
     }
 
-    /// Another view is about to be opened from this one.
+    /// Makes a step in the history. Called before something else is shown.
     pub(super) fn remember(&mut self) {
         let place = self.place();
         self.history.leave(place);
     }
 
+    /// Returns all that is needed to come back here.
     pub(super) fn place(&self) -> Place {
         let tabs = PaneId::ALL
             .iter()
@@ -95,6 +103,8 @@ impl App {
         }
     }
 
+    /// Goes one step back. Returns a notice that says what was undone, if the knobs
+    /// changed; the error says that there is no step.
     pub(super) fn go_back(&mut self) -> Result<Option<Notice>, Notice> {
         let here = self.place();
         let place = self.history.back(here.clone()).ok_or(Notice::NoBack)?;
@@ -103,6 +113,7 @@ impl App {
         Ok(undone.map(Notice::Undone))
     }
 
+    /// Goes one step forward; the error says that there is none.
     pub(super) fn go_forward(&mut self) -> Result<(), Notice> {
         let place = self
             .history
@@ -114,12 +125,13 @@ impl App {
 
     fn go_to(&mut self, place: Place) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
-        // What is compared with is chosen on purpose: no step back takes it away.
+        // The baseline stays: the user chose it, and no step back takes it away.
         self.knobs.baseline.clone_from(&before.baseline);
         for (pane, place) in &place.panes {
             self.views.get_mut(*pane).return_to(&**place);
         }
-        // Nothing is carried along: it was left like that.
+        // The selection is not carried over from here: the view shows what it showed when
+        // it was left.
         if place.view != self.view {
             self.release();
             self.view = place.view;
@@ -128,7 +140,7 @@ impl App {
         self.after_turning(&before);
     }
 
-    /// Whether the engine's own report is what the knobs ask for, or soon will
+    /// Whether the report that the engine publishes is what the knobs ask for, or soon will
     /// be.
     pub(super) fn is_the_engines(&self) -> bool {
         let asks_all = self.knobs.scope.is_empty()
@@ -147,7 +159,7 @@ impl App {
         }
     }
 
-    /// What is shown is not yet what the knobs ask for.
+    /// Whether what is shown is not yet what the knobs ask for.
     pub fn is_catching_up(&self) -> bool {
         match self.is_the_engines() {
             true => {
@@ -158,7 +170,8 @@ impl App {
         }
     }
 
-    /// What the engine, or else the profile, has to be asked.
+    /// Returns the effects that ask the engine for another window, or the profile for a
+    /// report.
     pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Window::Last(span) = self.knobs.window
@@ -177,8 +190,8 @@ impl App {
             turn: self.asking.turns,
             generation: self.base.generation,
         };
-        // One that is under way for an older snapshot is not given up: a slow
-        // one would never come.
+        // A report that is being made for an older snapshot is not given up for a newer
+        // one: if reports are slow, none would ever come.
         let is_under_way = self
             .asking
             .own_reports
@@ -194,18 +207,20 @@ impl App {
         effects
     }
 
-    /// The question under way was given up: it may be asked again.
+    /// Notes that the question was given up, so that it is asked again.
     pub(crate) fn give_up_report(&mut self) {
         self.asking.own_reports.asked = None;
     }
 
+    /// Shows a report that the profile was asked for. One that was not asked for last is
+    /// dropped.
     pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
         if self.asking.own_reports.asked != Some(answer.key) {
             return;
         }
         self.asking.own_reports.asked = None;
         self.asking.own_reports.answered = Some(answer.key);
-        // What was just asked for comes at once, in its order.
+        // The first answer after a change of the knobs is shown and sorted at once.
         let is_awaited = self.shown.asked.turn != answer.key.turn;
         if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
             // Its rows would change places; the next one comes in a second.
@@ -225,6 +240,7 @@ impl App {
         }
     }
 
+    /// Removes the marks from the rows of all views.
     pub(super) fn unmark_all(&mut self) {
         for pane in PaneId::ALL {
             self.views.get_mut(*pane).unmark();
@@ -236,11 +252,12 @@ impl App {
         self.views.get(pane).narrowing(&self.context_of(pane))
     }
 
+    /// Marks the selected row, or removes its mark.
     pub(super) fn toggle_mark(&mut self) {
         self.with_focused(|view, cx| view.toggle_mark(cx));
     }
 
-    /// The last so many seconds again, wherever the window was.
+    /// Makes the window shorter or longer. It ends now, wherever it was before.
     pub(super) fn step_window(&mut self, longer: bool) -> Vec<Effect> {
         let window = self.knobs.window;
         self.apply_for_key(Order::Window(if longer {
@@ -250,22 +267,22 @@ impl App {
         }))
     }
 
-    /// What differs from the baseline, where it is shown instead of the view.
+    /// Returns the comparison with the baseline, if it is shown in place of the functions.
     pub fn difference(&self) -> Option<&Diff> {
         Context::difference_in(&self.shown, &self.knobs, self.view)
     }
 
-    /// The same, while the keys go there.
+    /// Returns the comparison with the baseline if it is shown and has the keys.
     pub fn difference_here(&self) -> Option<&Diff> {
         self.difference().filter(|_| self.in_pane().is_none())
     }
 
-    /// What views are drawn, asked and described in.
+    /// Returns the context of the open view.
     pub fn context(&self) -> Context<'_> {
         self.context_of(PaneId::of(self.view))
     }
 
-    /// The same for one pane.
+    /// Returns the context of the view in a pane.
     pub fn context_of(&self, pane: PaneId) -> Context<'_> {
         Context {
             shown: &self.shown,
@@ -279,7 +296,7 @@ impl App {
         }
     }
 
-    /// The next of the things that the file counts.
+    /// Switches to the next metric of the file, or says why there is none.
     pub(super) fn next_metric(&mut self) {
         let next = match self.base.metrics.len() {
             0 | 1 => 1,
@@ -318,6 +335,7 @@ impl App {
         }
     }
 
+    /// Switches to the next unit that numbers can be shown in.
     pub(super) fn next_unit(&mut self) -> Vec<Effect> {
         let cx = self.context();
         let next = cx.unit().next(cx.has_time());
@@ -336,6 +354,8 @@ impl App {
         }
     }
 
+    /// Changes the filter as a key asks for, with the selected function where it is about
+    /// one.
     pub(super) fn filter_by(&mut self, action: FilterAction) {
         let is_of_row = !matches!(
             action,
@@ -362,7 +382,8 @@ impl App {
         }
     }
 
-    /// Whether the selected function is shown only because it was selected.
+    /// Whether the selected function has no samples any more: its row stays only because it
+    /// is selected.
     pub(super) fn is_row_gone(&self) -> bool {
         let pane = self.pane_here();
         let view = self.views.get(pane);
@@ -375,7 +396,8 @@ impl App {
         Some(Clause::function(action, &name))
     }
 
-    /// Name and module of the selected function, if it is one.
+    /// Returns name and module of the selected function. None for rows that stand for
+    /// something else.
     fn selected_function(&self) -> Option<(Arc<str>, Arc<str>)> {
         let pane = self.pane_here();
         let function = self
@@ -393,7 +415,7 @@ impl App {
         });
     }
 
-    /// Shown, hidden, alone, shown again.
+    /// Goes to the next state of kernel or user frames: shown, hidden, shown alone, shown.
     fn cycle_kind(&mut self, test: FrameTest) {
         let clause = |action| Clause::Stack {
             action,

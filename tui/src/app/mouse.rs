@@ -1,5 +1,5 @@
-//! A click selects a row or opens a view, the wheel moves the selection. What
-//! lies where is the geometry's to say; clicks on heads come as [`Event::Head`].
+//! A click selects a row or opens a view, the wheel moves the selection. The geometry says
+//! what is where. Clicks on the heads of columns come as [`Event::Head`].
 //!
 //! [`Event::Head`]: super::Event::Head
 
@@ -12,6 +12,7 @@ use crate::view_id::ViewId;
 use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use std::time::Duration;
 
+/// How many rows one notch of the wheel moves the selection.
 const WHEEL_LINES: usize = 3;
 
 /// Two clicks on one cell within that time are one double click.
@@ -27,6 +28,7 @@ pub struct Mouse {
 }
 
 impl Mouse {
+    /// Makes the state of a mouse that was not clicked yet.
     pub fn new(is_captured: bool) -> Self {
         Mouse {
             is_captured,
@@ -35,6 +37,7 @@ impl Mouse {
     }
 }
 
+/// Handles a click, a turn of the wheel or a drag. Nothing happens while a dialog is open.
 pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
     if !matches!(app.mode, Mode::Browse) {
         return Vec::new();
@@ -44,7 +47,8 @@ pub fn point(app: &mut App, event: MouseEvent) -> Vec<Effect> {
         MouseEventKind::ScrollDown => scroll(app, event, Motion::Down(WHEEL_LINES)),
         MouseEventKind::Down(MouseButton::Left) => {
             if is_double(app, event.column, event.row) {
-                // What Enter does, whichever key has that now.
+                // A double click does what Enter does by default, whichever key the user
+                // has given that action.
                 let enter = KeyEvent::from(KeyCode::Enter);
                 return press(app, Keymap::default().find(enter, app.focus()));
             }
@@ -68,7 +72,8 @@ fn press(app: &mut App, action: Option<Action>) -> Vec<Effect> {
     action.map_or_else(Vec::new, |action| keys::act(app, action))
 }
 
-/// Whether a row was clicked there just before.
+/// Whether this click is the second of a double click on a row. Remembers it for the next
+/// one.
 fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let here = (column, row, app.now);
     let is_row = app.geometry().is_some_and(|geometry| {
@@ -95,7 +100,8 @@ fn click(app: &mut App, column: u16, row: u16) {
     }
 }
 
-/// Whether a cell is in what stands beside the view, and where there or in it.
+/// Returns the column and line of a cell within its view, and whether that is the view
+/// beside the open one. None if the cell is in no view.
 fn place_at(app: &App, column: u16, row: u16) -> Option<(bool, (u16, usize))> {
     let parts = app.parts()?;
     let beside = parts.pane.and_then(|(_, part)| part.place(column, row));
@@ -103,7 +109,7 @@ fn place_at(app: &App, column: u16, row: u16) -> Option<(bool, (u16, usize))> {
     beside.map(|place| (true, place)).or_else(here)
 }
 
-/// What is below the pointer; the keys stay where they are.
+/// Scrolls the view below the pointer, even if the other one has the keys.
 fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
     let focus = app.in_pane().is_some();
     let below = place_at(app, event.column, event.row);
@@ -112,7 +118,7 @@ fn scroll(app: &mut App, event: MouseEvent, motion: Motion) {
     app.focus_on(focus);
 }
 
-/// A stretch of time; nothing elsewhere.
+/// Marks a stretch of time; does nothing in other views.
 fn drag(app: &mut App, column: u16, row: u16) {
     if app.view == ViewId::Time
         && let Some((false, (column, line))) = place_at(app, column, row)

@@ -1,4 +1,4 @@
-//! To the page of a function, and from there to others.
+//! Opening the page of a function.
 
 use super::App;
 use crate::app::mode::Detail;
@@ -8,7 +8,7 @@ use crate::views::page::Place;
 use profile::FunctionId;
 
 impl App {
-    /// The function that is selected.
+    /// Returns the selected function. None if none is, or it has no samples any more.
     pub(super) fn function_here(&self) -> Option<FunctionId> {
         let pane = self.pane_here();
         self.views
@@ -17,6 +17,7 @@ impl App {
             .id
     }
 
+    /// Opens the page of the selected function.
     pub(super) fn open_page(&mut self) {
         if let Some(function) = self.function_here() {
             self.remember();

@@ -8,10 +8,13 @@ use crate::order::Order;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 impl App {
+    /// Opens an empty palette.
     pub(super) fn open_palette(&mut self) {
         self.mode = Mode::Palette(Palette::default());
     }
 
+    /// Handles a key while the palette is open: Enter carries out a typed order or the
+    /// chosen action, arrows choose, Esc closes.
     pub(super) fn press_in_palette(&mut self, key: KeyEvent) -> Vec<Effect> {
         let view = self.focus();
         let Mode::Palette(palette) = &mut self.mode else {
@@ -45,8 +48,8 @@ impl App {
 }
 
 impl App {
-    /// Does the order that was typed. What is wrong with it stays in the palette, which
-    /// stays open.
+    /// Carries out an order that was typed. If something is wrong with it, the palette
+    /// stays open and shows what.
     fn apply_typed(&mut self, order: Result<Order, String>) -> Vec<Effect> {
         let refused = match order.map(|order| self.apply(order)) {
             Ok(Ok(applied)) => {

@@ -1,4 +1,4 @@
-//! Probes of functions: placed from where a function is selected, renewed, taken away.
+//! Probes of functions: placed on the selected function, renewed, removed.
 
 use super::apply::Applied;
 use super::{App, Effect};
@@ -17,7 +17,7 @@ use profile::{FrameKind, FunctionId, Role, RowName};
 use std::sync::Arc;
 
 impl App {
-    /// A probe on the selected function.
+    /// Asks for a probe on the selected function.
     pub(super) fn probe_here(&mut self) -> Vec<Effect> {
         let pane = self.pane_here();
         let view = self.views.get(pane);
@@ -46,6 +46,8 @@ impl App {
         });
     }
 
+    /// Returns the order to the engine to place a probe, and opens the view of probes. The
+    /// error says why this function, or anything at all, cannot be probed.
     pub(super) fn probe(&mut self, probed: Probed) -> Result<Applied, Notice> {
         self.may_probe().map_err(Notice::Refused)?;
         let place = match probed {
@@ -69,7 +71,7 @@ impl App {
         })
     }
 
-    /// The error says why nothing can be probed now.
+    /// Returns an error if nothing can be probed now, which says why.
     fn may_probe(&self) -> Result<(), String> {
         let base = &self.base;
         match (&base.run.target, base.source.engine) {
@@ -87,6 +89,7 @@ impl App {
         }
     }
 
+    /// Returns where the code of a function is, or why it cannot be probed.
     fn place_of(&self, function: FunctionId) -> Result<Place, Notice> {
         let Some(view) = &self.shown.view else {
             return Err(Notice::Refused("no samples have come yet".into()));
@@ -124,14 +127,15 @@ impl App {
         }))
     }
 
-    /// The processes that are looked at, if that are not all targets.
+    /// Returns whose calls are counted: those of the processes that the scope was narrowed
+    /// to, or of all targets.
     fn whose_calls(&self) -> Result<Whose, Notice> {
         let Some(narrowed) = self.knobs.scope.last() else {
             return Ok(Whose::Target);
         };
         let (ids, words) = match &narrowed.part {
             Part::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
-            // A breakpoint is a process's: all its threads meet it.
+            // A breakpoint belongs to a process: all of its threads hit it.
             Part::Threads(threads) => {
                 let mut ids: Vec<_> = threads.iter().map(|(process, _)| *process).collect();
                 ids.sort_unstable();
@@ -150,7 +154,8 @@ impl App {
         }
     }
 
-    /// Which probes are meant. The error is that there are none.
+    /// Returns which probes a choice means. The error says that there are none, or none
+    /// with this number.
     fn chosen_probe(&self, choice: ProbeChoice) -> Result<Which, Notice> {
         let list = &self.shown.probes.list;
         match choice {
@@ -168,6 +173,7 @@ impl App {
         }
     }
 
+    /// Returns the order to let probes live longer, or to place them again.
     pub(super) fn renew_probe(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
         let which = self.chosen_probe(choice)?;
         self.may_probe().map_err(Notice::Refused)?;
@@ -177,6 +183,7 @@ impl App {
         })
     }
 
+    /// Returns the order to remove probes.
     pub(super) fn take_probe_away(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
         let which = self.chosen_probe(choice)?;
         Ok(Applied {
@@ -185,6 +192,8 @@ impl App {
         })
     }
 
+    /// Returns the order to read one more value at each call of a probe; None: to read none
+    /// any more.
     pub(super) fn read_value(
         &mut self,
         choice: ProbeChoice,
@@ -196,7 +205,7 @@ impl App {
         let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
         let known = probe.and_then(|probe| probe.seen.as_ref());
         let known = known.map_or(&[][..], |seen| &seen.values);
-        // They were read from such text before.
+        // These texts were made from expressions, so that they can be read again.
         let known = known
             .iter()
             .map(|value| Expression::parse(&value.expression));
@@ -210,7 +219,7 @@ impl App {
         Ok(Effect::Probe(order).into())
     }
 
-    /// Says why a probe was refused, or taken away, once.
+    /// Shows once why a probe was refused or removed.
     pub(super) fn say_of_probes(&mut self) {
         let Some(word) = &self.shown.probes.word else {
             return;

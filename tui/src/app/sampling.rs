@@ -13,12 +13,14 @@ use std::sync::Arc;
 /// What the user said about fetching debug files.
 #[derive(Debug, Default)]
 pub struct FetchConsent {
-    /// The answer; `None` if it was not given in this run.
+    /// The answer; None if the user gave none in this run.
     pub answer: Option<bool>,
     has_asked: bool,
 }
 
 impl App {
+    /// Opens the dialog about sampling, or says why there is none: in a recording nothing
+    /// is sampled.
     pub(super) fn open_sampling(&mut self) {
         match self.sampler() {
             Ok(sampler) => {
@@ -29,7 +31,7 @@ impl App {
         }
     }
 
-    /// How the samples are taken that come, or why none do.
+    /// Returns how samples are taken, or why none are.
     fn sampler(&self) -> Result<Arc<Sampler>, String> {
         let base = &self.base;
         match (
@@ -50,7 +52,7 @@ impl App {
         }
     }
 
-    /// `None` if the key means nothing to the dialog.
+    /// Handles a key in the dialog about sampling. None if the key means nothing to it.
     pub(super) fn press_in_sampling(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Sampling(dialog) = &mut self.mode else {
             return None;
@@ -101,7 +103,8 @@ impl App {
         }
     }
 
-    /// Has samples taken at another rate, if the source of samples can do that.
+    /// Returns the order to take samples at another rate. The error says why the rate
+    /// cannot be changed, or not to this one.
     pub(super) fn change_rate(&mut self, hz: u32) -> Result<Applied, String> {
         let sampler = self.sampler()?;
         if let Some(why) = sampler.why_fixed() {

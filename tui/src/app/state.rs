@@ -1,12 +1,13 @@
-//! A *state* is what a person has to know about the whole picture before
-//! reading it: that it is frozen, that its target is gone, that it lacks
-//! something. The screen shows the gravest one as one line.
+//! A *state* is what a user has to know about the whole screen before reading it: that it
+//! is frozen, that the target has ended, that something is missing. The screen shows the
+//! most important one as one line.
 
 use crate::app::App;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::Ending;
 use std::time::Duration;
 
+/// What the line above the view says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
     Failed(String),
@@ -16,16 +17,16 @@ pub enum State {
         ago: Duration,
         newer: u64,
     },
-    /// The terminal takes so long for a frame.
+    /// The terminal needs this long to take a frame.
     Behind(Duration),
     NoMatch {
         pattern: String,
         rows: usize,
     },
     Idle,
-    /// What was named is stopped by a signal or a debugger.
+    /// The target is stopped by a signal or a debugger.
     Stopped,
-    /// The filter drops them all.
+    /// The filter drops all of this many samples.
     KeepsNothing {
         offered: u64,
     },
@@ -50,18 +51,21 @@ pub enum State {
     },
 }
 
-/// Samples come within the first second of a busy target; after that, none is
-/// news.
+/// A busy target has samples within the first second. If there are none after this time, it
+/// is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// Below this many stacks a share of them says little.
+/// With fewer stacks than this their share says little, and is not shown.
 const STACKS_MIN: u64 = 100;
 
-/// In percent. Two limits, so that the line does not come and go.
+/// The share of cut stacks, in percent, from which it is said, and below which it is not
+/// said any more. The two differ, so that the line does not come and go.
 const CUT_SHOWN_FROM: u64 = 2;
 const CUT_HIDDEN_BELOW: u64 = 1;
 
 impl State {
+    /// Returns the most important state, which is the first one that holds in the order
+    /// written here. None if there is nothing to say.
     pub fn of(app: &App) -> Option<State> {
         let snapshot = &app.shown;
         of_target(&snapshot.run.target)
@@ -78,7 +82,8 @@ impl State {
     }
 }
 
-/// Whether enough stacks are cut to say so, given whether it is being said.
+/// Whether so many stacks are cut that it has to be said. `shown` says whether it is being
+/// said now.
 pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;
@@ -134,7 +139,7 @@ fn is_idle(snapshot: &Snapshot) -> bool {
             TargetState::Running | TargetState::Recorded
         )
         && snapshot.run.elapsed >= IDLE_AFTER
-        // A mark was just set.
+        // Right after a mark was set there are no samples yet.
         && (snapshot.asked.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
 }
 

@@ -5,6 +5,7 @@ use crate::action::{Action, Keymap};
 use crate::view_id::ViewId;
 use unicode_width::UnicodeWidthStr;
 
+/// A tab: its view, the column at which it begins, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tab {
     pub view: ViewId,
@@ -13,20 +14,23 @@ pub struct Tab {
 }
 
 impl Tab {
+    /// Returns the width of the text in cells.
     pub fn width(&self) -> u16 {
         self.text.width() as u16
     }
 }
 
-/// What follows the tabs at the right edge.
+/// Returns what is written at the right end of the line of tabs: the key of the help.
 pub fn help(keymap: &Keymap, open: ViewId) -> String {
     let key = keymap.label(Action::Help, open);
     key.map_or_else(String::new, |key| format!("{key} help"))
 }
 
-/// A longer one would push the names away.
+/// Longer names of keys are not written, because they would leave no room for the names of
+/// views.
 const KEY_WIDTH_MAX: usize = 3;
 
+/// Returns the tabs from left to right, in a line of this width.
 pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
     let key = |view: ViewId| {
         let key = keymap.label(Action::View(view), open);
@@ -37,7 +41,7 @@ pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
         Some(key) => format!("{key} {}", view.short_name()),
         None => view.short_name().to_owned(),
     };
-    // Its first letter, where no short key leads there.
+    // The key, or the first letter of the name if no short key opens the view.
     let short = |view: ViewId| key(view).unwrap_or_else(|| view.short_name()[..1].to_owned());
     let room = usize::from(width).saturating_sub(help(keymap, open).width() + 1);
     let mut needed: usize = ViewId::ALL.iter().map(|view| long(*view).width() + 2).sum();

@@ -19,7 +19,7 @@ pub enum Written {
         path: String,
         bytes: u64,
     },
-    /// There is one, and it was not to be overwritten.
+    /// There is a file of this name, and it was not to be overwritten.
     Exists(Box<WriteJob>),
     Failed(String),
 }
@@ -27,13 +27,14 @@ pub enum Written {
 /// What is remembered of files that were written.
 #[derive(Debug, Default)]
 pub struct Files {
-    /// Files that follow one another.
+    /// The series of files that is being written, if there is one.
     repeat: Option<Repeat>,
     /// What was chosen for the last file.
     last_options: Options,
 }
 
 impl App {
+    /// Opens the dialog for writing a file, or says that there is nothing to write.
     pub(super) fn open_write(&mut self) {
         if self.shown.view.is_none() {
             self.detail = Detail::Notice(Notice::NothingToWrite);
@@ -44,7 +45,7 @@ impl App {
         self.mode = Mode::Write(dialog);
     }
 
-    /// `None` if the key means nothing to the dialog.
+    /// Handles a key in the dialog for writing. None if the key means nothing to it.
     pub(super) fn press_in_dialog(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let Mode::Write(dialog) = &mut self.mode else {
             return None;
@@ -73,7 +74,8 @@ impl App {
         Some(Vec::new())
     }
 
-    /// What the dialog has to know of the file, and of where it would be.
+    /// Asks for what the dialog shows about a file: how large it would be, and how much
+    /// room there is.
     pub(super) fn ask_about_file(&mut self) -> Vec<Effect> {
         let Mode::Write(dialog) = &mut self.mode else {
             return Vec::new();
@@ -87,6 +89,8 @@ impl App {
         room.into_iter().chain(size.map(Effect::Weigh)).collect()
     }
 
+    /// Returns the job of writing a file, closes the dialog, and says that it is being
+    /// written. None if no samples have come.
     pub(super) fn write(
         &mut self,
         kind: FileKind,
@@ -111,8 +115,8 @@ impl App {
         })
     }
 
-    /// The next of the files that follow one another. Frozen or not, it has what came
-    /// in meanwhile; after the target's end it is the last.
+    /// Writes the next file of a series, if it is time. It has the newest samples even if
+    /// the screen is frozen. When the target has ended it is the last one.
     pub(super) fn write_if_due(&mut self) -> Vec<Effect> {
         let now = self.now;
         if !self
@@ -144,7 +148,7 @@ impl App {
         }))
     }
 
-    /// What was begun is finished.
+    /// Ends a series of files. A file that is being written is finished.
     fn stop_writing(&mut self) {
         if let Some(repeat) = self.files.repeat.take() {
             self.mode = Mode::Browse;
@@ -152,7 +156,7 @@ impl App {
         }
     }
 
-    /// What became of a file that was asked for by itself, or of the first of several.
+    /// Handles the result of writing a single file, or the first of a series.
     pub(super) fn handle_written(&mut self, written: Written) {
         let notice = match written {
             Written::Done { path, bytes } => Notice::Written { path, bytes },
@@ -170,13 +174,14 @@ impl App {
         self.detail = Detail::Notice(notice);
     }
 
-    /// The same of one of the files that follow one another.
+    /// Handles the result of writing a file of a series. Returns the effect that writes it
+    /// under the next name, if there was a file of this name.
     pub(super) fn handle_repeated(&mut self, written: Written) -> Option<Effect> {
         let repeat = self.files.repeat.as_mut()?;
         let is_first = repeat.count == 0;
         let notice = match written {
             Written::Exists(job) if is_first => {
-                // It is asked about like any other.
+                // For the first file the user is asked, as for a single one.
                 self.files.repeat = None;
                 self.handle_written(Written::Exists(job));
                 return None;
@@ -189,7 +194,7 @@ impl App {
                 match (repeat.is_last, is_first) {
                     (true, _) => Notice::NoMoreFiles(self.files.repeat.take()?.count),
                     (false, true) => Notice::Written { path, bytes },
-                    // The line is whose it is; the header has the count.
+                    // Later files do not take the detail line: the header counts them.
                     (false, false) => return None,
                 }
             }
@@ -198,7 +203,8 @@ impl App {
         None
     }
 
-    /// No more files, for what the notice says.
+    /// Ends the series for the reason in the notice, and adds to it how many files were
+    /// written.
     fn stop(&mut self, notice: Notice) -> Notice {
         let count = self.files.repeat.take().map(|repeat| repeat.count);
         match notice {
@@ -210,7 +216,7 @@ impl App {
         }
     }
 
-    /// Files that follow one another, while they do.
+    /// Returns the series of files that is being written.
     pub fn repeat(&self) -> Option<&Repeat> {
         self.files.repeat.as_ref()
     }
@@ -233,7 +239,7 @@ fn is_live(snapshot: &Snapshot) -> bool {
     is_live && snapshot.source.recording.is_none()
 }
 
-/// `None` where no samples have come.
+/// Returns what is to be written. None if no samples have come.
 fn content(
     kind: FileKind,
     manner: Manner,
