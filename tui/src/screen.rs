@@ -51,6 +51,7 @@ use ratatui::backend::TestBackend;
 use ratatui::layout::{Position, Rect};
 use ratatui::{Frame, Terminal};
 
+/// Draws one frame of the app. It changes nothing but the frame.
 pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     match app.geometry() {
         // The terminal may be another size than the one last heard of; the next
@@ -63,7 +64,7 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     if theme.is_ascii() {
         ascii::fold(frame.buffer_mut());
     }
-    // Last: a linked cell is more than its letters.
+    // Last, because a cell with a link contains more than letters.
     if let Some(geometry) = app.geometry()
         && theme.links
         && fits(app, frame)
@@ -72,7 +73,8 @@ pub fn draw(app: &App, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// Which of the columns to sort by has its head there.
+/// Returns the column whose head is at this cell of the screen. None if there is none, or
+/// it cannot be sorted by.
 pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     if !matches!(app.mode, Mode::Browse) {
         return None;
@@ -89,14 +91,14 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
     })
 }
 
-/// Which step of the way to what is looked at is there.
+/// Returns the step of the path in the header that is at this cell of the screen.
 pub fn crumb_at(app: &App, x: u16, y: u16) -> Option<Crumb> {
     let geometry = app.geometry()?;
     let is_line = y == 1 && geometry.header > 1 && matches!(app.mode, Mode::Browse);
     is_line.then(|| header::crumb_at(app, geometry.width, x))?
 }
 
-/// Which of the frames above the one that is zoomed into has its name there.
+/// Returns which frame above the zoomed one has its name at this cell of the screen.
 pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
     let part = app.parts()?.view;
     let is_line = y == part.body() && app.views.flame.has_path();
@@ -105,7 +107,7 @@ pub fn ancestor_at(app: &App, x: u16, y: u16) -> Option<usize> {
         .then(|| flame::draw::ancestor_at(&app.views.flame, &app.context(), part.width, x))?
 }
 
-/// The screen as lines of text.
+/// Returns the whole screen as lines of text, for writing it to a file.
 pub fn as_text(app: &App, theme: &Theme) -> String {
     let (width, height) = (app.size.width, app.size.height);
     let theme = &Theme {
@@ -183,7 +185,8 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         let (heads, body) = areas(geometry.whole());
         return render_lacking(why, theme, frame, heads, body);
     }
-    // What has the keys comes last: the hardware cursor stays where it is put.
+    // The view that has the keys is drawn last, because the last one to place the cursor
+    // wins.
     let is_in_pane = app.in_pane().is_some();
     let open = PaneId::of(app.view);
     if is_in_pane {
@@ -191,7 +194,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
     if let Some((beside, part)) = parts.pane {
         draw_pane(app, beside, part, theme, frame);
-        // Below the map of time its own line keeps them apart.
+        // Below the map of time no rule is needed: the heads separate the two.
         if part.heads == parts.view.heads {
             draw_rule(part, theme, frame);
         }
@@ -217,7 +220,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// The line of heads and the body.
+/// Returns the areas of the heads and of the body.
 fn areas(part: Part) -> (Rect, Rect) {
     (
         Rect::new(part.x, part.heads, part.width, 1),
@@ -237,7 +240,7 @@ fn draw_pane(app: &App, pane: PaneId, part: Part, theme: &Theme, frame: &mut Fra
     app.views.drawn(pane).draw(&cx, canvas);
 }
 
-/// The line between a view and what stands right of it.
+/// Draws the line between a view and the one to its right.
 fn draw_rule(part: Part, theme: &Theme, frame: &mut Frame) {
     for y in part.heads..part.body() + part.height {
         let buffer = frame.buffer_mut();

@@ -1,12 +1,12 @@
-//! The *terminal* is borrowed: raw mode, the other screen and the mouse are
-//! taken on entering, and given back by `Drop`, before a stop, and when
+//! The *terminal* is borrowed: raw mode, the alternate screen and the mouse are taken on
+//! entering, and given back by `Drop`, before the process is stopped (^Z), and when
 //! anything panics.
 
-/// What it draws on.
+/// Its background.
 pub mod ground;
 /// One frame as bytes, written at once.
 mod painter;
-/// Writes frames where nobody waits for it.
+/// Writes frames on its own thread.
 mod writer;
 
 pub use painter::Painter;
@@ -27,11 +27,12 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A terminal that takes nothing for so long (stopped by ^S, or its window
-/// hangs) does not get its screen back.
+/// How long we wait, at the end, for a terminal that takes no bytes (it is stopped by ^S,
+/// or its window hangs). After that it is not restored.
 pub const RESTORE_WAIT: Duration = Duration::from_millis(500);
 
-/// Whether the terminal is ours right now. A panic on any thread has to know.
+/// Whether the terminal is in our hands now. It is global because a panic on any thread has
+/// to restore it.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// While this lives, the terminal is ours, but for the time between
@@ -42,12 +43,14 @@ pub struct TerminalGuard {
 }
 
 impl TerminalGuard {
+    /// Takes the terminal; with `mouse`, clicks come to us.
     pub fn new(mouse: bool) -> io::Result<Self> {
         let guard = TerminalGuard { mouse };
         guard.enter()?;
         Ok(guard)
     }
 
+    /// Takes the terminal again after [`leave`](TerminalGuard::leave).
     pub fn enter(&self) -> io::Result<()> {
         enable_raw_mode()?;
         ENTERED.store(true, Ordering::SeqCst);
@@ -59,11 +62,13 @@ impl TerminalGuard {
         painter::write_all(&bytes)
     }
 
+    /// Gives the terminal back for a while, to another program or before a stop.
     pub fn leave(&self) {
         restore();
     }
 
-    /// The bytes that tell the terminal.
+    /// Remembers whether clicks come to us, and returns the bytes that tell the terminal
+    /// so.
     pub fn capture_mouse(&mut self, wanted: bool) -> io::Result<Vec<u8>> {
         self.mouse = wanted;
         if wanted {
@@ -80,19 +85,19 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// Whether there is no terminal any more, at the end where keys come from or at the other.
-/// Its hang-up need not come as a signal: only the session that it controls gets one.
+/// Whether the terminal is gone, where keys come from or where we draw. A signal does not
+/// always tell that: only the session that the terminal controls gets one.
 pub fn is_gone() -> bool {
     let (keys, screen) = (io::stdin(), io::stdout());
     keys.is_terminal() && reader::is_gone(keys.as_fd()) || reader::is_gone(screen.as_fd())
 }
 
-/// Whether a few words to it would not wait for long.
+/// Whether the terminal takes bytes soon, so that a short message would not block for long.
 pub fn is_writable() -> bool {
     painter::is_writable_within(RESTORE_WAIT)
 }
 
-/// Errors are of no use here: the terminal may be gone.
+/// Gives the terminal back, if it is ours. Errors are ignored, because it may be gone.
 fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
@@ -115,8 +120,9 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// After a panic that ends the program its message has to be readable, and the shell
-/// usable. One that is caught costs a piece of work, and is told by who catches it.
+/// Installs a hook that restores the terminal before a panic ends the program, so that its
+/// message can be read and the shell can be used. A panic that is caught is reported by the
+/// code that catches it.
 pub fn restore_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -134,11 +140,12 @@ fn bytes_of(command: impl Command) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Terminals drop longer ones.
+/// The longest text, in bytes of base64, that is sent to the clipboard: terminals drop
+/// longer ones.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
 
-/// Puts text into the clipboard of the terminal, wherever that runs.
-/// OSC 52: `ESC ] 52 ; c ; base64 BEL`.
+/// Returns the bytes that put text into the clipboard of the terminal, on whatever machine
+/// that runs. OSC 52: `ESC ] 52 ; c ; base64 BEL`.
 pub fn clipboard(text: &str) -> Vec<u8> {
     let end = text.floor_char_boundary(CLIPBOARD_BYTES_MAX / 4 * 3);
     let mut bytes = b"\x1b]52;c;".to_vec();
@@ -147,7 +154,7 @@ pub fn clipboard(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// RFC 4648, section 4.
+/// Appends the input in base64 (RFC 4648, section 4).
 fn base64(input: &[u8], output: &mut Vec<u8>) {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for chunk in input.chunks(3) {

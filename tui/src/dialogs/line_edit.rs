@@ -2,9 +2,10 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A longer line is a paste gone wrong.
+/// The longest line that can be typed, in bytes. A longer one was pasted by mistake.
 pub const LENGTH_MAX: usize = 1000;
 
+/// A line of text that is being typed, with its caret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineEdit {
     text: String,
@@ -13,6 +14,7 @@ pub struct LineEdit {
 }
 
 impl LineEdit {
+    /// Begins with this text, and the caret behind it.
     pub fn new(text: &str) -> Self {
         LineEdit {
             text: text.into(),
@@ -20,16 +22,17 @@ impl LineEdit {
         }
     }
 
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is before the caret.
+    /// Returns the text before the caret.
     pub fn before(&self) -> &str {
         &self.text[..self.caret]
     }
 
-    /// Whether the key meant something here.
+    /// Handles a key. Returns false if it means nothing in a line of text.
     pub fn press(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if key.modifiers.contains(KeyModifiers::ALT) {
@@ -75,7 +78,7 @@ impl LineEdit {
         }
     }
 
-    /// Back to the blank before the word that ends here.
+    /// Removes the word before the caret, and blanks behind it.
     fn remove_word(&mut self) {
         let word = self.before().trim_end();
         let start = word.rfind(char::is_whitespace).map_or(0, |at| {

@@ -5,17 +5,19 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::snapshot::Sampler;
 use std::sync::Arc;
 
-/// What arrows step through. None is a multiple of ten: timers are, and who beats in
-/// time with them sees them always or never.
+/// The rates that arrow keys step through, in samples per second. None is a multiple of
+/// ten, because programs wake up by timers of such rates: a sampler in time with them would
+/// hit them always or never.
 pub const RATES: [u32; 6] = [19, 49, 99, 199, 499, 999];
 
+/// The state of the sampling dialog.
 #[derive(Debug)]
 pub struct SamplingDialog {
     pub sampler: Arc<Sampler>,
-    /// 0 while another number is typed.
+    /// The chosen rate in Hz; 0 if all digits of a typed number were deleted.
     pub chosen: u32,
     is_typing: bool,
-    /// Why the last one was not taken.
+    /// Why the last rate was refused.
     pub problem: Option<String>,
 }
 
@@ -25,11 +27,12 @@ pub enum Reply {
     Stay,
     Close,
     SetRate(u32),
-    /// It means nothing here.
+    /// The key means nothing in this dialog.
     Unknown,
 }
 
 impl SamplingDialog {
+    /// Opens the dialog with the present rate in Hz.
     pub fn new(sampler: Arc<Sampler>, rate_hz: u32) -> Self {
         SamplingDialog {
             sampler,
@@ -39,6 +42,7 @@ impl SamplingDialog {
         }
     }
 
+    /// Handles a key, and returns what it leads to.
     pub fn press(&mut self, key: KeyEvent) -> Reply {
         if key
             .modifiers
@@ -81,11 +85,12 @@ impl SamplingDialog {
         self.is_typing = false;
     }
 
-    /// The first digit begins a number.
+    /// Adds a digit to the number that is being typed; the first digit replaces the rate.
     fn type_digit(&mut self, digit: u32) {
         let before = if self.is_typing { self.chosen } else { 0 };
         let typed = before * 10 + digit;
-        // One digit more than there can be shows that it is too much.
+        // One digit too many can be typed, so that the user sees that the number is too
+        // large.
         self.chosen = if typed > values::RATE_MAX * 10 {
             before
         } else {
@@ -95,7 +100,8 @@ impl SamplingDialog {
     }
 }
 
-/// A rate that may be asked for, or why not.
+/// Returns the rate if it is possible, else a sentence why it is not. `max_hz` is the limit
+/// of the kernel, if it has one.
 pub fn check_rate(hz: u32, max_hz: Option<u32>) -> Result<u32, String> {
     let most = values::RATE_MAX.min(max_hz.unwrap_or(u32::MAX));
     match hz {

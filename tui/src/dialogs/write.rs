@@ -24,7 +24,7 @@ use profile::{Query, View};
 use size::Size;
 use std::path::{Path, PathBuf};
 
-/// Where the keys go.
+/// The lines of the dialog; one of them has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Subject,
@@ -59,35 +59,38 @@ pub enum Subject {
     Screen,
 }
 
-/// In the order of the dialog.
+/// The subjects in the order of the dialog.
 pub const SUBJECTS: [Subject; 3] = [Subject::Shown, Subject::All, Subject::Screen];
 
+/// The state of the write dialog.
 #[derive(Debug)]
 pub struct WriteDialog {
     /// The chosen kind, as an index of [`KINDS`].
     kind: usize,
     pub field: Field,
-    /// All that is kept is written in formats that can hold a part of it as well.
+    /// Whether all samples that are kept are written, in a format that could hold a part of
+    /// them as well. A .pft always holds all.
     is_whole: bool,
     pub file: LineEdit,
-    /// What the name begins with unless it is typed.
+    /// The name without its ending, as long as the user has typed none.
     stem: Stem,
-    /// The name was typed: it stays when the format changes, but for its end.
+    /// Whether the user has typed a name. Then only its ending changes with the format.
     is_typed: bool,
     pub options: Options,
-    /// More samples will come.
+    /// Whether more samples will come, so that a series of files makes sense.
     pub goes_on: bool,
     /// Why the last attempt did not succeed.
     pub problem: Option<Problem>,
-    /// The room in the folder that was asked about.
+    /// What is known of the folder in which the file would be. None until the answer comes.
     pub room: Option<Room>,
     asked: Option<PathBuf>,
     size: Size,
 }
 
+/// Why a file was not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// There is such a file: only another key overwrites it.
+    /// There is a file of this name: another key than Enter overwrites it.
     Exists,
     Failed(String),
 }
@@ -98,7 +101,7 @@ pub struct Room {
     pub folder: PathBuf,
     /// The bytes that are free for this user, or why that is not known.
     pub free_bytes: Result<u64, String>,
-    /// Whose the file will be, if that is not who runs.
+    /// Who will own the file, if that is not the user who runs proftop.
     pub owner: Option<String>,
 }
 
@@ -108,10 +111,11 @@ pub struct WriteJob {
     pub path: PathBuf,
     pub overwrite: bool,
     pub content: Content,
-    /// It is one of those that follow one another.
+    /// Whether it is one of a series of files.
     pub is_repeated: bool,
 }
 
+/// What a file will contain.
 #[derive(Debug, Clone)]
 pub enum Content {
     Profile {
@@ -127,7 +131,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// What it looks like; `None` if it is the screen.
+    /// Returns what determines the size of the file. None for the screen.
     pub fn shape(&self) -> Option<Shape> {
         match *self {
             Content::Profile {
@@ -145,7 +149,7 @@ impl Content {
     }
 }
 
-/// Equal as far as the dialog asks: views themselves are not compared.
+/// Compares only what the dialog knows: samples are not compared.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         self.shape() == other.shape()
@@ -162,13 +166,15 @@ pub enum Reply {
     Write {
         overwrite: bool,
     },
-    /// No more files are to follow.
+    /// End the series of files.
     Stop,
     /// It means nothing here.
     Unknown,
 }
 
 impl WriteDialog {
+    /// Opens the dialog. `scope` is in words, for the name of the file; `manner` is how the
+    /// last file was written.
     pub fn new(shown: &Snapshot, scope: &str, manner: Manner) -> Self {
         let is_live = matches!(
             shown.run.target,
@@ -195,7 +201,7 @@ impl WriteDialog {
         dialog
     }
 
-    /// Opens the dialog as it was before a job that was not done.
+    /// Sets the dialog to what a job asked for that was not done.
     pub fn ask_again(&mut self, job: &WriteJob, options: Options) {
         let is_it = |kind: &&FileKind| match (&job.content, kind) {
             (Content::Profile { format, .. }, FileKind::Profile(other)) => format == other,
@@ -204,7 +210,8 @@ impl WriteDialog {
         };
         self.kind = KINDS.iter().position(|kind| is_it(&kind)).unwrap_or(0);
         let shape = job.content.shape();
-        // A .pft always is, and says nothing of other formats.
+        // A .pft always holds all samples, so that it does not tell what the user chose for
+        // other formats.
         self.is_whole = shape.is_some_and(|shape| shape.is_whole && shape.format != Format::Pft);
         self.file = LineEdit::new(&job.path.to_string_lossy());
         self.is_typed = true;
@@ -212,11 +219,12 @@ impl WriteDialog {
         self.options = options;
     }
 
+    /// Returns the chosen kind of file.
     pub fn kind(&self) -> FileKind {
         KINDS[self.kind]
     }
 
-    /// What the file would hold.
+    /// Returns what the file would contain.
     pub fn subject(&self) -> Subject {
         match self.kind() {
             FileKind::Profile(Format::Pft) => Subject::All,
@@ -241,11 +249,13 @@ impl WriteDialog {
         self.choose(number.unwrap_or(self.kind));
     }
 
+    /// Returns the chosen kind as an index of [`KINDS`].
     pub fn kind_number(&self) -> usize {
         self.kind
     }
 
-    /// How the field's option stands; `None` for what is no option.
+    /// Returns whether the option of a field is chosen. None for fields that are no
+    /// options.
     pub fn switch(&self, field: Field) -> Option<Switch> {
         match field {
             Field::Subject | Field::Format | Field::File => None,
@@ -257,7 +267,8 @@ impl WriteDialog {
         }
     }
 
-    /// The folder of the file, if it was not asked about yet; one at a time.
+    /// Returns the folder of the file, if the room in it has to be asked for. None if that
+    /// was done, or is being done for another folder.
     pub fn ask_for_room(&mut self) -> Option<PathBuf> {
         let is_waiting = self.asked.is_some() && self.room.is_none();
         let folder = self.folder();
@@ -269,22 +280,24 @@ impl WriteDialog {
         Some(folder)
     }
 
-    /// The shape of the file, if nobody has said yet how large it would be.
+    /// Returns the shape of the file if its size has to be asked for. None if that was
+    /// done.
     pub fn ask_for_size(&mut self) -> Option<Shape> {
         let shape = self.shape()?;
         self.size.ask(shape).then_some(shape)
     }
 
+    /// Takes the size of a file of this shape, in bytes.
     pub fn set_size(&mut self, shape: Shape, bytes: u64) {
         self.size.set(shape, bytes);
     }
 
-    /// How large the file would be.
+    /// Returns how many bytes the file would have. None while that is not known.
     pub fn size(&self) -> Option<u64> {
         self.size.of(self.shape()?)
     }
 
-    /// `None` if it is the screen: that is small.
+    /// Returns the shape of the file. None for the screen, which is small.
     fn shape(&self) -> Option<Shape> {
         match self.kind() {
             FileKind::Profile(format) => Some(Shape {
@@ -304,12 +317,15 @@ impl WriteDialog {
         }
     }
 
+    /// Takes what is known of a folder. It is dropped if another folder was asked about
+    /// since.
     pub fn set_room(&mut self, room: Room) {
         if self.asked.as_ref() == Some(&room.folder) {
             self.room = Some(room);
         }
     }
 
+    /// Handles a key, and returns what it leads to.
     pub fn press(&mut self, key: KeyEvent) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -351,14 +367,15 @@ impl WriteDialog {
         Reply::Stay
     }
 
-    /// Who types the ending of a format means that one.
+    /// Chooses the format that the typed ending belongs to, if there is one.
     fn follow_ending(&mut self) {
         let kind = FileKind::of_path(Path::new(self.file.text()));
         let known = kind.and_then(|kind| KINDS.iter().position(|known| *known == kind));
         self.kind = known.unwrap_or(self.kind);
     }
 
-    /// What would not be what was asked for is not written.
+    /// Asks to write the file, unless the choices do not fit together: then nothing is
+    /// written, and the dialog says why.
     fn try_to_write(&mut self, overwrite: bool) -> Reply {
         let options = &self.options;
         let is_text = self.kind() == FileKind::Text;
@@ -426,7 +443,8 @@ impl WriteDialog {
         self.name_anew(before);
     }
 
-    /// A name that was typed keeps all but the ending of the format before.
+    /// Gives the file the ending of the chosen format. A name that was typed keeps all but
+    /// the ending of the format `before`.
     fn name_anew(&mut self, before: &str) {
         let stem = match self.is_typed {
             true => self.file.text().strip_suffix(before),
@@ -439,7 +457,7 @@ impl WriteDialog {
     }
 }
 
-/// What a file is called, but for its ending.
+/// The name that is proposed for a file, without its ending.
 #[derive(Debug)]
 struct Stem {
     /// `proftop-db-01-postgres-20261120T140312Z`
@@ -456,7 +474,8 @@ impl Stem {
         });
         let time = time.filter(|ms| *ms > 0);
         let time = time.map_or_else(String::new, |ms| calendar::compact(ms / 1000));
-        // The scope's words are a stranger's, and a shell is to take the name.
+        // The words of the scope may contain anything, and the name has to be usable in a
+        // shell.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let plain = |part: &str| {
             let part: String = part.chars().take(40).collect();

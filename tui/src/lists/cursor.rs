@@ -5,6 +5,8 @@
 //! Until something is selected the cursor watches the top: it stays on the
 //! first line, whatever comes to stand there.
 
+/// A selection in a list whose items have keys of type `K`, and which part of the list is
+/// on the screen.
 #[derive(Debug, Clone)]
 pub struct Cursor<K> {
     /// The row that is held; `None` while the cursor watches the top.
@@ -13,8 +15,8 @@ pub struct Cursor<K> {
     offset: usize,
     /// The selected item's line, counted from `offset`.
     line: usize,
-    /// The line that it was left on, for whoever came back: other rows are shown
-    /// until those of then are there again.
+    /// After going back: the line of the screen on which the item was. It gets there again
+    /// when the rows of that time are shown again.
     came_back_to: Option<usize>,
 }
 
@@ -40,26 +42,29 @@ pub fn visible(len: usize, height: usize) -> usize {
 }
 
 impl<K: Copy + Eq> Cursor<K> {
+    /// Returns the key of the selected item. None while the cursor watches the top.
     pub fn held(&self) -> Option<K> {
         self.held
     }
 
+    /// Returns the index of the first item on the screen.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
+    /// Returns the index of the selected item.
     pub fn index(&self) -> usize {
         self.offset + self.line
     }
 
-    /// The held item goes by another key from now on.
+    /// Tells the cursor that the selected item has another key from now on.
     pub fn rename(&mut self, key: K) {
         if self.held.is_some() {
             self.held = Some(key);
         }
     }
 
-    /// The list or its height changed.
+    /// Adapts to a changed list or height.
     pub fn settle(&mut self, keys: &[K], height: usize) {
         let position = self
             .held
@@ -85,13 +90,15 @@ impl<K: Copy + Eq> Cursor<K> {
         self.settle(keys, height);
     }
 
-    /// The cursor as it was when it was left.
+    /// Returns the cursor for going back to a place: the selected item keeps its line on
+    /// the screen even while other rows are shown.
     #[must_use]
     pub fn come_back(mut self) -> Self {
         self.came_back_to = Some(self.line);
         self
     }
 
+    /// Selects nothing: the first line is the selected one, whatever item is there.
     pub fn watch_top(&mut self) {
         *self = Cursor::default();
     }

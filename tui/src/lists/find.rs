@@ -3,17 +3,17 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// A pattern that was understood.
+/// A valid pattern that is being searched for.
 #[derive(Debug, Clone)]
 pub struct Find {
     pub text: String,
     regex: Regex,
 }
 
-/// A pattern that was not.
+/// Why a pattern is not valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPattern {
-    /// Which character, from 1.
+    /// At which character; the first is 1.
     pub position: usize,
     pub message: String,
 }
@@ -23,16 +23,16 @@ pub struct BadPattern {
 pub struct Prompt {
     pub text: String,
     pub error: Option<BadPattern>,
-    /// What was being searched before, for Esc.
+    /// What was searched for before; Esc goes back to it.
     pub before: Option<Find>,
 }
 
-/// A pattern's compiled form may not be larger; it comes from the keyboard, but
-/// a pasted one can be anything.
+/// How large a compiled pattern may be. A pattern is typed, but a pasted one can be
+/// anything.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// Which of the found rows is the next one from `here`, down or up, round and
-/// round.
+/// Returns which of the found rows, which are in rising order, is the next one down or up
+/// from row `here`. After the last comes the first. None if nothing was found.
 pub fn next(found: &[usize], here: usize, down: bool, including: bool) -> Option<usize> {
     let last = found.len().checked_sub(1)?;
     Some(if down {
@@ -44,6 +44,7 @@ pub fn next(found: &[usize], here: usize, down: bool, including: bool) -> Option
 }
 
 impl Find {
+    /// Compiles a pattern. It ignores case unless it contains a capital letter.
     pub fn new(text: &str) -> Result<Self, BadPattern> {
         let regex = RegexBuilder::new(text)
             .case_insensitive(!has_capital(text))
@@ -56,13 +57,15 @@ impl Find {
         })
     }
 
+    /// Whether the pattern is found anywhere in the text.
     pub fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }
 
 impl BadPattern {
-    /// The library tells the place only as a caret under the indented pattern.
+    /// Reads the place from the library's message: it is given only by a caret below the
+    /// indented pattern.
     fn new(error: &regex::Error) -> Self {
         const INDENT: usize = 4;
         let text = error.to_string();
@@ -81,7 +84,7 @@ impl BadPattern {
     }
 }
 
-/// `\S` and its like are classes, not capitals.
+/// Whether the pattern has a capital letter; those of classes such as `\S` do not count.
 fn has_capital(text: &str) -> bool {
     let mut escaped = false;
     text.chars().any(|c| {
@@ -91,14 +94,14 @@ fn has_capital(text: &str) -> bool {
     })
 }
 
-/// What is looked for in a list, and what was found.
+/// What is searched for in a list, and what was found.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
     pub find: &'a Find,
     pub rows: usize,
     /// The samples of the rows, where they can be added up; else 0.
     pub samples: u64,
-    /// The rows that were searched.
+    /// How many rows were searched.
     pub of: usize,
 }
 

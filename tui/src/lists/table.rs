@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// A row of a report that can be in a table.
 pub trait Item: Clone + Debug + Send + Sync + 'static {
-    /// What the row is known by from one report to the next.
+    /// Identifies the row from one report to the next.
     type Key: Copy + Eq + Hash + Debug + Send + Sync;
     type Column: Copy + Eq + Debug + Default + Send + Sync + 'static;
 
@@ -27,36 +27,37 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     fn rows(report: &Report) -> &[Self];
     fn key(&self) -> Self::Key;
 
-    /// The key that an older key goes by in this report.
+    /// Returns the key that a row with an older key has in this report. Keys of functions
+    /// change when names become known.
     fn current_key(_report: &Report, key: Self::Key) -> Self::Key {
         key
     }
 
-    /// Numbers fall, words rise.
+    /// Compares two rows for the usual order: the largest number first, words from A to Z.
     fn compare(column: Self::Column, a: &Self, b: &Self) -> Ordering;
     fn is_word(column: Self::Column) -> bool;
 
-    /// What find looks at, and what is copied.
+    /// Returns the text that is searched, and copied.
     fn name(&self) -> &str;
     fn samples(&self) -> u64;
 
-    /// Whose it is, where a table may be of one process only.
+    /// Returns the process of the row, in tables that can be limited to one process.
     fn process(&self) -> Option<ProcessId> {
         None
     }
 
-    /// Who it is among its family; `None` where rows have no parents.
+    /// Returns the row and its parent for the view as a tree. None if rows have no parents.
     fn member(&self) -> Option<Member> {
         None
     }
 
-    /// What it is called on its own, outside of the table: `postgres[4121]`.
+    /// Returns how the row is called outside of the table, such as `postgres[4121]`.
     fn words(&self) -> String {
         self.name().to_owned()
     }
 }
 
-/// Where somebody was in a table, to come back to.
+/// The state of a table that is needed to come back to it.
 #[derive(Debug, Clone)]
 pub struct Place<I: Item> {
     column: I::Column,
@@ -71,11 +72,12 @@ pub struct Place<I: Item> {
 pub struct Line<'a, I> {
     pub row: &'a I,
     pub selected: bool,
-    /// No longer in the report; these are its last numbers.
+    /// Whether the row is no longer in the report. It then has its last numbers.
     pub gone: bool,
     pub found: bool,
     pub marked: bool,
-    /// What stands before its name: how it descends from the rows above.
+    /// The lines that are drawn before the name, which show how it descends from rows
+    /// above.
     pub guides: &'a str,
 }
 
@@ -96,25 +98,28 @@ pub enum Sort {
     Invert,
 }
 
+/// Sorting, selection and search of a list of rows.
 #[derive(Debug)]
 pub struct Table<I: Item> {
-    /// In the order of the screen; `slots` runs beside it.
+    /// The keys of the rows in the order of the screen. `slots` has the same length and
+    /// order.
     keys: Vec<I::Key>,
     slots: Vec<Slot>,
-    /// Beside the slots as well, where rows stand below those that they descend from.
+    /// The guides of the rows in the same order, if the table is drawn as a tree; else
+    /// empty.
     guides: Vec<Arc<str>>,
     is_family: bool,
     column: I::Column,
     inverted: bool,
-    /// No rows but those of this process.
+    /// If set, only rows of this process are shown.
     only: Option<ProcessId>,
     cursor: Cursor<I::Key>,
-    /// What the selected row was when it was last seen.
+    /// The selected row with its last numbers, to be shown when it is gone from the report.
     last_seen: Option<I>,
-    /// Marked to be used together, with what they are called.
+    /// The marked rows with their words; they can be counted alone together.
     marks: Vec<(I::Key, String)>,
     find: Option<Find>,
-    /// Rows that match, and their samples.
+    /// How many rows match, and how many samples they have together.
     found: (usize, u64),
     height: usize,
 }
@@ -140,14 +145,17 @@ impl<I: Item> Default for Table<I> {
 }
 
 impl<I: Item> Table<I> {
+    /// Returns how many rows the table has, on the screen or not.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
+    /// Returns the index of the first row on the screen.
     pub fn offset(&self) -> usize {
         self.cursor.offset()
     }
 
+    /// Returns the column by which rows are sorted.
     pub fn column(&self) -> I::Column {
         self.column
     }
@@ -157,11 +165,13 @@ impl<I: Item> Table<I> {
         I::is_word(self.column) != self.inverted
     }
 
+    /// Returns the selected line. None if the table is empty.
     pub fn selected<'a>(&'a self, report: &'a Report) -> Option<Line<'a, I>> {
         self.line(self.cursor.index(), report)
     }
 
-    /// What was selected on purpose.
+    /// Returns the key of the row that the user has selected. None while the cursor watches
+    /// the top.
     pub fn held(&self) -> Option<I::Key> {
         self.cursor.held()
     }
@@ -193,7 +203,8 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Nobody looks at it: the rows go, what is selected stays.
+    /// Drops the rows, but keeps the selection. Called when the table is not on the screen
+    /// any more.
     pub fn release(&mut self) {
         (self.keys, self.slots) = (Vec::new(), Vec::new());
         self.guides.clear();
@@ -210,7 +221,7 @@ impl<I: Item> Table<I> {
         self.cursor.index() - self.cursor.offset()
     }
 
-    /// The rows that there is no line for on the screen.
+    /// Returns the rows for which there is no line on the screen.
     pub fn hidden_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a I> {
         let rows = I::rows(report);
         let shown = self.offset()..self.offset() + visible(self.len(), self.height);
@@ -222,7 +233,7 @@ impl<I: Item> Table<I> {
         })
     }
 
-    /// The lines on the screen.
+    /// Returns the lines that are on the screen.
     pub fn lines<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = Line<'a, I>> {
         let end = self.offset() + visible(self.len(), self.height);
         (self.offset()..end.min(self.len())).filter_map(|at| self.line(at, report))
@@ -247,7 +258,8 @@ impl<I: Item> Table<I> {
     /// Takes the rows of another report. Without `sort` the rows stay where
     /// they are, and new ones come last.
     pub fn update(&mut self, report: &Report, sort: bool) {
-        // Once: of a hundred thousand threads a process has a few.
+        // Filtered once: there may be a hundred thousand threads, of which a process has
+        // only a few.
         let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
         if let Some(held) = self.cursor.held() {
             self.cursor.rename(I::current_key(report, held));
@@ -337,6 +349,7 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Whether rows are below those that they descend from.
     pub fn is_family(&self) -> bool {
         self.is_family
     }
@@ -363,11 +376,13 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// Sets how many lines there are on the screen for rows.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.cursor.settle(&self.keys, height);
     }
 
+    /// Moves the selection.
     pub fn go(&mut self, motion: Motion, report: &Report) {
         let at = self.cursor.index();
         if motion.watches_top(at) {
@@ -415,8 +430,8 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Sorts by the column of that number; by the same one again the other way
-    /// round.
+    /// Sorts by the column with this number. If it is sorted by that column already, the
+    /// order is inverted.
     pub fn sort_by(&mut self, number: usize, report: &Report) {
         let Some(column) = I::COLUMNS.get(number) else {
             return;
@@ -436,11 +451,13 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Whether the order is the other way round than usual.
     pub fn is_inverted(&self) -> bool {
         self.inverted
     }
 
-    /// Sorts by the column so many places to the right, round about.
+    /// Sorts by the column that is `by` places to the right. After the last comes the
+    /// first.
     pub fn shift_column(&mut self, by: isize, report: &Report) {
         let columns = I::COLUMNS;
         let at = columns.iter().position(|c| *c == self.column).unwrap_or(0);
@@ -450,11 +467,13 @@ impl<I: Item> Table<I> {
         self.update(report, true);
     }
 
+    /// Inverts the order.
     pub fn invert(&mut self, report: &Report) {
         self.inverted = !self.inverted;
         self.update(report, true);
     }
 
+    /// Returns what is needed to come back to this state.
     pub fn place(&self) -> Place<I> {
         Place {
             column: self.column,
@@ -465,7 +484,7 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// To be followed by an [`Table::update`].
+    /// Comes back to a state. Call [`Table::update`] afterwards.
     pub fn return_to(&mut self, place: Place<I>) {
         self.column = place.column;
         self.inverted = place.inverted;
@@ -474,7 +493,7 @@ impl<I: Item> Table<I> {
         self.last_seen = place.last_seen;
     }
 
-    /// Marks the selected row or takes its mark away, and goes on to the next.
+    /// Marks the selected row, or removes its mark, and selects the next one.
     pub fn toggle_mark(&mut self, report: &Report) {
         let Some(line) = self.selected(report) else {
             return;
@@ -487,15 +506,18 @@ impl<I: Item> Table<I> {
         self.go(Motion::Down(1), report);
     }
 
+    /// Removes all marks.
     pub fn unmark(&mut self) {
         self.marks.clear();
     }
 
+    /// Returns how many rows are marked.
     pub fn marked(&self) -> usize {
         self.marks.len()
     }
 
-    /// The marked rows, else the selected one, and what they are called.
+    /// Returns the keys of the marked rows, or else of the selected one, and words for
+    /// them. None if the table is empty.
     pub fn chosen(&self, report: &Report, plural: &str) -> Option<(Vec<I::Key>, Arc<str>)> {
         if self.marks.is_empty() {
             let row = self.selected(report)?.row;
@@ -509,12 +531,12 @@ impl<I: Item> Table<I> {
         Some((keys, words))
     }
 
-    /// The name of the selected row.
+    /// Returns the name of the selected row. None if the table is empty.
     pub fn selected_name(&self, report: &Report) -> Option<String> {
         Some(self.selected(report)?.row.name().to_owned())
     }
 
-    /// What is looked for, and what was found.
+    /// Returns what is searched for and what was found. None if nothing is searched for.
     pub fn matches(&self) -> Option<Found<'_>> {
         let (rows, samples) = self.found;
         Some(Found {
@@ -534,6 +556,7 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// Begins to search, or ends the search with None.
     pub fn set_find(&mut self, find: Option<Find>, report: &Report) {
         self.find = find;
         self.count_found(report);

@@ -16,7 +16,7 @@ use ratatui::Frame;
 use ratatui::style::Style;
 use std::time::Duration;
 
-/// What the frame before this one cost.
+/// Returns what the frame before this one cost, as a sentence.
 fn cost_of(cost: DrawCost) -> String {
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
     format!(
@@ -28,9 +28,10 @@ fn cost_of(cost: DrawCost) -> String {
     )
 }
 
+/// Draws the detail line. An explanation may take the line of keys below it as well.
 pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let width = usize::from(geometry.width);
-    // Each of the two bands of a row takes a cell more in ASCII.
+    // In ASCII each of the two `±` of a row takes one cell more.
     let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
         Detail::Row => match app.terminal.draw_cost {
@@ -61,8 +62,8 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     } else {
         text
     };
-    // A sentence that is too long takes the key line too; the next key brings
-    // that back.
+    // An explanation that is too long covers the line of keys, which comes back with the
+    // next key.
     let lines = match (&app.detail, geometry.keys) {
         (Detail::Explain, Some(_)) => text::wrap(&text, width),
         _ => vec![text],
@@ -75,7 +76,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     }
 }
 
-/// The sentence of a notice, with the keys that matter then.
+/// Returns the sentence of a notice, with the keys that are useful then.
 pub fn say(app: &App, notice: &Notice) -> String {
     let cx = &app.context();
     match notice {
@@ -191,7 +192,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::NoNow => "no new samples come in: a window cannot begin now".into(),
         Notice::WorksElsewhere { key, what, views } => {
-            // What matters most is left of where a narrow screen ends.
+            // The most important part comes first, as a narrow screen cuts the end.
             format!("{key} works in {views}: {what}")
         }
         Notice::RowGone => "this row has no samples now: select one that has".into(),

@@ -13,6 +13,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+/// Draws the line of keys for the view that has the keys.
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     let mut x = area.x;
@@ -25,7 +26,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// The hints that fit; help and quit always do, whatever has to go.
+/// Returns the hints that fit into this width. Those for help and quit are kept in any
+/// case.
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let pane = app.pane_here();
     let (view, cx) = (app.views.get(pane), &app.context_of(pane));
@@ -57,7 +59,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     hints
 }
 
-/// Whether it is done with the selected function, and not done where none is.
+/// Whether an action needs a selected function.
 fn needs_function(action: Action) -> bool {
     use crate::action::FilterAction::{Exclude, Focus};
     let is_filter = matches!(action, Action::Filter(Focus | Exclude));
@@ -72,7 +74,7 @@ fn works_in_difference(action: Action) -> bool {
     !matches!(action, Action::Find | Action::SortRight | Action::Invert)
 }
 
-/// Its first key, and that of its opposite where the two are one hint.
+/// Returns the first key of an action, and that of its opposite if one hint is for both.
 fn key(app: &App, binding: &Binding, ascii: bool) -> String {
     let other = |action| app.keymap.key_of(action);
     let (before, after) = match binding.action {
@@ -86,13 +88,13 @@ fn key(app: &App, binding: &Binding, ascii: bool) -> String {
     labels.collect::<Vec<_>>().join(" ")
 }
 
-/// The find line; the hardware cursor is where the next letter goes.
+/// Draws the find line, with the cursor where the next letter will be.
 pub fn render_find(app: &App, prompt: &Prompt, theme: &Theme, frame: &mut Frame, area: Rect) {
     let result = result(app, prompt);
     render_prompt("/", (&prompt.text, ""), &result, theme, frame, area);
 }
 
-/// The line with the filter; what is wrong with it, and where.
+/// Draws the line in which a filter is typed, with what is wrong with it.
 pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, area: Rect) {
     let result = match &prompt.error {
         Some(error) => error.to_string(),
@@ -106,8 +108,8 @@ pub fn render_filter(prompt: &FilterPrompt, theme: &Theme, frame: &mut Frame, ar
     render_prompt("\\", (before, after), &result, theme, frame, area);
 }
 
-/// A line that is typed, the caret between its two parts, and what there is to
-/// say of it.
+/// Draws a line that is being typed: a sign, the text before and after the caret, and at
+/// the right end a remark about it.
 pub fn render_prompt(
     sign: &str,
     (before, after): (&str, &str),
@@ -154,7 +156,7 @@ fn result(app: &App, prompt: &Prompt) -> String {
     }
 }
 
-/// `18.2% of scope in 14 functions`
+/// Returns how much was found, such as `18.2% of scope in 14 functions`.
 pub fn found(app: &App, rows: usize, samples: u64) -> String {
     let snapshot: &Snapshot = &app.shown;
     let view = app.focus();

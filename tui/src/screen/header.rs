@@ -17,6 +17,7 @@ use ratatui::style::Style;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Draws the header: three lines, or only the last one if there is room for one.
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(area.width);
     if area.height == 1 {
@@ -36,7 +37,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     render_base(app, theme, frame, last);
 }
 
-/// What all numbers are shares of, and what is missing: the line that is always there.
+/// Draws the line that is always there: what all numbers are shares of, and what is
+/// missing.
 fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let mut trust = trust(app);
     fit(&mut trust, area.width.into(), 2);
@@ -50,8 +52,8 @@ fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// The base of every number and the query, as one line: for where there is no
-/// screen.
+/// Returns what numbers are shares of and what is counted, as one line, for front ends
+/// without a screen.
 pub fn base(app: &App) -> String {
     let join = |segments: Vec<Segment>| {
         let texts = segments.iter().map(Segment::text);
@@ -61,7 +63,7 @@ pub fn base(app: &App) -> String {
     format!("{}; {}", join(trust(app)), join(query(app).0))
 }
 
-/// The first `left` segments from the left, the others against the right edge.
+/// Draws the first `left` segments from the left edge, and the others at the right edge.
 fn draw(
     segments: &[Segment],
     left: usize,
@@ -88,7 +90,8 @@ fn draw(
     buffer.set_stringn(area.x, y, join(&segments[..left]), room, first);
 }
 
-/// Line 1: the machine, and how it is being watched.
+/// Returns line 1: the machine, and how it is sampled. The number is how many segments go
+/// to the left.
 fn place(app: &App) -> (Vec<Segment>, usize) {
     let snapshot = &app.shown;
     let host = &snapshot.source.host;
@@ -145,7 +148,8 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
         ));
     }
     if snapshot.source.rate_hz > 0 {
-        // The usual one needs no word; of another Health says why.
+        // BPF is the usual engine and not mentioned. Why it is another one is said in
+        // Health.
         let engine = match snapshot.source.engine {
             None | Some(EngineKind::Bpf) => String::new(),
             Some(other) => format!("{} ", other.label()),
@@ -190,11 +194,11 @@ fn live_word(app: &App) -> &'static str {
     }
 }
 
-/// Line 2: the query.
+/// Returns line 2: what is counted. The number is how many segments go to the left.
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
     let unit = format!("unit {}", app.context().unit().words());
-    // Another one than usual has to be said.
+    // A unit that the user has chosen is shown at any width.
     let unit = match app.knobs.unit {
         Some(_) => Segment::new(8, [unit]),
         None => Segment::new(2, [unit, String::new()]),
@@ -217,7 +221,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
     (segments, 1)
 }
 
-/// Another one than usual has to be said.
+/// Returns what is counted. Another metric than the usual one is shown at any width.
 fn metric_segment(app: &App) -> Segment {
     let rank = if metric_told(&app.context()).is_some() {
         8
@@ -234,7 +238,8 @@ fn metric_segment(app: &App) -> Segment {
     }
 }
 
-/// The scope in words: from the whole to the part that is looked at, and that part alone.
+/// Returns the scope in words: the path from the whole to the part that is counted, and the
+/// short form with only that part.
 fn scope(app: &App) -> [String; 2] {
     let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
     let inside = match &crumbs[..] {
@@ -263,7 +268,7 @@ fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     crumbs.map(words).collect()
 }
 
-/// Which crumb is there, on the line of the query; none where the path is cut.
+/// Returns the step of the path that is at column `x`. None where the path is cut.
 pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     let (mut segments, _) = query(app);
     fit(&mut segments, width.into(), 3);
@@ -281,8 +286,8 @@ pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     None
 }
 
-/// Which cell of the whole text is at one of the shown text, from whose middle
-/// something was cut: `None` where it was.
+/// Converts a cell of the shown text, from whose middle something may be cut, to the cell
+/// of the whole text. None at the cut.
 fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
     let same = |(a, b): &(char, char)| a == b;
     let pairs = shown.chars().zip(whole.chars());
@@ -332,7 +337,7 @@ fn difference(app: &App) -> Segment {
     }
 }
 
-/// What is left out is said at any width.
+/// Returns the filter. How much it keeps is shown at any width.
 fn filter(app: &App) -> Segment {
     let filter = &app.knobs.filter;
     if filter.is_empty() {
@@ -358,13 +363,13 @@ fn filter(app: &App) -> Segment {
     )
 }
 
-/// Line 3: the base of every number, and what it lacks.
+/// Returns line 3: what all numbers are shares of, and how complete that is.
 fn trust(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let health = &app.shown.health;
     let completeness = &report.completeness;
     let before = app.shown.comparison.lacks.as_deref();
-    // As they are, or as they were and are.
+    // One number, or in a comparison those of before and now.
     let both = |share: fn(&Completeness) -> (u64, u64)| {
         let share = |of| {
             let (part, all) = share(of);
@@ -379,7 +384,7 @@ fn trust(app: &App) -> Vec<Segment> {
     let named = both(|of| (of.named, of.frames));
     let loading = completeness.pending > 0 || !app.shown.names.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
-    // That something is asked of others is said at any width.
+    // That servers are asked is shown at any width.
     let is_remote = app
         .shown
         .names
@@ -443,8 +448,8 @@ fn trust(app: &App) -> Vec<Segment> {
     segments
 }
 
-/// `3,277 samples`, `52,428,800 bytes`; where they do not all count alike, how many were
-/// taken.
+/// Returns what is counted, such as `3,277 samples` or `52,428,800 bytes`. If samples have
+/// different weights, it also says how many were taken.
 fn counted(app: &App) -> Segment {
     let report = &app.shown.report;
     let count = app.counted();

@@ -11,6 +11,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
+/// Draws the help over the screen, without its first `scroll` lines.
 pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     let area = frame.area();
     let width = area.width.min(2 * COLUMN_WIDTH as u16 + 4);

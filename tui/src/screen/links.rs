@@ -8,13 +8,14 @@ use ratatui::buffer::{Buffer, CellDiffOption};
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 
-/// Nobody's paths are that long but those of who wants to fill the line.
+/// The longest path of a link, in bytes. A longer one is not real.
 const PATH_MAX: usize = 1024;
 
-/// What a cell below a link has: no text has it, so that whatever comes in its
-/// place is written, and takes the link away.
+/// The content of cells that a link covers. No text contains this character, so that
+/// whatever replaces it later differs, is written, and removes the link.
 const COVERED: &str = "\u{10ffff}";
 
+/// Turns the place of the selected function in the detail line into a link.
 pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
     let is_shown = matches!(app.mode, Mode::Browse) && app.detail == Detail::Row;
     if let Some((text, uri)) = target(app).filter(|_| is_shown) {
@@ -22,16 +23,19 @@ pub fn render(app: &App, geometry: Geometry, buffer: &mut Buffer) {
     }
 }
 
-/// The words for the selected place, and where that is.
+/// Returns the text of the link and its address. None if the selected row has no place in a
+/// file.
 fn target(app: &App) -> Option<(String, String)> {
     let pane = app.pane_here();
     let (text, path) = app.views.drawn(pane).source(&app.context_of(pane))?;
     let is_usable = path.starts_with('/') && path.len() <= PATH_MAX;
-    // With the machine, or a terminal elsewhere would look for a file of its own.
+    // The address has the name of the machine: a terminal on another machine would
+    // otherwise open a file there.
     is_usable.then(|| (text, uri(&app.shown.source.host.name, &path)))
 }
 
-/// Every byte that could mean something is written as its number.
+/// Returns the address of a file. Every byte that may have a meaning in an address is
+/// written as its number.
 fn uri(host: &str, path: &str) -> String {
     let mut uri = String::from("file://");
     let mut push = |text: &str, also: &[u8]| {
@@ -52,7 +56,8 @@ fn uri(host: &str, path: &str) -> String {
     uri
 }
 
-/// The whole text is one cell, which is written whole or not at all.
+/// Puts the whole link into the cell where the text begins, so that it is written at once
+/// or not at all. Does nothing if the text is not on the line.
 fn link(buffer: &mut Buffer, y: u16, width: u16, text: &str, uri: &str) {
     let letters: Vec<char> = text.chars().collect();
     let is_at = |x: u16, buffer: &Buffer| {

@@ -16,6 +16,7 @@ use ratatui::style::Style;
 const LINES_MAX: usize = 10;
 const NAME_WIDTH: u16 = 18;
 
+/// Draws the line that is typed and, above it, the actions and orders that match.
 pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let matches = palette.matches(&app.keymap, app.focus());
     let typed = geometry.keys.unwrap_or(geometry.detail);
@@ -24,7 +25,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     let room = usize::from(typed.saturating_sub(geometry.body));
     let room = room.saturating_sub(orders.len());
     let shown = matches.len().min(LINES_MAX).min(room);
-    // The chosen one is always among them.
+    // The lines are scrolled so that the chosen one is among them.
     let first = (palette.chosen + 1).saturating_sub(shown);
     let top = typed - shown as u16;
     for (y, order) in (top.saturating_sub(orders.len() as u16)..top).zip(&orders) {
@@ -69,7 +70,7 @@ fn found(palette: &Palette, count: usize, is_all: bool) -> String {
     }
 }
 
-/// What it is called, what it does, and the key for the next time.
+/// Draws the name of an action, what it does, and its keys.
 fn draw_line(
     [name, help, keys]: [&str; 3],
     is_chosen: bool,

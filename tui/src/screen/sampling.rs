@@ -11,10 +11,12 @@ use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
 
-/// The frame, five lines of how, and two for what there is to say.
+/// The lines of the dialog: two of the frame, five that say how samples are taken, and two
+/// for a remark.
 const HEIGHT: u16 = 9;
 const INDENT: u16 = 10;
 
+/// Draws the sampling dialog.
 pub fn render(app: &App, sampling: &SamplingDialog, theme: &Theme, frame: &mut Frame) {
     let keys = match sampling.sampler.rate_is_fixed {
         Some(_) => " Esc close ",
@@ -59,7 +61,8 @@ fn remark(sampling: &SamplingDialog, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// `19  49 (99) 199  499  999  other`
+/// Draws the rates, such as ` 19  49 (99) 199  499  999 Hz a CPU`, and a typed one behind
+/// them.
 fn render_rates(sampling: &SamplingDialog, on: &Dialog, frame: &mut Frame) {
     let (area, theme) = (on.line(0), on.theme);
     on.entry("Rate", "", Style::new(), frame, area);

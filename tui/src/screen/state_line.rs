@@ -14,6 +14,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use std::time::Duration;
 
+/// Draws the state, with the keys that help.
 pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
     let line = format!(" ■ {}{}", sentence(app, state), keys(app, state));
     let buffer = frame.buffer_mut();
@@ -28,7 +29,7 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
     buffer.set_style(area, theme.state());
 }
 
-/// What to press about it, with the gap before it.
+/// Returns which key helps, with a gap before it. Empty if none does.
 fn keys(app: &App, state: &State) -> String {
     let (gap, hint) = match state {
         State::Frozen { .. } => ("  ", hint(&app.context(), Action::Freeze, "go on")),
@@ -52,7 +53,7 @@ fn keys(app: &App, state: &State) -> String {
     and("", gap, [hint])
 }
 
-/// What is the matter, without a word on keys.
+/// Returns the state as a sentence, without keys.
 pub fn sentence(app: &App, state: &State) -> String {
     match state {
         State::Failed(why) => format!("FAILED {}", without_numbers(why)),
@@ -116,7 +117,8 @@ pub fn sentence(app: &App, state: &State) -> String {
     }
 }
 
-/// `FILE   60 s from db-01, 3 days ago (2026-11-18 14:03:02 UTC). Not live.`
+/// Returns the sentence about a recording, such as `FILE   60 s from db-01, 3 days ago
+/// (2026-11-18 14:03:02 UTC). Not live.`
 fn file(app: &App, lacks: Option<&str>, taken: Option<(u64, Duration)>) -> String {
     let snapshot = &app.shown;
     let mut words = vec![match snapshot.run.elapsed.as_secs() {

@@ -8,6 +8,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+/// Draws the line of tabs. Views for which the recording has nothing are dim.
 pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     for tab in tabs(&app.keymap, app.view, area.width) {

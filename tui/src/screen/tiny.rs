@@ -10,6 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
 
+/// Draws the one line for a terminal that is too small.
 pub fn render(app: &App, frame: &mut Frame) {
     let area = frame.area();
     if area.is_empty() {

@@ -15,11 +15,12 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// The frame, and every line but those of the formats and of what is written: the file's
-/// name, the room for it, two lines of options, and two for what is lost.
+/// The lines of the dialog without those of subjects and formats: two of the frame, the
+/// name of the file, the room for it, two of options, and two for what is lost.
 const HEIGHT_OTHERS: u16 = 8;
 const INDENT: u16 = 9;
 
+/// Draws the write dialog.
 pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) {
     let all = (SUBJECTS.len() + KINDS.len()) as u16;
     let area = dialog::area(frame.area(), HEIGHT_OTHERS + all);
@@ -55,7 +56,7 @@ pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) 
     on.remark(label, &words, style, frame, 4 + kinds);
 }
 
-/// What can be pressed, as far as there is room to say so.
+/// Returns the line of keys, in a short form if the dialog is narrow.
 fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
     let is_wide = width >= 72;
     match (&dialog.problem, dialog.field) {
@@ -73,8 +74,8 @@ fn keys(app: &App, dialog: &WriteDialog, width: u16) -> &'static str {
     }
 }
 
-/// `about 8 MB   free here: 41.0 GB`, and how that is written: a file that has no room is
-/// better not begun.
+/// Returns the size of the file and the room for it, such as `about 8 MB   free here: 41.0
+/// GB`. It is a warning if the file has no room.
 fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     let size = dialog.size();
     let free = dialog
@@ -99,7 +100,8 @@ fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
     (words.join("   "), style)
 }
 
-/// `free here: 41.0 GB   the file will be ann's (sudo)`
+/// Returns the room in the folder, such as `free here: 41.0 GB   the file will be ann's
+/// (sudo)`.
 fn room_words(room: &Room) -> String {
     let free = match &room.free_bytes {
         Ok(bytes) => format!("free here: {}", units::bytes(*bytes)),
@@ -111,8 +113,8 @@ fn room_words(room: &Room) -> String {
     }
 }
 
-/// What is wrong, what an option does while the keys go there, or else what the
-/// format does not hold.
+/// Returns the remark at the foot of the dialog: what is wrong, or else what the selected
+/// option does, or else what the format cannot hold.
 fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, String, Style) {
     let plain = Style::new();
     match (&dialog.problem, option_words(app, dialog)) {
@@ -159,7 +161,7 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     Some(words.into())
 }
 
-/// The chosen one is always among those that there is room for.
+/// Draws as many formats as there is room for; the chosen one is among them.
 fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame: &mut Frame) {
     let chosen = dialog.kind_number();
     let skipped = (chosen + 1).saturating_sub(rows.into());
@@ -182,7 +184,7 @@ fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame:
     }
 }
 
-/// What can be written: all of it, or only what is chosen.
+/// Draws what can be written, or only the chosen subject if there is no room for more.
 fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, frame: &mut Frame) {
     let chosen = dialog.subject();
     let is_shown = |subject: &Subject| rows > 1 || *subject == chosen;
@@ -192,7 +194,8 @@ fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, fram
         let label = if row == 0 { "What" } else { "" };
         let sign = if subject == chosen { "(*)" } else { "( )" };
         let words = subject_words(app, subject);
-        // The count is worth more than what the only line is called.
+        // If there is only one line, the number of samples is worth more than the name of
+        // the subject.
         let words = match (rows, words.split_once(": ")) {
             (1, Some((_, rest))) => rest.to_owned(),
             _ => format!("{sign} {words}"),
@@ -263,7 +266,7 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
     }
 }
 
-/// What would be written, with how much that is.
+/// Returns words for a subject, with the number of samples.
 fn subject_words(app: &App, subject: Subject) -> String {
     let shown = &app.shown;
     let samples = |count| units::counted(count, "sample");

@@ -1,42 +1,44 @@
-//! What the terminal draws on: it is asked once, and never waited for. Its
-//! answer (OSC 11) comes the way keys come, at any time, and must not be taken
-//! for keys: `b` and `]` would mean something.
+//! The background color of the terminal. The terminal is asked once, and we do not wait for
+//! the answer. It (OSC 11) comes among the keys at any time and must not be taken for keys,
+//! as `b` and `]` would do something.
 
 use crate::widgets::theme::Ground;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 
-/// `OSC 11 ; ? ST`
+/// The question for the background color: `OSC 11 ; ? ST`.
 pub const QUESTION: &[u8] = b"\x1b]11;?\x1b\\";
 
-/// An answer comes in one piece; what takes longer was typed.
+/// The longest time from the first to the last byte of an answer, which comes in one piece.
+/// What takes longer was typed.
 const PIECE: Duration = Duration::from_millis(500);
-/// Who has not answered by then will not.
+/// After this time we do not expect an answer any more.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// `11;rgba:ffff/ffff/ffff/ffff`
+/// The longest answer, such as `11;rgba:ffff/ffff/ffff/ffff`.
 const LENGTH_MAX: usize = 32;
 
-/// The one answer that is waited for.
+/// Filters the answer to the question out of the keys.
 #[derive(Debug)]
 pub struct GroundReply {
     asked: Instant,
-    /// What has come of it, and since when.
+    /// The part of the answer that has come, and when it began.
     text: Option<(String, Instant)>,
     is_over: bool,
 }
 
-/// Whose a key is.
+/// Whether a key was pressed, or belongs to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroundKey {
-    /// The user's.
+    /// The user pressed it.
     Key,
-    /// Part of the answer.
+    /// It is a part of the answer.
     Part,
-    /// The end of it.
+    /// It ends the answer, which says this.
     Ground(Ground),
 }
 
 impl GroundReply {
+    /// Expects the answer to a question that was sent now.
     pub fn asked(now: Instant) -> Self {
         GroundReply {
             asked: now,
@@ -45,7 +47,7 @@ impl GroundReply {
         }
     }
 
-    /// None was asked for.
+    /// Expects no answer: all keys are the user's.
     pub fn none(now: Instant) -> Self {
         GroundReply {
             is_over: true,
@@ -53,6 +55,8 @@ impl GroundReply {
         }
     }
 
+    /// Decides whether a key is the user's or belongs to the answer. All keys have to pass
+    /// here.
     pub fn handle_key(&mut self, key: KeyEvent, now: Instant) -> GroundKey {
         if self.is_over {
             return GroundKey::Key;
@@ -85,7 +89,7 @@ impl GroundReply {
     }
 }
 
-/// `11;rgb:1e1e/1e1e/1e1e`, with one to four digits each.
+/// Reads an answer such as `11;rgb:1e1e/1e1e/1e1e`, with one to four digits for each color.
 fn read(text: &str) -> Ground {
     let colors = text.strip_prefix("11;rgb").and_then(|rest| {
         let (_, colors) = rest.split_once(':')?;
@@ -93,7 +97,7 @@ fn read(text: &str) -> Ground {
         Some([parts.next()??, parts.next()??, parts.next()??])
     });
     match colors {
-        // As the eye weighs them.
+        // The weights are those of the eye for brightness (ITU-R BT.601).
         Some([red, green, blue]) if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 => {
             Ground::Light
         }
@@ -102,7 +106,7 @@ fn read(text: &str) -> Ground {
     }
 }
 
-/// A color's part, from 0 to 1.
+/// Reads the share of one color, from 0 to 1.
 fn part(digits: &str) -> Option<f64> {
     if !(1..=4).contains(&digits.len()) {
         return None;

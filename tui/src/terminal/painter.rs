@@ -1,6 +1,6 @@
-//! A *painter* turns frames into the bytes that change the last one into the
-//! next, and each of which is written with one call, between the marks of a synchronized
-//! update: the terminal never shows half a frame. It asks the terminal nothing.
+//! A *painter* turns a frame into the bytes that change the frame before it into this one.
+//! They are written with one call, between the marks of a synchronized update, so that the
+//! terminal never shows half a frame. It asks the terminal nothing.
 
 use crate::geometry::Size;
 use crossterm::queue;
@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
+/// Turns frames into bytes, and remembers the last one.
 #[derive(Debug)]
 pub struct Painter {
     terminal: Terminal<CrosstermBackend<Sink>>,
@@ -28,6 +29,7 @@ pub struct Painter {
 struct Sink(Rc<RefCell<Vec<u8>>>);
 
 impl Painter {
+    /// Makes a painter for a terminal of this size. The first frame clears the screen.
     pub fn new(size: Size) -> io::Result<Self> {
         let sink = Sink::default();
         // A fixed viewport: the library would otherwise ask for the size at
@@ -45,7 +47,7 @@ impl Painter {
         })
     }
 
-    /// The bytes of a frame; none if the terminal shows it already.
+    /// Returns the bytes of a frame. Empty if the terminal shows it already.
     pub fn frame(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<Vec<u8>> {
         let before = std::mem::take(&mut *self.sink.0.borrow_mut());
         queue!(self.sink, BeginSynchronizedUpdate)?;
@@ -74,7 +76,8 @@ impl Write for Sink {
     }
 }
 
-/// Past the buffer of `std::io::Stdout`, which would split a frame.
+/// Writes all bytes to standard output, without the buffer of `std::io::Stdout`, which
+/// would split a frame.
 pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let stdout = io::stdout();
     while !bytes.is_empty() {
@@ -89,7 +92,7 @@ pub fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the terminal takes anything before that time is over.
+/// Whether the terminal takes bytes before this time is over.
 pub fn is_writable_within(time: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = io::stdout();

@@ -1,7 +1,7 @@
-//! The *writer* is a thread of its own: a write to a terminal that is slow, or
-//! stopped by ^S, waits, and keys and signals must not wait with it. It takes
-//! one frame at a time; while it is busy none is drawn, so the next one is of
-//! the newest state, and nothing queues up.
+//! The *writer* is a thread that writes to the terminal. If the terminal is slow, or
+//! stopped by ^S, the write blocks, but keys and signals are still handled. It takes one
+//! frame at a time. While it is busy no frame is drawn, so that the next one has the newest
+//! state and none wait in a queue.
 
 use super::painter::write_all;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+/// The writing thread, as the main thread sees it.
 #[derive(Debug)]
 pub struct Writer {
     frames: SyncSender<Vec<u8>>,
@@ -17,6 +18,7 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Starts the thread.
     pub fn start() -> io::Result<Self> {
         let (frames, waiting) = sync_channel::<Vec<u8>>(1);
         let (done, written) = unbounded_channel();
@@ -38,6 +40,7 @@ impl Writer {
         })
     }
 
+    /// Whether a frame is being written.
     pub fn is_busy(&self) -> bool {
         self.busy_since.is_some()
     }
@@ -50,8 +53,8 @@ impl Writer {
             .map_err(|_| io::Error::other("the thread that draws is gone"))
     }
 
-    /// Waits for the end of the write that is under way, and tells how long it
-    /// took. Never comes if none is.
+    /// Waits until the present frame is written, and returns how long that took. Waits
+    /// forever if none is being written, so that it can stand in a `select!`.
     pub async fn written(&mut self) -> io::Result<Duration> {
         let Some(since) = self.busy_since else {
             return std::future::pending().await;

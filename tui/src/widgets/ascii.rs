@@ -1,8 +1,9 @@
-//! The finished frame *folded* to ASCII: one place, so that no sign and no name
-//! can slip through. Cells keep their width.
+//! Turning a finished frame to ASCII. All of it passes here, so that no sign and no name is
+//! missed. Cells keep their width.
 
 use ratatui::buffer::Buffer;
 
+/// Replaces every character of the frame that is not ASCII.
 pub fn fold(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let mut chars = cell.symbol().chars();
@@ -14,6 +15,7 @@ pub fn fold(buffer: &mut Buffer) {
     }
 }
 
+/// Returns the ASCII character that stands for this one; `?` if there is none.
 pub fn plain(c: char) -> char {
     match c {
         ' '..='~' => c,

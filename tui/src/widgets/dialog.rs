@@ -10,14 +10,16 @@ use ratatui::widgets::{Block, Clear, Widget};
 
 const WIDTH_MAX: u16 = 80;
 
+/// A dialog whose frame is drawn: where its lines are and how they are written.
 pub struct Dialog<'t> {
     pub theme: &'t Theme,
-    /// Labels are left of that.
+    /// The column at which words begin; labels are left of it.
     pub indent: u16,
     inner: Rect,
 }
 
-/// Where a dialog is that wants so many lines, its frame included.
+/// Returns the area of a dialog with this many lines, its frame included. It has fewer if
+/// the screen has.
 pub fn area(all: Rect, height: u16) -> Rect {
     let width = all.width.min(WIDTH_MAX);
     Rect {
@@ -49,11 +51,12 @@ impl<'t> Dialog<'t> {
         }
     }
 
-    /// Lines that there is room for.
+    /// Returns how many lines there are inside the frame.
     pub fn height(&self) -> u16 {
         self.inner.height
     }
 
+    /// Returns the area of a line inside the frame; the first has number 0.
     pub fn line(&self, number: u16) -> Rect {
         Rect {
             y: self.inner.y + number,
@@ -62,6 +65,7 @@ impl<'t> Dialog<'t> {
         }
     }
 
+    /// Writes a label and the words beside it, which are cut at the edge.
     pub fn entry(&self, label: &str, words: &str, style: Style, frame: &mut Frame, line: Rect) {
         let buffer = frame.buffer_mut();
         let title = self.theme.title();
@@ -72,7 +76,7 @@ impl<'t> Dialog<'t> {
         buffer.set_stringn(line.x + self.indent, line.y, words, room, style);
     }
 
-    /// Two lines, from this one on.
+    /// Writes words on two lines, from line `first` on.
     pub fn remark(&self, label: &str, words: &str, style: Style, frame: &mut Frame, first: u16) {
         let room = usize::from(self.inner.width.saturating_sub(self.indent));
         let lines = text::wrap(words, room);

@@ -11,6 +11,8 @@ use ratatui::layout::Rect;
 const BAR: usize = 20;
 const LINES_MAX: u16 = 4;
 
+/// Draws the files whose symbols are being read, at the end of the `free` lines below the
+/// rows.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, free: Rect) {
     let report = &cx.shown.report;
     let mut lines: Vec<String> = Vec::new();

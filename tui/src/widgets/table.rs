@@ -7,24 +7,25 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// One column. A cell after its width is for the sort mark and keeps columns
-/// apart.
+/// A column of a table. One cell behind it separates columns and has the mark of the sorted
+/// column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<C> {
     pub title: &'static str,
     pub width: u16,
     pub align: Align,
-    /// What sorting by it is called, where one can.
+    /// How the table is sorted by this column. None if it cannot be.
     pub sort: Option<C>,
 }
 
+/// On which side of its column a cell begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// A row ready to be drawn; as many cells as there are columns.
+/// A row that is ready to be drawn. It has as many cells as there are columns.
 #[derive(Debug)]
 pub struct Row {
     pub cells: Vec<(String, Style)>,
@@ -33,6 +34,7 @@ pub struct Row {
 }
 
 impl<C> Column<C> {
+    /// Makes a column whose cells begin at the left; `width` is in cells.
     pub fn left(title: &'static str, width: u16, sort: Option<C>) -> Self {
         Column {
             title,
@@ -42,6 +44,7 @@ impl<C> Column<C> {
         }
     }
 
+    /// Makes a column whose cells end at the right; `width` is in cells.
     pub fn right(title: &'static str, width: u16, sort: Option<C>) -> Self {
         Column {
             title,
@@ -52,15 +55,17 @@ impl<C> Column<C> {
     }
 }
 
-/// The first cell of each line is for the mark of the selected row.
+/// How many cells before the first column are for the mark of the selected row.
 const MARGIN: u16 = 1;
 
-/// What fixed columns leave to the others.
+/// Returns how many cells of `width` are left besides these columns.
 pub fn rest<C>(columns: &[Column<C>], width: u16) -> u16 {
     let used: u16 = columns.iter().map(|column| column.width + 1).sum();
     width.saturating_sub(used + MARGIN)
 }
 
+/// Draws the heads of columns. `sorted` is the column that is sorted by, and whether it
+/// rises.
 pub fn render_heads<C: Copy + PartialEq>(
     columns: &[Column<C>],
     sorted: (C, bool),
@@ -119,7 +124,8 @@ pub fn render_row<C>(
     }
 }
 
-/// The column that is sorted by, whose head is at `x`.
+/// Returns how to sort by the column whose head is at `x`. None if there is none, or it
+/// cannot be sorted by.
 pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C> {
     let area = Rect::new(0, 0, width, 1);
     let mut all = starts(columns, area);
@@ -127,7 +133,7 @@ pub fn column_at<C: Copy>(columns: &[Column<C>], width: u16, x: u16) -> Option<C
     column.sort
 }
 
-/// Columns that would stand outside the area are left out.
+/// Returns where each column begins. Columns that do not fit into the area are left out.
 fn starts<C>(columns: &[Column<C>], area: Rect) -> impl Iterator<Item = (u16, &Column<C>)> {
     let mut next = area.x + MARGIN;
     columns

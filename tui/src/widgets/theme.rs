@@ -1,34 +1,36 @@
-//! A *theme* is which colors and which characters the terminal gets. Colors are
-//! decoration only: each meaning also has a sign, a letter or a place, so the
-//! theme without any is as usable.
+//! A *theme* says which colors and characters are used. Each meaning of a color is also
+//! given by a sign, a letter or a place, so that the theme without colors is just as
+//! usable.
 
 use profile::FrameKind;
 use ratatui::style::{Color, Modifier, Style};
 
-/// Which of the colors of the flame graph a frame has.
+/// The color of a frame in the flame graph, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
     Kernel,
     Module(usize),
     /// All other modules.
     Other,
-    /// No function: the root, what is missing.
+    /// What is no function: the root, or what is missing.
     None,
-    /// In a comparison: surely more, or less, than before.
+    /// In a comparison: significantly more than before.
     More,
     Less,
 }
 
-/// How many colors.
+/// Which colors the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Palette {
     Mono,
-    /// The user's own sixteen, never the bright ones.
+    /// The sixteen colors that the user has set; never the bright ones.
     Sixteen,
-    /// The fixed ones of the 256, legible on dark and on light.
+    /// The colors of the 256 that are the same on all terminals, chosen to be legible on
+    /// dark and light.
     Indexed,
 }
 
+/// Which characters the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charset {
     Utf8,
@@ -36,29 +38,30 @@ pub enum Charset {
     Ascii,
 }
 
-/// What the terminal draws on.
+/// The background of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ground {
-    /// The colors are legible on both, if not as well.
+    /// Not known: the colors are legible on both, but not as well.
     #[default]
     Unknown,
     Dark,
     Light,
 }
 
+/// The colors and characters of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
     pub palette: Palette,
     pub charset: Charset,
     pub ground: Ground,
-    /// The terminal is known to take links.
+    /// Whether the terminal is known to understand links.
     pub links: bool,
-    /// Colors for the part of the screen that the keys do not go to.
+    /// Whether these are the colors for a part of the screen that does not have the keys.
     pub aside: bool,
 }
 
-/// A color of the user's own, and the fixed ones in its place: for any ground,
-/// for a dark one, for a light one.
+/// One of the sixteen colors, and those of the 256 in its place: for an unknown, a dark and
+/// a light background.
 type Shades = (Color, [u8; 3]);
 
 const ORANGE: Shades = (Color::Yellow, [166, 214, 94]);
@@ -67,7 +70,7 @@ const CYAN: Shades = (Color::Cyan, [31, 80, 23]);
 const MAGENTA: Shades = (Color::Magenta, [133, 176, 90]);
 const GREEN: Shades = (Color::Green, [65, 114, 22]);
 
-/// What the command line says; the rest is found out.
+/// What the command line asks for. What it leaves open is decided by the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThemeChoice {
     pub palette: Option<Palette>,
@@ -76,7 +79,8 @@ pub struct ThemeChoice {
 }
 
 impl Theme {
-    /// The command line first, then the environment, which `variable` looks up.
+    /// Chooses a theme by the command line, and then by the environment, in which
+    /// `variable` looks up values.
     pub fn detect(choice: ThemeChoice, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -93,27 +97,32 @@ impl Theme {
         }
     }
 
-    /// Whether asking the terminal what it draws on would help.
+    /// Whether the colors depend on the background of the terminal and it is not known yet.
     pub fn wants_ground(self) -> bool {
         self.palette == Palette::Indexed && self.ground == Ground::Unknown
     }
 
+    /// Whether only ASCII characters are used.
     pub fn is_ascii(self) -> bool {
         self.charset == Charset::Ascii
     }
 
+    /// Whether any colors are used.
     pub fn has_colors(self) -> bool {
         self.palette != Palette::Mono
     }
 
+    /// The style of titles and keys.
     pub fn title(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
+    /// The style of the line with the heads of columns.
     pub fn heads(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
+    /// The style of the selected row: reverse where the keys go, bold elsewhere.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(match self.aside {
             true => Modifier::BOLD,
@@ -121,7 +130,7 @@ impl Theme {
         })
     }
 
-    /// The same for a part of the screen that has the keys, or not.
+    /// Returns the theme for a part of the screen that has the keys, or does not.
     pub fn with_keys(self, has_keys: bool) -> Self {
         Theme {
             aside: !has_keys,
@@ -129,38 +138,44 @@ impl Theme {
         }
     }
 
+    /// The style of the state line.
     pub fn state(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
+    /// The style of what is less important.
     pub fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
+    /// The style of rows that a search has found.
     pub fn found(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// Beside a word that says the same.
+    /// The style of warnings. A word says the same.
     pub fn warning(self) -> Style {
         self.colored(ORANGE).add_modifier(Modifier::BOLD)
     }
 
-    /// Takes more time than before; beside a sign that says so. Told apart by
-    /// everybody: orange and blue.
+    /// The style of what takes more time than before. A sign says the same. Orange and blue
+    /// can be distinguished by color-blind people.
     pub fn rising(self) -> Style {
         self.colored(ORANGE)
     }
 
+    /// The style of what takes less time than before.
     pub fn falling(self) -> Style {
         self.colored(BLUE)
     }
 
+    /// The style of curves over time.
     pub fn trend(self) -> Style {
         self.colored(CYAN)
     }
 
-    /// The module column says which side of the border it is.
+    /// The style of a name in the column of modules: by whether it is in the kernel, in a
+    /// program, or made at run time.
     pub fn module(self, kind: FrameKind) -> Style {
         match kind {
             FrameKind::User => self.colored(BLUE),
@@ -169,8 +184,8 @@ impl Theme {
         }
     }
 
-    /// The background of a frame in the flame graph. With fixed colors the text
-    /// on it is black: legible whatever the terminal's own colors are.
+    /// The style of a frame in the flame graph. On fixed colors the text is black, which is
+    /// legible whatever the terminal's own colors are.
     pub fn flame(self, tint: Tint) -> Style {
         let (sixteen, indexed) = match tint {
             Tint::None => return Style::new(),
@@ -203,7 +218,8 @@ impl Theme {
     }
 }
 
-/// `COLORFGBG=15;0`, as rxvt and Konsole say it: the last is the background.
+/// Reads the background from `COLORFGBG=15;0`, which rxvt and Konsole set: the last number
+/// is the background.
 fn told_ground(set: impl Fn(&str) -> Option<String>) -> Ground {
     let colors = set("COLORFGBG").unwrap_or_default();
     match colors.rsplit(';').next().map(str::parse::<u8>) {
@@ -234,7 +250,8 @@ fn is_utf8(set: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// Whether the terminal is known to take them, by what `set` says.
+/// Whether the terminal is known to understand links, by the environment variables that
+/// `set` looks up.
 fn takes_links(set: impl Fn(&str) -> Option<String>) -> bool {
     let term = set("TERM").unwrap_or_default();
     let program = set("TERM_PROGRAM").unwrap_or_default();

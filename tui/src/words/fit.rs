@@ -1,5 +1,5 @@
-//! A line of *segments* that has to fit: each can be said in shorter ways, and
-//! the least important gives way first.
+//! Fitting a line of *segments*: each has shorter forms, and the least important is
+//! shortened first.
 
 use super::text;
 
@@ -8,12 +8,13 @@ use super::text;
 pub struct Segment {
     /// The forms of the text, from the longest to the shortest; the last may be empty.
     forms: Vec<String>,
-    /// The lower, the sooner it gets shorter.
+    /// Segments with a lower rank are shortened first.
     rank: u8,
     taken: usize,
 }
 
 impl Segment {
+    /// Makes a segment with its forms, from the longest to the shortest.
     pub fn new(rank: u8, forms: impl IntoIterator<Item = String>) -> Self {
         Segment {
             forms: forms.into_iter().collect(),
@@ -22,6 +23,7 @@ impl Segment {
         }
     }
 
+    /// Returns the form that was chosen.
     pub fn text(&self) -> &str {
         self.forms.get(self.taken).map_or("", String::as_str)
     }

@@ -1,11 +1,11 @@
-//! Text from strangers, made to fit: names come from binaries that anyone can
-//! have written, and they are longer than any column.
+//! Making foreign text safe and short: names come from programs that anybody may have
+//! written, and can be longer than any column.
 
 use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Without characters that a terminal obeys or that change the reading order;
-/// those show as `\x1b`.
+/// Returns the text without characters that a terminal would act on or that change the
+/// reading order. They are shown as their code, such as `\x1b`.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if is_plain(text) || !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -28,6 +28,7 @@ fn is_unsafe(c: char) -> bool {
     c.is_control() || bidi || c.width() == Some(0)
 }
 
+/// Returns how many cells the text takes on the screen.
 pub fn width(text: &str) -> usize {
     match is_plain(text) {
         true => text.len(),
@@ -35,14 +36,15 @@ pub fn width(text: &str) -> usize {
     }
 }
 
-/// A byte a cell, and none that is unsafe: most names are, and each is asked about
-/// several times a frame.
+/// Whether all characters are printable ASCII: each is a byte and a cell, and none is
+/// unsafe. Most names are like that, and each is looked at several times a frame, so that
+/// this is a short cut.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// Cut in the middle, keeping the last part of a path whole where it fits:
-/// `core::ptr…drop_in_place`.
+/// Cuts the text in the middle to `room` cells. The last part of a path stays whole if it
+/// fits: `core::ptr…drop_in_place`.
 pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     let text = clean(text);
     if width(&text) <= room {
@@ -61,14 +63,14 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", first(&text, head), end(&text, tail)))
 }
 
-/// What is left of a text without its first cells.
+/// Returns the text without its first cells, beginning with `…`.
 pub fn from(text: &str, cells: usize) -> String {
     let text = clean(text);
     let left = width(&text).saturating_sub(cells.saturating_sub(1));
     format!("…{}", end(&text, left.saturating_sub(1)))
 }
 
-/// Cut at its end.
+/// Cuts the text at its end to `room` cells.
 pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
     let text = clean(text);
     if width(&text) <= room {
@@ -80,8 +82,9 @@ pub fn cut_end(text: &str, room: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", first(&text, room - 1)))
 }
 
-/// As much as says most: the whole name, else its last part from that part's
-/// start: `push` of `alloc::vec::Vec<T>::push`, but not `0` of `copy.isra.0`.
+/// Returns the most telling part of a name that fits into `room` cells: the whole name, or
+/// else its last part from that part's start. This is `push` for
+/// `alloc::vec::Vec<T>::push`, but not `0` for `copy.isra.0`.
 pub fn short_name(text: &str, room: usize) -> String {
     let text = clean(text);
     if width(&text) <= room {
@@ -92,8 +95,8 @@ pub fn short_name(text: &str, room: usize) -> String {
     cut_end(&text[start..], room).into_owned()
 }
 
-/// Where the last part begins that tells a function from others: `{closure#0}` and
-/// `<…>` are said with what they belong to.
+/// Returns where the last part of a name begins that distinguishes a function from others.
+/// `{closure#0}` and `<…>` do not alone, so that the part before is taken as well.
 fn telling_part(text: &str) -> usize {
     let mut end = text.len();
     loop {

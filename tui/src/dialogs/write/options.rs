@@ -1,5 +1,5 @@
-//! What else can be chosen of a file: how stacks are told apart, whose names are in
-//! it, and whether another one follows.
+//! The options for a file: whether threads are kept apart, which names are in it, and
+//! whether more files follow.
 
 use super::FileKind;
 use crossterm::event::{KeyCode, KeyEvent};
@@ -9,17 +9,17 @@ use std::time::Duration;
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Manner {
-    /// Each thread by itself, where a format would put those of one name together.
+    /// Keep each thread apart, in formats that would join threads of the same name.
     pub by_thread: bool,
-    /// Numbers in the place of commands, users, machines and directories.
+    /// Write numbers in place of the names of commands, users, machines and directories.
     pub hides_names: bool,
-    /// Places in files in the place of functions and lines.
+    /// Write places in files in place of functions and lines.
     pub omits_symbols: bool,
     pub omits_build_ids: bool,
 }
 
 impl Manner {
-    /// What of a selection is written.
+    /// Returns the selection as it is to be written: without what is to be left out.
     pub fn apply(self, mut selection: Selection) -> Selection {
         if self.hides_names {
             selection = selection.anonymous();
@@ -33,7 +33,8 @@ impl Manner {
         selection
     }
 
-    /// What the screen as text cannot do, in the words of who asks for it.
+    /// Returns a sentence if these options cannot be fulfilled by the screen as text. None
+    /// if they can.
     pub fn why_no_text(self) -> Option<&'static str> {
         match self {
             Manner {
@@ -48,14 +49,15 @@ impl Manner {
     }
 }
 
+/// All options of the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     pub manner: Manner,
-    /// More files follow, one each so many seconds.
+    /// Whether more files follow, one every `seconds`.
     pub repeats: bool,
-    /// 0 while another number is typed.
+    /// The seconds between files; 0 if all digits of a typed number were deleted.
     pub seconds: u32,
-    /// What is typed next belongs to the number, or begins one.
+    /// Whether the next digit is added to the number; if not, it begins a new one.
     pub is_typing: bool,
 }
 
@@ -73,18 +75,19 @@ impl Default for Options {
 /// A day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// Whether something is chosen, or why it is not to be chosen.
+/// Whether an option is chosen, or why the user cannot choose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     On,
     Off,
-    /// The format does so in any case.
+    /// The format does this in any case.
     Always,
-    /// It cannot be had of this.
+    /// The format, or the source of the samples, cannot do this.
     Never,
 }
 
 impl Options {
+    /// Returns whether threads are kept apart in this kind of file.
     pub fn by_thread(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(format) if format.has_threads() => Switch::Always,
@@ -93,14 +96,16 @@ impl Options {
         }
     }
 
+    /// Returns whether names are hidden in this kind of file.
     pub fn hides_names(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(_) => Switch::of(self.manner.hides_names),
-            // What is on the screen has them.
+            // The screen shows names.
             FileKind::Text => Switch::Never,
         }
     }
 
+    /// Returns whether this kind of file has functions and lines.
     pub fn symbols(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(_) => Switch::of(!self.manner.omits_symbols),
@@ -108,6 +113,7 @@ impl Options {
         }
     }
 
+    /// Returns whether this kind of file has build-ids.
     pub fn build_ids(&self, kind: FileKind) -> Switch {
         match kind {
             FileKind::Profile(format) if format.has_build_ids() => {
@@ -117,7 +123,8 @@ impl Options {
         }
     }
 
-    /// Whether files are written again and again; of what does not go on there is only one.
+    /// Returns whether more files follow. Without more samples (`goes_on` is false) there
+    /// is only one.
     pub fn repeats(&self, goes_on: bool) -> Switch {
         match goes_on {
             true => Switch::of(self.repeats),
@@ -125,14 +132,14 @@ impl Options {
         }
     }
 
-    /// How long from one file to the next.
+    /// Returns the time from one file to the next. None if only one is wanted.
     pub fn every(&self) -> Option<Duration> {
         let is_wanted = self.repeats && self.seconds > 0;
         is_wanted.then(|| Duration::from_secs(self.seconds.into()))
     }
 
-    /// A key at the number of seconds; whether it meant something. Who types one
-    /// wants more files.
+    /// Handles a key in the field for seconds. Returns false if it means nothing there.
+    /// Typing a number also turns the option on.
     pub fn type_seconds(&mut self, key: KeyEvent) -> bool {
         match key.code {
             KeyCode::Char(c) => match c.to_digit(10) {
@@ -157,6 +164,7 @@ impl Switch {
         if is_on { Switch::On } else { Switch::Off }
     }
 
+    /// Returns the box that is drawn before the option.
     pub fn sign(self) -> &'static str {
         match self {
             Switch::On | Switch::Always => "[x]",
@@ -165,6 +173,7 @@ impl Switch {
         }
     }
 
+    /// Whether the user can turn the option on and off.
     pub fn can_be_turned(self) -> bool {
         matches!(self, Switch::On | Switch::Off)
     }

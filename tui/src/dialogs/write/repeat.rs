@@ -1,18 +1,19 @@
-//! A file *again and again*: what is counted then, under a name with a number, until
-//! somebody ends it, the target does, or a file cannot be written.
+//! A *series of files*: each has what is counted at its time, and a name with a number. It
+//! ends when the user ends it, the target ends, or a file cannot be written.
 
 use super::{FileKind, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How many names that are taken already are passed over.
+/// How many names in a row may be taken by older files before the series ends.
 const TAKEN_MAX: u32 = 1_000;
 
+/// A series of files, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeat {
     pub kind: FileKind,
     pub manner: Manner,
-    /// All that is kept, whatever is looked at.
+    /// Whether all samples that are kept are written, and not only those that are shown.
     pub is_whole: bool,
     pub every: Duration,
     /// The name of the first file.
@@ -21,16 +22,16 @@ pub struct Repeat {
     number: u32,
     taken: u32,
     next_at: Duration,
-    /// The one before is not yet out.
+    /// Whether a file is being written.
     is_writing: bool,
-    /// Files that are written.
+    /// How many files were written.
     pub count: u32,
-    /// No more samples will come.
+    /// Whether no more samples will come, so that the present file is the last.
     pub is_last: bool,
 }
 
 impl Repeat {
-    /// The first file, which is being written, is that of `name`.
+    /// Begins a series with the file `name`, which is being written already.
     pub fn new(
         kind: FileKind,
         manner: Manner,
@@ -54,6 +55,8 @@ impl Repeat {
         }
     }
 
+    /// Returns the name of the file that is being written; from the second on with its
+    /// number before the ending.
     pub fn path(&self) -> PathBuf {
         let (name, ending) = (&*self.name, self.kind.ending());
         let stem = name.strip_suffix(ending).unwrap_or(name);
@@ -75,15 +78,15 @@ impl Repeat {
         is_due
     }
 
-    /// One is out.
+    /// Notes that the present file was written.
     pub fn wrote(&mut self) {
         self.is_writing = false;
         self.taken = 0;
         self.count += 1;
     }
 
-    /// There is a file of that name, of another time: the next number, unless that
-    /// has come too often.
+    /// Takes the next number, because there is an older file of this name. Returns false if
+    /// that has happened too often.
     pub fn pass_over(&mut self) -> bool {
         self.number += 1;
         self.taken += 1;
