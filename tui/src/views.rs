@@ -1,5 +1,5 @@
-//! The *views*: a room for each, with its state, what it asks of the profile, its
-//! words and its drawing.
+//! The *views*: a folder for each, with its state, its questions to the profile, its texts and
+//! its drawing.
 //!
 //! To add one: a folder here that implements [`View`] and [`Draw`], a line in the
 //! list below, its entry in `view_id.rs`, and its rows in the keymap.
@@ -43,7 +43,7 @@ macro_rules! panes {
         impl PaneId {
             pub const ALL: &[PaneId] = &[$(PaneId::$pane),*];
 
-            /// The view that it shows: its keys work there.
+            /// The view that the pane shows; the keys of that view work in the pane.
             pub fn view(self) -> ViewId {
                 match self {
                     $(PaneId::$pane => ViewId::$view,)*
@@ -58,18 +58,22 @@ macro_rules! panes {
         }
 
         impl Views {
+            /// Returns the state of a pane, whatever type of view it shows.
             pub fn get(&self, pane: PaneId) -> &dyn View {
                 match pane {
                     $(PaneId::$pane => &self.$field,)*
                 }
             }
 
+            /// Returns the state of a pane to be changed: to move its selection, pass it an
+            /// answer.
             pub fn get_mut(&mut self, pane: PaneId) -> &mut dyn View {
                 match pane {
                     $(PaneId::$pane => &mut self.$field,)*
                 }
             }
 
+            /// Returns the same state as [`Views::get`], for the code that draws it.
             pub fn drawn(&self, pane: PaneId) -> &dyn Draw {
                 match pane {
                     $(PaneId::$pane => &self.$field,)*
@@ -83,12 +87,13 @@ macro_rules! panes {
 panes! {
     Functions: functions, functions::Functions, Functions;
     Tree: tree, tree::Tree, Tree;
-    /// Beside the call tree: the other way round.
+    /// Beside the call tree: the tree in the other direction, callers for callees.
     OtherTree: other_tree, tree::Tree, Tree;
     Flame: flame, flame::Flame, Flame;
     /// Below the map of time: the flame graph of what is marked there.
     StretchFlame: stretch_flame, flame::Flame, Flame;
-    /// Beside what differs, function by function: the flame graph of it.
+    /// Beside the list of functions that differ from the baseline: the flame graph of that
+    /// difference.
     DifferenceFlame: difference_flame, flame::Flame, Flame;
     Page: page, page::Page, Page;
     /// Beside the functions: the page of the selected one.
@@ -112,8 +117,8 @@ impl PaneId {
         *first.expect("every view is in the list of panes")
     }
 
-    /// The pane that takes orders for the whole view: of two that show the same, the
-    /// one with the tab.
+    /// The pane that handles actions which are meant for a whole view: where two panes show one
+    /// view, the pane with the tab.
     pub fn leader(self) -> PaneId {
         match self {
             PaneId::OtherTree => PaneId::Tree,

@@ -1,6 +1,6 @@
-//! The *code* of one function: its source text, its instructions, or both, with
-//! the samples of each. It is a list of rows; which there are follows from the
-//! layout, and in each of them all samples of the function are found once.
+//! The *code* of one function: its source text, its instructions, or both, with the samples of
+//! each. The view is a list of rows. The layout says which rows there are; in every layout they
+//! add up to all samples of the function.
 
 mod answer;
 mod before;
@@ -33,7 +33,7 @@ use profile::FunctionId;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is written of the code.
+/// What is shown of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// Source text, and below lines with samples their instructions.
@@ -44,6 +44,7 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// Returns the layout after this one: both, source text, instructions, and both again.
     pub fn next(self) -> Self {
         match self {
             Layout::Both => Layout::Source,
@@ -52,6 +53,7 @@ impl Layout {
         }
     }
 
+    /// Returns the layout's name, for the key line and the file in which it is kept.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Both => "source+asm",
@@ -61,7 +63,7 @@ impl Layout {
     }
 }
 
-/// Which function, and where in its code.
+/// A function, and a position in its code; the history keeps it to come back.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub function: FunctionId,
@@ -70,6 +72,7 @@ pub struct Place {
     offset: usize,
     /// The user has selected no row yet: the hottest row is selected, whichever it becomes.
     is_untouched: bool,
+    /// The value of `Code::visits` when the code was opened: a new one has files read anew.
     visit: u64,
 }
 
@@ -77,9 +80,9 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Follow {
     Code(FunctionId),
-    /// A function of that name, which was not sampled when called from here.
+    /// The function of that name: it is called here, but no sample was taken in that call.
     Name(Arc<str>),
-    /// To another row of the same code.
+    /// The row of the same code that a jump leads to, by its number.
     Row(usize),
     Nothing,
 }
@@ -88,9 +91,11 @@ pub enum Follow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoSource;
 
+/// The state of a pane with code: the function, the rows, and which of them is selected. The
+/// source text and the instructions beside it are two of these.
 #[derive(Debug, Default)]
 pub struct Code {
-    /// Selected in the source text that this stands beside.
+    /// The line that is selected in the source text, if this is the pane beside it.
     line_beside: Option<u32>,
     desk: Desk<CodeWanted, CodeAnswer>,
     place: Option<Place>,
@@ -100,38 +105,43 @@ pub struct Code {
     jumps: Vec<Jump>,
     notes: Vec<String>,
     width: u16,
-    /// Lines that there are, and those that the notes leave to the rows.
+    /// Lines of the body, and how many of them the notes leave to the rows.
     body: usize,
     height: usize,
     find: Option<Find>,
-    /// The rows that it finds.
+    /// The numbers of the rows that match `find`.
     found: Vec<usize>,
     visits: u64,
-    /// The instructions stand beside it.
+    /// The instructions stand in a pane of their own beside this one.
     is_split: bool,
-    /// What was selected before it was split, and what that became.
+    /// The row that was selected before the panes were split, and the row it became then. When
+    /// they are joined, the first is selected again if the second still was.
     unsplit: Option<(RowKey, RowKey)>,
-    /// What the other side had selected when this one last followed it.
+    /// The row that was selected in the other pane when this one last followed it.
     followed: Option<RowKey>,
 }
 
 impl Code {
+    /// Returns the answer on the screen; None until there is one about the open function.
     pub fn answer(&self) -> Option<&CodeAnswer> {
         let shown = self.desk.shown()?;
-        // That of the function before does not count.
+        // The answer about the function that was open before does not count.
         let wanted = shown.view.function_of(self.place.as_ref()?.function);
         (shown.function.id == wanted).then_some(&**shown)
     }
 
+    /// Returns the function that is open, with or without an answer yet; None before the first.
     pub fn function(&self) -> Option<FunctionId> {
         self.place.as_ref().map(|place| place.function)
     }
 
+    /// Returns the open function and the position in its code; None before the first.
     pub fn place(&self) -> Option<Place> {
         self.place.clone()
     }
 
-    /// The layout that is drawn: what was chosen, as far as that can be.
+    /// The layout that is drawn: the chosen one, or another one where source text or
+    /// instructions are missing.
     pub fn layout(&self) -> Layout {
         let answer = self.answer();
         answer.map_or(self.layout, |answer| {
@@ -139,11 +149,12 @@ impl Code {
         })
     }
 
+    /// Returns the chosen way of writing instructions, AT&T or Intel.
     pub fn syntax(&self) -> Syntax {
         self.syntax
     }
 
-    /// The code of a function, looked for anew.
+    /// Opens the code of a function at its hottest row. Its files are read anew.
     pub fn open(&mut self, function: FunctionId) {
         self.visits += 1;
         self.return_to(Place {
@@ -155,7 +166,7 @@ impl Code {
         });
     }
 
-    /// The same place; what is on disk may have changed.
+    /// Has the files of the open function read anew: what is on disk may have changed.
     pub fn look_again(&mut self) {
         self.visits += 1;
         if let Some(place) = &mut self.place {
@@ -163,11 +174,15 @@ impl Code {
         }
     }
 
+    /// Opens the function of a place, at its position. There are no rows until there is an
+    /// answer about it.
     pub fn return_to(&mut self, place: Place) {
         self.place = Some(place);
         self.rebuild();
     }
 
+    /// Returns what to ask about the open function; None if none is open, or if that question
+    /// is asked or answered already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CodeWanted>> {
         let place = self.place.as_ref()?;
         let wanted = CodeWanted {
@@ -178,20 +193,23 @@ impl Code {
         self.desk.ask(snapshot, wanted)
     }
 
-    /// Takes an answer, at once if the screen waits for it or nobody is
-    /// looking.
+    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it: none
+    /// is shown yet, files were to be read anew, or a knob was turned. Returns whether it is
+    /// shown.
     pub fn receive(&mut self, answer: Arc<CodeAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        // What was asked to be looked at anew is awaited, and what a knob was turned for.
+        // The screen waits for files that were to be read anew, and for what a knob was turned
+        // to.
         let shown = self.desk.shown();
         let shown = shown.map(|shown| (shown.key.what.visit, shown.key.turn));
         let is_other = shown != Some((key.what.visit, key.turn));
         (is_calm || is_other || self.answer().is_none()) && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept. Returns false if there was none.
     pub fn take_waiting(&mut self) -> bool {
         let is_taken = self.desk.take_waiting().is_some();
         if is_taken {
@@ -200,6 +218,7 @@ impl Code {
         is_taken
     }
 
+    /// Frees the answer and the rows, because the view was left; the open function stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.rows = Vec::new();
@@ -207,6 +226,8 @@ impl Code {
         self.notes = Vec::new();
     }
 
+    /// Sets the size of the body in cells, notes included. The rows are made anew if it
+    /// changed.
     pub fn resize(&mut self, width: u16, height: usize) {
         if (self.width, self.body) != (width, height) {
             (self.width, self.body) = (width, height);
@@ -214,33 +235,38 @@ impl Code {
         }
     }
 
-    /// The layout that was chosen, whether it can be drawn or not.
+    /// The layout that was chosen, even if it cannot be drawn for this function.
     pub fn wanted_layout(&self) -> Layout {
         self.layout
     }
 
+    /// Sets layout and syntax together: as an order says, or as they were kept from an earlier
+    /// run.
     pub fn set_look(&mut self, layout: Layout, syntax: Syntax) {
         (self.layout, self.syntax) = (layout, syntax);
         self.rebuild();
     }
 
+    /// Switches to the next layout; the same line or instruction stays selected.
     pub fn next_layout(&mut self) {
         let before = self.selected().cloned();
         self.layout = self.layout.next();
         self.rebuild_at(before);
     }
 
+    /// Switches between AT&T and Intel syntax. A search is repeated, as the text is another.
     pub fn next_syntax(&mut self) {
         self.syntax = self.syntax.other();
         self.find_rows();
     }
 
+    /// Returns all rows, on the screen or not.
     #[cfg(test)]
     pub fn rows(&self) -> &[CodeRow] {
         &self.rows
     }
 
-    /// What is missing, above the rows.
+    /// Lines of text above the rows, which say what of the code is missing and why.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -253,16 +279,18 @@ impl Code {
         rows.map(move |(at, row)| (row, Some(at) == selected))
     }
 
-    /// The numbers of the rows on the screen.
+    /// The numbers of the rows on the screen, counted from 0 over all rows.
     pub fn rows_shown(&self) -> Range<usize> {
         let start = self.offset().min(self.rows.len());
         start..(start + self.height).min(self.rows.len())
     }
 
+    /// Returns the number of the selected row, from 0 over all rows; None without an answer.
     pub fn selected_row(&self) -> Option<usize> {
         self.selected_index()
     }
 
+    /// Returns the jumps between rows of instructions, to be drawn as lines in the margin.
     pub fn jumps(&self) -> &[Jump] {
         &self.jumps
     }
@@ -276,10 +304,13 @@ impl Code {
         self.rows.iter().position(|row| row.key() == Some(key))
     }
 
+    /// Returns the selected row; None without an answer.
     pub fn selected(&self) -> Option<&CodeRow> {
         self.rows.get(self.selected_index()?)
     }
 
+    /// Makes the rows anew. The selected row stays on its line of the screen; if it is gone, or
+    /// the user has selected none yet, the hottest row is selected.
     fn rebuild(&mut self) {
         let line = self.selected_index().map(|at| at - self.offset().min(at));
         self.make_rows();
@@ -295,7 +326,8 @@ impl Code {
         }
     }
 
-    /// The same, with another row selected that is the same place.
+    /// Makes the rows anew, and selects the row that shows the same place as `before` did; the
+    /// hottest row if there is none.
     fn rebuild_at(&mut self, before: Option<CodeRow>) {
         self.make_rows();
         let here = before.and_then(|row| rows::same_place(&row, self.answer()?, &self.rows));
@@ -356,6 +388,8 @@ impl Code {
         }
     }
 
+    /// Scrolls to `offset`, or to the nearest position at which the selected row can be seen.
+    /// Where no row above it can be selected, the heads above it are shown as well.
     fn scroll(&mut self, offset: usize, selected: usize) {
         let last = self.rows.len().saturating_sub(self.height);
         let first = (selected + 1).saturating_sub(self.height);
@@ -392,6 +426,7 @@ impl Code {
         self.scroll(offset, at);
     }
 
+    /// Moves the selection. Steps and pages count only rows that can be selected.
     pub fn go(&mut self, motion: Motion) {
         let Some(here) = self.selected_index() else {
             return;
@@ -419,13 +454,16 @@ impl Code {
             .map(|(at, _)| at)
     }
 
+    /// Selects the row on a line of the body, from 0 at the top; nothing on a note or a head.
     pub fn select_line(&mut self, line: usize) {
         if let Some(line) = line.checked_sub(self.notes.len()) {
             self.select(self.offset() + line);
         }
     }
 
-    /// Selects the next line with many samples, or the one before, around the ends.
+    /// Selects the next row with many samples, or the one before if `down` is false; after the
+    /// last comes the first. Returns which of these rows it is, from 1, and how many there are;
+    /// None if no row is selected or hot.
     pub fn go_hot(&mut self, down: bool) -> Option<(usize, usize)> {
         let hot = rows::hot(&self.rows);
         let here = self.selected_index()?;

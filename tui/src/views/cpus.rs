@@ -1,6 +1,6 @@
-//! How busy each CPU is: with samples of what is looked at, not with whatever
-//! else runs there. A full block is a CPU that had nothing else to do in the
-//! whole window, where it is known how many samples that is.
+//! How busy each CPU is with the samples in scope; other work of the CPU does not count. A full
+//! block is a CPU that did nothing else in the whole window, or, where it is not known how many
+//! samples that makes, the busiest CPU.
 
 use crate::context::Context;
 use crate::widgets::theme::Theme;
@@ -14,6 +14,7 @@ use ratatui::style::Style;
 
 const HEAD: &str = " cpu ";
 
+/// Draws one line: a block for each CPU, and behind them their sum and what a full block means.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let width = usize::from(line.width);
@@ -28,18 +29,19 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     buffer.set_stringn(x + 3, line.y, words, left, Style::new());
 }
 
-/// Samples by CPU, and how many a block stands for.
+/// The samples of each CPU, and how many of them fill a block.
 struct Busy {
-    /// By number; those without samples are there as well, those that are not
-    /// sampled are not.
+    /// Number and samples of each CPU, by number. CPUs without samples are there as well, CPUs
+    /// that are not sampled are not.
     samples: Vec<(u16, u32)>,
     full: Full,
 }
 
 enum Full {
-    /// A CPU that was busy all the time has so many; of that many CPUs.
+    /// The number of samples of a CPU that was busy all the time, and how many CPUs are
+    /// sampled.
     Always(u32, u32),
-    /// It is not known what that would be: the busiest has so many.
+    /// The number of samples of the busiest CPU, where the other number is not known.
     Busiest(u32),
 }
 
@@ -80,8 +82,10 @@ impl Busy {
         }
     }
 
-    /// Each CPU with its number; where that takes too much room one after the
-    /// other, and where even that does the busiest of several.
+    /// Returns the blocks, in the first of these forms that fits into `room` cells:
+    /// 1. each CPU with its number: `0█ 1  2▄`,
+    /// 2. the range of numbers, and a block for each CPU: `0-3 █ ▄ `,
+    /// 3. the range, and a block for the busiest of each few CPUs.
     fn cells(&self, room: usize) -> String {
         let full = match self.full {
             Full::Always(full, _) => full,
@@ -102,7 +106,8 @@ impl Busy {
         if samples.len() <= left {
             return format!("{range}{}", trend::blocks(&samples, full));
         }
-        // It says how many at its longest.
+        // Room is left for the longest text that can stand there: the number of CPUs in a block
+        // has at most as many digits as the number of all CPUs.
         let range = format!("{cpus}, the busiest of each {} ", samples.len());
         let left = room.saturating_sub(range.len()).max(1);
         let each = samples.len().div_ceil(left);

@@ -5,25 +5,28 @@ use crate::widgets::theme::Theme;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-/// Where and how a view is drawn.
+/// What a view needs to draw itself: colors, the buffer of the terminal, and its part of the
+/// screen.
 pub struct Canvas<'c, 'f> {
     pub theme: &'c Theme,
     pub frame: &'c mut Frame<'f>,
-    /// The line of heads.
+    /// The line above the body, for the heads of columns or a title.
     pub heads: Rect,
     pub body: Rect,
 }
 
-/// A view as it is drawn.
+/// The drawing of a view, apart from its behaviour, which is [`super::View`].
 pub trait Draw {
+    /// Draws heads and body. It changes nothing but the buffer of the terminal.
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>);
 
-    /// Which of the columns to sort by has its head in that cell.
+    /// The number of the column whose head is drawn in cell `x` of the line of heads, among the
+    /// columns that can be sorted by; None if there is no such head.
     fn head_at(&self, _cx: &Context<'_>, _width: u16, _theme: &Theme, _x: u16) -> Option<usize> {
         None
     }
 
-    /// The line on what is selected.
+    /// The text of the detail line, about the selected row.
     fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String;
 
     /// The words of the detail line that lead to source text, and the path to it.

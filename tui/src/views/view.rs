@@ -16,47 +16,54 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A view as the app sees it. What a view does not have, it leaves out: then the
-/// order does nothing there.
+/// A view as the app sees it. A view that has no use for a method leaves it out: its default
+/// does nothing, and returns false, 0 or None.
 pub trait View: Debug {
-    /// Brings the rows up to the snapshot that is shown. They may change places only
-    /// if `sort` is set. Returns whether the rows come from the snapshot; views that
-    /// ask the profile for theirs return false, and follow with the answer.
+    /// Updates the rows from the snapshot that is shown. Rows may change places only if `sort`
+    /// is true. Returns true if the rows come from the snapshot; a view that asks the profile
+    /// for its rows returns false, and updates them when the answer comes.
     fn update(&mut self, _cx: &Context<'_>, _sort: bool) -> bool {
         false
     }
 
+    /// Tells the view the size of its part of the screen, before it is drawn there.
     fn resize(&mut self, cx: &Context<'_>, part: &Part);
 
+    /// Moves the selection.
     fn go(&mut self, cx: &Context<'_>, motion: Motion);
 
-    /// Selects what is drawn in a cell of the body.
+    /// Selects what is drawn in a cell of the body; `column` and `line` count from 0 at its top
+    /// left corner.
     fn select_at(&mut self, cx: &Context<'_>, column: u16, line: usize);
 
-    /// What is looked for and how much of it was found; `None` if nothing is.
+    /// The pattern that is searched for, and how many rows match it; None if there is no
+    /// search.
     fn found(&self, _cx: &Context<'_>) -> Option<Found<'_>> {
         None
     }
 
+    /// Starts a search for a pattern, or ends the search with None.
     fn set_find(&mut self, _cx: &Context<'_>, _find: Option<Find>) {}
 
-    /// Selects the next match. Returns which of the matches it is, from 1.
+    /// Selects the next match below the selected row, or above it if `down` is false. With
+    /// `including`, on the way down, the selected row itself may be the match. Returns which of
+    /// the matches it is, from 1; None if there is none.
     fn select_found(&mut self, _cx: &Context<'_>, _down: bool, _including: bool) -> Option<usize> {
         None
     }
 
-    /// Opens what hides a function, and selects it. Returns false if the view hides
-    /// none.
+    /// Selects a function even if it is in rows that are closed or not drawn. Returns false in
+    /// views that have no such rows; then nothing was done.
     fn reveal(&mut self, _function: FunctionId) -> bool {
         false
     }
 
-    /// The text of what is selected, to be copied.
+    /// The text of the selected row, to be copied to the clipboard.
     fn selected_name(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
 
-    /// The function that what is selected is about.
+    /// The function that the selected row is about.
     fn selected_function(&self, _cx: &Context<'_>) -> Option<FunctionHere> {
         None
     }
@@ -66,8 +73,9 @@ pub trait View: Debug {
         self.selected_function(cx)?.id
     }
 
-    /// The function that was selected on purpose, to be selected in the view that is
-    /// opened next. The outer `None`: functions are not selected here.
+    /// The function that the user selected, to be selected in the view that is opened next. The
+    /// outer None: functions are not selected in this view. The inner None: the user has
+    /// selected none.
     fn held_function(&self, _cx: &Context<'_>) -> Option<Option<FunctionId>> {
         None
     }
@@ -80,37 +88,41 @@ pub trait View: Debug {
         None
     }
 
-    /// What the header says about how far the numbers can be trusted, where that is
-    /// another thing than for all samples.
+    /// What the header says about how far the numbers of this view can be trusted; None where
+    /// it says the same as for all samples.
     fn trust(&self) -> Option<Vec<Segment>> {
         None
     }
 
-    /// How many samples its numbers are shares of, where they are not of the report that
-    /// came last.
+    /// How many samples the percentages of this view are shares of; None if these are the
+    /// samples of the newest report.
     fn counted(&self) -> Option<u64> {
         None
     }
 
+    /// Changes the order of the rows. Where rows have a direction (trees, flame graphs),
+    /// [`Sort::Invert`] swaps callers and callees instead.
     fn sort(&mut self, _cx: &Context<'_>, _order: Sort) {}
 
-    /// What has to be asked of the profile now.
+    /// The question that has to be asked of the profile now; None if there is none, or it is
+    /// asked or answered already.
     fn question(&mut self, _cx: &Context<'_>) -> Option<Question> {
         None
     }
 
-    /// Takes the answer to its own question, and shows it if it is calm. Returns
-    /// whether it is shown.
+    /// Takes an answer, if it is the one to this view's question. `is_calm` is true if rows may
+    /// move now: no key was pressed a moment ago, and the screen is not frozen. Else the answer
+    /// may be kept for [`View::take_waiting`]. Returns whether it is shown.
     fn receive(&mut self, _answer: &Answer, _is_calm: bool) -> bool {
         false
     }
 
-    /// Shows the answer that came at a busy moment. Returns whether there was one.
+    /// Shows the answer that [`View::receive`] kept. Returns whether there was one.
     fn take_waiting(&mut self) -> bool {
         false
     }
 
-    /// Gives back what it holds for the screen: it is no longer looked at.
+    /// Frees the answers that it holds, because the view is no longer on the screen.
     fn release(&mut self) {}
 
     /// All that is needed to come back to what is looked at now.
@@ -118,12 +130,12 @@ pub trait View: Debug {
         None
     }
 
-    /// Goes back to a place of its own.
+    /// Goes back to a place that [`View::place`] of the same view returned.
     fn return_to(&mut self, _place: &dyn Any) {}
 
-    /// Closes what was opened last inside the view. `before` is its place at the last
-    /// step that there is to go back to: what was done before that is left to the
-    /// history. Returns false if there is nothing to close.
+    /// Closes what was opened last inside the view, a zoom for example. `before` is the view's
+    /// place in the newest entry of the history: what was opened before that is closed by going
+    /// back there, not here. Returns false if there is nothing to close.
     fn close_innermost(&mut self, _before: Option<&dyn Any>) -> bool {
         false
     }
@@ -131,18 +143,20 @@ pub trait View: Debug {
     /// Marks the selected row, or takes its mark away.
     fn toggle_mark(&mut self, _cx: &Context<'_>) {}
 
+    /// Takes the marks of all rows away.
     fn unmark(&mut self) {}
 
+    /// How many rows are marked.
     fn marked(&self) -> usize {
         0
     }
 
-    /// What the scope is narrowed to from here.
+    /// What the scope can be narrowed to from here, such as the marked or selected processes.
     fn narrowing(&self, _cx: &Context<'_>) -> Option<Narrowing> {
         None
     }
 
-    /// Whether an action changes so much that one wants to come back.
+    /// Whether an action changes so much that the state before it is put into the history.
     fn is_a_step(&self, _action: Action) -> bool {
         false
     }
@@ -158,7 +172,7 @@ pub trait View: Debug {
         Done::Nothing
     }
 
-    /// One sentence on the selected row's number.
+    /// Explains the selected row's number in one sentence; None if no row is selected.
     fn explain(&self, cx: &Context<'_>) -> Option<String>;
 }
 
@@ -174,7 +188,7 @@ pub struct FunctionHere {
 /// What became of an action in a view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
-    /// It means nothing here.
+    /// The action means nothing in this view.
     Nothing,
     Here,
     Said(Notice),

@@ -12,32 +12,36 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
+/// Says which code is wanted: two equal values ask for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeWanted {
     pub function: FunctionId,
+    /// The samples come from a recording: the processes of now are not those of then.
     pub is_recorded: bool,
-    /// Which opening of the code it is for.
+    /// Counts how often code was opened: a new number has files read anew.
     pub visit: u64,
 }
 
 /// The samples of a line or an instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// That hit there, as the function or as what was inlined there.
+    /// Samples that hit there, in the function itself or in a function that is inlined there.
     pub samples: u64,
-    /// That did so in the baseline.
+    /// Samples that hit there in the baseline; 0 where nothing is compared.
     pub before: u64,
-    /// Those of them that hit as what was inlined.
+    /// The part of `samples` that hit in inlined functions.
     pub inlined: u64,
-    /// Those, and what was called from there.
+    /// `samples`, and the samples taken in what was called from there.
     pub total: u64,
-    /// What was called from there, by samples.
+    /// The functions called from there with their samples, most samples first.
     pub calls: Vec<(FunctionId, u64)>,
-    /// What was inlined at its hottest address with something inlined, and those
-    /// samples.
+    /// Of its addresses that have inlined code, the hottest one: the innermost function inlined
+    /// there, the place in that function, and the samples of the address.
     pub heaviest: Option<(FunctionId, Option<CodePlace>, u64)>,
 }
 
+/// The code of a function as it was found on disk, with the samples of each of its lines and
+/// instructions.
 #[derive(Debug)]
 pub struct CodeAnswer {
     pub key: Key<CodeWanted>,
@@ -46,15 +50,15 @@ pub struct CodeAnswer {
     pub code: FunctionCode,
     pub body: Arc<Body>,
     pub lines: BTreeMap<Place, Spot>,
-    /// Samples of each instruction, by piece and number.
+    /// Samples of each instruction, by the number of its piece and its number in the piece.
     pub instructions: BTreeMap<(usize, usize), Spot>,
     /// Samples by address, where there is no instruction.
     pub addresses: BTreeMap<u64, Spot>,
     /// Samples of no known line.
     pub unplaced: Spot,
-    /// What it is compared with.
+    /// What the function had in the baseline; None if nothing is compared.
     pub before: Option<Before>,
-    /// Everything that is named.
+    /// The functions that the spots name: called and inlined ones.
     pub functions: HashMap<FunctionId, Function>,
 }
 
@@ -66,7 +70,7 @@ impl CodeAnswer {
         let selection = ask.select(cancel)?;
         let code = match function.role {
             Role::Function => selection.code(id, cancel).ok()?,
-            // It stands for what is no code.
+            // The entry stands for a sum or for the end of a stack, which have no code.
             _ => FunctionCode::default(),
         };
         let body = match code.addresses.is_empty() {
@@ -100,7 +104,8 @@ impl CodeAnswer {
         self.code.self_samples + self.code.inlined_samples
     }
 
-    /// That of a row which is one line or one instruction.
+    /// The spot of a row that is a line, an instruction, an address, or what has no known line;
+    /// None for other rows.
     pub fn spot(&self, row: &CodeRow) -> Option<&Spot> {
         match row {
             CodeRow::Line { place, .. } => self.lines.get(place),
@@ -111,6 +116,10 @@ impl CodeAnswer {
         }
     }
 
+    /// Sums the samples of all addresses three times, each time by another key:
+    /// 1. by line of source text; addresses without a line go to `unplaced`,
+    /// 2. by instruction,
+    /// 3. by bare address, where the file has no instruction there.
     fn count(&mut self, selection: &Selection, cancel: &Cancel) -> Option<()> {
         let body = &*self.body;
         let frame = self.function.id;
@@ -133,7 +142,8 @@ impl CodeAnswer {
         Some(())
     }
 
-    /// Counts what each place had in the baseline.
+    /// Adds to each spot the samples that it had in the baseline. A spot that only the baseline
+    /// has is made here. None if it was cancelled.
     fn compare(
         &mut self,
         was: &Selection,
@@ -203,12 +213,14 @@ fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wa
     }
 }
 
-/// Its line: as the file on disk tells, or else as the profile knows it.
+/// Returns the line of an address: by the file on disk, or else as the profile knows it.
 fn place(address: &CodeAddress, body: &Body) -> Option<Place> {
     line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
 }
 
-/// The samples of addresses, put together by what they are part of.
+/// Sums the samples of addresses by the part of the code that `part` puts them into. `group`
+/// counts what was called from each part; it gets the number of the part of each frame, and
+/// returns one count for each number in order. None if it was cancelled.
 fn spots<P: Copy + Eq + Hash>(
     addresses: &[CodeAddress],
     part: impl Fn(&CodeAddress) -> P,

@@ -9,25 +9,29 @@ use profile::diff::{Sides, same_function};
 use profile::query::CodePlace;
 use profile::{Cancel, Function, Selection};
 
+/// What the function had in the baseline as a whole. What each line and instruction had is in
+/// [`super::Spot`].
 #[derive(Debug)]
 pub struct Before {
     pub sides: Sides,
     /// Samples that hit in the function's code.
     pub samples: u64,
-    /// It was the same file, so that addresses are the same places.
+    /// The baseline was taken of the same build of the file, so that an address is the same
+    /// place in both.
     pub is_same_build: bool,
 }
 
-/// Samples of one address.
+/// The samples that one address of the function had in the baseline.
 pub(super) struct Counted {
-    /// `None` if it is another place now.
+    /// None if the file is another build now, in which the address is another place.
     pub address: Option<u64>,
     place: Option<CodePlace>,
     pub samples: u64,
 }
 
 impl Before {
-    /// `None` if it was cancelled.
+    /// Returns the sums, and the samples of each address. All are 0 if the baseline does not
+    /// have the function. None if it was cancelled.
     pub(super) fn new(
         was: &Selection,
         now: &Selection,
@@ -58,7 +62,8 @@ impl Before {
 }
 
 impl Before {
-    /// The row's samples in the baseline; `None` where they cannot be told.
+    /// The row's samples in the baseline; None where they are not known: for instructions of
+    /// another build, and for rows that are no place in the code.
     pub fn of(&self, row: &CodeRow) -> Option<u64> {
         match row {
             CodeRow::Instruction { .. } | CodeRow::Address { .. } if !self.is_same_build => None,
@@ -69,15 +74,17 @@ impl Before {
 }
 
 impl Counted {
-    /// The line's place in the code as it is shown.
+    /// The line of the code on the screen that the samples belong to; None if it has no such
+    /// line.
     pub fn line(&self, body: &Body) -> Option<Place> {
         let found = self.address.and_then(|address| line_at(address, body));
         found.or_else(|| line_of(self.place.as_ref()?, body))
     }
 }
 
-/// By build-id; where there is none, only within one start of one machine: its
-/// clocks began at the same moment.
+/// Whether both sides ran the same build of the file. Compares build-ids; if neither has one,
+/// they count as the same build only if both were taken on one machine since it was started,
+/// which shows in the host and the moment at which its clock was 0.
 fn is_same_build(was: &Selection, now: &Selection, then: &Function, function: &Function) -> bool {
     if !(then.build_id.is_empty() && function.build_id.is_empty()) {
         return then.build_id == function.build_id;

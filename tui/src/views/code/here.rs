@@ -1,4 +1,4 @@
-//! What the selected row leads to, and the find.
+//! What the selected row leads to, and the search for text in rows.
 
 use super::{Code, CodeRow, Follow, NoSource, rows};
 use crate::lists::find::Find;
@@ -32,7 +32,7 @@ impl Code {
         }
     }
 
-    /// The file and the line that an editor is to open.
+    /// The file and the line that an editor is to open; line 1 if the selected row has none.
     pub fn source_here(&self) -> Result<(PathBuf, u32), NoSource> {
         let answer = self.answer().ok_or(NoSource)?;
         let text = answer.body.text.as_ref().ok_or(NoSource)?;
@@ -40,26 +40,29 @@ impl Code {
         Ok((text.path.clone(), line.unwrap_or(1)))
     }
 
-    /// The selected row as text.
+    /// The text of the selected row, to be copied; None if it has none.
     pub fn text_here(&self) -> Option<String> {
         let text = self.text(self.selected()?)?;
         Some(text.trim().to_owned())
     }
 
-    /// What find looks at.
+    /// The text of a row that a search looks at.
     fn text(&self, row: &CodeRow) -> Option<String> {
         rows::text(row, self.answer()?, self.syntax)
     }
 
+    /// Returns the pattern that is searched for; None if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
+    /// Starts a search for a pattern, or ends it with None. It selects nothing.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
         self.find_rows();
     }
 
+    /// Whether the text of a row matches the search; false if there is no search.
     pub fn is_found(&self, row: &CodeRow) -> bool {
         let text = || self.text(row);
         self.find
@@ -67,7 +70,8 @@ impl Code {
             .is_some_and(|find| text().is_some_and(|text| find.matches(&text)))
     }
 
-    /// Once for many frames: a long function has many rows.
+    /// Finds the rows that match the search. Done when rows or pattern change and not each time
+    /// they are drawn: a long function has many rows.
     pub(super) fn find_rows(&mut self) {
         self.found = match self.find {
             Some(_) => { self.selectable() }
@@ -77,12 +81,14 @@ impl Code {
         };
     }
 
-    /// Rows that match, and all that could.
+    /// How many rows match the search, and how many rows can be selected at all.
     pub fn found(&self) -> (usize, usize) {
         (self.found.len(), self.selectable().count())
     }
 
-    /// As in the tables.
+    /// Selects the next match below the selected row, or the one above if `down` is false,
+    /// around the ends. With `including`, on the way down, the selected row itself may be the
+    /// match. Returns which of the matches it is, from 1; None if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = &self.found;
         let here = self.selected_index()?;

@@ -4,7 +4,7 @@ use super::CodeRow;
 use crate::code::Body;
 use std::collections::HashMap;
 
-/// A jump from one row to another, both by number.
+/// A jump from one row to another, both by their numbers among all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jump {
     pub from: usize,
@@ -19,16 +19,18 @@ impl Jump {
         (self.from.min(self.to), self.from.max(self.to))
     }
 
-    /// Upwards: what is between comes again.
+    /// Whether it leads upwards, or to itself: then the rows between its ends are repeated.
     pub fn is_loop(&self) -> bool {
         self.to <= self.from
     }
 }
 
-/// All whose both ends are rows of their own; below lines of source text there are
-/// some instructions only, and none is drawn.
+/// Returns the jumps of which both ends have rows. Instructions below a line of source text are
+/// not considered, as only some of them have rows.
 pub fn jumps(rows: &[CodeRow], body: &Body) -> Vec<Jump> {
     let mut numbers: HashMap<u64, usize> = HashMap::new();
+    // `sums[n]` is the number of samples of the first n rows, so that rows `first` to `last`
+    // have `sums[last + 1] - sums[first]`.
     let mut sums = vec![0];
     for (number, row) in rows.iter().enumerate() {
         if let CodeRow::Instruction {

@@ -4,7 +4,8 @@ use super::{CodeAnswer, Layout};
 use crate::code::Body;
 use unicode_width::UnicodeWidthStr;
 
-/// What is missing, and why: so many lines of that width at most.
+/// Returns sentences which say what is missing and why, broken into at most `lines` lines of at
+/// most `width` cells.
 pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> Vec<String> {
     if answer.code.addresses.is_empty() {
         return Vec::new();
@@ -53,7 +54,7 @@ fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     notes
 }
 
-/// That what it is compared with was another file.
+/// Says that the baseline is of another build of the file; None if it is not.
 fn other_build(answer: &CodeAnswer, layout: Layout) -> Option<String> {
     let before = answer.before.as_ref()?;
     (!before.is_same_build).then(|| match layout {

@@ -3,8 +3,8 @@
 use crate::code::Place;
 use profile::FunctionId;
 
-/// One line of the screen. `before`: its samples in the baseline, where there is
-/// one.
+/// One line of the screen. `before` is the number of its samples in the baseline, 0 if there is
+/// no baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeRow {
     /// A line of the file that is shown.
@@ -14,49 +14,50 @@ pub enum CodeRow {
         before: u64,
     },
     Instruction {
-        /// Piece and number.
+        /// The number of the piece, and of the instruction in it.
         at: (usize, usize),
-        /// Where it is in the file.
+        /// The address of the instruction, as an offset in the file.
         offset: u64,
         samples: u64,
         before: u64,
-        /// Its line stands above it.
+        /// The row stands below that of its source line, which counts these samples as well.
         below_line: bool,
     },
-    /// This many instructions of the line above that no sample hit.
+    /// A number of instructions of the line above which are left out, as no sample hit near
+    /// them.
     Gap(usize),
-    /// What the line above calls.
+    /// A function that the line above calls.
     Call {
         line: u32,
         callee: FunctionId,
         samples: u64,
     },
-    /// The head of a piece: whose code follows.
+    /// The head of the piece of that number, which says whose code follows.
     Piece(usize),
-    /// An address without an instruction.
+    /// An address that was hit, but at which no instruction was found.
     Address {
         address: u64,
         samples: u64,
         before: u64,
     },
-    /// Lines of the file that are not shown.
+    /// The sum of the lines of this file that have samples but no row.
     OtherLines {
         lines: usize,
         samples: u64,
         before: u64,
     },
-    /// Lines of another file.
+    /// The sum of the lines of another file.
     OtherFile {
         file: u32,
         lines: usize,
         samples: u64,
         before: u64,
     },
-    /// What is of no known line.
+    /// The samples at addresses whose line is not known.
     Unplaced { samples: u64, before: u64 },
 }
 
-/// What a row is known by from one answer to the next.
+/// Identifies a row: a row with an equal key in the next answer is the same row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKey {
     Line(Place),
@@ -83,13 +84,13 @@ impl CodeRow {
         })
     }
 
-    /// That hit there; of an instruction below its line they are a part of the
-    /// line's.
+    /// The samples that hit there. Those of an instruction below its line are also counted by
+    /// the row of the line.
     pub fn samples(&self) -> u64 {
         self.counts().0
     }
 
-    /// The same in the baseline.
+    /// The samples that hit there in the baseline.
     pub fn before(&self) -> u64 {
         self.counts().1
     }

@@ -1,29 +1,29 @@
-//! The rows of code. What does not fit into a window of the file, or is of no
-//! known line, is summed up: the rows of a layout add up to all samples.
+//! The rows of code. What lies outside of the shown lines of the file, or has no known line, is
+//! summed up in rows of its own: the rows of a layout add up to all samples.
 
 use super::row::CodeRow;
 use super::{CodeAnswer, Layout, Spot};
 use crate::code::{Body, Place, Syntax};
 use std::collections::BTreeMap;
 
-/// Lines that are shown of a file at most: what is longer is a parser that was
-/// written by a program.
+/// At most this many lines of a file are shown: a longer function was written by a program.
 const LINES_MAX: u32 = 2_000;
 
 /// What is shown of a file before the function's first line, and after its last.
 const LINES_BEFORE: u32 = 3;
 const LINES_AFTER: u32 = 2;
 
-/// Below a line that many instructions are shown, hit or not.
+/// If a line has at most this many instructions, all of them are shown, hit or not.
 const QUIET_MAX: usize = 6;
 
-/// Callees that are named below a line.
+/// At most this many callees are named below a line.
 const CALLS_MAX: usize = 3;
 
-/// A line is hot from one in so many samples on.
+/// A line is hot if it has at least one in this many of all samples.
 const HOT_PART: u64 = 20;
 
-/// What can be drawn of what was chosen.
+/// Returns the layout that can be drawn: the chosen one, but instructions if no source file is
+/// known, and source text instead of both if there are no instructions.
 pub fn possible(layout: Layout, body: &Body) -> Layout {
     let has_code = body.instructions() > 0;
     let has_lines = body.main_file().is_some();
@@ -34,6 +34,8 @@ pub fn possible(layout: Layout, body: &Body) -> Layout {
     }
 }
 
+/// Returns the rows of the code in a layout, or in the layout that is possible instead; no rows
+/// if no sample hit the function's own code.
 pub fn rows(answer: &CodeAnswer, layout: Layout) -> Vec<CodeRow> {
     if answer.code.addresses.is_empty() {
         return Vec::new();
@@ -48,7 +50,9 @@ pub fn rows(answer: &CodeAnswer, layout: Layout) -> Vec<CodeRow> {
     rows
 }
 
-/// The first and the last line of the function in this file.
+/// Returns the first and the last line of the function in a file: of all its instructions, and
+/// of all lines that were hit. If that is too long it is a window around the hottest line; None
+/// if no line is known.
 fn window(answer: &CodeAnswer, file: u32) -> Option<(u32, u32)> {
     let instructions = answer
         .body
@@ -120,6 +124,8 @@ fn by_line(body: &Body, file: u32) -> CodeByLine {
     lines
 }
 
+/// Adds the instructions of a line. If there are more than [`QUIET_MAX`], only those are added
+/// that were hit, and one before and after each; the others become a row with their number.
 fn add_code_of_line(answer: &CodeAnswer, code: &[(usize, usize)], rows: &mut Vec<CodeRow>) {
     let is_hit = |number: Option<usize>| {
         let at = number.and_then(|number| code.get(number));
@@ -142,7 +148,7 @@ fn add_code_of_line(answer: &CodeAnswer, code: &[(usize, usize)], rows: &mut Vec
     }
 }
 
-/// Its samples, and those in the baseline.
+/// Returns a spot's samples now and in the baseline; 0 and 0 if there is no spot.
 fn counts(spot: Option<&Spot>) -> (u64, u64) {
     spot.map_or((0, 0), |spot| (spot.samples, spot.before))
 }
@@ -168,6 +174,10 @@ fn add_calls(line: u32, spot: &Spot, rows: &mut Vec<CodeRow>) {
     }
 }
 
+/// Adds the sums of what has no row of its own, so that all rows add up to all samples:
+/// 1. lines of the main file outside of the shown window,
+/// 2. lines of other files, one row for each file,
+/// 3. samples at addresses without a known line.
 fn add_others(
     answer: &CodeAnswer,
     main: u32,
@@ -223,7 +233,9 @@ fn add_code(answer: &CodeAnswer, rows: &mut Vec<CodeRow>) {
     }
 }
 
-/// The rows with many samples: lines, or instructions where there are none.
+/// Returns the numbers of the rows with many samples: lines, or instructions where there are no
+/// lines. A row is hot from max(1, min(all samples / [`HOT_PART`], samples of the hottest row))
+/// on, so that the hottest row always is if it was hit.
 pub fn hot(rows: &[CodeRow]) -> Vec<usize> {
     let whole = || rows.iter().enumerate().filter(|(_, row)| !row.is_part());
     let all: u64 = whole().map(|(_, row)| row.samples()).sum();
@@ -233,7 +245,7 @@ pub fn hot(rows: &[CodeRow]) -> Vec<usize> {
     hot.map(|(at, _)| at).collect()
 }
 
-/// The line of the shown file that a row belongs to.
+/// Returns the line of the shown file that a row belongs to; None if it belongs to none.
 pub fn line_of(row: &CodeRow, answer: &CodeAnswer) -> Option<u32> {
     let file = answer.body.main_file()?;
     let place = match row {
@@ -245,20 +257,23 @@ pub fn line_of(row: &CodeRow, answer: &CodeAnswer) -> Option<u32> {
     place.filter(|place| place.file == file).map(|p| p.line)
 }
 
-/// The row that shows the same in another layout.
+/// Returns which of `rows` shows the same place as a row of another layout:
+/// 1. the row with the same key,
+/// 2. of the rows of the same source line, the one with most samples, the first of equals,
+/// 3. None.
 pub fn same_place(row: &CodeRow, answer: &CodeAnswer, rows: &[CodeRow]) -> Option<usize> {
     let same = rows.iter().position(|other| other.key() == row.key());
     same.or_else(|| {
         let line = line_of(row, answer)?;
         let is_there = |other: &CodeRow| line_of(other, answer) == Some(line);
-        // Of its instructions the one that was hit most, or else the line.
+        // `rev`, as `max_by_key` returns the last of equals.
         let found = rows.iter().enumerate().filter(|(_, row)| is_there(row));
         let (at, _) = found.rev().max_by_key(|(_, row)| row.samples())?;
         Some(at)
     })
 }
 
-/// What a row says, without its numbers.
+/// Returns what a row says, without its numbers; None for most of the rows that are sums.
 pub fn text(row: &CodeRow, answer: &CodeAnswer, syntax: Syntax) -> Option<String> {
     let body = &*answer.body;
     match row {

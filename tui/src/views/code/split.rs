@@ -1,16 +1,17 @@
-//! Source text and instructions *side by side*, two lists that select the same
-//! place.
+//! Source text and instructions *side by side*: two panes with a list each, in which the same
+//! place is selected.
 
 use super::{Code, CodeRow, Layout, Place, rows};
 use std::sync::Arc;
 
 impl Code {
-    /// Whether there is something for each side, and both are wanted.
+    /// Whether both source text and instructions are wanted, and there are both.
     pub fn can_split(&self) -> bool {
         self.layout == Layout::Both && self.answer().is_some() && self.layout() == Layout::Both
     }
 
-    /// The instructions stand beside the source text, or below its lines.
+    /// Shows the instructions in a pane beside the source text, or as rows below its lines. The
+    /// selected place stays selected.
     pub fn set_split(&mut self, is_split: bool) {
         if self.is_split == is_split {
             return;
@@ -31,6 +32,8 @@ impl Code {
         }
     }
 
+    /// Returns the layout of this pane's own rows: only source text while the instructions
+    /// stand in the pane beside it.
     pub(super) fn drawn(&self) -> Layout {
         match self.is_split && self.can_split() {
             true => Layout::Source,
@@ -38,7 +41,8 @@ impl Code {
         }
     }
 
-    /// The instructions of what another one shows.
+    /// Makes this the pane with the instructions of what `other` shows. It takes the answer of
+    /// `other` and asks nothing itself.
     pub fn mirror(&mut self, other: &Code) {
         let (Some(place), Some(answer)) = (&other.place, other.desk.shown()) else {
             return;
@@ -70,7 +74,8 @@ impl Code {
         }
     }
 
-    /// Selects the place that another one has selected, once, if it is not there.
+    /// Selects the place that is selected in `other`, once for each selection made there. A row
+    /// that is of the same source line already stays selected.
     pub fn follow_row(&mut self, other: &Code) {
         let (Some(row), Some(answer)) = (other.selected(), self.answer()) else {
             return;
@@ -92,21 +97,26 @@ impl Code {
         }
     }
 
-    /// The line of source text that is selected, or that the selected row is of.
+    /// The line of source text that the selected row shows or belongs to; None if there is
+    /// none.
     pub fn line_here(&self) -> Option<u32> {
         rows::line_of(self.selected()?, self.answer()?)
     }
 
-    /// The line that is selected in the source text, if this stands beside it.
+    /// The line that is selected in the source text, if this is the pane beside it: its
+    /// instructions are highlighted here.
     pub fn line_beside(&self) -> Option<u32> {
         self.line_beside
     }
 
+    /// Sets the line that [`Code::line_beside`] returns, when the selection there may have
+    /// changed.
     pub fn set_line_beside(&mut self, line: Option<u32>) {
         self.line_beside = line;
     }
 
-    /// That of an instruction, if it is of the file that is shown.
+    /// The line of source text that a row belongs to; None if that is of another file than the
+    /// shown one, or not known.
     pub fn line_of(&self, row: &CodeRow) -> Option<u32> {
         rows::line_of(row, self.answer()?)
     }

@@ -11,6 +11,8 @@ use crate::words::keys::{and, hint};
 use crate::words::{names, source, text, units};
 use profile::{FunctionId, Report, Role};
 
+/// Says why there are no rows: no function was chosen, its code is still being read, it has no
+/// code, or no samples.
 pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
     match code.answer() {
         _ if cx.shown.view.is_none() => "no samples".into(),
@@ -29,7 +31,7 @@ pub fn why_empty(code: &Code, cx: &Context<'_>) -> String {
     }
 }
 
-/// Where to say which function it is to be.
+/// Says in which views a function can be selected to see its code.
 fn whose(cx: &Context<'_>) -> String {
     let there = Action::Code;
     let key = cx.keymap.label(there, ViewId::Functions);
@@ -46,6 +48,7 @@ fn whose(cx: &Context<'_>) -> String {
     and(&whose, ", and ", [press])
 }
 
+/// Returns the short name of a function that the answer mentions.
 pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
     match answer.functions.get(&id) {
         Some(function) => names::short(&function.name).into_owned(),
