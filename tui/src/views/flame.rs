@@ -1,7 +1,6 @@
-//! The *flame graph*: the call tree with the width of a frame for its samples,
-//! the root on top. Trees come from the thread that answers questions; what is
-//! zoomed into and selected belongs to the screen, and is kept as ways from the
-//! root, so that it is the same frame in the next tree.
+//! The *flame graph*: the call tree drawn as bars, each as wide as its share of the samples,
+//! the root on top. Trees come from the thread that answers questions. What is zoomed into and
+//! selected is kept here as ways from the root, so that it is the same frame in the next tree.
 
 /// Colors of modules.
 mod colors;
@@ -26,49 +25,51 @@ use profile::diff::{Diff, Sides};
 use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use std::sync::Arc;
 
-/// From this size on what is above the zoomed frame has a line of its own.
+/// From this size on the names of the frames above the zoomed one have a line of their own.
 const WIDTH_WITH_PATH: u16 = 160;
 const BODY_WITH_PATH: usize = 30;
 
+/// The state of a flame graph: the tree, what of it is zoomed into and selected, and the bars
+/// that follow from these.
 #[derive(Debug, Default)]
 pub struct Flame {
     desk: TreeDesk,
     zoom: Way,
     outside: Vec<Outside>,
-    /// How often one has zoomed, whatever became of it.
+    /// Counts all zooms, also those that were left again.
     zooms: u64,
-    /// What was selected on purpose, from the root.
+    /// The frame that the user selected; None while nothing was selected.
     held: Option<Way>,
     /// The way to the deepest frame that was selected: going down follows it.
     trail: Way,
     layout: Layout,
     colors: Colors,
     selected: Spot,
-    /// What is held has no bar of its own here.
+    /// The held frame has no bar of its own: it is too narrow, outside of the zoom, or gone.
     is_hidden: bool,
     /// Runs of frames with one child each have a row for every frame.
     unfolds: bool,
     /// The first row on the screen.
     offset: usize,
     width: u16,
-    /// Lines for the frames, the legend below them, and what is above the zoom.
+    /// Lines of the body: for the bars, the legend below them, and the names above the zoom.
     body: usize,
     find: Option<Find>,
-    /// Selected because it is so in the table that this one stands beside.
+    /// The function that was selected last in the table that this graph stands beside.
     followed: Option<FunctionId>,
 }
 
-/// Where one zoomed in from.
+/// The state before a zoom, to be restored when the zoom is left.
 #[derive(Debug, Clone)]
 struct Outside {
     way: Way,
     /// How far it was scrolled.
     offset: usize,
-    /// Which zoom it was, of all there have been.
+    /// The number of the zoom that left it, counted from 1 over all zooms there were.
     zoom: u64,
 }
 
-/// The graph as it was left.
+/// A graph as it was left: what has to be kept to come back to it.
 #[derive(Debug, Clone)]
 pub struct Place {
     look: Look,
@@ -81,13 +82,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// How often one had zoomed.
+    /// How often the user had zoomed when the graph was left.
     pub fn zooms(&self) -> u64 {
         self.zooms
     }
 }
 
 impl Flame {
+    /// Returns what has to be kept to come back to what is shown now.
     pub fn place(&self) -> Place {
         Place {
             look: self.desk.look(),
@@ -100,6 +102,8 @@ impl Flame {
         }
     }
 
+    /// Goes back to a place. If that needs a tree of another direction or grouping, there are
+    /// no bars until it comes.
     pub fn return_to(&mut self, place: Place) {
         self.zoom = place.zoom;
         self.outside = place.outside;
@@ -112,29 +116,33 @@ impl Flame {
         }
     }
 
-    /// Whether one can go back out of a zoom that came after so many others.
+    /// Whether [`Flame::zoom_out`] would leave a zoom that came after the first `zooms` ones.
     pub fn has_zoomed_since(&self, zooms: u64) -> bool {
         self.outside.last().is_some_and(|last| last.zoom > zooms)
     }
 
+    /// Returns the tree on the screen; None before the first answer.
     pub fn tree(&self) -> Option<&CallTree> {
         self.desk.tree()
     }
 
+    /// Returns whether callees stand below their callers, or callers below their callees.
     pub fn direction(&self) -> Direction {
         self.desk.direction()
     }
 
-    /// The rows on the screen.
+    /// The rows on the screen, each with its number; 0 is the row of the zoomed frame.
     pub fn shown(&self) -> impl Iterator<Item = (usize, &Vec<Bar>)> {
         let rows = self.layout.rows.iter().enumerate();
         rows.skip(self.offset).take(self.height())
     }
 
+    /// Returns the number of the first row on the screen.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
+    /// Returns how many rows there are below the last one on the screen.
     pub fn rows_below(&self) -> usize {
         self.layout
             .rows
@@ -142,10 +150,13 @@ impl Flame {
             .saturating_sub(self.offset + self.height())
     }
 
+    /// Returns where the selected bar is. The bar on top is selected until the user selects
+    /// another.
     pub fn selected_spot(&self) -> Spot {
         self.selected
     }
 
+    /// Returns the selected bar; None while there are no bars.
     pub fn selected(&self) -> Option<&Bar> {
         self.layout.bar(self.selected)
     }
@@ -155,25 +166,30 @@ impl Flame {
         self.layout.bar(self.layout.parent(self.selected)?)
     }
 
+    /// Returns the color of a bar's module. What is drawn may be another color, or none: see
+    /// [`tints::Tints::of`].
     pub fn tint(&self, bar: &Bar) -> Tint {
         self.colors.of(bar.function.as_deref())
     }
 
+    /// Returns the modules that have a color of their own, with that color.
     pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
         self.colors.legend()
     }
 
-    /// Both sides' sizes, while they are compared.
+    /// How many samples and seconds both sides have, while two are compared.
     pub fn sides(&self) -> Option<&Sides> {
         self.desk.trees()?.sides()
     }
 
-    /// What it is of, if only of a stretch of time.
+    /// The stretch of time that the graph on the screen is of, if it is compared with the rest
+    /// of the time that is kept; else None.
     pub fn stretch(&self) -> Option<Stretch> {
         self.desk.shown()?.key.what.stretch
     }
 
-    /// Only of a stretch of time from now on, against the rest.
+    /// Makes the next graph one of a stretch of time, compared with the rest of the time that
+    /// is kept; with None, the usual graph of the window.
     pub fn set_stretch(&mut self, stretch: Option<Stretch>) {
         if stretch.is_some() != self.desk.stretch.is_some() {
             self.desk.clear();
@@ -182,15 +198,17 @@ impl Flame {
         self.desk.stretch = stretch;
     }
 
-    /// By how much a frame is more than before, in the unit of the two sides; 0
-    /// where nothing is compared.
+    /// By how much a frame has become more: its amount now less its amount before, in
+    /// milliseconds of CPU per second, or in percentage points if time is not known. 0 if
+    /// nothing is compared.
     pub fn change(&self, bar: &Bar) -> f64 {
         let pair = self.sides().zip(bar.before);
         pair.map_or(0.0, |(sides, before)| sides.change(before, bar.samples))
     }
 
-    /// Whether the difference is larger than chance makes it, which `diff` tells of two
-    /// windows.
+    /// Whether the change of a frame is larger than chance makes it. `diff` judges a comparison
+    /// with a baseline; the tree has a test of its own if it is of a stretch of time. False if
+    /// nothing is compared.
     pub fn is_sure(&self, bar: &Bar, diff: Option<&Diff>) -> bool {
         let Some(before) = bar.before else {
             return false;
@@ -201,16 +219,18 @@ impl Flame {
         }
     }
 
-    /// What was there before, below what is zoomed into, and is not any more.
+    /// The frames below the zoomed one that only the tree compared with has, most samples
+    /// first.
     pub fn gone(&self) -> &[Gone] {
         &self.layout.gone
     }
 
+    /// Returns whether the graph begins at another frame than the root.
     pub fn is_zoomed(&self) -> bool {
         !self.zoom.is_empty()
     }
 
-    /// What is above the zoomed frame and below the root.
+    /// The names of the frames between the root and the zoomed frame, the outermost first.
     pub fn ancestors(&self) -> Vec<Arc<str>> {
         let Some(tree) = self.tree() else {
             return Vec::new();
@@ -222,20 +242,23 @@ impl Flame {
             .collect()
     }
 
-    /// Samples to the left of the zoomed frame, and its own.
+    /// How many samples lie to the left of the zoomed frame in the graph of the root, and how
+    /// many it has itself; None if it is not in the tree.
     pub fn zoomed_part(&self) -> Option<(u64, u64)> {
         let (begin, node) = self.tree()?.place(&self.zoom)?;
         Some((begin, node.samples))
     }
 
-    /// What is held, if it cannot be seen here, and whether it is too narrow;
-    /// else it is gone.
+    /// The name of the selected frame if it has no bar here, and whether it is still in the
+    /// tree: too narrow or outside of the zoom. None if it has a bar.
     pub fn hidden(&self) -> Option<(Arc<str>, bool)> {
         let way = self.held.as_ref().filter(|_| self.is_hidden)?;
         let tree = self.tree()?;
         Some((tree.name(*way.last()?), tree.find(way).is_some()))
     }
 
+    /// Returns the function that the user selected; None if nothing was selected, or the root
+    /// or a group.
     pub fn held_function(&self) -> Option<FunctionId> {
         match self.held.as_ref()?.last()? {
             NodeKind::Function { id, .. } => Some(*id),
@@ -243,15 +266,21 @@ impl Flame {
         }
     }
 
+    /// Returns the question for the tree that is wanted; None if it is asked or answered
+    /// already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 
-    /// Takes an answer, as the call tree does.
+    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it; see
+    /// [`TreeDesk::receive`]. Returns whether it is shown.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept, with the same frames zoomed into and selected. If
+    /// a function was looked for, its widest frame is selected. Returns false if there was no
+    /// answer.
     pub fn take_waiting(&mut self) -> bool {
         let Some(answer) = self.desk.take_waiting() else {
             return false;
@@ -270,24 +299,26 @@ impl Flame {
         true
     }
 
-    /// The view was left: its tree would hold memory for nothing.
+    /// Frees the tree and the bars, because the view was left; zoom and selection stay.
     pub fn release(&mut self) {
         self.desk.clear();
         self.layout = Layout::default();
     }
 
-    /// Lines that are left for frames.
+    /// How many lines of the body are left for rows of bars.
     fn height(&self) -> usize {
         let others = 1 + usize::from(self.has_path());
         self.body.saturating_sub(others).max(1)
     }
 
-    /// Whether what is above the zoomed frame has a line of its own.
+    /// Whether the names of the frames above the zoomed one have a line of their own.
     pub fn has_path(&self) -> bool {
         let is_large = self.width >= WIDTH_WITH_PATH && self.body >= BODY_WITH_PATH;
         self.is_zoomed() && is_large
     }
 
+    /// Sets the size of the body in cells. A new width moves all bars, a new height only
+    /// scrolls.
     pub fn resize(&mut self, width: u16, body: usize) {
         let is_wider = self.width != width;
         (self.width, self.body) = (width, body);
@@ -298,6 +329,7 @@ impl Flame {
         }
     }
 
+    /// Makes the bars anew, from tree, zoom and width, and finds the selected frame among them.
     fn lay_out(&mut self) {
         let held = self.held.as_ref();
         let held = held.and_then(|way| way.strip_prefix(&self.zoom[..]));
@@ -314,6 +346,12 @@ impl Flame {
         self.scroll();
     }
 
+    /// Finds the bar of the held frame:
+    /// 1. If nothing is held, the bar on top is selected.
+    /// 2. If the frame is not below the zoomed one, the bar on top is selected instead of it.
+    /// 3. Else its bar is selected, or the lowest bar on the way to it if it has none.
+    ///
+    /// In 2, and in 3 without a bar of its own, it counts as hidden.
     fn find_held(&mut self) {
         let below = self
             .held
@@ -329,10 +367,10 @@ impl Flame {
         };
     }
 
-    /// No more than needed to see the selected bar.
+    /// Scrolls no more than needed to see the selected bar.
     fn scroll(&mut self) {
         if self.layout.rows.is_empty() {
-            // Its rows are on their way.
+            // The rows of a tree that was asked for come later: until then the offset is kept.
             return;
         }
         let last = self.layout.rows.len().saturating_sub(self.height());
@@ -355,11 +393,12 @@ impl Flame {
         self.scroll();
     }
 
-    /// Selects what is at the end of a way, zooming in if it could not be seen.
+    /// Selects the frame at the end of a way, and zooms to where it has a bar if it has none
+    /// here.
     pub(super) fn select_way(&mut self, way: Way) {
         self.trail.clone_from(&way);
         self.held = Some(way.clone());
-        // It may be in a run that has no rows.
+        // Laying out shows the frames of the run one by one that the held frame is in.
         self.lay_out();
         let zoom = self.is_hidden.then(|| {
             let tree = self.tree()?;
@@ -383,8 +422,8 @@ impl Flame {
         self.lay_out();
     }
 
-    /// Makes the selected frame as wide as the screen, or one that is too narrow
-    /// to be seen wide enough.
+    /// Makes the selected frame as wide as the screen. If it has no bar here, zooms only so far
+    /// that it gets one.
     pub fn zoom_in(&mut self) {
         if self.is_hidden {
             if let Some(way) = self.held.clone() {
@@ -401,21 +440,23 @@ impl Flame {
         self.zoom_to(zoom);
     }
 
-    /// Runs as one row each, or every frame of them.
+    /// Switches between one row for each run and a row for every frame. Returns whether every
+    /// frame has a row now.
     pub fn toggle_runs(&mut self) -> bool {
         self.unfolds = !self.unfolds;
         self.lay_out();
         self.unfolds
     }
 
-    /// Out to one of the frames above, counted from the root.
+    /// Zooms out to a frame above the zoomed one, the one that is `number` steps below the
+    /// root.
     pub fn zoom_to_ancestor(&mut self, number: usize) {
         if number < self.zoom.len() {
             self.zoom_to(self.zoom[..number].to_vec());
         }
     }
 
-    /// Back to where one zoomed in from; false if nowhere.
+    /// Undoes the last zoom, with its scroll position. Returns false if there is none.
     pub fn zoom_out(&mut self) -> bool {
         let Some(outside) = self.outside.pop() else {
             return false;
@@ -425,7 +466,7 @@ impl Flame {
         true
     }
 
-    /// The other way round; what was selected is looked for there.
+    /// Asks for the tree of the other direction; the selected function is looked for in it.
     pub fn invert(&mut self) {
         self.desk.wanted = match self.desk.wanted {
             Direction::TopDown => Direction::BottomUp,
@@ -434,18 +475,20 @@ impl Flame {
         self.start_anew();
     }
 
-    /// Another row between the root and the functions, or none.
+    /// Asks for the tree by the next grouping: by process, by thread, or none. The selected
+    /// function is looked for in it.
     pub fn group(&mut self) {
         self.desk.group_next();
         self.start_anew();
     }
 
-    /// What is between the root and the functions on the screen.
+    /// What the tree on the screen has between the root and the functions.
     pub fn groups(&self) -> GroupBy {
         self.desk.groups()
     }
 
-    /// The next tree has other ways.
+    /// Forgets zoom and selection, as ways of this tree do not lead anywhere in the next one.
+    /// The selected function is looked for there.
     fn start_anew(&mut self) {
         self.desk.look_for = self.held_function();
         self.zoom.clear();
@@ -456,15 +499,17 @@ impl Flame {
         self.lay_out();
     }
 
-    /// Finds a function in the next tree.
+    /// Has a function found and selected in the next tree.
     pub fn look_for(&mut self, function: FunctionId) {
         self.desk.look_for = Some(function);
     }
 
+    /// Returns the pattern that is searched for; None if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
+    /// Starts a search for a pattern, or ends it with None. It selects nothing.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
     }

@@ -1,6 +1,5 @@
-//! The *call tree*, callees under callers or the other way round. Trees come
-//! from a thread of their own and answer questions that are asked here; what is
-//! open and selected belongs to the screen.
+//! The *call tree*, callees below their callers or the other way round. Trees come from the
+//! thread that answers questions; what is open and selected in them is kept here.
 
 mod asking;
 pub mod draw;
@@ -27,6 +26,7 @@ use side::{Side, SidePlace};
 use std::sync::Arc;
 pub use trees::Trees;
 
+/// The state of a call tree: the tree, and what is open and selected in each direction.
 #[derive(Debug, Default)]
 pub struct Tree {
     top_down: Side,
@@ -35,11 +35,11 @@ pub struct Tree {
     find: Option<Find>,
     found: usize,
     height: usize,
-    /// Selected because it is so in the tree that this one stands beside.
+    /// The function that was selected last in the tree that this one stands beside.
     followed: Option<FrameId>,
 }
 
-/// The tree as it was left.
+/// A call tree as it was left: what has to be kept to come back to it.
 #[derive(Debug, Clone)]
 pub struct Place {
     look: Look,
@@ -48,6 +48,7 @@ pub struct Place {
 }
 
 impl Tree {
+    /// Returns what has to be kept to come back to what is shown now.
     pub fn place(&self) -> Place {
         Place {
             look: self.desk.look(),
@@ -67,15 +68,17 @@ impl Tree {
         }
     }
 
-    /// What is on the screen.
+    /// The tree on the screen, and the one it is compared with; None before the first answer.
     pub fn trees(&self) -> Option<&Trees> {
         self.desk.trees()
     }
 
+    /// Returns whether callees stand below their callers, or callers below their callees.
     pub fn direction(&self) -> Direction {
         self.desk.direction()
     }
 
+    /// Returns rows and selection of the direction that is on the screen.
     pub fn side(&self) -> &Side {
         match self.direction() {
             Direction::TopDown => &self.top_down,
@@ -90,11 +93,12 @@ impl Tree {
         }
     }
 
+    /// Returns the selected row; None while there are no rows.
     pub fn selected(&self) -> Option<&TreeRow> {
         self.side().selected()
     }
 
-    /// What the row is called; `None` for the small ones.
+    /// The name of a row; None for a row that sums up small ones.
     pub fn name(&self, row: &TreeRow) -> Option<Arc<str>> {
         match row.what {
             What::Place(place) => match &row.function {
@@ -113,7 +117,7 @@ impl Tree {
         row.run.iter().map(|place| trees.name(place)).collect()
     }
 
-    /// `None` for rows that are none.
+    /// The function of a row; None for the root, groups, and rows that sum up small ones.
     pub fn function(&self, row: &TreeRow) -> Option<Arc<Function>> {
         let ask = || match row.what {
             What::Place(place) => Some(Arc::new(self.trees()?.function(&place)?)),
@@ -122,16 +126,20 @@ impl Tree {
         row.function.clone().or_else(ask)
     }
 
-    /// What has to be asked now.
+    /// Returns the question for the tree that is wanted; None if it is asked or answered
+    /// already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<TreeQuestion> {
         self.desk.question(snapshot)
     }
 
-    /// Takes an answer. True if another tree is on the screen.
+    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it; see
+    /// [`TreeDesk::receive`]. Returns whether it is shown.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         self.desk.receive(answer, is_calm) && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept, with the same rows open and selected; a function
+    /// that was looked for is selected. Returns false if there was no answer.
     pub fn take_waiting(&mut self) -> bool {
         let before = self.desk.shown().map(|shown| Arc::clone(&shown.trees));
         let Some(answer) = self.desk.take_waiting() else {
@@ -151,19 +159,21 @@ impl Tree {
         true
     }
 
-    /// The view was left: its tree would hold memory for nothing.
+    /// Frees the tree and the rows, because the view was left; what is open and selected stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.top_down.release();
         self.bottom_up.release();
     }
 
+    /// Sets how many lines fit the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.side_mut().resize(height);
     }
 
-    /// The other way round; what was selected is looked for there.
+    /// Asks for the tree of the other direction. The selected function is looked for in it,
+    /// unless it was selected there already.
     pub fn invert(&mut self) {
         let there = match self.desk.wanted {
             Direction::TopDown => &self.bottom_up,
@@ -174,8 +184,8 @@ impl Tree {
         self.desk.wanted = opposite(self.desk.wanted);
     }
 
-    /// Another level between the root and the functions, or none; what was
-    /// selected is looked for there.
+    /// Asks for the tree by the next grouping: by process, by thread, or none. The selected
+    /// function is looked for in it.
     pub fn group(&mut self) {
         self.desk.look_for = self.side().held_function();
         self.desk.group_next();
@@ -183,13 +193,13 @@ impl Tree {
         self.bottom_up.start_anew();
     }
 
-    /// What is between the root and the functions on the screen.
+    /// What the tree on the screen has between the root and the functions.
     pub fn groups(&self) -> GroupBy {
         self.desk.groups()
     }
 
-    /// Finds a function in the next tree. What never was on top of a stack is
-    /// not among the first rows of a bottom-up tree.
+    /// Has a function found in the next tree, and chooses its direction: in a bottom-up tree a
+    /// function that was never on top of a stack is not among the first rows.
     pub fn look_for(&mut self, function: FrameId, was_on_top: bool) {
         self.desk.wanted = match was_on_top {
             true => Direction::BottomUp,
@@ -198,14 +208,14 @@ impl Tree {
         self.desk.look_for = Some(function);
     }
 
-    /// Finds a function in the next tree, whichever way round that is.
+    /// Has a function found and selected in the next tree, without changing the direction.
     pub fn link(&mut self, function: FrameId) {
         self.desk.look_for = Some(function);
     }
 
-    /// The other way round than another tree, by the same groups; what gets
-    /// selected there is selected here. `current` says what an older function is
-    /// called now.
+    /// Makes this the tree of the other direction than `other`, with the same grouping, and
+    /// selects the function that is selected there. `current` gives the present number of a
+    /// function.
     pub fn mirror(&mut self, other: &Tree, current: impl Fn(FrameId) -> FrameId) {
         let wanted = opposite(other.desk.wanted);
         if self.desk.wanted != wanted {
@@ -227,7 +237,7 @@ impl Tree {
         }
     }
 
-    /// Selects a function: at once if it is among the first rows.
+    /// Selects a function: at once if it is just below the root, else in the next answer.
     fn show(&mut self, function: FrameId) {
         let is_it =
             |node: &Node| matches!(node.kind, NodeKind::Function { id, .. } if id == function);
@@ -250,14 +260,17 @@ impl Tree {
         }
     }
 
+    /// Moves the selection over the rows of what is open.
     pub fn go(&mut self, motion: Motion) {
         self.with_trees(|side, trees| side.go(motion, trees));
     }
 
+    /// Selects the row on a line of the body, from 0 at the top; nothing below the last row.
     pub fn select_line(&mut self, line: usize) {
         self.with_trees(|side, trees| side.select_line(line, trees));
     }
 
+    /// Opens or closes rows, as the action says: the selected one, or all.
     pub fn fold(&mut self, action: FoldAction) {
         self.with_trees(|side, trees| match action {
             FoldAction::Open => side.open(trees),
@@ -283,20 +296,24 @@ impl Tree {
         }
     }
 
+    /// Returns the pattern that is searched for; None if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
-    /// Rows that match, of those that are open.
+    /// How many rows match the search, of those that closed rows do not hide.
     pub fn found(&self) -> usize {
         self.found
     }
 
+    /// Starts a search for a pattern, or ends it with None. It selects nothing.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
         self.count_found();
     }
 
+    /// Whether the search matches a row, by its name or that of a frame folded into it; false
+    /// if there is no search.
     pub fn is_found(&self, row: &TreeRow) -> bool {
         let Some(find) = &self.find else {
             return false;
@@ -319,7 +336,8 @@ impl Tree {
             .collect()
     }
 
-    /// Which frame of the selected run is looked for, if the row's own is not.
+    /// The number of the folded frame of the selected row that matches the search; None if the
+    /// row's own name matches, or none does.
     fn found_in_run(&self) -> Option<usize> {
         let (row, find) = (self.selected()?, self.find.as_ref()?);
         if self.name(row).is_some_and(|name| find.matches(&name)) {
@@ -329,7 +347,10 @@ impl Tree {
         names.iter().position(|name| find.matches(name))
     }
 
-    /// As in the tables.
+    /// Selects the next match below the selected row, or the one above if `down` is false,
+    /// around the ends. With `including`, on the way down, the selected row itself may be the
+    /// match. If a folded frame matches, its run is unfolded. Returns which of the matches it
+    /// is, from 1; None if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.side().index();

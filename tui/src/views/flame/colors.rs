@@ -10,13 +10,15 @@ use std::sync::Arc;
 /// Modules with a color of their own, beside the kernel.
 pub const MODULES: usize = 4;
 
+/// The modules that have a color of their own; each color has a slot, None while it is free.
 #[derive(Debug, Default)]
 pub struct Colors {
     slots: [Option<Arc<str>>; MODULES],
 }
 
 impl Colors {
-    /// Gives the colors that are free to the widest modules that have none.
+    /// Takes the colors from modules that have no bar any more, and gives the free ones to the
+    /// modules that have none and whose bars are widest in sum.
     pub fn follow(&mut self, layout: &Layout) {
         let mut widths: HashMap<&Arc<str>, u64> = HashMap::new();
         for bar in layout.rows.iter().flatten() {
@@ -44,6 +46,8 @@ impl Colors {
         }
     }
 
+    /// Returns the color of a function: that of the kernel, of its module, or of all other
+    /// modules; no color for sums and the ends of stacks.
     pub fn of(&self, function: Option<&Function>) -> Tint {
         let Some(function) = function.filter(|f| f.role == Role::Function) else {
             return Tint::None;
@@ -56,7 +60,7 @@ impl Colors {
         slots.position(has_it).map_or(Tint::Other, Tint::Module)
     }
 
-    /// The modules that have a color.
+    /// The modules that have a color of their own, with that color.
     pub fn legend(&self) -> impl Iterator<Item = (Tint, &str)> {
         let slots = self.slots.iter().enumerate();
         slots.filter_map(|(at, slot)| Some((Tint::Module(at), slot.as_deref()?)))

@@ -1,5 +1,15 @@
-//! Where each frame of the graph lies: rows of *bars*, made once for each tree,
-//! zoom and width, and drawn many times.
+//! Where each frame of the graph lies: rows of *bars*, made once for each tree, zoom and width,
+//! and drawn many times.
+//!
+//! ```text
+//! row 0  [main                                  ]   the zoomed frame, all cells
+//! row 1  [parse                 ][run    ]          siblings by name; what is left is
+//! row 2  [lex    ][merged][tree ][step   ]          main's own time
+//! ```
+//!
+//! A frame of `s` samples that begins after `b` samples, of `n` samples and `w` cells in all,
+//! has the cells from `b * w / n` to `(b + s) * w / n`, rounded down. Siblings with fewer than
+//! [`NARROWEST`] cells become one bar with their neighbours.
 
 use crate::views::tree::{self, Trees};
 use profile::query::{CallTree, Node, NodeKind, Pair};
@@ -7,29 +17,31 @@ use profile::{Function, FunctionId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The nodes from the root, which is left out, to one that is meant. It stays
-/// the same from one tree to the next.
+/// The *way* to a frame: the nodes from the root, which is left out, to the frame. It leads to
+/// the same frame in the next tree.
 pub type Way = Vec<NodeKind>;
 
-/// Narrower frames are merged with their neighbours: one cell each would say
-/// nothing, and cost a slow terminal as much as ten.
+/// Frames with fewer cells are merged with their neighbours: one cell each would say nothing,
+/// and cost a slow terminal as much as ten.
 const NARROWEST: u32 = 3;
 
-/// One frame, or several that are too narrow.
+/// One frame, or neighbours of one parent that are too narrow for a bar each and are merged.
 #[derive(Debug, Clone)]
 pub struct Bar {
     pub start: u16,
     pub width: u16,
     pub samples: u64,
-    /// Those it had before, where that is asked; of merged ones it is not known.
+    /// Its samples in the tree compared with. None if nothing is compared, and for merged
+    /// frames.
     pub before: Option<u64>,
-    /// `None` for merged ones.
+    /// The node in the tree; None for merged frames.
     pub node: Option<Node>,
-    /// Where in the row above it hangs.
+    /// The number of its parent's bar in the row above.
     pub parent: usize,
     pub name: Arc<str>,
     pub function: Option<Arc<Function>>,
-    /// Frames that lead to it and nowhere else: they have no rows.
+    /// The frames above it that are folded into this bar, the outermost first: each has only
+    /// the next one below it.
     pub run: Vec<Folded>,
 }
 
@@ -38,12 +50,12 @@ pub struct Bar {
 pub enum Folding<'a> {
     /// All of them.
     None,
-    /// Of frames with one child each, the last one, and what is held: by its way from
-    /// what is zoomed into.
+    /// Of a run of frames with one child each only the last one has a row. A run that `held`
+    /// leads to, as a way from the zoomed frame, is shown frame by frame.
     Runs { held: Option<&'a [NodeKind]> },
 }
 
-/// A frame without a row.
+/// A frame that has no row, because the run it is in is folded.
 #[derive(Debug, Clone)]
 pub struct Folded {
     pub kind: NodeKind,
@@ -51,7 +63,7 @@ pub struct Folded {
 }
 
 impl Bar {
-    /// The outermost frame that it stands for.
+    /// The outermost frame that the bar stands for; None for merged frames.
     fn first(&self) -> Option<NodeKind> {
         let own = self.node.map(|node| node.kind);
         self.run.first().map(|frame| frame.kind).or(own)
@@ -63,29 +75,32 @@ impl Bar {
     }
 }
 
-/// Where a bar is.
+/// Where a bar is: its row, and its number in the row from the left, both from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spot {
     pub row: usize,
     pub bar: usize,
 }
 
-/// What was there before and has no frame any more.
+/// A frame that only the tree compared with has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
     pub name: Arc<str>,
     pub samples: u64,
 }
 
+/// The bars of a graph, row by row from the zoomed frame downwards, in each row from the left.
 #[derive(Debug, Default)]
 pub struct Layout {
     pub rows: Vec<Vec<Bar>>,
-    /// Most samples first. What is below one that is gone is part of it.
+    /// What only the tree compared with has, most samples first. What was below such a frame is
+    /// counted in it and has no entry of its own.
     pub gone: Vec<Gone>,
 }
 
 impl Layout {
-    /// What is below the end of `zoom`; nothing if that is not in the tree.
+    /// Lays out the frame at the end of `zoom` and what is below it, in `width` cells; no rows
+    /// if that frame is not in the tree.
     pub fn new(trees: &Trees, zoom: &[NodeKind], width: u16, folding: Folding<'_>) -> Self {
         let tree = &trees.now;
         let Some(node) = tree.find(zoom) else {
@@ -125,12 +140,19 @@ impl Layout {
         layout
     }
 
-    /// Makes one bar of each run of frames but the one in which `held` ends.
+    /// Makes one bar of each run of frames, but not of the run in which `held` ends. The old
+    /// rows are walked from the top, each subtree from the left, and copied to new rows:
+    /// 1. From a bar on, the run goes down as long as each frame has one child with as many
+    ///    samples.
+    /// 2. If the run is long enough, and `held` does not end in one of the frames to be folded,
+    ///    its last bar is copied in place of the first, with the others as its `run`.
+    /// 3. Else the first bar is copied alone, and the next one may begin a run.
+    /// 4. The copy hangs below the copy of its parent; the bars below it come next.
     fn fold(&mut self, trees: &Trees, zoom: &[NodeKind], held: Option<&[NodeKind]>) {
         let top = zoom.last().copied().unwrap_or(NodeKind::Root);
         let direction = trees.now.direction();
         let old = std::mem::take(&mut self.rows);
-        // Which bars hang below each, row by row.
+        // For each old bar: the numbers of the bars below it, in the next row.
         let mut below: Vec<Vec<Vec<usize>>> =
             old.iter().map(|row| vec![Vec::new(); row.len()]).collect();
         for (row, bars) in old.iter().enumerate().skip(1) {
@@ -142,8 +164,8 @@ impl Layout {
             return;
         };
         self.rows = vec![vec![root.clone()]];
-        // Each with the bar above it, of the old rows and of the new ones; from the
-        // left to the right, and down before that.
+        // A stack of old bars with the new bar that each is to hang below. Children are pushed
+        // from the right, so that each new row is filled from the left.
         let mut waiting: Vec<Waiting<'_>> = Vec::new();
         let push = |waiting: &mut Vec<_>, at: Spot, above: Spot, kind, held| {
             let children = below.get(at.row).and_then(|row| row.get(at.bar));
@@ -202,11 +224,15 @@ impl Layout {
         below.clear();
     }
 
-    /// Tells of every bar what it had before.
+    /// Finds for each bar how many samples the same frame has in the tree compared with. A row
+    /// is matched by the children of the row above it:
+    /// 1. The pair of places (now, before) of a bar is looked up among its parent's children.
+    /// 2. The bar's `before` is what that place had; None for merged bars.
+    /// 3. Children that are only in the tree compared with have no bar, and go to `gone`.
     fn compare(&mut self, trees: &Trees, zoom: &[NodeKind]) {
         let mut gone: Vec<Gone> = Vec::new();
         let mut places = vec![trees.find(zoom)];
-        // By bar of the row above, what is below it.
+        // For each bar of the row above, the places below it.
         let mut below: Vec<HashMap<NodeKind, Pair>> = Vec::new();
         for (depth, row) in self.rows.iter_mut().enumerate() {
             if depth > 0 {
@@ -225,11 +251,12 @@ impl Layout {
         self.gone = gone;
     }
 
+    /// Returns the bar at a spot; None if there is none.
     pub fn bar(&self, spot: Spot) -> Option<&Bar> {
         self.rows.get(spot.row)?.get(spot.bar)
     }
 
-    /// The spots of a row that can be selected.
+    /// The spots of a row that can be selected, from the left: all but those of merged bars.
     pub fn spots(&self, row: usize) -> impl DoubleEndedIterator<Item = Spot> {
         let bars = self.rows.get(row).map_or(&[][..], Vec::as_slice);
         let single = bars
@@ -239,11 +266,12 @@ impl Layout {
         single.map(move |(bar, _)| Spot { row, bar })
     }
 
-    /// All of them, row by row.
+    /// All spots that can be selected, row by row from the top.
     pub fn all_spots(&self) -> impl DoubleEndedIterator<Item = Spot> {
         (0..self.rows.len()).flat_map(|row| self.spots(row))
     }
 
+    /// Returns the spot of the bar above; None for the top row.
     pub fn parent(&self, spot: Spot) -> Option<Spot> {
         Some(Spot {
             row: spot.row.checked_sub(1)?,
@@ -251,7 +279,7 @@ impl Layout {
         })
     }
 
-    /// The one with most samples of those below a bar.
+    /// The bar with most samples of those directly below a bar; None if there is none.
     pub fn heaviest_child(&self, spot: Spot) -> Option<Spot> {
         let below = self.spots(spot.row + 1);
         let below = below.filter(|child| self.parent(*child) == Some(spot));
@@ -297,24 +325,25 @@ impl Layout {
     }
 }
 
-/// A bar that is to be put into the new rows.
+/// An old bar that is to be copied to the new rows.
 struct Waiting<'a> {
-    /// Where it was.
+    /// Where it is in the old rows.
     at: Spot,
-    /// The bar above it, in the new rows, and what that is.
+    /// The new bar that it is to hang below, and the kind of that bar's node.
     above: Spot,
     kind: NodeKind,
-    /// What is left of the way to the held frame, if that leads through here.
+    /// The rest of the way to the held frame, from the bar above; None if it does not lead
+    /// there.
     held: Option<&'a [NodeKind]>,
 }
 
-/// Whether a way ends at one of the frames.
+/// Whether a way that begins with a run ends at one of the run's frames.
 fn ends_in(way: &[NodeKind], run: &[Folded]) -> bool {
     let kinds = run.iter().map(|frame| frame.kind);
     (1..=run.len()).contains(&way.len()) && kinds.take(way.len()).eq(way.iter().copied())
 }
 
-/// What is left of a way below a bar.
+/// The rest of a way below a bar; None if the way does not lead through it.
 fn below_bar<'a>(way: &'a [NodeKind], bar: &Bar) -> Option<&'a [NodeKind]> {
     let mut left = way;
     let own = bar.node.map(|node| node.kind);
@@ -324,7 +353,8 @@ fn below_bar<'a>(way: &'a [NodeKind], bar: &Bar) -> Option<&'a [NodeKind]> {
     Some(left)
 }
 
-/// The bar below one that has no samples of its own, if there is only one.
+/// The next bar of a run: the only one below a function, with all of its samples. None if the
+/// run ends here.
 fn only_way(rows: &[Vec<Bar>], below: &[Vec<Vec<usize>>], at: Spot) -> Option<Spot> {
     let bar = rows.get(at.row)?.get(at.bar)?;
     let node = bar.node?;
@@ -340,7 +370,8 @@ fn only_way(rows: &[Vec<Bar>], below: &[Vec<Vec<usize>>], at: Spot) -> Option<Sp
     (is_function && next.samples == node.samples).then_some(spot)
 }
 
-/// What is below a place now, by its kind; what is not there any more is told.
+/// Returns the places below a place that are in the tree of now, by the kind of their nodes.
+/// Those that are only in the tree compared with are added to `gone`.
 fn children(trees: &Trees, place: Option<&Pair>, gone: &mut Vec<Gone>) -> HashMap<NodeKind, Pair> {
     let mut now = HashMap::new();
     for child in place.map_or_else(Vec::new, |place| trees.children(place)) {
@@ -358,7 +389,8 @@ fn children(trees: &Trees, place: Option<&Pair>, gone: &mut Vec<Gone>) -> HashMa
     now
 }
 
-/// The same way by the names that functions go by now.
+/// Returns the way with the present number of each function: a function gets another one when a
+/// name shows that it is the same as one that is known.
 pub fn renamed(way: &[NodeKind], current: impl Fn(FunctionId) -> FunctionId) -> Way {
     let rename = |kind: &NodeKind| match *kind {
         NodeKind::Function { id, inlined } => NodeKind::Function {
@@ -370,8 +402,10 @@ pub fn renamed(way: &[NodeKind], current: impl Fn(FunctionId) -> FunctionId) -> 
     way.iter().map(rename).collect()
 }
 
-/// The zoom nearest to the root at which the end of `way` is wide enough to be
-/// seen: as much of the picture as possible stays in sight.
+/// Returns the zoom nearest to the root at which the frame at the end of `way` has a bar, so
+/// that as much of the picture as possible stays in sight. At a zoom with `z` samples a frame
+/// of `s` samples has `s * width / z` cells, less up to one by rounding; that has to be
+/// [`NARROWEST`], so the zoom needs `s * width >= z * (NARROWEST + 1)`.
 pub fn zoom_for(tree: &CallTree, way: &[NodeKind], width: u16) -> Way {
     let samples = |len: usize| tree.find(&way[..len]).map_or(0, |node| node.samples);
     let wanted = u128::from(samples(way.len())) * u128::from(width);

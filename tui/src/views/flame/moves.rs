@@ -6,6 +6,8 @@ use crate::lists::motion::Motion;
 use profile::query::NodeKind;
 
 impl Flame {
+    /// Moves the selection up towards the root or down, a row each step, always within one
+    /// stack.
     pub fn go(&mut self, motion: Motion) {
         let height = self.height();
         let page = |half| if half { height / 2 } else { height }.max(1);
@@ -30,7 +32,8 @@ impl Flame {
         self.select(spot);
     }
 
-    /// Where one was before, else to what has most samples.
+    /// Goes down the way that was selected before (the trail), else to the child with most
+    /// samples.
     fn go_down(&mut self, steps: usize) {
         let trail = self.trail.strip_prefix(&self.zoom[..]).unwrap_or_default();
         let mut spot = self.selected;
@@ -47,7 +50,8 @@ impl Flame {
         self.select(spot);
     }
 
-    /// Selects the next frame of the same row.
+    /// Selects the next frame of the same row to the right, or to the left; merged bars are
+    /// skipped. Nothing changes at the end of the row.
     pub fn go_sideways(&mut self, right: bool) {
         let here = self.selected;
         let mut row = self.layout.spots(here.row);
@@ -62,6 +66,8 @@ impl Flame {
         }
     }
 
+    /// Selects the bar that is drawn in a cell of the body; nothing where there is none or a
+    /// merged one.
     pub fn select_cell(&mut self, column: u16, line: usize) {
         let Some(line) = line.checked_sub(self.has_path().into()) else {
             return;
@@ -75,7 +81,9 @@ impl Flame {
         }
     }
 
-    /// Selects the widest frame of what another view has selected, once.
+    /// Selects the widest frame of a function, which is the one selected in the table beside
+    /// this graph. Does nothing if it was the last one followed: then the user may select
+    /// another frame.
     pub fn follow(&mut self, function: Option<FunctionId>) {
         if self.followed == function || self.layout.rows.is_empty() {
             return;
@@ -94,6 +102,8 @@ impl Flame {
         }
     }
 
+    /// Whether the search matches a bar, by its name or that of a frame folded into it; false
+    /// for merged bars, and if there is no search.
     pub fn is_found(&self, bar: &Bar) -> bool {
         let is_in_run = |find: &Find| bar.run.iter().any(|frame| find.matches(&frame.name));
         let matches =
@@ -101,11 +111,11 @@ impl Flame {
         self.find.as_ref().is_some_and(matches)
     }
 
-    /// Frames that match, of those that can be seen, and samples with any of
-    /// them.
+    /// How many bars match the search, and how many samples have any of these frames. A match
+    /// below another match adds no samples: they are counted there.
     pub fn found(&self) -> (usize, u64) {
         let mut found = (0, 0);
-        // By row: whether a bar is below one that counts already.
+        // For each bar of the row above: whether it, or a bar above it, matches.
         let mut covered: Vec<bool> = Vec::new();
         for row in &self.layout.rows {
             covered = row
@@ -126,11 +136,15 @@ impl Flame {
         found
     }
 
+    /// Returns how many bars can be selected: all but merged ones, also those scrolled out of
+    /// sight.
     pub fn bar_count(&self) -> usize {
         self.layout.all_spots().count()
     }
 
-    /// As in the tables, row by row.
+    /// Selects the next match after the selected bar, row by row and from the left, or the one
+    /// before if `down` is false, around the ends. Returns which of the matches it is, from 1;
+    /// None if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let place = self.select_among(|flame, bar| flame.is_found(bar), down, including);
         if let Some(way) = self.found_in_run() {
@@ -152,8 +166,8 @@ impl Flame {
         Some(way)
     }
 
-    /// The next frame of the selected function; which one it is, and of how
-    /// many.
+    /// Selects the next bar of the selected function. Returns which of its bars that is, from
+    /// 1, and how many there are; None if no function is selected.
     pub fn select_same(&mut self) -> Option<(usize, usize)> {
         let id = function_id(self.selected()?)?;
         let is_it = |_: &Self, bar: &Bar| function_id(bar) == Some(id);
@@ -189,7 +203,7 @@ impl Flame {
     }
 }
 
-/// Whether it stands for a frame of that function.
+/// Whether the bar is a frame of that function, or one is folded into it.
 fn has_function(bar: &Bar, function: FunctionId) -> bool {
     let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
     function_id(bar) == Some(function) || bar.run.iter().any(|frame| is_it(&frame.kind))

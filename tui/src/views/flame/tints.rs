@@ -7,15 +7,15 @@ use crate::context::Context;
 use crate::views::flame::{Bar, Flame};
 use crate::widgets::theme::Tint;
 
-/// What all changes of color of a picture may cost: with the text of 160 by 45
-/// cells that is less than 16 kB.
+/// How many bytes all changes of color of a picture may take: with the text of 160 by 45 cells
+/// that makes less than 16 kB.
 const BYTES_MAX: usize = 7_000;
 
-/// Bytes that color a frame, as `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
+/// Bytes to begin and to end a color, as in `ESC [38;5;16;48;5;110m` and `ESC [39;49m`.
 const TO_COLOR: usize = 21;
 const TO_NONE: usize = 10;
 
-/// From which width on frames are colored.
+/// The smallest width in cells from which on bars are colored.
 pub struct Tints(u16);
 
 /// A frame, and the color that it would have.
@@ -26,8 +26,11 @@ struct Colored {
 }
 
 impl Tints {
+    /// Finds the smallest width at which the colors of all bars on the screen take no more than
+    /// [`BYTES_MAX`] bytes.
     pub fn new(flame: &Flame, cx: &Context<'_>) -> Self {
-        // What a frame's color is takes names to compare: once for each of them.
+        // Finding a color compares names, so it is done once for each bar and not for each
+        // width.
         let all = Tints(0);
         let color = |bar: &Bar| Colored {
             start: bar.start,
@@ -43,6 +46,10 @@ impl Tints {
         Tints(narrowest)
     }
 
+    /// Returns the color to draw a bar in:
+    /// 1. none if it is merged, or too narrow;
+    /// 2. while two trees are compared: more or less, or none if the change may be chance;
+    /// 3. else the color of its module.
     pub fn of(&self, bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Tint {
         if bar.node.is_none() || bar.width < self.0 {
             return Tint::None;
@@ -56,8 +63,9 @@ impl Tints {
     }
 }
 
-/// The narrowest width that has to go without color, plus one; `None` if the
-/// picture is cheap enough with color from `narrowest` on.
+/// Counts the bytes of color if bars from `from` cells on are colored. Returns the next larger
+/// width to try if those are too many, which takes the color from the narrowest colored bars;
+/// None if `from` will do.
 fn too_costly(rows: &[Vec<Colored>], from: u16) -> Option<u16> {
     let (mut bytes, mut narrowest) = (0, u16::MAX);
     for row in rows {

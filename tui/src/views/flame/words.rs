@@ -14,14 +14,16 @@ use profile::Role;
 use profile::query::{Direction, GroupBy, NodeKind};
 use std::iter;
 
-/// What a long name gets at least.
+/// Cells that a long name gets at least.
 const NAME_MIN: usize = 24;
 
-/// All samples of the graph.
+/// How many samples the whole graph has, zoomed or not; 0 without a tree.
 pub fn base(flame: &Flame) -> u64 {
     flame.tree().map_or(0, |tree| tree.root().samples)
 }
 
+/// Returns the line above the graph: its direction, or the stretch of time it is of and what
+/// that is compared with, and its grouping.
 pub fn title(flame: &Flame) -> String {
     if let (Some(stretch), Some(sides)) = (flame.stretch(), flame.sides()) {
         let what = match stretch {
@@ -46,7 +48,7 @@ pub fn title(flame: &Flame) -> String {
     format!("{title}{}", grouped(flame.groups()))
 }
 
-/// What is between the root and the functions.
+/// Returns words for a grouping, to be put behind a title.
 pub fn grouped(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::None => "",
@@ -71,7 +73,8 @@ pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     }
 }
 
-/// Its innermost frame only, which says most where a run of them does not fit.
+/// Returns the name of the bar's innermost frame: it says most where the names of a folded run
+/// do not fit.
 pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
     match bar.run.is_empty() {
         true => name(bar, cx),
@@ -79,6 +82,7 @@ pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
     }
 }
 
+/// Whether the change of a bar is larger than chance makes it; see [`Flame::is_sure`].
 pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
     flame.is_sure(bar, cx.shown.comparison.functions.as_deref())
 }
@@ -141,6 +145,7 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
     Some(format!("{where_}: {names} {unit}{more}"))
 }
 
+/// Says why there are no bars: no samples, no answer yet, or none below the zoomed frame.
 pub fn why_empty(flame: &Flame, cx: &Context<'_>) -> String {
     match flame.tree() {
         _ if cx.shown.report.samples == 0 => "no samples".into(),

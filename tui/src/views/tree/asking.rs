@@ -9,20 +9,22 @@ use profile::FunctionId;
 use profile::query::{CallTree, Direction, GroupBy};
 use std::sync::Arc;
 
-/// Which way round, and by which groups.
+/// Direction and grouping of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     wanted: Direction,
     group_by: GroupBy,
 }
 
+/// The questions and answers about a tree, and what is wanted of the next one.
 #[derive(Debug, Default)]
 pub struct TreeDesk {
-    /// What is wanted; the shown tree may not be there yet.
+    /// The direction that is wanted; the tree on the screen may still have the other one.
     pub wanted: Direction,
     /// What is between the root and the functions.
     group_by: GroupBy,
-    /// Only that stretch of time, against the rest.
+    /// The stretch of time that the tree is to be of, compared with the rest of the time that
+    /// is kept; None for the usual tree of the window.
     pub stretch: Option<Stretch>,
     /// The function to find and select in the next tree.
     pub look_for: Option<FunctionId>,
@@ -30,6 +32,7 @@ pub struct TreeDesk {
 }
 
 impl TreeDesk {
+    /// Returns the direction and the grouping that are wanted.
     pub fn look(&self) -> Look {
         Look {
             wanted: self.wanted,
@@ -37,7 +40,8 @@ impl TreeDesk {
         }
     }
 
-    /// Whether what is on the screen looks like that; else it goes, with its ways.
+    /// Goes back to a direction and a grouping. Returns whether the tree on the screen has
+    /// them; if not it is dropped, as ways in it do not lead anywhere in the next one.
     pub fn return_to(&mut self, look: Look) -> bool {
         (self.wanted, self.group_by) = (look.wanted, look.group_by);
         self.look_for = None;
@@ -52,15 +56,18 @@ impl TreeDesk {
         is_shown
     }
 
-    /// What is on the screen.
+    /// The answer on the screen; None before the first.
     pub fn shown(&self) -> Option<&Arc<TreeAnswer>> {
         self.desk.shown()
     }
 
+    /// Returns the tree on the screen with the one it is compared with; None before the first
+    /// answer.
     pub fn trees(&self) -> Option<&Trees> {
         self.shown().map(|shown| &*shown.trees)
     }
 
+    /// Returns the tree on the screen alone; None before the first answer.
     pub fn tree(&self) -> Option<&CallTree> {
         self.trees().map(|trees| &trees.now)
     }
@@ -79,7 +86,7 @@ impl TreeDesk {
         };
     }
 
-    /// Groups by the same as another tree; true if it was not so before.
+    /// Takes over the grouping of another tree. Returns whether that changes it.
     pub fn follow_groups(&mut self, other: &TreeDesk) -> bool {
         let before = std::mem::replace(&mut self.group_by, other.group_by);
         before != self.group_by
@@ -103,8 +110,12 @@ impl TreeDesk {
         Some(TreeQuestion::new(ask, self.shown()))
     }
 
-    /// Takes an answer. True if it may be put on the screen now: the screen
-    /// waits for it, or nobody is looking.
+    /// Takes an answer, if it is the one to the question under way. Returns whether it is to be
+    /// shown now, with `take_waiting`:
+    /// 1. A function was looked for.
+    /// 2. No tree is shown, or one of another direction, grouping, stretch of time or turn of
+    ///    knobs.
+    /// 3. `is_calm`: rows may move.
     pub fn receive(&mut self, answer: Arc<TreeAnswer>, is_calm: bool) -> bool {
         let (key, wanted) = (answer.key, answer.key.what);
         if !self.desk.receive(&key, wanted.without_search(), answer) {
@@ -121,10 +132,12 @@ impl TreeDesk {
         is_awaited || is_calm
     }
 
+    /// Puts the newest answer on the screen and returns it; None if it is there already.
     pub fn take_waiting(&mut self) -> Option<Arc<TreeAnswer>> {
         self.desk.take_waiting()
     }
 
+    /// Drops all answers and the question under way; what is wanted stays.
     pub fn clear(&mut self) {
         self.desk.clear();
     }

@@ -1,11 +1,12 @@
-//! A *path* is what a row of the tree is known by from one tree to the next:
-//! the functions from the root to it. Each is one number here, so that a cursor
-//! and a set of open rows can hold it.
+//! A *path* identifies a row in this tree and in the next ones: it is the functions from the
+//! root to the row. Each path is one number here, so that a cursor and a set of open rows can
+//! hold it.
 
 use profile::FunctionId;
 use profile::query::NodeKind;
 use std::collections::HashMap;
 
+/// The number of a path, valid in the [`Paths`] that gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathId(u32);
 
@@ -13,12 +14,13 @@ pub struct PathId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     Node(NodeKind),
-    /// What only the baseline has, by its number there.
+    /// A node that only the baseline has, with the numbers of functions there.
     Gone(NodeKind),
-    /// The small ones below a node, as one row.
+    /// The row that sums up the small children of a node.
     Rest,
 }
 
+/// All paths that have a number. They form a tree: each is known by its parent and one step.
 #[derive(Debug, Clone)]
 pub struct Paths {
     /// By number: the path one step shorter, and the step. A path comes after
@@ -39,6 +41,7 @@ impl Default for Paths {
 impl Paths {
     pub const ROOT: PathId = PathId(0);
 
+    /// Returns the path that is one step longer; a new one gets the next number.
     pub fn child(&mut self, parent: PathId, step: Step) -> PathId {
         let next = PathId(self.links.len() as u32);
         let id = *self.known.entry((parent, step)).or_insert(next);
@@ -48,10 +51,12 @@ impl Paths {
         id
     }
 
+    /// Returns the path that is one step longer; None if it has no number yet.
     pub fn find_child(&self, parent: PathId, step: Step) -> Option<PathId> {
         self.known.get(&(parent, step)).copied()
     }
 
+    /// Returns the path that is one step shorter; None for the root.
     pub fn parent(&self, id: PathId) -> Option<PathId> {
         (id != Self::ROOT).then(|| self.links[id.0 as usize].0)
     }
@@ -61,7 +66,8 @@ impl Paths {
         std::iter::successors(Some(id), |id| self.parent(*id))
     }
 
-    /// The function at its end.
+    /// The function at the end of a path; None for the root, groups, and what has no samples
+    /// now.
     pub fn function(&self, id: PathId) -> Option<FunctionId> {
         match self.links[id.0 as usize].1 {
             Step::Node(NodeKind::Function { id, .. }) => Some(id),
@@ -69,8 +75,9 @@ impl Paths {
         }
     }
 
-    /// The paths in `keep` with the names that functions go by now, and what
-    /// each became. All others are forgotten.
+    /// Returns the paths in `keep`, and those they go through, with the present numbers of
+    /// their functions, and which new path each old one became. Two paths become one if their
+    /// functions turn out to be the same. All other paths are forgotten.
     pub fn renamed(
         &self,
         keep: impl Iterator<Item = PathId>,
@@ -87,6 +94,8 @@ impl Paths {
         }
         let mut paths = Paths::default();
         let mut became = HashMap::from([(Self::ROOT, Self::ROOT)]);
+        // A parent has a smaller number than its children, so it became its new path before
+        // them.
         for (at, (parent, step)) in self.links.iter().enumerate().skip(1) {
             if !kept[at] {
                 continue;

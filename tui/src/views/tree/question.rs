@@ -1,4 +1,4 @@
-//! What a tree is asked with, and the answer.
+//! The question for a call tree, and the answer.
 
 use super::trees::Trees;
 use crate::code::Library;
@@ -7,19 +7,20 @@ use profile::query::{CallTree, Direction, GroupBy, NodeKind};
 use profile::{Cancel, FunctionId, Query, TimeRange, View};
 use std::sync::Arc;
 
-/// Which tree.
+/// Says which tree is wanted: two equal values ask for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeWanted {
     pub direction: Direction,
     pub group_by: GroupBy,
-    /// Only that stretch of time, against all other that is kept.
+    /// A stretch of time, to be compared with all other time that is kept; None for the usual
+    /// tree of the window.
     pub stretch: Option<Stretch>,
     /// A function whose place is to be found.
     pub look_for: Option<FunctionId>,
 }
 
 impl TreeWanted {
-    /// The same tree, whatever is to be found in it.
+    /// Returns what is wanted without the function to be found, to compare trees.
     pub fn without_search(self) -> Self {
         TreeWanted {
             look_for: None,
@@ -31,7 +32,7 @@ impl TreeWanted {
 /// A part of the time that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stretch {
-    /// That of the query.
+    /// The window of the query.
     Window,
     /// The time between two moments in nanoseconds; the second one is not part of it.
     Between(u64, u64),
@@ -49,7 +50,7 @@ impl Stretch {
     }
 }
 
-/// Asks for a tree, or for a place in one that is there already.
+/// Asks for a tree, or only for a place in it if the tree is on the screen already.
 #[derive(Debug, Clone)]
 pub struct TreeQuestion {
     ask: Ask<TreeWanted>,
@@ -57,7 +58,8 @@ pub struct TreeQuestion {
 }
 
 impl TreeQuestion {
-    /// `shown` is on the screen; it may be another tree.
+    /// Asks in the tree of `shown`, the answer on the screen, if that is the tree that is
+    /// wanted.
     pub fn new(ask: Ask<TreeWanted>, shown: Option<&Arc<TreeAnswer>>) -> Self {
         let is_that = |shown: &&Arc<TreeAnswer>| {
             let tree = |key: &Key<TreeWanted>| Key {
@@ -93,7 +95,8 @@ pub struct TreeAnswer {
     pub key: Key<TreeWanted>,
     pub trees: Arc<Trees>,
     pub view: View,
-    /// Where the function is that was looked for, if it is there.
+    /// Where the function is that was looked for; None if there was none, or it is not in the
+    /// tree.
     pub found: Option<Found>,
 }
 
@@ -112,7 +115,8 @@ impl TreeAnswer {
         Some(Self::of(ask, Arc::new(trees)))
     }
 
-    /// The way to what was looked for, as a list of rows is read.
+    /// The way to the function that was looked for, of those in `found` the one that suits a
+    /// list of rows: the heaviest, or in a tree of callers the nearest to the root.
     pub fn way_to_found(&self) -> Option<&[NodeKind]> {
         let found = self.found.as_ref()?;
         Some(match self.key.what.direction {
@@ -144,6 +148,11 @@ pub struct Found {
     pub nearest: Vec<NodeKind>,
 }
 
+/// Finds a function in all stacks of a tree; None if no stack has it.
+/// 1. A stack counts at the first place of the function on it: the way up to there.
+/// 2. Stacks are sorted, so that those with the same way are neighbours: they are summed.
+/// 3. Of all ways the one with the largest sum is the heaviest; of the shortest ways, the one
+///    with the largest sum is the nearest.
 fn find(tree: &CallTree, function: FunctionId) -> Option<Found> {
     let is_it = |kind: &NodeKind| matches!(kind, NodeKind::Function { id, .. } if *id == function);
     let mut run: Option<(Vec<NodeKind>, u64)> = None;

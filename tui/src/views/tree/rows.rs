@@ -1,5 +1,5 @@
-//! From a call tree and what is open in it to *rows*, one a line. Only what is
-//! open is looked at.
+//! Makes the *rows* of a call tree, one for each line, from what is open in it. What is below
+//! closed rows is not looked at, so that a large tree costs no more than its rows.
 
 use super::paths::{PathId, Paths, Step};
 use super::runs;
@@ -16,34 +16,37 @@ pub struct TreeRow {
     pub what: What,
     pub samples: u64,
     pub own: u64,
-    /// Samples that it had before, where that is asked.
+    /// Its samples in the tree compared with; None if nothing is compared.
     pub before: Option<u64>,
     /// Samples of the node above.
     pub parent_samples: u64,
     /// Steps from the root.
     pub depth: u32,
-    /// The lines of the levels above, a character each.
+    /// The vertical lines of the levels above, one character for each level.
     pub guides: Arc<str>,
     pub joint: Joint,
     pub fold: Fold,
-    /// Frames that lead here and nowhere else, the first of them first: they have no
-    /// rows.
+    /// The frames above it that are folded into this row, the outermost first: each has only
+    /// the next one below it.
     pub run: Arc<[Pair]>,
-    /// No longer in the tree; these are its last numbers.
+    /// The row is no longer in the tree, and has the numbers it had last.
     pub gone: bool,
-    /// What it is, if the tree cannot be asked: it may know the function's
-    /// number for another one.
+    /// The function of a row that is gone: in the present tree its number may be that of
+    /// another one.
     pub function: Option<Arc<Function>>,
 }
 
+/// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Place(Pair),
-    /// This many small ones.
+    /// The sum of this many small children, which are rows of their own only if it is open.
     Rest(usize),
 }
 
 impl TreeRow {
+    /// Returns the function of a row; None for the root, groups, sums, and what only the
+    /// baseline has.
     pub fn function_id(&self) -> Option<FunctionId> {
         match self.what {
             What::Place(place) => function_id(&place.now?),
@@ -56,16 +59,17 @@ impl TreeRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joint {
     Root,
-    /// Others follow below the same node.
+    /// More children of the same parent follow below.
     Middle,
     Last,
-    /// The only one below a node that has no samples of its own: not indented,
-    /// and with the line of the node above, if that has one.
+    /// The only child of a node without samples of its own: it is not indented, and continues
+    /// the parent's vertical line if that has one.
     Chain {
         line: bool,
     },
 }
 
+/// Whether a row can be opened, and whether it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
     Leaf,
@@ -73,19 +77,21 @@ pub enum Fold {
     Open,
 }
 
-/// From so many rows on nothing more is opened.
+/// If there are this many rows, no more are opened.
 const ROWS_MAX: usize = 20_000;
 
-/// Below that share of all samples and of the node above a node is small.
+/// A child is small if it has a smaller share than the first of all samples, and than the
+/// second of its parent's, both in percent.
 pub const SMALL_PERCENT: u64 = 1;
 const SMALL_PERCENT_OF_PARENT: u64 = 10;
 
-/// Whether a node is not worth a row of its own among many.
+/// Whether a node has less than [`SMALL_PERCENT`] percent of all samples.
 pub fn is_tiny(samples: u64, all: u64) -> bool {
     samples * 100 < all * SMALL_PERCENT
 }
 
-/// All rows. What leads to `held` is never among the small ones.
+/// Returns all rows from the top. The path `held` is that of the selected row: what leads to it
+/// is never summed up with the small ones. No rows if there are no samples.
 pub fn rows(
     trees: &Trees,
     paths: &mut Paths,
@@ -118,16 +124,17 @@ struct Layout<'a> {
     all_before: u64,
     paths: &'a mut Paths,
     open: &'a HashSet<PathId>,
-    /// Runs that go through one of these are shown frame by frame.
+    /// A run that goes through one of these paths is shown frame by frame.
     unfolded: &'a HashSet<PathId>,
     held: Option<PathId>,
     on_the_way: HashSet<PathId>,
-    /// The next row is the last.
+    /// A stack of rows to be placed; the next one is the last of it.
     waiting: Vec<TreeRow>,
     rows: Vec<TreeRow>,
 }
 
 impl Layout<'_> {
+    /// Places rows depth first: each row is followed by the rows below it, if it is open.
     fn lay_out(&mut self) {
         let root = self.trees.root();
         self.waiting.push(TreeRow {
@@ -162,8 +169,13 @@ impl Layout<'_> {
         }
     }
 
-    /// The rows below a place: large ones, then the small ones as one row, and
-    /// after it each of them if that is open.
+    /// Adds the rows below a place that is open, in this order:
+    /// 1. the first child, and all others that are large (see `is_large`);
+    /// 2. the small ones as one row with their sums, or by itself if there is only one;
+    /// 3. each of the small ones, if the row of their sums is open.
+    ///
+    /// If a run begins with a child, its last frame has the row, and the others are kept in its
+    /// `run`, unless one of them is selected or was unfolded.
     fn open_place(&mut self, above: &TreeRow, place: &Pair) {
         let children = self.trees.children(place);
         let own = place.now.map_or(0, |node| node.own);
@@ -205,7 +217,7 @@ impl Layout<'_> {
                 all.push(path);
                 path
             });
-            // What is selected keeps its row.
+            // A frame that is selected keeps its own row, so its run is not folded.
             let is_hidden = |held| held != end && all.contains(&held);
             let is_shown = held.is_some_and(is_hidden) || all.iter().any(|p| unfolded.contains(p));
             (!is_shown).then_some((run, last, end))
@@ -247,6 +259,10 @@ impl Layout<'_> {
         self.waiting.extend(below.into_iter().rev());
     }
 
+    /// Whether a child has a row of its own beside others:
+    /// 1. now it has samples, and enough of all or of its parent's,
+    /// 2. or before it had,
+    /// 3. or it is open, or leads to the selected row.
     fn is_large(&self, above: &TreeRow, child: &Pair) -> bool {
         let is_small = |samples: u64, all: u64, parent: u64| {
             is_tiny(samples, all) && samples * 100 < parent * SMALL_PERCENT_OF_PARENT
@@ -261,7 +277,7 @@ impl Layout<'_> {
     }
 }
 
-/// The guides of the rows below a row, and their joint where they are a chain.
+/// Returns the guides of the rows below a row, and their joint if they are a chain.
 fn hang(above: &TreeRow, is_chain: bool) -> (Arc<str>, Option<Joint>) {
     let line = matches!(above.joint, Joint::Middle | Joint::Chain { line: true });
     if is_chain {

@@ -1,5 +1,5 @@
-//! One *side* of the tree view, callers first or callees first: what is open
-//! and selected there. It outlives the trees that it is shown for.
+//! One *side* of the tree view is one of its two directions: what is open and selected in it.
+//! It outlives the trees that it is shown for.
 
 use super::paths::{PathId, Paths, Step};
 use super::rows;
@@ -12,15 +12,16 @@ use profile::query::{Direction, NodeKind, Pair};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-/// While a callee has that share of its caller, the hot path goes on.
+/// The hot path goes on while a callee has at least this share of its caller's samples.
 const HOT_SHARE: f64 = 0.5;
 
-/// "All" opens so many rows, those near the root first.
+/// "Open all" opens at most this many rows, those near the root first.
 const OPEN_AT_ONCE: usize = 500;
 
-/// What is open and not in the tree is forgotten beyond that.
+/// If more paths than this are open, those that are not in the tree are forgotten.
 const OPEN_MAX: usize = 10_000;
 
+/// The rows of one direction, and what is open and selected among them.
 #[derive(Debug, Default)]
 pub struct Side {
     at: SidePlace,
@@ -46,7 +47,7 @@ pub struct SidePlace {
 }
 
 impl SidePlace {
-    /// The same where functions are called what they are now, without the paths that
+    /// Returns the place with the present numbers of its functions, and without paths that
     /// nothing needs any more.
     fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePlace {
         let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
@@ -74,7 +75,8 @@ impl SidePlace {
 }
 
 impl Side {
-    /// The paths that are needed for it, and no others.
+    /// Returns what is open and selected, to come back to it, with only the paths needed for
+    /// that.
     pub fn place(&self) -> SidePlace {
         self.at.renamed(|function| function)
     }
@@ -88,14 +90,18 @@ impl Side {
         };
     }
 
+    /// Returns the rows of what is open, on the screen or not; none while the tree is asked
+    /// for.
     pub fn rows(&self) -> &[TreeRow] {
         &self.rows
     }
 
+    /// Returns the number of the first row on the screen.
     pub fn offset(&self) -> usize {
         self.at.cursor.offset()
     }
 
+    /// Returns the number of the selected row, from 0 over all rows.
     pub fn index(&self) -> usize {
         self.at.cursor.index()
     }
@@ -108,15 +114,17 @@ impl Side {
         shown.unwrap_or_default()
     }
 
+    /// Returns the selected row; None while there are no rows.
     pub fn selected(&self) -> Option<&TreeRow> {
         self.rows.get(self.index())
     }
 
+    /// Whether a row is the one at which the last hot path that was opened ended.
     pub fn is_hot_end(&self, row: &TreeRow) -> bool {
         self.at.hot_end == Some(row.path)
     }
 
-    /// The function that was selected on purpose.
+    /// The function that the user selected; None if nothing was selected, or no function.
     pub fn held_function(&self) -> Option<FunctionId> {
         self.at
             .cursor
@@ -124,7 +132,8 @@ impl Side {
             .and_then(|id| self.at.paths.function(id))
     }
 
-    /// Takes another tree; `current` says what an older function is called now.
+    /// Takes another tree and makes its rows; `current` gives the present number of a function.
+    /// Until the user has opened or selected something, the hot path is opened in each tree.
     pub fn take(&mut self, trees: &Trees, current: impl Fn(FunctionId) -> FunctionId) {
         self.at = self.at.renamed(current);
         if !self.at.touched {
@@ -147,7 +156,8 @@ impl Side {
         }
     }
 
-    /// The next tree has other ways: its hot path is open, its top selected.
+    /// Forgets what the user has opened and selected, as ways of this tree do not lead anywhere
+    /// in the next one: its hot path will be open, and its top selected.
     pub fn start_anew(&mut self) {
         self.at.touched = false;
         self.at.unfolded.clear();
@@ -155,12 +165,13 @@ impl Side {
         self.at.hot_end = None;
     }
 
-    /// The rows go with their tree; what is open and selected stays.
+    /// Frees the rows, because their tree is dropped; what is open and selected stays.
     pub fn release(&mut self) {
         self.rows = Vec::new();
         self.keys = Vec::new();
     }
 
+    /// Sets how many lines fit the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         if !self.keys.is_empty() {
@@ -168,6 +179,7 @@ impl Side {
         }
     }
 
+    /// Opens what is open at first: the root and, if callees stand below callers, the hot path.
     fn open_at_first(&mut self, trees: &Trees) {
         self.at.open = HashSet::from([Paths::ROOT]);
         if trees.now.direction() == Direction::TopDown {
@@ -176,7 +188,8 @@ impl Side {
         }
     }
 
-    /// Opens what is on the way, returns its end.
+    /// Opens all places that a way from the path `from` goes through. Returns the path of its
+    /// end, which is not opened.
     fn open_along(&mut self, from: PathId, way: &[Pair], trees: &Trees) -> PathId {
         way.iter().fold(from, |above, place| {
             self.at.open.insert(above);
@@ -184,14 +197,16 @@ impl Side {
         })
     }
 
+    /// Makes the rows anew, after something was opened or closed or the tree is another. The
+    /// selected row keeps its line of the screen.
     pub fn rebuild(&mut self, trees: &Trees) {
         self.lay_out(self.at.cursor.held(), trees);
         self.at.cursor.settle(&self.keys, self.height);
         self.remember(trees);
     }
 
-    /// The rows of what is open. The one that is wanted is among them even if it is
-    /// small, or was selected and has vanished.
+    /// Makes the rows of what is open. The row `wanted` is among them even if it is small, or
+    /// if it was selected and is no longer in the tree.
     fn lay_out(&mut self, wanted: Option<PathId>, trees: &Trees) {
         self.rows = rows::rows(
             trees,
@@ -206,8 +221,8 @@ impl Side {
         self.keys = self.rows.iter().map(|row| row.path).collect();
     }
 
-    /// A selected row that vanished stays below what is left of its way until
-    /// it is left.
+    /// Adds the selected row again if it is no longer in the tree: below the nearest row above
+    /// it that is left, with its last numbers, until another row is selected.
     fn keep_gone(&mut self, held: PathId) {
         let Some(mut row) = self.at.last_seen.clone().filter(|row| row.path == held) else {
             return;
@@ -239,6 +254,7 @@ impl Side {
         self.rows.insert(above + 1, row);
     }
 
+    /// Keeps the selected row, in case it is not in the next tree.
     fn remember(&mut self, trees: &Trees) {
         if self.at.cursor.held().is_none() {
             self.at.last_seen = None;
@@ -256,6 +272,8 @@ impl Side {
         }
     }
 
+    /// Moves the selection. Going up from the first row deselects: then the first row is
+    /// selected, whichever it is.
     pub fn go(&mut self, motion: Motion, trees: &Trees) {
         let at = self.index();
         if motion.watches_top(at) {
@@ -267,12 +285,14 @@ impl Side {
         }
     }
 
+    /// Selects the row on a line of the body, from 0 at the top; nothing below the last row.
     pub fn select_line(&mut self, line: usize, trees: &Trees) {
         if line < self.shown().len() {
             self.select(self.offset() + line, trees);
         }
     }
 
+    /// Selects a row by its number. A row that was kept though it had left the tree goes now.
     pub fn select(&mut self, at: usize, trees: &Trees) {
         self.at.touched = true;
         self.at.cursor.select(at, &self.keys, self.height);
@@ -288,8 +308,8 @@ impl Side {
         }
     }
 
-    /// Opens the selected row, and on from there as long as there is only one
-    /// way; an open one is left downwards.
+    /// Opens the selected row, and the rows below it as long as there is only one. If it is
+    /// open already, selects the row below it.
     pub fn open(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -319,7 +339,7 @@ impl Side {
         }
     }
 
-    /// Closes the selected row; a closed one is left to the row above.
+    /// Closes the selected row. If it is closed already, selects the row that it is below.
     pub fn close(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -340,7 +360,8 @@ impl Side {
         }
     }
 
-    /// Opens or closes the selected row; of a run, shows every frame.
+    /// Opens or closes the selected row. If it stands for a run, gives each frame of the run a
+    /// row.
     pub fn toggle(&mut self, trees: &Trees) {
         if self.selected().is_some_and(|row| !row.run.is_empty()) {
             return self.unfold(trees);
@@ -352,7 +373,7 @@ impl Side {
         }
     }
 
-    /// A row for each frame of the selected run.
+    /// Gives each frame of the selected run a row of its own.
     fn unfold(&mut self, trees: &Trees) {
         let Some(row) = self.hold(trees) else {
             return;
@@ -364,7 +385,8 @@ impl Side {
         self.rebuild(trees);
     }
 
-    /// Shows every frame of the selected run, and selects the one of that number.
+    /// Gives each frame of the selected run a row, and selects the one of that number, from 0
+    /// at the outermost frame.
     pub fn unfold_to(&mut self, frame: usize, trees: &Trees) {
         let Some(row) = self.selected() else {
             return;
@@ -377,7 +399,7 @@ impl Side {
         }
     }
 
-    /// Opens all that is not small, up to a limit.
+    /// Opens all rows that are not small, up to [`OPEN_AT_ONCE`], those near the root first.
     pub fn open_all(&mut self, trees: &Trees) {
         self.at.touched = true;
         let root = trees.root();
@@ -448,7 +470,8 @@ impl Side {
         self.select_path(end, trees);
     }
 
-    /// Makes the selected row one that was selected on purpose.
+    /// Makes the selected row one that the user selected, so that it stays selected. Returns
+    /// it; None if there is none, or it is no longer in the tree.
     fn hold(&mut self, trees: &Trees) -> Option<TreeRow> {
         let row = self.selected()?.clone();
         self.at.touched = true;

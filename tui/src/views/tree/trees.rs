@@ -1,5 +1,5 @@
-//! The call tree that is looked at and, if there is a baseline, the one that
-//! was there before: what is at the same place in both is one *place*.
+//! The call tree that is shown and, if it is compared with a baseline or with the rest of the
+//! time, the other tree. What is at the same place in both trees is one *place*, a [`Pair`].
 
 use super::paths::Step;
 use crate::desk::Ask;
@@ -8,12 +8,13 @@ use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 use profile::{Cancel, Function, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 
+/// The tree that is shown, and the one it is compared with, if any.
 #[derive(Debug)]
 pub struct Trees {
     pub now: CallTree,
     before: Option<Before>,
-    /// What is below the root: of a tree of callers that is every function, and too
-    /// many to be found again at each key.
+    /// The places below the root. In a tree of callers that is every function: too many to be
+    /// found again at each key.
     first: Vec<Pair>,
 }
 
@@ -21,13 +22,14 @@ pub struct Trees {
 struct Before {
     tree: CallTree,
     sides: Sides,
-    /// The tree is of all that is kept, and what is compared with is all of it
-    /// but the part that is looked at.
+    /// If this is set, `tree` is of all time that is kept, with the part that is shown: the
+    /// rest is compared with, which is the difference of the two.
     rest: Option<PartTest>,
 }
 
 impl Trees {
-    /// `None` if it was cancelled.
+    /// Makes the tree of the query, and that of the baseline if there is one; None if
+    /// cancelled.
     pub fn new<W>(
         ask: &Ask<W>,
         direction: Direction,
@@ -65,7 +67,9 @@ impl Trees {
         &self.first
     }
 
-    /// A part of the time that is kept, and all the rest of it.
+    /// Makes the tree of a part of the time that is kept, to be compared with all the rest of
+    /// it; None if cancelled. The tree of the rest is not made: its samples are those of the
+    /// whole time less those of the part, place by place.
     pub fn of_range<W>(
         ask: &Ask<W>,
         range: TimeRange,
@@ -91,24 +95,26 @@ impl Trees {
         Some(Self::with_first(now, Some(before)))
     }
 
-    /// How it is told what surely differs from the rest of the time, where that is
-    /// compared with.
+    /// The test of whether a share surely differs from that in the rest of the time; None if a
+    /// baseline is compared with, or nothing.
     pub fn rest(&self) -> Option<&PartTest> {
         self.before.as_ref()?.rest.as_ref()
     }
 
-    /// Samples that a place had before, or has in the rest of the time.
+    /// How many samples a place had before, or has in the rest of the time; 0 if nothing is
+    /// compared.
     pub fn was(&self, place: &Pair) -> u64 {
         self.before
             .as_ref()
             .map_or(0, |before| before.samples(place))
     }
 
-    /// Both sides' sizes, while they are compared.
+    /// How many samples and seconds both sides have; None if nothing is compared.
     pub fn sides(&self) -> Option<&Sides> {
         self.before.as_ref().map(|before| &before.sides)
     }
 
+    /// Returns the place of the root of both trees.
     pub fn root(&self) -> Pair {
         Pair {
             now: Some(self.now.root()),
@@ -116,7 +122,8 @@ impl Trees {
         }
     }
 
-    /// The place at the end of a way from the root.
+    /// The place at the end of a way from the root; None if the tree that is shown does not
+    /// have it.
     pub fn find(&self, way: &[NodeKind]) -> Option<Pair> {
         let is_it = |child: &Pair, kind: &NodeKind| child.now.is_some_and(|n| n.kind == *kind);
         let Some((kind, below)) = way.split_first() else {
@@ -129,8 +136,8 @@ impl Trees {
         })
     }
 
-    /// What is below a place: what has most samples first, or, of two trees, what
-    /// changed most.
+    /// The places below a place: the one with most samples first or, if trees are compared, the
+    /// one that changed most, up or down.
     pub fn children(&self, place: &Pair) -> Vec<Pair> {
         match *place == self.root() {
             true => self.first.clone(),
@@ -151,6 +158,7 @@ impl Trees {
         }
     }
 
+    /// Whether there is anything below a place, in either tree.
     pub fn has_children(&self, place: &Pair) -> bool {
         let now = place.now.as_ref();
         let was = self.before.as_ref().zip(place.before.as_ref());
@@ -158,8 +166,13 @@ impl Trees {
             || was.is_some_and(|(before, node)| before.tree.has_children(node))
     }
 
-    /// From a place down, always to the one with most samples, or whose change
-    /// is most of the change above it, while that is at least `share`.
+    /// Returns the hot path below a place. The weight of a place is its samples or, if trees
+    /// are compared, its change, which may be below 0. From each place the path
+    /// 1. goes to the child with most samples, or with most change in the direction of the
+    ///    place's own;
+    /// 2. ends if its weight is less than `share` of the weight of the place, but not at the
+    ///    root;
+    /// 3. ends at a place of weight 0, and where nothing is below.
     pub fn hot_path(&self, place: &Pair, share: f64) -> Vec<Pair> {
         let weight = |pair: &Pair| match &self.before {
             Some(before) => before.change(pair),
@@ -188,6 +201,8 @@ impl Trees {
         }
     }
 
+    /// Returns the step that leads to a place from the one above: `Gone` if only the tree
+    /// compared with has it.
     pub fn step(&self, place: &Pair) -> Step {
         match (place.now, place.before) {
             (Some(node), _) => Step::Node(node.kind),
@@ -196,13 +211,14 @@ impl Trees {
         }
     }
 
+    /// Returns the name of a place, from the tree that is shown if that has it.
     pub fn name(&self, place: &Pair) -> Arc<str> {
         self.node(place)
             .map(|(tree, node)| tree.name(node.kind))
             .unwrap_or_default()
     }
 
-    /// `None` for rows that are none.
+    /// The function of a place; None for the root and for groups.
     pub fn function(&self, place: &Pair) -> Option<Function> {
         let (tree, node) = self.node(place)?;
         Some(tree.function(function_id(&node)?))
@@ -216,6 +232,9 @@ impl Trees {
 }
 
 impl Before {
+    /// How many samples a place has on the side compared with:
+    /// 1. of a baseline: its samples in that tree;
+    /// 2. of the rest of the time: its samples in the whole time less those in the part shown.
     fn samples(&self, pair: &Pair) -> u64 {
         let samples_here = match self.rest {
             Some(_) => samples(pair.now),
@@ -224,12 +243,13 @@ impl Before {
         samples(pair.before).saturating_sub(samples_here)
     }
 
+    /// By how much the place is more now, in the unit of the two sides: see `Sides::change`.
     fn change(&self, pair: &Pair) -> f64 {
         self.sides.change(self.samples(pair), samples(pair.now))
     }
 }
 
-/// A place that nothing is compared with.
+/// Returns the place of a node that nothing is compared with.
 pub fn alone(node: Node) -> Pair {
     Pair {
         now: Some(node),
@@ -237,10 +257,12 @@ pub fn alone(node: Node) -> Pair {
     }
 }
 
+/// Returns the samples of a node; 0 if that side of a pair does not have it.
 pub fn samples(node: Option<Node>) -> u64 {
     node.map_or(0, |node| node.samples)
 }
 
+/// Returns the function of a node; None for the root and for groups.
 pub fn function_id(node: &Node) -> Option<FunctionId> {
     match node.kind {
         NodeKind::Function { id, .. } => Some(id),
