@@ -1,5 +1,5 @@
-//! The functions as a table. A selection is held by one of the function's
-//! frames, so it stays when a name arrives and frames join a function.
+//! The functions as a table. A selection is kept as one of the function's frames, so that it
+//! stays on the function when a name arrives and more frames turn out to belong to it.
 
 pub mod difference;
 pub mod draw;
@@ -17,6 +17,7 @@ pub struct Functions {
     pub difference: difference::Difference,
 }
 
+/// The columns that the functions can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FunctionColumn {
     #[default]
@@ -27,6 +28,8 @@ pub enum FunctionColumn {
 }
 
 impl FunctionColumn {
+    /// Returns the column's name, as users type it to sort by it, and as it is kept for the
+    /// next run.
     pub fn words(self) -> &'static str {
         match self {
             FunctionColumn::SelfSamples => "self",

@@ -24,7 +24,8 @@ use profile::{Ending, ModuleId, NoName};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// What a line is about; it stays selected through new snapshots.
+/// What a line is about. The selection is kept as a topic, so that it stays through new
+/// snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Heading(&'static str),
@@ -42,11 +43,11 @@ pub enum Topic {
     Named,
     Pending,
     Unnamed(NoName),
-    /// Below an open cause: a module, and what to type for its names.
+    /// Below an open cause: a module, and the command to type to get its names.
     CauseModule(ModuleId),
     CauseCommand(ModuleId),
     CauseOthers,
-    /// The modules are being looked up.
+    /// Below an open cause: its modules are still being looked up.
     CauseWaits,
     Note(usize),
     Kernel,
@@ -54,7 +55,7 @@ pub enum Topic {
     OwnMemory,
 }
 
-/// One line.
+/// One line of the view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     pub topic: Topic,
@@ -66,6 +67,7 @@ pub struct Finding {
     pub explain: String,
 }
 
+/// The number of a line, by what it counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     None,
@@ -76,10 +78,12 @@ pub enum Value {
     Bytes(u64),
 }
 
+/// The state of the view: its lines, which of them is selected, and which cause is open.
 #[derive(Debug, Default)]
 pub struct Health {
     cursor: Cursor<Topic>,
-    /// What was found, without what is below the open cause.
+    /// The topics of the snapshot's lines, without those below the open cause; `topics` has
+    /// both.
     found: Vec<Topic>,
     topics: Vec<Topic>,
     height: usize,
@@ -89,12 +93,14 @@ pub struct Health {
 }
 
 impl Health {
+    /// Takes the lines of a new snapshot. The selected line stays selected; if it is gone, a
+    /// line near it is selected.
     pub fn update(&mut self, snapshot: &Snapshot) {
         self.found = findings(snapshot).iter().map(|f| f.topic).collect();
         self.settle();
     }
 
-    /// Puts the lines of the open cause below it.
+    /// Puts the lines of the open cause below it, and finds the selected line again.
     fn settle(&mut self) {
         let before = std::mem::replace(&mut self.topics, self.found.clone());
         let opened = self.opened.map(Topic::Unnamed);
@@ -105,14 +111,14 @@ impl Health {
         self.cursor.settle_near(&before, &self.topics, self.height);
     }
 
-    /// All lines, with those below the cause that is open.
+    /// Returns all lines to be drawn, with those below the open cause.
     pub fn lines(&self, snapshot: &Snapshot) -> Vec<Finding> {
         let mut lines = findings(snapshot);
         let is_open = |line: &Finding| self.opened.map(Topic::Unnamed) == Some(line.topic);
         if let Some(at) = lines.iter().position(is_open) {
             let below = causes::lines(self.answer());
-            // The modules are of a moment before: the line above them as well, so that they
-            // add up.
+            // The modules were counted a moment ago: the line above them shows what was counted
+            // then, so that they add up to it.
             if let Some(answer) = self.answer() {
                 lines[at].value = answer.value();
             }
@@ -121,7 +127,8 @@ impl Health {
         lines
     }
 
-    /// The answer about the cause that is open.
+    /// The answer about the open cause; None if none is open, or there is no answer about it
+    /// yet.
     fn answer(&self) -> Option<&CauseAnswer> {
         let shown = self.desk.shown()?;
         Some(&**shown).filter(|shown| Some(shown.key.what.reason) == self.opened)
@@ -161,7 +168,7 @@ impl Health {
         true
     }
 
-    /// Returns false if none was open.
+    /// Closes the open cause and selects its line. Returns false if none was open.
     pub fn close_cause(&mut self) -> bool {
         let Some(opened) = self.opened.take() else {
             return false;
@@ -175,7 +182,8 @@ impl Health {
         true
     }
 
-    /// What is asked about the open cause.
+    /// Returns the question about the open cause; None if none is open, or if it is asked or
+    /// answered already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CauseWanted>> {
         let wanted = CauseWanted {
             reason: self.opened?,
@@ -188,6 +196,8 @@ impl Health {
         self.desk.ask(snapshot, wanted)
     }
 
+    /// Takes an answer. It is shown at once if `is_calm`, or if the modules of the open cause
+    /// are waited for. Returns whether it is shown.
     pub fn receive(&mut self, answer: Arc<CauseAnswer>, is_calm: bool) -> bool {
         let key = answer.key.clone();
         let what = key.what.clone();
@@ -196,13 +206,15 @@ impl Health {
             && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept. Returns false if there was none.
     pub fn take_waiting(&mut self) -> bool {
         let is_new = self.desk.take_waiting().is_some();
         self.settle();
         is_new
     }
 
-    /// The line to type for the selected module.
+    /// The command to type for the selected module; None if another line is selected, or no
+    /// command helps.
     pub fn selected_command(&self) -> Option<String> {
         let (Topic::CauseModule(module) | Topic::CauseCommand(module)) =
             *self.topics.get(self.index())?
@@ -214,24 +226,29 @@ impl Health {
         row.advice.command.clone()
     }
 
-    /// Gives back what was found.
+    /// Frees the answer about the open cause, because the view was left.
     pub fn release(&mut self) {
         self.desk.clear();
     }
 
+    /// Sets how many lines fit the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;
         self.cursor.settle(&self.topics, height);
     }
 
+    /// Returns the number of the first line on the screen.
     pub fn offset(&self) -> usize {
         self.cursor.offset()
     }
 
+    /// Returns the number of the selected line, from 0 over all lines.
     pub fn index(&self) -> usize {
         self.cursor.index()
     }
 
+    /// Moves the selection. A page, and half a page as well, is one line less than fits the
+    /// screen.
     pub fn go(&mut self, motion: Motion) {
         let at = self.cursor.index();
         let page = self.height.saturating_sub(1).max(1);
@@ -248,6 +265,7 @@ impl Health {
             .select(target.min(last), &self.topics, self.height);
     }
 
+    /// Selects what is on a line of the body, from 0 at the top; nothing below the last line.
     pub fn select_line(&mut self, line: usize) {
         let at = self.cursor.offset() + line;
         self.cursor.select(at, &self.topics, self.height);
@@ -362,7 +380,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
-/// CPUs that are told one by one.
+/// This many CPUs are named; the others are summed up.
 const CPUS_TOLD: usize = 2;
 
 /// `CPU 3 611, CPU 7 515, 2 more 12`, in this run; empty if that is not known.
@@ -400,7 +418,7 @@ fn stops(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// Modules that are listed; scripts get more.
+/// At most this many modules are listed; scripts get more.
 const STOPS_MAX: usize = 5;
 
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {

@@ -31,12 +31,14 @@ pub struct Place {
     /// The selected caller or callee when it was last on the page.
     seen: Option<Function>,
     offset: usize,
-    /// All callers, all callees, not only those with most samples.
+    /// Whether all callers, and all callees, have rows, not only those with most samples.
     all_callers: bool,
     all_callees: bool,
 }
 
 impl Place {
+    /// Returns the page of a function as it is opened for the first time: its top is shown and
+    /// the function itself is selected.
     pub fn new(function: FunctionId) -> Self {
         Place {
             function,
@@ -49,14 +51,15 @@ impl Place {
     }
 }
 
-/// What Enter on a row asks for.
+/// What the app has to do when a row is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
     Page(FunctionId),
-    /// The row itself did all.
+    /// Nothing more: the row was opened or closed, or leads nowhere.
     Nothing,
 }
 
+/// The state of a pane with the page of a function: which function, its rows, and the answer.
 #[derive(Debug, Default)]
 pub struct Page {
     desk: Desk<FunctionId, PageAnswer>,
@@ -68,44 +71,52 @@ pub struct Page {
 }
 
 impl Page {
+    /// Returns the answer on the screen; None until there is one about the function of this
+    /// page.
     pub fn answer(&self) -> Option<&PageAnswer> {
         let shown = self.desk.shown()?;
-        // That of the page before does not count.
+        // The answer about the page that was open before does not count.
         let wanted = shown.view.function_of(self.place.as_ref()?.function);
         (shown.view.function_of(shown.key.what) == wanted).then_some(&**shown)
     }
 
+    /// Returns the function whose page is open; None before the first.
     pub fn function(&self) -> Option<FunctionId> {
         self.place.as_ref().map(|place| place.function)
     }
 
+    /// Returns the open page with its selection and scroll position, to come back to it; None
+    /// before the first page.
     pub fn place(&self) -> Option<Place> {
         self.place.clone()
     }
 
-    /// Another page, or another time the same.
+    /// Opens a page: that of another function, or one that was open before.
     pub fn open(&mut self, place: Place) {
         self.place = Some(place);
         self.rebuild();
     }
 
+    /// Returns the question about the open page; None if none is open, or if it is asked or
+    /// answered already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<FunctionId>> {
         let function = self.function()?;
         self.desk.ask(snapshot, function)
     }
 
-    /// Takes an answer, at once if the screen waits for it or nobody is
-    /// looking.
+    /// Takes an answer. It is shown at once if `is_calm`, or if the screen waits for it: for a
+    /// page, or for what a knob was turned to. Returns whether it is shown.
     pub fn receive(&mut self, answer: Arc<PageAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
             return false;
         }
-        // What a knob asks for comes at once.
+        // What a knob was turned to is shown at once.
         let is_of_turn = |shown: &PageAnswer| shown.key.turn == key.turn;
         (is_calm || !self.answer().is_some_and(is_of_turn)) && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept. Returns false if there was none.
     pub fn take_waiting(&mut self) -> bool {
         let Some(answer) = self.desk.take_waiting() else {
             return false;
@@ -121,11 +132,14 @@ impl Page {
         true
     }
 
+    /// Frees the answer and the rows, because the view was left; the open page stays.
     pub fn release(&mut self) {
         self.desk.clear();
         self.rows = Vec::new();
     }
 
+    /// Sets the size of the page in cells. How many callers and callees have rows depends on
+    /// it.
     pub fn resize(&mut self, width: u16, height: usize) {
         if (self.width, self.height) != (width, height) {
             (self.width, self.height) = (width, height);
@@ -145,18 +159,19 @@ impl Page {
         self.place.as_ref().map_or(0, |place| place.offset)
     }
 
-    /// What is selected; without a choice the function itself.
+    /// The number of the selected row; that of the function itself if the user selected none.
     fn selected_index(&self) -> Option<usize> {
         let key = self.place.as_ref()?.held.unwrap_or(RowKey::Function);
         let position = |key| self.rows.iter().position(|row| row.key() == Some(key));
         position(key).or_else(|| position(RowKey::Function))
     }
 
+    /// Returns the selected row; None without an answer.
     pub fn selected(&self) -> Option<&PageRow> {
         self.rows.get(self.selected_index()?)
     }
 
-    /// The function of the selected row.
+    /// The caller or callee of the selected row, else the function of the page.
     pub fn selected_function(&self) -> Option<&Function> {
         let answer = self.answer()?;
         match self.selected()?.key()? {
@@ -166,13 +181,16 @@ impl Page {
         }
     }
 
-    /// A function that the page shows.
+    /// Returns what is known of a function that the page shows, also of a selected one that is
+    /// no longer in the answer.
     pub fn named(&self, id: FunctionId) -> Option<&Function> {
         let seen = || self.place.as_ref()?.seen.as_ref();
         let found = self.answer()?.functions.get(&id);
         found.or_else(|| seen().filter(|function| function.id == id))
     }
 
+    /// Keeps what is known of the selected caller or callee, in case it has no samples any
+    /// more.
     fn remember(&mut self) {
         let seen = match self.selected().and_then(PageRow::key) {
             Some(RowKey::Function) | None => None,
@@ -226,6 +244,7 @@ impl Page {
         self.scroll(offset, at);
     }
 
+    /// Moves the selection. Steps and pages count only rows that can be selected.
     pub fn go(&mut self, motion: Motion) {
         let Some(here) = self.selected_index() else {
             return;
@@ -244,6 +263,8 @@ impl Page {
             .map(|(at, _)| at)
     }
 
+    /// Selects the row on a line of the page, from 0 at the top; nothing on a line that cannot
+    /// be selected.
     pub fn select_line(&mut self, line: usize) {
         self.select(self.offset() + line);
     }
@@ -277,14 +298,17 @@ impl Page {
         Some(names.map(|f| &*f.name).collect::<Vec<_>>().join(";"))
     }
 
+    /// Returns the pattern that is searched for; None if there is no search.
     pub fn find(&self) -> Option<&Find> {
         self.find.as_ref()
     }
 
+    /// Starts a search for a pattern, or ends it with None. It selects nothing.
     pub fn set_find(&mut self, find: Option<Find>) {
         self.find = find;
     }
 
+    /// Whether the function of a row matches the search; false if there is no search.
     pub fn is_found(&self, row: &PageRow) -> bool {
         let name = || self.name(row);
         self.find
@@ -292,7 +316,7 @@ impl Page {
             .is_some_and(|find| name().is_some_and(|name| find.matches(name)))
     }
 
-    /// What find looks at.
+    /// The name in a row that a search looks at; None if the row has none.
     fn name(&self, row: &PageRow) -> Option<&str> {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => match neighbour.kind {
@@ -310,12 +334,14 @@ impl Page {
         found.map(|(at, _)| at).collect()
     }
 
-    /// Rows that match, and all that could.
+    /// How many rows match the search, and how many rows can be selected at all.
     pub fn found(&self) -> (usize, usize) {
         (self.found_rows().len(), self.selectable().count())
     }
 
-    /// As in the tables.
+    /// Selects the next match below the selected row, or the one above if `down` is false,
+    /// around the ends. With `including`, on the way down, the selected row itself may be the
+    /// match. Returns which of the matches it is, from 1; None if there is none.
     pub fn select_found(&mut self, down: bool, including: bool) -> Option<usize> {
         let found = self.found_rows();
         let here = self.selected_index()?;

@@ -10,6 +10,7 @@ use crate::words::person;
 use profile::{ProcessId, ProcessRow, Report};
 use std::cmp::Ordering;
 
+/// The columns that the processes can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessColumn {
     Pid,
@@ -96,7 +97,9 @@ impl Item for ProcessRow {
     }
 }
 
-/// Falling by part / whole, without dividing.
+/// Compares two pairs (part, whole) by part / whole, the larger one first. It multiplies
+/// crosswise, as division would round: `b.part * a.whole` against `a.part * b.whole`. A whole
+/// of 0 counts as 1.
 pub fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
     let left = u128::from(b.0) * u128::from(a.1.max(1));
     let right = u128::from(a.0) * u128::from(b.1.max(1));

@@ -10,7 +10,7 @@ use profile::Cancel;
 use profile::diff::Diff;
 use std::sync::Arc;
 
-/// Asks for a snapshot of what the knobs say.
+/// Asks for a snapshot that counts what the knobs say, with their window, filter and metric.
 #[derive(Debug, Clone)]
 pub struct ReportQuestion {
     pub key: ReportKey,
@@ -18,15 +18,16 @@ pub struct ReportQuestion {
     knobs: Knobs,
 }
 
-/// What tells one question from the next.
+/// Identifies a question, and the answer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportKey {
-    /// How often the knobs had been turned.
+    /// How often knobs had been turned when it was asked.
     pub turn: u64,
-    /// The engine's snapshot.
+    /// The number of the engine's snapshot that it is made from.
     pub generation: u64,
 }
 
+/// The snapshot that was asked for. The app shows it in place of the engine's own.
 #[derive(Debug)]
 pub struct ReportAnswer {
     pub key: ReportKey,
@@ -42,7 +43,7 @@ impl PartialEq for ReportQuestion {
 impl Eq for ReportQuestion {}
 
 impl ReportQuestion {
-    /// `None` where the snapshot comes from no store.
+    /// None if the snapshot has no samples that can be counted again.
     pub fn new(base: &Arc<Snapshot>, knobs: &Knobs, turn: u64) -> Option<Self> {
         base.view.as_ref()?;
         Some(ReportQuestion {

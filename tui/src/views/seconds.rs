@@ -10,7 +10,7 @@ use profile::{Cancel, FunctionId, Query, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many samples each of several seconds has.
+/// How many samples each of several seconds has, and the rate to turn them into CPUs.
 #[derive(Debug)]
 pub struct Counts {
     pub samples: Vec<u64>,
@@ -54,11 +54,11 @@ pub fn last_seconds<W>(
 /// How many whole seconds are shown at most.
 pub const SECONDS: usize = 60;
 
-/// Those of all that is in scope, for the line below the functions.
+/// The samples in scope of the last seconds, for the line below the functions.
 #[derive(Debug)]
 pub struct SecondsAnswer {
     pub key: Key<()>,
-    /// Whole ones, oldest first.
+    /// Samples of each whole second, the oldest first.
     pub samples: Vec<u64>,
     /// Samples per second of a busy CPU, as they are counted; 0 if that is not known.
     pub rate_hz: u32,
@@ -72,7 +72,7 @@ impl SecondsAnswer {
     /// `None` if it was cancelled.
     pub fn new(ask: Ask<()>, cancel: &Cancel) -> Option<Self> {
         let end_ns = ask.view.window(ask.query().window).end_ns;
-        // The one that is under way has not all of its samples yet.
+        // The second under way does not have all of its samples yet.
         let counts = last_seconds(&ask, None, end_ns, SECONDS + 1, cancel)?;
         let mut samples = counts.samples;
         samples.pop();
@@ -86,21 +86,24 @@ impl SecondsAnswer {
     }
 }
 
+/// The state of the line: the newest answer, and the question under way.
 #[derive(Debug, Default)]
 pub struct Seconds {
     desk: Desk<(), SecondsAnswer>,
 }
 
 impl Seconds {
+    /// Returns the answer on the screen; None before the first.
     pub fn answer(&self) -> Option<&SecondsAnswer> {
         self.desk.shown().map(|shown| &**shown)
     }
 
+    /// Returns the question to ask; None if it is asked or answered already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<()>> {
         self.desk.ask(snapshot, ())
     }
 
-    /// It is shown at once: nothing changes its place.
+    /// Takes an answer and shows it at once, as no row can change its place by it.
     pub fn receive(&mut self, answer: Arc<SecondsAnswer>) {
         let key = answer.key;
         if self.desk.receive(&key, (), answer) {
@@ -108,6 +111,7 @@ impl Seconds {
         }
     }
 
+    /// Frees the answer, because the line is no longer on the screen.
     pub fn release(&mut self) {
         self.desk.clear();
     }

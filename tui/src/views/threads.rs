@@ -8,6 +8,7 @@ use crate::views::people::Person;
 use profile::{ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
 
+/// The columns that the threads can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThreadColumn {
     Tid,

@@ -20,20 +20,21 @@ use std::sync::Arc;
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// Rows that cut a second into equal parts; nothing finer is kept than a
-/// hundredth, so others would be uneven and show stripes that are not there.
+/// Numbers of rows into which a second may be cut. Samples are kept by hundredths of a second:
+/// other numbers would make uneven rows, and show stripes that are not there.
 const ROWS: [usize; 4] = [20, 10, 5, 2];
 
-/// A cell that can be expected to have fewer samples of a busy CPU shows noise.
+/// Rows are so few that a cell of a busy CPU can be expected to have this many samples: fewer
+/// would show noise.
 const SAMPLES_MIN: usize = 2;
 
 /// Lines below the map: the total, the function or the mark, the scale.
 pub const FOOT_LINES: usize = 3;
 
-/// Cells before the map: the place inside the second, or CPUs.
+/// Cells to the left of the map, for the place inside the second or the CPUs.
 const LABEL: u16 = 7;
 
-/// The same if the rows are threads.
+/// Cells to the left of the map, for the names of threads.
 const THREAD_LABEL: u16 = 17;
 
 /// A place on the map: which row of which second, counted from 0.
@@ -43,6 +44,7 @@ pub struct Spot {
     pub row: usize,
 }
 
+/// The state of the map: the answer, what its rows are, the cursor and the mark.
 #[derive(Debug, Default)]
 pub struct Time {
     desk: Desk<TimeWanted, TimeAnswer>,
@@ -61,21 +63,23 @@ pub struct Time {
 }
 
 impl Time {
+    /// Returns the answer on the screen; None before the first.
     pub fn answer(&self) -> Option<&TimeAnswer> {
         self.desk.shown().map(|shown| &**shown)
     }
 
-    /// Rows of the map that is shown.
+    /// How many rows the map has.
     pub fn rows(&self) -> usize {
         self.answer().map_or(self.rows, |answer| answer.all.rows)
     }
 
-    /// What the rows are that are shown.
+    /// What the rows of the map on the screen are.
     pub fn by(&self) -> HeatBy {
         self.answer().map_or(self.by, |answer| answer.key.what.by)
     }
 
-    /// Parts of a second, CPUs, threads, and again.
+    /// Switches what the rows of the next map are: parts of a second, CPUs, threads, and parts
+    /// again.
     pub fn next_rows(&mut self) {
         self.by = match self.by {
             HeatBy::Parts => HeatBy::Cpus,
@@ -84,7 +88,7 @@ impl Time {
         };
     }
 
-    /// Cells before the map.
+    /// How many cells are to the left of the map.
     pub fn label(&self) -> u16 {
         match self.by() {
             HeatBy::Parts | HeatBy::Cpus => LABEL,
@@ -97,11 +101,13 @@ impl Time {
         usize::from(columns).max(1)
     }
 
-    /// Marks the samples of a function; they are counted anew.
+    /// Has the samples of a function counted by themselves in the next answer; None ends that.
     pub fn follow(&mut self, function: Option<FunctionId>) {
         self.function = function;
     }
 
+    /// Returns the question for the map that is wanted; None if it is asked or answered
+    /// already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<TimeWanted>> {
         let wanted = TimeWanted {
             by: self.by,
@@ -112,6 +118,8 @@ impl Time {
         self.desk.ask(snapshot, wanted)
     }
 
+    /// Takes an answer. It is shown at once if `is_calm`, or if it is another map than the one
+    /// on the screen. Returns whether it is shown.
     pub fn receive(&mut self, answer: Arc<TimeAnswer>, is_calm: bool) -> bool {
         let key = answer.key;
         if !self.desk.receive(&key, key.what, answer) {
@@ -121,6 +129,8 @@ impl Time {
         (is_calm || shown != Some((key.turn, key.what))) && self.take_waiting()
     }
 
+    /// Shows the answer that `receive` kept. Cursor and mark are moved if the map has another
+    /// number of rows. Returns false if there was no answer.
     pub fn take_waiting(&mut self) -> bool {
         let before = self.rows();
         let is_new = self.desk.take_waiting().is_some();
@@ -136,10 +146,13 @@ impl Time {
         is_new
     }
 
+    /// Frees the answer, because the view was left; cursor and mark stay.
     pub fn release(&mut self) {
         self.desk.clear();
     }
 
+    /// Sets the size of the body in cells, and with it how many rows the next map has.
+    /// `rate_hz` is the number of samples per second of a busy CPU.
     pub fn resize(&mut self, width: u16, height: usize, rate_hz: u32) {
         self.width = width;
         let room = height.saturating_sub(FOOT_LINES).max(1);
@@ -150,14 +163,15 @@ impl Time {
         };
     }
 
-    /// The first and the last second of the map.
+    /// The first and the last second of the map; None without an answer.
     fn seconds(&self) -> Option<(u64, u64)> {
         let map = &self.answer()?.all;
         let last = map.first_second + (map.columns() as u64).checked_sub(1)?;
         Some((map.first_second, last))
     }
 
-    /// The seconds on the screen; those before the first have no samples.
+    /// The seconds on the screen. If the map has fewer seconds than columns, some of these lie
+    /// before its first one. None without an answer.
     pub fn shown_seconds(&self) -> Option<std::ops::Range<u64>> {
         let (first, last) = self.seconds()?;
         let columns = self.columns() as u64;
@@ -167,6 +181,8 @@ impl Time {
         Some(start..start + columns)
     }
 
+    /// Returns the cell of the cursor: the one that was selected, else the top of the newest
+    /// second. None without an answer.
     pub fn selected(&self) -> Option<Spot> {
         let (first, last) = self.seconds()?;
         let newest = Spot {
@@ -180,8 +196,8 @@ impl Time {
         })
     }
 
-    /// From the mark to the cursor, the earlier first; whole seconds where rows
-    /// are not time.
+    /// The cells from the mark to the cursor, the earlier one first; whole seconds if rows are
+    /// not parts of a second. None without a mark.
     pub fn marked(&self) -> Option<(Spot, Spot)> {
         let (mark, here) = (self.mark?, self.selected()?);
         let (mut from, mut to) = (mark.min(here), mark.max(here));
@@ -192,7 +208,9 @@ impl Time {
         Some((from, to))
     }
 
-    /// The first or the last row of the map that a moment is in.
+    /// Returns the cell of a moment, in nanoseconds. If rows are not parts of a second, a
+    /// moment is in all rows of its second: the first one is returned, or the last one if
+    /// `is_end`.
     pub fn spot_of(&self, ns: u64, is_end: bool) -> Spot {
         let row = match self.by() {
             HeatBy::Parts => (ns % SECOND_NS / self.row_ns()) as usize,
@@ -205,14 +223,16 @@ impl Time {
         }
     }
 
-    /// What is different in the marked stretch; `None` before that is known.
+    /// What is different in the marked stretch of time from all other time; None if nothing is
+    /// marked, or the answer about it has not come yet.
     pub fn apart(&self) -> Option<&[Apart]> {
         let answer = self.answer()?;
         let is_it = self.mark.is_some() && answer.key.what.stretch == self.stretch();
         answer.apart.as_deref().filter(|_| is_it)
     }
 
-    /// A stretch that begins where the mouse was pressed and ends where it is.
+    /// Handles the mouse being dragged to a cell: the stretch begins where it was pressed and
+    /// ends here.
     pub fn drag_to(&mut self, column: u16, line: usize) {
         if self.mark.is_none() {
             self.set_mark();
@@ -220,24 +240,26 @@ impl Time {
         self.select_cell(column, line);
     }
 
+    /// Sets the mark at the cursor, where a stretch of time is to begin or end.
     pub fn set_mark(&mut self) {
         self.mark = self.selected();
         self.held = self.mark;
     }
 
-    /// What is marked is the window now.
+    /// Removes the mark, because the stretch has become the window of all views.
     pub fn use_up(&mut self) {
         self.mark = None;
         self.used = self.held;
     }
 
-    /// False if there is none.
+    /// Removes the mark. Returns false if there is none.
     pub fn end_mark(&mut self) -> bool {
         self.mark.take().is_some()
     }
 
-    /// What Enter takes as the window: the marked stretch, else the second under
-    /// the cursor. In nanoseconds, from the first to before the last.
+    /// Returns the time that Enter makes the window: the marked stretch, else the second of the
+    /// cursor. Both ends are in nanoseconds; the second one is not part of it. None without an
+    /// answer.
     pub fn stretch(&self) -> Option<(u64, u64)> {
         if let Some((from, to)) = self.marked() {
             return Some((self.start_ns(from), self.end_ns(to)));
@@ -246,13 +268,14 @@ impl Time {
         Some((second * SECOND_NS, (second + 1) * SECOND_NS))
     }
 
-    /// The same, but nothing while it watches the newest second, or where that is
-    /// the window already.
+    /// Returns the same time as [`Time::stretch`], but None while the cursor follows the newest
+    /// second, and while that time is the window already.
     pub fn chosen(&self) -> Option<(u64, u64)> {
         let is_new = self.mark.is_some() || self.held != self.used;
         self.held.filter(|_| is_new).and_then(|_| self.stretch())
     }
 
+    /// Returns when the time of a cell begins, in nanoseconds on the clock of the samples.
     pub fn start_ns(&self, spot: Spot) -> u64 {
         let row = match self.by() {
             HeatBy::Parts => spot.row as u64,
@@ -265,7 +288,7 @@ impl Time {
         self.start_ns(spot) + self.row_ns()
     }
 
-    /// How long a cell of the map is.
+    /// How long the time of a cell is, in nanoseconds.
     pub fn row_ns(&self) -> u64 {
         match self.by() {
             HeatBy::Parts => SECOND_NS / self.rows().max(1) as u64,
@@ -282,6 +305,8 @@ impl Time {
         }
     }
 
+    /// Moves the cursor: up and down by rows, by pages to earlier and later seconds. To the end
+    /// means to follow the newest second, or, with a mark, the last cell.
     pub fn go(&mut self, motion: Motion) {
         let (Some(here), Some((first, last))) = (self.selected(), self.seconds()) else {
             return;
@@ -295,12 +320,13 @@ impl Time {
             }
             Motion::Page { down: true, half } => self.select(here.second + page(half), here.row),
             Motion::Top => self.select(first, 0),
-            // From now on the newest second again.
+            // From now on the cursor follows the newest second again.
             Motion::Bottom if self.mark.is_none() => self.held = None,
             Motion::Bottom => self.select(last, usize::MAX),
         }
     }
 
+    /// Moves the cursor by a second, to the later one if `right`; it stays on the map.
     pub fn go_sideways(&mut self, right: bool) {
         if let Some(here) = self.selected() {
             let second = match right {
@@ -311,6 +337,8 @@ impl Time {
         }
     }
 
+    /// Moves the cursor to a cell of the body; `column` and `line` count from its top left
+    /// corner. Does nothing to the left of the map and below it.
     pub fn select_cell(&mut self, column: u16, line: usize) {
         let seconds = self.shown_seconds();
         if let (Some(seconds), Some(column)) = (seconds, column.checked_sub(self.label()))

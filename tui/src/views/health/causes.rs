@@ -12,16 +12,18 @@ use profile::{Cancel, FrameKind, NoName};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Modules that are listed; what is left has little weight.
+/// At most this many modules are listed: the rest has little weight.
 const MODULES_MAX: usize = 12;
 
-/// Cells that the name of a module has.
+/// The width of a module's name in cells.
 const NAME_CELLS: usize = 14;
 
+/// Says of which cause the modules are wanted: two equal values ask for the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauseWanted {
     pub reason: NoName,
-    /// The file that samples were read from: its processes are not those of now.
+    /// The recording that the samples are from; None if they are taken now. The processes of a
+    /// recording are not those that run now.
     pub recording: Option<Arc<str>>,
 }
 
@@ -30,12 +32,13 @@ pub struct CauseWanted {
 pub struct CauseAnswer {
     pub key: Key<CauseWanted>,
     pub rows: Vec<CauseRow>,
-    /// Modules that are not among the rows, and their frames.
+    /// How many modules are not among the rows, and how many frames without a name they have.
     pub others: (usize, u64),
     /// Frames without a name for this reason, of all frames, when this was asked.
     frames: (u64, u64),
 }
 
+/// A module with frames that have no names, and what would help.
 #[derive(Debug)]
 pub struct CauseRow {
     pub nameless: Nameless,
@@ -43,7 +46,7 @@ pub struct CauseRow {
 }
 
 impl CauseAnswer {
-    /// What the cause costs: all of its modules together.
+    /// The frames without a name for this reason, as a part of all frames.
     pub fn value(&self) -> Value {
         Value::Share(self.frames.0, self.frames.1)
     }
@@ -102,7 +105,7 @@ impl Answerable for Ask<CauseWanted> {
         Some(Answer::new(CauseAnswer::new(self, library, cancel)?))
     }
 
-    /// Databases of packages are on disks.
+    /// Which package a file is of is read from databases on disk, which can take long.
     fn lane(&self) -> Lane {
         Lane::Code
     }

@@ -16,15 +16,16 @@ pub struct ModuleRow {
     pub named: u64,
     /// Functions that were sampled.
     pub functions: usize,
-    /// Why most of the others have no name.
+    /// The reason why most of the other samples have no name; None if all have one or wait for
+    /// it.
     pub reason: Option<NoName>,
     /// Where the names come from, if that is known.
     pub from: Option<NameSource>,
-    /// Stacks whose walk stopped there in this run.
+    /// How many walks of stacks have stopped in the module since proftop was started.
     pub cut: u64,
 }
 
-/// All of them, those with most samples first.
+/// Returns the modules of all functions in the window, most samples first.
 pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
     let mut numbers: HashMap<&Arc<str>, usize> = HashMap::new();
     let mut rows: Vec<ModuleRow> = Vec::new();

@@ -8,9 +8,10 @@ use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, View};
 use std::collections::HashMap;
 
-/// How far back the time line goes, whatever the window is.
+/// How many seconds the time line goes back, whatever the window is.
 pub const SECONDS: usize = 60;
 
+/// What a page shows: a function's samples, callers, callees, heaviest stack and last seconds.
 #[derive(Debug)]
 pub struct PageAnswer {
     pub key: Key<FunctionId>,
@@ -22,7 +23,7 @@ pub struct PageAnswer {
     pub page: Option<FunctionPage>,
     /// What it was in the baseline, while what differs from it is shown.
     pub before: Option<Before>,
-    /// Everything that the page names.
+    /// Callers, callees and the functions of the heaviest stack, by their numbers.
     pub functions: HashMap<FunctionId, Function>,
     /// Samples with the function, second by second, up to the window's end.
     pub seconds: Vec<u64>,

@@ -1,5 +1,5 @@
-//! What the callers and callees of a function had in the baseline. They are the
-//! same by name and module, as functions are that have another number there.
+//! What the callers and callees of a function had in the baseline. A function has another
+//! number there, so it is the same one if name and module are equal.
 
 use crate::desk::Ask;
 use profile::diff::{Sides, same_function};
@@ -8,6 +8,7 @@ use profile::{Cancel, Function, FunctionId, Selection, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How many samples each caller and callee had in the baseline.
 #[derive(Debug)]
 pub struct Before {
     pub sides: Sides,
@@ -15,7 +16,7 @@ pub struct Before {
     pub callees: Neighbours,
 }
 
-/// One side of a page as it was.
+/// The callers in the baseline, or the callees.
 #[derive(Debug, Default)]
 pub struct Neighbours {
     samples: HashMap<NeighbourKind, u64>,
@@ -23,7 +24,7 @@ pub struct Neighbours {
     pub gone: Vec<(String, u64)>,
 }
 
-/// What tells a neighbour on either side.
+/// Identifies a caller or callee in both: the one compared with and the one shown.
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Function(Arc<str>, Arc<str>),
@@ -58,11 +59,15 @@ impl Before {
 }
 
 impl Neighbours {
-    /// 0 for what is new.
+    /// Returns the samples of a caller or callee in the baseline; 0 if it is new.
     pub fn of(&self, kind: NeighbourKind) -> u64 {
         self.samples.get(&kind).copied().unwrap_or(0)
     }
 
+    /// Matches what was there with what is there now:
+    /// 1. The samples of before are summed by name and module, as two functions may share both.
+    /// 2. Each neighbour of now takes the sum of its name; the first of several takes it all.
+    /// 3. What nobody took is gone.
     fn new(before: &[Neighbour], then: &View, now: &[Neighbour], today: &View) -> Self {
         let mut was: HashMap<Known, u64> = HashMap::new();
         for neighbour in before {

@@ -25,7 +25,7 @@ pub enum PageRow {
     Blank,
 }
 
-/// What a row is known by from one page to the next.
+/// Identifies a row: a row with an equal key in the next answer is the same row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKey {
     Caller(NeighbourKind),
@@ -55,7 +55,8 @@ impl PageRow {
 }
 
 impl RowKey {
-    /// The selection with the function that the old one is now.
+    /// Returns the key with the present number of its function: a function gets another one
+    /// when a name shows that it is the same as one that is known.
     pub fn renamed(self, current: impl Fn(FunctionId) -> FunctionId) -> Self {
         let rename = |kind| match kind {
             NeighbourKind::Function(id) => NeighbourKind::Function(current(id)),
@@ -69,17 +70,24 @@ impl RowKey {
     }
 }
 
-/// Lines of the heaviest stack: what is nearest to the leaf; and its part of a
-/// high screen.
+/// The heaviest stack has at most `STACK_LINES` lines, or one in `STACK_PART` lines of a high
+/// screen if that is more; of a longer one the part nearest to the leaf is shown.
 const STACK_LINES: usize = 3;
 const STACK_PART: usize = 4;
 
-/// From so many lines on there are blank ones between the parts.
+/// From this many lines on there are blank lines between the parts of the page.
 const HEIGHT_WITH_BLANKS: usize = 17;
 
-/// Callers and callees that are shown at least.
+/// At least this many callers, and callees, have rows.
 const ROWS_MIN: usize = 2;
 
+/// Returns the rows of a page from the top; none if no sample has the function:
+/// 1. callers, and those that only the baseline has,
+/// 2. the function itself,
+/// 3. callees, and those that only the baseline has,
+/// 4. the heaviest stack, and the time line.
+///
+/// Callers and callees share the lines that the other parts leave.
 pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Vec<PageRow> {
     let Some(page) = &answer.page else {
         return Vec::new();
@@ -102,6 +110,7 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     let room = height.saturating_sub(fixed);
     let (callers, callees) = share(room, page.callers.len(), page.callees.len());
 
+    // A selected caller or callee that has no samples any more keeps a row, with 0 samples.
     let held = |wanted: fn(NeighbourKind) -> RowKey, all: &[Neighbour]| match place.held {
         Some(RowKey::Caller(kind) | RowKey::Callee(kind)) => (place.held == Some(wanted(kind))
             && !all.iter().any(|neighbour| neighbour.kind == kind))
@@ -130,7 +139,8 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     rows
 }
 
-/// How many rows each side gets: half, and what the other does not need.
+/// Returns how many rows callers and callees get: half of `room` each, and what the other side
+/// does not need.
 fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
     let half = (room / 2).max(ROWS_MIN);
     let for_callers = callers.min(half.max(room.saturating_sub(callees)));
@@ -138,8 +148,8 @@ fn share(room: usize, callers: usize, callees: usize) -> (usize, usize) {
     (for_callers.max(ROWS_MIN), for_callees)
 }
 
-/// The rows shown by themselves, and how many more with how many samples. What
-/// is selected is always shown.
+/// Returns the neighbours that have a row each, and how many more there are with how many
+/// samples together. The selected one always has a row.
 fn split(
     all: &[Neighbour],
     room: usize,
@@ -166,7 +176,8 @@ fn split(
     (shown, Some((hidden.len(), sum)).filter(|(n, _)| *n > 0))
 }
 
-/// The heaviest stack, root first, in lines of that width.
+/// The heaviest stack, root first, broken into lines of at most `width` cells. A longer name
+/// has a line of its own.
 fn stack_lines(answer: &PageAnswer, width: usize) -> Vec<String> {
     let heaviest = answer.page.as_ref().map_or(&[][..], |page| &page.heaviest);
     let mut lines = vec![String::new()];

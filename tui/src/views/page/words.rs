@@ -7,6 +7,8 @@ use crate::words::{names, source, text, units};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Function, Report};
 
+/// Says why the page is empty: no answer yet, or no samples; `back` is put behind that, and
+/// names the key that leads back.
 pub fn why_empty(cx: &Context<'_>, page: &Page, back: &str) -> String {
     match page.answer() {
         None if cx.shown.view.is_none() => "no samples".into(),

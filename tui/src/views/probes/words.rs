@@ -133,7 +133,7 @@ fn lasted(seen: &Seen) -> Option<String> {
     Some(line)
 }
 
-/// What has to be known before the numbers are believed.
+/// Says what has to be known before the numbers are believed; None if there is nothing.
 fn but(seen: &Seen) -> Option<String> {
     let mut all = Vec::new();
     if seen.site.repeats {
@@ -154,7 +154,8 @@ fn but(seen: &Seen) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// The line on the selected probe.
+/// Returns the detail line: how long the selected probe stays, or why it is gone, and the keys
+/// for it.
 pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
     let renew = hint(cx, Action::Renew, "60 s more");
     let again = hint(cx, Action::Renew, "again");
@@ -170,6 +171,7 @@ pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
     }
 }
 
+/// Explains how the numbers of a probe were measured.
 pub fn explain(probe: &Probe) -> String {
     let Some(seen) = &probe.seen else {
         return "nothing was counted yet".into();

@@ -205,6 +205,7 @@ pub fn head(cx: &Context<'_>) -> &'static str {
     }
 }
 
+/// Returns the part of the samples that was taken in the kernel, in percent; 0 without samples.
 pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
     kernel as f64 * 100.0 / samples.max(1) as f64
 }

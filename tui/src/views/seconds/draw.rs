@@ -16,13 +16,16 @@ use ratatui::style::Style;
 /// Cells of the column's head, ` LAST 60s `.
 const HEAD: usize = 10;
 
+/// Draws the line: a block for each of the last seconds, as many as fit, and in words the
+/// newest and the highest.
 pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let Some(answer) = seconds.answer() else {
         buffer.set_string(line.x + 1, line.y, "counting…", theme.dim());
         return;
     };
-    // What is said is of the seconds that are drawn.
+    // The words are about the seconds that are drawn, so room for the longest words is left
+    // first.
     let longest = text::width(&words(&answer.samples, answer, cx));
     let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
     let seconds = &answer.samples[answer.samples.len().saturating_sub(room)..];

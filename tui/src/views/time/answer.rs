@@ -7,6 +7,7 @@ use profile::query::{HeatBy, HeatMap, HeatRows};
 use profile::{Cancel, FunctionId, Query, RateChange, TimeRange};
 use std::sync::Arc;
 
+/// Says which map is wanted: two equal values ask for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWanted {
     /// What the rows are, and how many there may be.
@@ -14,20 +15,22 @@ pub struct TimeWanted {
     pub rows: usize,
     /// Whose samples are counted a second time, by themselves.
     pub function: Option<FunctionId>,
-    /// A stretch to be held against the rest, in nanoseconds, from the first to
-    /// before the last.
+    /// A stretch of time to be compared with the rest, in nanoseconds; its second end is not
+    /// part of it.
     pub stretch: Option<(u64, u64)>,
 }
 
+/// A map of all time that is kept, and what was asked beside it.
 #[derive(Debug)]
 pub struct TimeAnswer {
     pub key: Key<TimeWanted>,
     pub rows: HeatRows,
     /// Samples by second and row.
     pub all: HeatMap,
-    /// The function's, if one was asked for, and its name.
+    /// The samples of the function that was asked for, by second and row, and its name.
     pub own: Option<(HeatMap, Arc<str>)>,
-    /// What is different in the stretch, if one was asked for.
+    /// What is different in the stretch, compared with the rest; None if no stretch was asked
+    /// for.
     pub apart: Option<Vec<Apart>>,
     /// What the rate was changed to, and when.
     pub rate_changes: Vec<RateChange>,
@@ -36,8 +39,8 @@ pub struct TimeAnswer {
 }
 
 impl TimeAnswer {
-    /// `None` if it was cancelled. The window does not count: one could not
-    /// mark what lies outside of it.
+    /// Counts the map; None if it was cancelled. The window of the query is ignored: the map
+    /// shows all time, so that other parts of it can be marked.
     pub fn new(ask: Ask<TimeWanted>, cancel: &Cancel) -> Option<Self> {
         let query = Query {
             window: TimeRange::ALL,

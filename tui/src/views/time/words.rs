@@ -10,6 +10,7 @@ use crate::words::units::Scale;
 use crate::words::{names, text, units};
 use profile::query::{HeatBy, HeatRow};
 
+/// Says why there is no map: no answer yet, or no samples at all.
 pub fn why_empty(time: &Time, cx: &Context<'_>) -> &'static str {
     match time.answer() {
         _ if cx.shown.view.is_none() => "no samples",

@@ -14,12 +14,14 @@ use profile::diff::{Diff, DiffRow, Side};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// The only order there is.
+/// The column that this list is sorted by: there is no other order than by change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ByChange;
 
 const NAME: usize = 4;
 
+/// Draws the heads and the rows of the difference, and below them the sum of what did not fit.
+/// In a narrow terminal only change, certainty and name are drawn.
 pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -49,6 +51,8 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     if diff.rows.is_empty() {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
+    // The rows that did not fit are the ones that changed least: their changes are added up,
+    // with their signs.
     let below = diff
         .rows
         .len()
@@ -63,7 +67,7 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// The selected function on both sides.
+/// Returns the detail line: samples and time of the selected function on both sides.
 pub fn detail(list: &Difference, diff: &Diff) -> String {
     let Some(row) = list.selected(diff) else {
         return String::new();
@@ -72,7 +76,7 @@ pub fn detail(list: &Difference, diff: &Diff) -> String {
         true => "surely a change",
         false => "could be chance",
     };
-    // In the unit of the columns: a share may fall while the time rises.
+    // The unit is that of the columns: a share may fall while the time rises.
     let sides = diff.sides();
     let unit = match sides.have_time() {
         true => " ms/s",
@@ -90,7 +94,7 @@ pub fn detail(list: &Difference, diff: &Diff) -> String {
     )
 }
 
-/// How the change of the selected function was judged.
+/// Says in a sentence how the change of the selected function was judged.
 pub fn explain(list: &Difference, diff: &Diff) -> String {
     match list.selected(diff) {
         Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff),

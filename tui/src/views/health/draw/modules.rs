@@ -14,6 +14,8 @@ use ratatui::style::Style;
 /// Seconds that are listed at most.
 const LOSSES_MAX: usize = 5;
 
+/// Draws the modules of the window with what they lack, most samples first, and at the bottom
+/// the seconds in which samples were lost.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let columns = columns(heads.width);
     // Nothing is selected here, and nothing sorted.
