@@ -1,7 +1,7 @@
-//! The *run* of the screen: wait for something to happen, tell the app, do what
-//! it asks for, draw. It draws only when something happened, and no more than
-//! thirty times a second: keys that came meanwhile are all taken first, and the
-//! last state is drawn.
+//! The *run* of the screen is a loop: wait for an event, hand it to the app, carry out the
+//! effects that it returns, draw. It draws only if something happened, and at most thirty
+//! times a second. All keys that have come by then are handled first, so that the newest
+//! state is drawn.
 
 use crate::action::Keymap;
 use crate::app::mode::Detail;
@@ -46,7 +46,7 @@ mod milestones;
 mod signals;
 /// Colors, as they are asked for.
 pub mod themes;
-/// Files.
+/// Writing files.
 pub mod writing;
 
 use answers::Workers;
@@ -58,23 +58,24 @@ use writing::Writing;
 
 pub use milestones::Milestones;
 
+/// What the screen has to know at its start.
 #[derive(Debug)]
 pub struct ScreenOptions {
     pub theme: Theme,
     pub mouse: bool,
-    /// How it opens.
+    /// The view, order, unit and layout at the start.
     pub begin: Kept,
     pub filter: Filter,
-    /// Shown against this one.
+    /// What to compare with from the start.
     pub baseline: Option<Baseline>,
     pub keymap: Keymap,
     /// What is wrong with the configuration, if anything.
     pub complaint: Option<String>,
     /// The window that the engine starts with.
     pub window: Span,
-    /// The view then stands still, counted from the first samples on.
+    /// Freeze the screen this long after the first samples.
     pub freeze_after: Option<Duration>,
-    /// Where source text lies.
+    /// Where to look for source text.
     pub sources: SourceMap,
 }
 
@@ -87,20 +88,21 @@ pub enum Exit {
     TerminalLost,
 }
 
+/// What is left when the screen was closed.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub exit: Exit,
-    /// How it was left.
+    /// View, order, unit and layout at the end.
     pub kept: Kept,
-    /// Whether debug files may be fetched, if that was answered.
+    /// Whether debug files may be fetched; None if the user was not asked.
     pub fetches: Option<bool>,
     pub milestones: Milestones,
 }
 
-/// Who is ended by a signal has no more time than this for files under way.
+/// After a signal, how long we wait for files that are being written.
 const WRITING_WAIT: Duration = Duration::from_millis(300);
-/// For what changes by itself: the clock of the state line, rows that wait to
-/// be sorted.
+/// How often the app gets a tick, for what changes by itself: the clock of the state line,
+/// rows that wait to be sorted.
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
 /// Shows the screen until it is left. The terminal is restored on return.
@@ -149,10 +151,11 @@ struct Run {
     colors: Colors,
     workers: Workers,
     writing: Writing,
-    /// The keys; `None` while somebody else has the terminal.
+    /// The keys and clicks; None while another program has the terminal.
     input: Option<EventStream>,
     signals: Signals,
-    /// The snapshots; `None` once the engine has ended, whose last snapshot stays.
+    /// The snapshots; None once the engine has ended. Its last snapshot stays on the
+    /// screen.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
     control: mpsc::UnboundedSender<Command>,
     guard: TerminalGuard,
@@ -162,10 +165,10 @@ struct Run {
     faults: Faults,
 }
 
-/// Mistakes of our own that were caught.
+/// Panics that were caught.
 #[derive(Debug, Default)]
 struct Faults {
-    /// How many the user has been told of.
+    /// How many of them the user was told of.
     told: u64,
     updating: Patience,
     drawing: Patience,
@@ -177,11 +180,11 @@ enum Woken {
     Signal(Caught),
     Feed(bool),
     Answer(Answer),
-    /// What was written, or found out about a folder.
+    /// News of a file that is written, or of a folder.
     Told(Event),
     Tick,
     FrameDue,
-    /// A frame is out, after so long.
+    /// The terminal has taken a frame, which took this long.
     Written(Duration),
 }
 
@@ -201,8 +204,8 @@ impl Run {
         };
         tokio::select! {
             () = self.writing.finish(patience) => {}
-            // Who asks twice does not want to wait: a file that is not whole has no
-            // name yet.
+            // A second signal ends the wait. A file that is not whole leaves nothing
+            // behind, as it has no name yet.
             _ = self.signals.next() => {}
         }
         Ok(Ended {
@@ -245,7 +248,8 @@ impl Run {
                 self.pace(took)?;
                 Ok(None)
             }
-            // Whose thread reads keys would turn round and round there, and tell nobody.
+            // The input stream does not report a terminal that is gone; it would read it in
+            // a busy loop.
             Woken::Tick if terminal::is_gone() => Ok(Some(Exit::TerminalLost)),
             Woken::Tick => self.tick().await,
             Woken::Feed(true) => self.take_snapshot().await,
@@ -263,7 +267,8 @@ impl Run {
                 self.come_back().await?;
                 Ok(None)
             }
-            // Stopped without a warning; a shell may have changed the modes.
+            // We were stopped by SIGSTOP without having left the terminal, and a shell may
+            // have changed its modes: enter it again.
             Woken::Signal(Caught::Continue) => {
                 self.leave().await;
                 self.guard.enter()?;
@@ -273,8 +278,8 @@ impl Run {
         }
     }
 
-    /// Takes this input and all that is waiting behind it: keys that are held
-    /// down must not queue up behind frames.
+    /// Handles this input and all that waits behind it, so that keys that are held down do
+    /// not wait for frames.
     async fn take_input(&mut self, first: Option<io::Result<Input>>) -> io::Result<Option<Exit>> {
         let mut next = Some(first);
         while let Some(input) = next {
@@ -307,9 +312,9 @@ impl Run {
         }
     }
 
-    /// What can be had without waiting. It has to be asked for with the waker
-    /// of this task: the stream keeps the first waker that it could not serve,
-    /// and one that wakes nobody would cost the next key a tick.
+    /// Returns input that is there already. The stream is polled with the waker of this
+    /// task: it keeps the first waker for which it had nothing, and with a waker that wakes
+    /// nobody the next key would be seen only at the next tick.
     async fn waiting_input(&mut self) -> Option<Option<io::Result<Input>>> {
         let input = self.input.as_mut()?;
         poll_fn(|context| match input.poll_next_unpin(context) {
@@ -319,7 +324,8 @@ impl Run {
         .await
     }
 
-    /// Where the columns are is for the view to say.
+    /// Turns a click on a head, a frame or a step of the path into its own event. Only the
+    /// code that draws knows where these are.
     fn pointed(&self, mouse: MouseEvent) -> Event {
         let is_click = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let head = is_click
@@ -341,13 +347,14 @@ impl Run {
         self.handle_event(Event::Resize(size)).await
     }
 
-    /// What was caught on any thread is told once.
+    /// Hands a tick to the app, after telling the user of panics that were caught on any
+    /// thread.
     async fn tick(&mut self) -> io::Result<Option<Exit>> {
         let seen = faults::seen();
         let count = seen.iter().map(|fault| fault.count).sum();
         if let Some(last) = seen.last().filter(|_| count > self.faults.told) {
             self.faults.told = count;
-            // Where the mistake was made while drawing, half a frame may be out.
+            // If it happened while drawing, half a frame may be on the screen.
             self.repaint()?;
             if let Some(exit) = self.handle_event(Event::Fault(last.to_string())).await? {
                 return Ok(Some(exit));
@@ -356,7 +363,7 @@ impl Run {
         self.handle_event(Event::Tick).await
     }
 
-    /// Hands an event to the app. A mistake there costs what the event should have done.
+    /// Hands an event to the app. A panic there is caught: only this event has no effect.
     fn update(&mut self, event: Event) -> io::Result<Vec<Effect>> {
         let now = self.started.elapsed();
         let effects = faults::catch("answering an event", || self.app.update(event, now));
@@ -382,7 +389,7 @@ impl Run {
                 Effect::CaptureMouse(wanted) => {
                     self.frames.add(self.guard.capture_mouse(wanted)?);
                 }
-                // The engine may have ended; then there is no other window.
+                // Sending fails if the engine has ended. Then nothing is to be done.
                 Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
                 Effect::SetTheme(theme) => self.colors.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
@@ -405,29 +412,30 @@ impl Run {
         Ok(())
     }
 
-    /// Gives the terminal back, not amidst a frame if that can be helped.
+    /// Gives the terminal back, after the present frame if the terminal takes it in time.
     async fn leave(&mut self) {
         self.frames.finish().await;
         self.guard.leave();
     }
 
-    /// Stops the whole job, as the terminal would have done at ^Z outside of
-    /// raw mode.
+    /// Stops the whole process group, as the terminal does at ^Z when it is not in raw
+    /// mode.
     async fn suspend(&mut self) -> io::Result<()> {
         self.leave().await;
         rustix::process::kill_current_process_group(Signal::STOP)?;
         self.come_back().await
     }
 
-    /// With several threads the stop can come a moment late, so being here does
-    /// not mean that we were continued: only the signal does.
+    /// Takes the terminal again after a stop. With several threads the stop can take effect
+    /// a moment late, so that getting here does not mean that we were continued: only the
+    /// signal does.
     async fn come_back(&mut self) -> io::Result<()> {
         self.signals.wait_for_continue().await;
         self.guard.enter()?;
         self.repaint()
     }
 
-    /// Every cell again; the terminal may have changed its size meanwhile.
+    /// Draws every cell again, in the size that the terminal has now.
     fn repaint(&mut self) -> io::Result<()> {
         let size = terminal_size()?;
         self.frames.start_again(size)?;
@@ -468,7 +476,7 @@ impl Run {
             frames.paint(|frame| screen::draw(app, theme, frame))
         });
         let Some(frame) = self.faults.drawing.take(drawn).map_err(again)? else {
-            // What cannot be drawn as it is may be in another view.
+            // Drawing panicked: another view may work.
             self.app.show_functions();
             self.frames.put_off();
             return Ok(());
@@ -483,8 +491,9 @@ async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>
     let Some(input) = input else {
         return pending().await;
     };
-    // A read from a terminal that is gone gives nothing at once, and the stream reads
-    // again and again without returning: it is not asked any more from then on.
+    // A read from a terminal that is gone returns nothing at once, and the stream then
+    // reads again and again without ever returning. It is not polled any more when the
+    // terminal is gone.
     poll_fn(|cx| {
         if terminal::is_gone() {
             Poll::Ready(None)
@@ -495,7 +504,7 @@ async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>
     .await
 }
 
-/// Whether the feed still lives.
+/// Waits for the next snapshot. Returns false when the engine has ended.
 async fn next_snapshot(feed: &mut Option<watch::Receiver<Arc<Snapshot>>>) -> bool {
     match feed {
         Some(feed) => feed.changed().await.is_ok(),
@@ -515,7 +524,7 @@ fn terminal_size() -> io::Result<Size> {
     Ok(Size { width, height })
 }
 
-/// Why the screen ends when it can go on no longer.
+/// Turns a panic that happened too often into the error that ends the screen.
 fn again(fault: Fault) -> io::Error {
     io::Error::other(fault.repeated())
 }

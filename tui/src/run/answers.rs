@@ -10,19 +10,20 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A thread for each kind of question, so that none waits for one of another kind.
+/// One thread for each kind of question, so that no question waits for one of another kind.
 #[derive(Debug)]
 pub struct Workers {
-    /// Answers what the knobs ask for; views ask for more of it.
+    /// Makes the reports that the knobs ask for.
     reports: AnswerWorker,
     views: AnswerWorker,
-    /// Answers what stands beside the view.
+    /// Answers the views beside the open one.
     besides: AnswerWorker,
-    /// Reads files, which may take its time.
+    /// Reads files, which may take long.
     codes: AnswerWorker,
 }
 
 impl Workers {
+    /// Starts the threads. `sources` says where to look for source text.
     pub fn start(sources: SourceMap) -> io::Result<Self> {
         Ok(Workers {
             reports: AnswerWorker::start("reports", NoLibrary)?,
@@ -32,6 +33,7 @@ impl Workers {
         })
     }
 
+    /// Hands a question to the thread of its lane, where it cancels the one before.
     pub fn ask(&mut self, question: Question) {
         let worker = match question.lane() {
             Lane::Report => &mut self.reports,
@@ -41,11 +43,12 @@ impl Workers {
         worker.ask(question);
     }
 
+    /// Hands over the question of a view beside the open one.
     pub fn ask_beside(&mut self, question: Question) {
         self.besides.ask(question);
     }
 
-    /// Waits for an answer; may be given up at any time.
+    /// Waits for an answer. The future can be dropped at any time without losing one.
     pub async fn answered(&mut self) -> Answer {
         tokio::select! {
             biased;
@@ -57,7 +60,7 @@ impl Workers {
     }
 }
 
-/// Answers one question at a time; a new one gives up the one before.
+/// A thread that answers one question at a time. A new question cancels the one before.
 #[derive(Debug)]
 pub struct AnswerWorker {
     questions: Sender<(Question, Cancel)>,
@@ -66,7 +69,7 @@ pub struct AnswerWorker {
 }
 
 impl AnswerWorker {
-    /// The thread ends with the worker's owner.
+    /// Starts the thread. It ends when the worker is dropped.
     pub fn start(name: &str, library: impl Library + Send + 'static) -> io::Result<Self> {
         let (questions, asked) = channel();
         let (answer, answers) = mpsc::unbounded_channel();
@@ -80,10 +83,11 @@ impl AnswerWorker {
         })
     }
 
+    /// Asks a question, and cancels the one before.
     pub fn ask(&mut self, question: Question) {
         self.cancel.cancel();
         self.cancel = Cancel::new();
-        // Without the thread there is no answer; everything else goes on.
+        // If the thread is gone there is no answer, but everything else goes on.
         let _ = self.questions.send((question, self.cancel.clone()));
     }
 
@@ -112,7 +116,7 @@ impl Library for NoLibrary {
     }
 }
 
-/// After that long without a question, what was only kept for the next one goes.
+/// After this time without a question the library frees what it only kept for the next one.
 const REST_AFTER: Duration = Duration::from_secs(20);
 
 fn work(
@@ -129,7 +133,8 @@ fn work(
         match next {
             Ok((question, cancel)) => {
                 is_rested = false;
-                // A mistake costs this answer: the view asks again with the next snapshot.
+                // A panic costs this answer only: the view asks again with the next
+                // snapshot.
                 let answer = faults::catch("answering a view's question", || {
                     question.answer(&mut library, &cancel)
                 });

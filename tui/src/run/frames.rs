@@ -9,11 +9,14 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
+/// The shortest time between two frames.
 const FRAME_EVERY: Duration = Duration::from_millis(33);
-/// A terminal that needs longer for a frame is behind.
+/// A terminal that takes longer than this for a frame counts as slow.
 const SLOW_FRAME: Duration = Duration::from_millis(100);
+/// The longest time between two frames on a slow terminal.
 const SLOW_FRAME_EVERY_MAX: Duration = Duration::from_secs(5);
 
+/// Draws frames and writes them, not too often.
 pub struct Frames {
     painter: Painter,
     writer: Writer,
@@ -23,12 +26,12 @@ pub struct Frames {
     cost: DrawCost,
     drawn_at: Option<Instant>,
     every: Duration,
-    /// Something happened since the last frame.
+    /// Whether something happened since the last frame.
     is_due: bool,
 }
 
 impl Frames {
-    /// `before` is written before the first frame.
+    /// Starts the writing thread. `before` are bytes to write before the first frame.
     pub fn new(size: Size, before: Vec<u8>) -> io::Result<Self> {
         Ok(Frames {
             painter: Painter::new(size)?,
@@ -41,11 +44,12 @@ impl Frames {
         })
     }
 
+    /// Returns what the last frame cost.
     pub fn cost(&self) -> DrawCost {
         self.cost
     }
 
-    /// Every cell is drawn again.
+    /// Forgets what is on the screen, so that every cell is drawn again in this size.
     pub fn start_again(&mut self, size: Size) -> io::Result<()> {
         self.painter = Painter::new(size)?;
         Ok(())
@@ -56,11 +60,13 @@ impl Frames {
         self.before.extend(bytes);
     }
 
+    /// Asks for a frame, because something happened.
     pub fn request(&mut self) {
         self.is_due = true;
     }
 
-    /// When the next frame may be drawn, if there is something to draw.
+    /// Returns when the next frame may be drawn. None if nothing happened, or a frame is
+    /// still being written.
     pub fn due_at(&self) -> Option<Instant> {
         let may_draw = self.is_due && !self.writer.is_busy();
         may_draw.then(|| match self.drawn_at {
@@ -69,17 +75,18 @@ impl Frames {
         })
     }
 
-    /// The changed cells of a frame, as bytes for the terminal.
+    /// Draws a frame and returns the bytes for the cells that have changed.
     pub fn paint(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.painter.frame(draw)
     }
 
-    /// What could not be drawn is tried again, after a while.
+    /// Puts the next attempt off, after drawing has failed.
     pub fn put_off(&mut self) {
         self.drawn_at = Some(Instant::now());
     }
 
-    /// Hands a painted frame to the terminal; it was begun at `begun`.
+    /// Hands a painted frame to the writing thread. `begun` is when drawing began, for
+    /// telling what it cost.
     pub fn write(&mut self, frame: Vec<u8>, begun: Instant) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.before);
         bytes.extend(frame);
@@ -97,20 +104,21 @@ impl Frames {
         Ok(())
     }
 
-    /// Waits until a frame is out, and says how long the terminal took for it.
+    /// Waits until the present frame is written, and returns how long the terminal took for
+    /// it.
     pub async fn written(&mut self) -> io::Result<Duration> {
         self.writer.written().await
     }
 
-    /// Waits for the frame that is under way, but not for long.
+    /// Waits until the present frame is written, but not for long.
     pub async fn finish(&mut self) {
         if self.writer.is_busy() {
             let _ = timeout(terminal::RESTORE_WAIT, self.writer.written()).await;
         }
     }
 
-    /// A terminal that takes long for a frame gets fewer of them, so that keys are not
-    /// answered by what was drawn long before. Returns how long it took, if that was long.
+    /// Draws less often for a slow terminal, so that a frame is not old when it is seen.
+    /// Returns how long the last frame took, if that was long.
     pub fn pace(&mut self, took: Duration) -> Option<Duration> {
         self.cost.written_in = took;
         let is_behind = took >= SLOW_FRAME;

@@ -1,6 +1,6 @@
-//! Ends a screen whose terminal is gone, where its own loop cannot: crossterm reads keys
-//! until a read says that there is none for now, and of a terminal that goes in that
-//! moment no read ever says so. Nobody would see that copy of proftop, and it would keep
+//! Ends the process when its terminal is gone and the loop of the screen cannot notice it:
+//! crossterm reads keys until a read says that there are none now, and on a terminal that
+//! goes away in that moment no read ever says so. The process would go on unseen, and keep
 //! a CPU busy for ever.
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,16 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{process, thread};
 
-/// The loop looks four times a second; it has this long to see for itself.
+/// How long the loop has to notice by itself; it checks four times a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Watches the terminal while it lives.
+/// The thread that watches the terminal.
 #[derive(Debug)]
 pub struct HangUp {
     has_ended: Arc<AtomicBool>,
 }
 
 impl HangUp {
+    /// Starts the thread.
     pub fn watch() -> io::Result<Self> {
         let has_ended = Arc::new(AtomicBool::new(false));
         let ended = has_ended.clone();
@@ -31,7 +32,7 @@ impl HangUp {
             wait(keys.into_iter().chain([screen.as_fd()]));
             thread::sleep(PATIENCE);
             if !ended.load(Ordering::SeqCst) {
-                // As a screen ends whose loop sees that its terminal is gone.
+                // The same status as when the loop notices that the terminal is gone.
                 process::exit(0);
             }
         };
@@ -39,13 +40,13 @@ impl HangUp {
         Ok(Self { has_ended })
     }
 
-    /// From here on the screen ends by itself.
+    /// Tells the thread that the loop has ended, so that the process ends without its help.
     pub fn loop_has_ended(&self) {
         self.has_ended.store(true, Ordering::SeqCst);
     }
 }
 
-/// Waits until one of them has nobody at its other end.
+/// Waits until the other end of one of them is gone.
 fn wait<'fd>(watched: impl Iterator<Item = BorrowedFd<'fd>>) {
     // A hang-up is told without being asked for.
     let mut watched: Vec<_> = watched

@@ -10,6 +10,8 @@ pub struct Milestones {
 }
 
 impl Milestones {
+    /// Notes the time of what this snapshot shows for the first time. Called after each
+    /// frame.
     pub(super) fn note(&mut self, shown: &Snapshot, now: Instant) {
         self.first_paint.get_or_insert(now);
         if shown.report.samples > 0 {

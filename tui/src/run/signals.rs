@@ -1,11 +1,12 @@
-//! The signals that end or stop a program, and the one that continues it: each
-//! has to find the terminal as it was.
+//! The signals that end, stop or continue the program. Before it ends or stops, the
+//! terminal has to be restored.
 
 use rustix::process::Signal as Number;
 use std::io;
 use std::task::{Context, Poll, Waker};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Receives the signals.
 pub struct Signals {
     terminate: Signal,
     hangup: Signal,
@@ -14,15 +15,17 @@ pub struct Signals {
     go_on: Signal,
 }
 
+/// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caught {
-    /// proftop is to end, by the signal of that number.
+    /// End, because of the signal with this number.
     End(i32),
     Stop,
     Continue,
 }
 
 impl Signals {
+    /// Begins to receive the signals, which then do nothing by themselves.
     pub fn new() -> io::Result<Self> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -33,6 +36,7 @@ impl Signals {
         })
     }
 
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Caught {
         tokio::select! {
             _ = self.terminate.recv() => Caught::End(SignalKind::terminate().as_raw_value()),
@@ -43,8 +47,8 @@ impl Signals {
         }
     }
 
-    /// Those that were meant for somebody else who had the terminal: ^C there is
-    /// not ^C here.
+    /// Drops signals that have come while another program had the terminal: ^C was meant
+    /// for that one.
     pub fn forget(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         for signal in [&mut self.interrupt, &mut self.stop, &mut self.go_on] {
@@ -52,6 +56,7 @@ impl Signals {
         }
     }
 
+    /// Waits until we are continued after a stop.
     pub async fn wait_for_continue(&mut self) {
         self.go_on.recv().await;
     }

@@ -1,4 +1,4 @@
-//! Which colors the screen gets, by the words of the command line.
+//! The colors of the screen, by the command line and by what the terminal answers.
 
 use crate::choices;
 use crate::terminal::ground::{self, GroundKey, GroundReply};
@@ -6,19 +6,20 @@ use crate::widgets::theme::{Ground, Palette, Theme, ThemeChoice};
 use crossterm::event::KeyEvent;
 use std::time::Instant;
 
-/// The theme, and what the terminal says that it draws on.
+/// The theme, and what the terminal says about its background.
 pub struct Colors {
     theme: Theme,
-    /// What the terminal said; unknown until it has.
+    /// What the terminal answered; `Unknown` until then.
     heard: Ground,
     reply: GroundReply,
 }
 
 impl Colors {
-    /// Also the bytes that ask the terminal, if it has to be asked.
+    /// Also returns the bytes that ask the terminal for its background; empty if that is
+    /// not needed.
     pub fn new(theme: Theme) -> (Self, Vec<u8>) {
         let now = Instant::now();
-        // `screen` passes no answers on.
+        // The terminal multiplexer `screen` does not pass answers on.
         let is_screen = std::env::var("TERM").is_ok_and(|term| term.starts_with("screen"));
         let is_asked = theme.wants_ground() && !is_screen;
         let (reply, question) = if is_asked {
@@ -34,10 +35,12 @@ impl Colors {
         (colors, question)
     }
 
+    /// Returns the theme to draw with.
     pub fn theme(&self) -> &Theme {
         &self.theme
     }
 
+    /// Changes the theme while the screen is open.
     pub fn set_theme(&mut self, wanted: choices::Theme) {
         self.theme = theme(wanted, choices::Color::Auto, self.theme.is_ascii());
         if wanted == choices::Theme::Auto && self.theme.wants_ground() {
@@ -45,7 +48,8 @@ impl Colors {
         }
     }
 
-    /// Tells a key of the user from the terminal's answer, which comes as keys.
+    /// Decides whether a key is the user's or belongs to the terminal's answer, which comes
+    /// as keys.
     pub fn handle_key(&mut self, key: KeyEvent) -> GroundKey {
         let told = self.reply.handle_key(key, Instant::now());
         if let GroundKey::Ground(ground) = told {
@@ -56,7 +60,8 @@ impl Colors {
     }
 }
 
-/// What is asked for; the rest is found out.
+/// Returns the theme for what the user asks for. What that leaves open is decided by the
+/// environment.
 pub fn theme(wanted: choices::Theme, color: choices::Color, ascii: bool) -> Theme {
     let palette = match (wanted, color) {
         (choices::Theme::Mono, _) | (_, choices::Color::Never) => Some(Palette::Mono),

@@ -1,6 +1,6 @@
-//! Writing files, on a thread for each: a disk may take its time.
+//! Writing files, each on its own thread, because disks may be slow.
 
-/// Bytes on their way.
+/// Counting bytes while they are written.
 mod counted;
 
 use crate::app::{App, Event, Written};
@@ -19,12 +19,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
+/// The files that are being written, and the events that tell of them.
 #[derive(Debug)]
 pub struct Writing {
     threads: Vec<JoinHandle<()>>,
     events: UnboundedSender<Event>,
     told: UnboundedReceiver<Event>,
-    /// Cancels finding out the size.
+    /// Cancels the computation of a file's size.
     weighing: Cancel,
 }
 
@@ -34,6 +35,7 @@ const FINISH_LOOK_EVERY: Duration = Duration::from_millis(10);
 const NICE: i32 = 19;
 
 impl Writing {
+    /// Starts without any files.
     pub fn new() -> Self {
         let (events, told) = unbounded_channel();
         Writing {
@@ -44,8 +46,9 @@ impl Writing {
         }
     }
 
+    /// Writes a file on its own thread. An event tells the app how it ended.
     pub fn start(&mut self, job: WriteJob, app: &App, theme: &Theme) {
-        // Drawn here, where the screen is.
+        // The screen is drawn here, because the thread has no access to the app.
         let screen = match job.content {
             Content::Screen => screen::as_text(app, theme),
             Content::Profile { .. } => String::new(),
@@ -56,7 +59,7 @@ impl Writing {
             false => Event::Written,
         };
         let work = move || {
-            // Nobody listens any more when the screen was left.
+            // Sending fails when the screen was left.
             let is_repeated = job.is_repeated;
             let progress = |bytes| {
                 if !is_repeated {
@@ -75,25 +78,25 @@ impl Writing {
         }
     }
 
-    /// Finds out about a folder. Nobody waits for that thread: a folder of a server
-    /// that is gone may never answer.
+    /// Finds out how much room a folder has, and tells the app. At the end we do not wait
+    /// for this thread, as a file server may never answer.
     pub fn measure(&self, folder: PathBuf) {
         let events = self.events.clone();
         let work = move || {
             let _ = events.send(Event::Measured(room(folder)));
         };
-        // Without a thread nothing is known.
+        // If no thread can be started, the room stays unknown.
         let _ = Builder::new().name("measuring".into()).spawn(work);
     }
 
-    /// Finds out how large a file would be, by writing it to nowhere: what was asked
-    /// before is given up. That thread is not waited for either.
+    /// Finds out how large a file would be by writing it to nowhere, and tells the app.
+    /// Cancels the one before. At the end we do not wait for this thread either.
     pub fn weigh(&mut self, content: Content) {
         self.weighing.cancel();
         self.weighing = Cancel::new();
         let (cancel, events) = (self.weighing.clone(), self.events.clone());
         let work = move || {
-            // Whoever may not even lower it works all the same.
+            // If the priority cannot be lowered, the work is done all the same.
             _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
             let Some(shape) = content.shape() else { return };
             let ending = FileKind::Profile(shape.format).ending();
@@ -105,7 +108,7 @@ impl Writing {
         let _ = Builder::new().name("weighing".into()).spawn(work);
     }
 
-    /// Waits for something to be told; may be given up at any time.
+    /// Waits for the next event. The future can be dropped at any time without losing one.
     pub async fn told(&mut self) -> Event {
         match self.told.recv().await {
             Some(event) => event,
@@ -113,7 +116,8 @@ impl Writing {
         }
     }
 
-    /// Waits for the files that are being written, for that time at most.
+    /// Waits for the files that are being written, at most for this time. None waits until
+    /// all are done.
     pub async fn finish(&mut self, patience: Option<Duration>) {
         let end = patience.map(|patience| Instant::now() + patience);
         while self.threads.iter().any(|thread| !thread.is_finished())
@@ -124,7 +128,7 @@ impl Writing {
     }
 }
 
-/// Finds out how much room a folder has, at once.
+/// Returns how much room a folder has. This may block.
 pub fn room(folder: PathBuf) -> Room {
     let free_bytes = rustix::fs::statvfs(&folder)
         .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -136,8 +140,8 @@ pub fn room(folder: PathBuf) -> Room {
     }
 }
 
-/// At once. `screen` is what the screen looks like; `tell` hears how many bytes there
-/// are.
+/// Writes a file on this thread. `screen` is the text of the screen, for jobs that write
+/// it; `tell` is called now and then with the number of bytes so far.
 pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
     if !job.overwrite && is_there(&job.path) {
         return Written::Exists(Box::new(job));
@@ -160,13 +164,14 @@ pub fn write(job: WriteJob, screen: String, tell: &dyn Fn(u64)) -> Written {
             path,
             bytes: bytes.len() as u64,
         },
-        // Somebody was faster.
+        // Another program has made a file of this name in the meantime.
         Err(_) if !job.overwrite && is_there(&job.path) => Written::Exists(Box::new(job)),
         Err(why) => Written::Failed(why),
     }
 }
 
-/// Writes a profile without anything of a screen. The path's end says whether it is packed.
+/// Writes a profile; does nothing for the screen. The end of the path says whether it is
+/// compressed.
 fn write_profile(
     content: &Content,
     path: &Path,

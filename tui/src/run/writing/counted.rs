@@ -1,12 +1,13 @@
-//! Bytes that are counted on their way, and end it when nobody wants them any more.
+//! A writer that counts bytes, and fails when the work was cancelled.
 
 use profile::Cancel;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// Time between two words about how far it is.
+/// The shortest time between two calls of `tell`.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Passes bytes on to `out`, and counts them.
 pub struct Counted<'a, W> {
     out: W,
     bytes: u64,
@@ -16,7 +17,7 @@ pub struct Counted<'a, W> {
 }
 
 impl<'a, W: Write> Counted<'a, W> {
-    /// `tell` hears now and then how many bytes there were.
+    /// Wraps a writer. `tell` is called now and then with the number of bytes so far.
     pub fn new(out: W, cancel: &'a Cancel, tell: &'a dyn Fn(u64)) -> Self {
         Counted {
             out,
@@ -27,6 +28,7 @@ impl<'a, W: Write> Counted<'a, W> {
         }
     }
 
+    /// Returns how many bytes were written.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
