@@ -1,7 +1,7 @@
-//! The command line: what was typed becomes a [`Config`], what it means.
+//! The command line: reads what was typed into a [`Request`].
 //!
-//! Only what can be told from the words alone is checked here; whether a pid
-//! exists or the kernel allows a rate is for [`crate::commands`].
+//! Only what can be decided by the words alone is checked here. Whether a pid exists or the
+//! kernel allows a rate is checked in [`crate::commands`].
 
 mod args;
 mod help;
@@ -41,10 +41,10 @@ pub enum Request {
     Merge(MergeConfig),
     Resolve(ResolveConfig),
     Configuration(ConfigTask),
-    /// What a shell reads to complete our words.
+    /// Print the script by which a shell completes command lines of proftop.
     Completions(clap_complete::Shell),
     Manual,
-    /// Help or version: goes to standard output, and that is all.
+    /// Print this text, the help or the version, to standard output.
     Print(String),
 }
 
@@ -60,26 +60,30 @@ pub struct Config {
     pub command: Option<CommandLine>,
 }
 
+/// How samples are taken and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleConfig {
     pub engine: EngineChoice,
     pub rate_hz: u32,
-    /// User frames per stack.
+    /// How many user frames of a stack are walked at most.
     pub depth_max: u32,
     pub keep: Duration,
     pub memory_bytes_max: u64,
 }
 
+/// What time is shown or reported, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShowConfig {
-    /// In batch mode one report covers one delay, so there the two are equal.
+    /// The stretch of time that is shown. In batch mode it equals `delay`, as a report
+    /// covers the time since the last one.
     pub window: Duration,
-    /// Between redraws, or between reports.
+    /// The time between updates of the screen, or between reports.
     pub delay: Duration,
-    /// Then the view stands still, counted from the first samples on.
+    /// Freeze the screen this long after the first samples.
     pub freeze_after: Option<Duration>,
 }
 
+/// How the screen looks and begins: command line and configuration put together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
     pub color: Color,
@@ -89,24 +93,26 @@ pub struct Look {
     pub start: ViewId,
     /// How functions are sorted.
     pub sort: Sort,
-    /// Nothing: what each view usually counts in.
+    /// None: each view counts in its usual unit.
     pub unit: Option<Unit>,
     pub asks_sort: bool,
     pub asks_unit: bool,
-    /// However it was left.
+    /// Whether to ignore how the target was left last time, and not to remember how it is
+    /// left.
     pub fresh: bool,
     pub filter: Filter,
     /// A recording to compare with.
     pub baseline: Option<PathBuf>,
-    /// Line by line, without a screen.
+    /// Whether there is a dialog line by line in place of the screen.
     pub plain: bool,
     pub keymap: Keymap,
-    /// What the configuration has wrong.
+    /// What is wrong in the configuration files.
     pub complaints: Vec<Complaint>,
-    /// Where source text lies.
+    /// Where to look for source text.
     pub sources: SourceMap,
 }
 
+/// Which front end a run of the profiler has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     Screen,
@@ -115,23 +121,25 @@ pub enum Mode {
     Trace(TraceConfig),
 }
 
+/// What `--batch` prints, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchConfig {
-    /// `None`: until interrupted, or until the command ends.
+    /// After how many reports to end. None: until interrupted, or until the command ends.
     pub reports_max: Option<u32>,
-    /// `None`: all of them.
+    /// How many functions a report lists. None: all.
     pub rows_max: Option<usize>,
     pub format: Format,
-    /// How long a report in Markdown may be.
+    /// How long a report in Markdown may be, in tokens.
     pub tokens_max: usize,
     /// `None`: standard output.
     pub file: Option<PathBuf>,
     pub overwrite: bool,
 }
 
+/// What `record` writes, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordConfig {
-    /// `None`: until interrupted, or until the command ends.
+    /// How long to record. None: until interrupted, or until the command ends.
     pub duration: Option<Duration>,
     /// `None`: standard output.
     pub file: Option<PathBuf>,
@@ -139,12 +147,12 @@ pub struct RecordConfig {
     pub overwrite: bool,
 }
 
-/// What is watched of which calls.
+/// Which functions `trace` probes, and what it shows of their calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {
     /// The functions to probe, as they were typed.
     pub functions: Vec<String>,
-    /// `None`: as long as probes last, or until the command ends.
+    /// None: as long as probes live, or until the command ends.
     pub duration: Option<Duration>,
     pub is_timed: bool,
     pub values: Values,
@@ -157,7 +165,7 @@ pub struct TraceConfig {
 }
 
 impl RecordConfig {
-    /// A name that no earlier recording has.
+    /// Returns a name with the present time, which no earlier recording has.
     fn default_file(format: Option<FileFormat>) -> PathBuf {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = now.unwrap_or_default().as_secs();
@@ -165,31 +173,31 @@ impl RecordConfig {
         format!("proftop-{}{ending}", calendar::compact(seconds)).into()
     }
 
-    /// Whether a terminal can show it.
+    /// Whether the format is text, which may go to a terminal.
     pub fn is_text(&self) -> bool {
         matches!(self.format, FileFormat::Folded | FileFormat::Svg)
             && self.file.as_deref().and_then(Packing::of_path).is_none()
     }
 
-    /// Whether samples go to the file while they come; else all of it is written at the end.
+    /// Whether samples are written while they come. If not, all is written at the end.
     pub fn is_streamed(&self) -> bool {
         self.format == FileFormat::Pft && self.file.as_deref().and_then(Packing::of_path).is_none()
     }
 }
 
-/// A recording for the screen.
+/// What `open` and `demo` show.
 #[derive(Debug, Clone)]
 pub struct OpenConfig {
     /// `-` is standard input.
     pub file: PathBuf,
-    /// The recording that proftop brings along.
+    /// Whether it is the built-in recording; `file` is then only its name.
     pub is_demo: bool,
     /// Which of the things that the file counts.
     pub metric: Option<String>,
     pub look: Look,
 }
 
-/// What to print of a recording.
+/// What `report` prints of a recording.
 #[derive(Debug, Clone)]
 pub struct ReportConfig {
     /// `-` is standard input.
@@ -200,31 +208,34 @@ pub struct ReportConfig {
     pub shape: ReportShape,
 }
 
+/// What a report of a recording has: the list of functions, the call tree, or callers and
+/// callees.
 #[derive(Debug, Clone)]
 pub enum ReportShape {
     Functions {
         rows_max: Option<usize>,
         format: Format,
-        /// How long it may be in Markdown.
+        /// How long a report in Markdown may be, in tokens.
         tokens_max: usize,
     },
     Tree,
-    /// Callers and callees of the functions that match.
+    /// Callers and callees of the functions whose names match.
     Peek(Regex),
 }
 
-/// Two recordings, the earlier one first.
+/// What `diff` compares; `a` is the earlier recording.
 #[derive(Debug, Clone)]
 pub struct DiffConfig {
     pub a: Operand,
     pub b: Operand,
     pub filter: Filter,
     pub rows_max: usize,
-    /// The change, in points of all samples, that makes `diff` fail.
+    /// If a function's share of all samples grows by more percentage points than this,
+    /// `diff` fails.
     pub fail_over_points: Option<f64>,
 }
 
-/// Several recordings as one.
+/// Which recordings `merge` joins.
 #[derive(Debug, Clone)]
 pub struct MergeConfig {
     pub files: Vec<PathBuf>,
@@ -233,18 +244,18 @@ pub struct MergeConfig {
     pub overwrite: bool,
 }
 
-/// A recording that wants names.
+/// The recording to which `resolve` adds names, and where it looks for them.
 #[derive(Debug, Clone)]
 pub struct ResolveConfig {
     /// `-` is standard input.
     pub file: PathBuf,
     pub directories: Vec<PathBuf>,
-    /// `-` is standard output; without one the file itself.
+    /// `-` is standard output. None: the file itself is replaced.
     pub output: Option<PathBuf>,
     pub overwrite: bool,
 }
 
-/// What to write of a recording, and how.
+/// What `export` writes of a recording, and how.
 #[derive(Debug, Clone)]
 pub struct ExportConfig {
     /// `-` is standard input.
@@ -259,13 +270,14 @@ pub struct ExportConfig {
     pub overwrite: bool,
 }
 
+/// The command that is started and watched, as typed after `--`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     pub program: OsString,
     pub args: Vec<OsString>,
 }
 
-/// What to do about the configuration.
+/// What `config` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ConfigTask {
     /// Print what holds
@@ -276,13 +288,14 @@ pub enum ConfigTask {
     Path,
 }
 
+/// What `doctor` looks at: the machine and, if a pid is given, that process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
     pub pid: Option<u32>,
     pub json: bool,
 }
 
-/// Addresses to be named.
+/// What `symbolize` answers, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolizeConfig {
     pub task: SymbolizeTask,
@@ -290,12 +303,13 @@ pub struct SymbolizeConfig {
     pub demangle: bool,
 }
 
+/// Where the addresses to be named are from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SymbolizeTask {
-    /// Names addresses of a file; without addresses those of standard input.
+    /// Name addresses of a file. If there are none, read them from standard input.
     File {
         file: Option<PathBuf>,
-        /// Tables that stand for files.
+        /// A directory of tables that are used in place of files.
         cache: Option<PathBuf>,
         addresses: Vec<String>,
     },
@@ -309,6 +323,7 @@ pub enum SymbolizeTask {
     },
 }
 
+/// In which format `symbolize` answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SymbolFormat {
     Text,
@@ -319,14 +334,15 @@ pub enum SymbolFormat {
     Addr2line,
 }
 
-/// The whole command line, as the manual and completions are made from it.
+/// Returns the description of the whole command line, from which manual and completions are
+/// made.
 pub fn command() -> clap::Command {
     use clap::CommandFactory as _;
     args::Words::command()
 }
 
-/// Reads the words, the program's name first. A failure is bad usage.
-/// `configuration` is asked for by those requests that have a use for it.
+/// Reads a command line, whose first word is the name of the program. The failure is one of
+/// usage. `configuration` is called only by requests that need it.
 pub fn parse(
     words: impl IntoIterator<Item = OsString>,
     configuration: impl FnOnce() -> (Settings, Vec<Complaint>),

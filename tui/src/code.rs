@@ -1,20 +1,20 @@
-//! The *code* of a function, as it lies on disk: its instructions and its source
-//! text, with the line that each instruction is from. It does not change while
-//! samples come in; what of it cannot be had says why.
+//! The *code* of a function as it is on disk: its instructions and its source text, with
+//! the line that each instruction comes from. It does not change while samples come in. For
+//! what cannot be found there is a reason.
 
 /// Machine code as instructions.
 pub mod assembly;
-/// The files that code is in.
+/// Files that contain code.
 mod files;
-/// The code of the kernel that runs.
+/// Code of the running kernel.
 mod kernel;
-/// Finds both for a function.
+/// Finds instructions and source text of a function.
 pub mod library;
 /// Which functions an address stands for.
 mod lines;
 /// The stretches of code that are a function's.
 mod pieces;
-/// Where source text is looked for instead.
+/// Other folders in which source text is looked for.
 pub mod source_map;
 /// Source text from disk.
 pub mod text;
@@ -39,13 +39,12 @@ pub struct Wanted {
     /// Empty if it is not known.
     pub build_id: Arc<[u8]>,
     pub kind: FrameKind,
-    /// The samples were taken elsewhere, or long ago: processes of now are not
-    /// those of then.
+    /// Whether the samples are from a recording: its pids are not processes of now.
     pub is_recorded: bool,
     pub pids: Vec<u32>,
     /// Where samples hit, as the profile knows those places.
     pub hits: Vec<Hit>,
-    /// Counts how often code was opened: what was found is looked for anew.
+    /// Changes when code is opened again, so that files are read again.
     pub visit: u64,
 }
 
@@ -54,17 +53,17 @@ pub struct Wanted {
 pub struct Hit {
     pub address: u64,
     pub samples: u64,
-    /// The function whose code it is, if it is another one.
+    /// The function whose code it is, if this one was inlined there.
     pub host: Option<Arc<str>>,
     pub file: Option<Arc<str>>,
     pub line: u32,
 }
 
-/// What was found.
+/// What was found of the code of a function.
 #[derive(Debug, Default)]
 pub struct Body {
-    /// By address; the function's code, or the stretches of other functions'
-    /// code that it was inlined into.
+    /// The stretches of code, in the order of addresses: those of the function, and those
+    /// of other functions that it was inlined into.
     pub pieces: Vec<Piece>,
     /// Why there are no instructions.
     pub no_assembly: Option<String>,
@@ -73,11 +72,12 @@ pub struct Body {
     pub text: Option<SourceText>,
     /// Why there is no text.
     pub no_text: Option<String>,
-    /// What else has to be known to trust it.
+    /// What a user has to know to judge whether this is right, such as a source file that
+    /// is newer than the program.
     pub notes: Vec<String>,
     /// All files that lines are of, by number.
     pub files: Vec<Arc<str>>,
-    /// Addresses of which no code was found, so as not to look again.
+    /// Addresses for which no code was found, so that it is not looked for again.
     pub unknown: BTreeSet<u64>,
 }
 
@@ -86,9 +86,9 @@ pub struct Body {
 pub struct Piece {
     /// The function whose code it is, if it is another one.
     pub host: Option<Arc<str>>,
-    /// Where it is in the file.
+    /// Where it is in the file, in bytes.
     pub range: Range<u64>,
-    /// Where the function starts that it is of: offsets count from there.
+    /// Where the function starts that it belongs to; offsets are counted from there.
     pub start: u64,
     pub instructions: Vec<Instruction>,
     /// Bytes at its end that are left out.
@@ -103,7 +103,8 @@ pub struct Place {
 }
 
 impl Body {
-    /// The instruction that an address is in, and its piece.
+    /// Returns the piece and the instruction that contain an address, as indexes. None if
+    /// none does.
     pub fn find(&self, address: u64) -> Option<(usize, usize)> {
         let piece = self
             .pieces
@@ -115,10 +116,12 @@ impl Body {
         instructions[at].contains(address).then_some((piece, at))
     }
 
+    /// Returns an instruction by the indexes that [`Self::find`] returns.
     pub fn instruction(&self, (piece, at): (usize, usize)) -> Option<&Instruction> {
         self.pieces.get(piece)?.instructions.get(at)
     }
 
+    /// Returns how many instructions there are in all pieces.
     pub fn instructions(&self) -> usize {
         self.pieces
             .iter()
@@ -126,12 +129,12 @@ impl Body {
             .sum()
     }
 
-    /// Whether all that can be found for an address is in it.
+    /// Whether this has all that can be found for an address.
     pub fn covers(&self, address: u64) -> bool {
         self.pieces.iter().any(|p| p.range.contains(&address)) || self.unknown.contains(&address)
     }
 
-    /// The number of a file, which is a new one if it is new.
+    /// Returns the number of a file, and adds it to the list if it is new.
     pub fn file_number(&mut self, file: &str) -> u32 {
         let known = self.files.iter().position(|known| **known == *file);
         let number = known.unwrap_or_else(|| {
@@ -141,7 +144,7 @@ impl Body {
         number as u32
     }
 
-    /// That of the file whose text is shown.
+    /// Returns the number of the file whose text is shown. None if there is none.
     pub fn main_file(&self) -> Option<u32> {
         let file = self.file.as_ref()?;
         let at = self.files.iter().position(|known| known == file)?;

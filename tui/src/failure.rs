@@ -15,7 +15,7 @@ pub mod rights;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What scripts see. Fixed for good once released.
+/// How proftop ends, as scripts see it. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Done,
@@ -27,7 +27,8 @@ pub enum Exit {
     /// It cannot be done on this machine, or not with these rights.
     NotPossible,
     NoSamples,
-    /// `-- COMMAND` did not start, and it was our doing. From here on as `env`.
+    /// `-- COMMAND` could not be started, for a reason on our side. This and the next two
+    /// are as with `env`.
     CommandNotStarted,
     CommandNotExecutable,
     CommandNotFound,
@@ -38,6 +39,7 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Returns the exit status.
     pub fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
@@ -61,7 +63,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Something to type, and what one gets by it.
+/// A command to type, and what it achieves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
     /// May be several lines, joined by trailing backslashes.
@@ -69,7 +71,8 @@ pub struct Remedy {
     pub note: String,
 }
 
-/// Its `Display` is the whole text for the user, with the name of the program.
+/// Why a run ends without doing what was asked. `Display` writes the whole text for the
+/// user, beginning with `proftop:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
@@ -77,13 +80,14 @@ pub struct Failure {
     pub message: String,
     /// Why, a line each.
     pub details: Vec<String>,
-    /// Each alone is enough.
+    /// Commands that help; each alone is enough.
     pub remedies: Vec<Remedy>,
     /// What can be done instead.
     pub more: Option<String>,
 }
 
 impl Failure {
+    /// Makes a failure of one sentence, without a full stop.
     pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
         Failure {
             exit,
@@ -94,20 +98,24 @@ impl Failure {
         }
     }
 
+    /// Makes a failure with the usual exit status.
     pub fn failed(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Failed, message)
     }
 
+    /// Makes a failure about a command line that makes no sense.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, message)
     }
 
+    /// Adds a line that says why.
     #[must_use]
     pub fn detail(mut self, line: impl Into<String>) -> Failure {
         self.details.push(line.into());
         self
     }
 
+    /// Adds a command that would help, and a note on it.
     #[must_use]
     pub fn remedy(mut self, command: impl Into<String>, note: impl Into<String>) -> Failure {
         self.remedies.push(Remedy {
@@ -117,6 +125,7 @@ impl Failure {
         self
     }
 
+    /// Sets the last line, which says what can be done instead.
     #[must_use]
     pub fn more(mut self, line: impl Into<String>) -> Failure {
         self.more = Some(line.into());
@@ -164,8 +173,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A sentence without the numbers of system errors, which are there beside their words:
-/// `No such file or directory (os error 2)`.
+/// Returns a sentence without the numbers of system errors, as in `No such file or
+/// directory (os error 2)`: the words are enough.
 pub fn without_numbers(text: &str) -> Cow<'_, str> {
     const BEGIN: &str = " (os error ";
     let mut text = Cow::Borrowed(text);
@@ -178,7 +187,7 @@ pub fn without_numbers(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Where the notes begin, if the command is shorter.
+/// The column at which notes begin, if the command is shorter.
 const NOTE_COLUMN: usize = 44;
 
 fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: &Remedy) -> fmt::Result {

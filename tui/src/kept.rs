@@ -1,7 +1,6 @@
-//! What is *kept* from one run to the next, for each target: the order,
-//! unit and layout. What would change which samples count (scope, window,
-//! filter, baseline) is not: whoever looks in the night has to see everything
-//! unless he has asked for less himself.
+//! What is *kept* from one run to the next, for each target: order, unit and layout. What
+//! changes which samples count (scope, window, filter, baseline) is not kept: in an
+//! emergency a user has to see everything, and not what somebody once filtered.
 
 /// Where it is kept.
 mod file;
@@ -19,35 +18,37 @@ use serde::{Deserialize, Serialize};
 /// What is kept of one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// What opens. It is not kept: whoever starts anew asks first what burns.
+    /// The view that opens. It is not kept: at each start the first question is what uses
+    /// the CPUs.
     pub view: ViewId,
     pub sort: FunctionColumn,
     pub inverted: bool,
-    /// Nothing: the usual ones.
+    /// None: each view counts in its usual unit.
     pub unit: Option<Unit>,
     pub tree: Direction,
-    /// Processes stand below those that started them.
+    /// Whether processes are shown as a tree.
     pub is_family: bool,
-    /// Nothing stands beside the functions.
+    /// Whether the second view beside the open one is hidden.
     pub is_pane_off: bool,
     pub layout: Layout,
     pub syntax: Syntax,
 }
 
-/// Targets that are remembered; of more, those that were looked at last.
+/// How many targets are remembered: those that were looked at last.
 const TARGETS_MAX: usize = 50;
-/// A target's name is cut there.
+/// How many characters of a target's name are kept.
 const NAME_MAX: usize = 200;
 
 const HEAD: &str = "\
 # How proftop was left, for each target. It may be deleted; --fresh ignores it.
 ";
 
-/// The file's content. What is not understood in it is left out.
+/// The content of the file. Unknown fields are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
-    /// Whether debug files may be fetched: `on` or `off`, once that was answered.
+    /// Whether debug files may be fetched: `on` or `off`, or empty if the user has not
+    /// answered.
     debuginfod: String,
     target: Vec<Entry>,
 }
@@ -66,7 +67,7 @@ struct Entry {
     syntax: String,
 }
 
-/// What a target goes by from run to run: numbers of processes change.
+/// Returns the name under which a target is remembered: without its pid, which changes.
 pub fn name(scope: &str) -> String {
     let name = match scope
         .strip_suffix(']')
@@ -78,12 +79,12 @@ pub fn name(scope: &str) -> String {
     name.chars().take(NAME_MAX).collect()
 }
 
-/// How it was left, if it is known.
+/// Returns how a target was left. None if that is not known.
 pub fn load(name: &str) -> Option<Kept> {
     find(&StateFile::find()?.read()?, name)
 }
 
-/// That it cannot be written is no reason to say anything.
+/// Remembers how a target was left. Errors are ignored, as nothing important is lost.
 pub fn save(name: &str, kept: Kept) {
     if let Some(file) = StateFile::find() {
         let before = file.read().unwrap_or_default();
@@ -93,12 +94,12 @@ pub fn save(name: &str, kept: Kept) {
     }
 }
 
-/// Whether debug files may be fetched, if the user has answered that.
+/// Returns whether debug files may be fetched. None if the user has not answered.
 pub fn fetching() -> Option<bool> {
     answer(&StateFile::find()?.read()?)
 }
 
-/// Remembers the answer for all targets.
+/// Remembers for all targets whether debug files may be fetched.
 pub fn save_fetching(is_allowed: bool) {
     if let Some(file) = StateFile::find() {
         let before = file.read().unwrap_or_default();
@@ -132,7 +133,7 @@ fn find(text: &str, name: &str) -> Option<Kept> {
     Some(entry.kept())
 }
 
-/// The text with it in front.
+/// Returns the text of the file with this target as its first.
 fn put(text: &str, name: &str, kept: Kept) -> String {
     let mut state = read(text);
     state.target.retain(|entry| entry.name != name);
@@ -141,7 +142,8 @@ fn put(text: &str, name: &str, kept: Kept) -> String {
     written(&state)
 }
 
-/// Whatever is in there: it may be anybody's.
+/// Reads the file, whatever is in it: what cannot be read counts as empty, and lengths are
+/// limited.
 fn read(text: &str) -> State {
     let mut state: State = toml::from_str(text).unwrap_or_default();
     state.target.truncate(TARGETS_MAX);
@@ -151,7 +153,7 @@ fn read(text: &str) -> State {
     state
 }
 
-/// Those whose words are written.
+/// The columns by which functions can be sorted, as they are written to the file.
 const COLUMNS: [FunctionColumn; 4] = [
     FunctionColumn::SelfSamples,
     FunctionColumn::TotalSamples,
@@ -202,7 +204,7 @@ impl Entry {
     }
 }
 
-/// What comes first.
+/// Returns the word for a direction: what comes first in the tree below the root.
 fn direction(tree: Direction) -> &'static str {
     match tree {
         Direction::TopDown => "callees",
@@ -211,6 +213,7 @@ fn direction(tree: Direction) -> &'static str {
 }
 
 impl Kept {
+    /// Takes from the app what is kept.
     pub fn of(app: &App) -> Self {
         let functions = &app.views.functions;
         Kept {
@@ -226,6 +229,7 @@ impl Kept {
         }
     }
 
+    /// Sets up an app as it was left.
     pub fn restore(self, app: &mut App) {
         app.view = self.view;
         app.knobs.unit = self.unit;

@@ -1,5 +1,5 @@
-//! Where reports and recordings go: standard output, or a file of the invoking user's that is
-//! never overwritten without being asked to.
+//! Where reports and recordings are written: standard output, or a file of the invoking
+//! user. A file is overwritten only if the user asked for that.
 
 use crate::failure::{Exit, Failure};
 use crate::reader::Reader;
@@ -11,20 +11,23 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a write is under way, which may wait for its reader.
+/// Whether a write is under way. It may wait for whoever reads the other end.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
+/// Whether a write is under way. The deadline after a signal asks for it, from another
+/// thread.
 pub fn is_writing() -> bool {
     WRITING.load(Ordering::Relaxed)
 }
 
-/// How wide the terminal is that standard output goes to, if it goes to one.
+/// Returns the width of the terminal in cells. None if standard output is no terminal.
 pub fn stdout_width() -> Option<usize> {
     let is_terminal = io::stdout().is_terminal();
     let (width, _) = crossterm::terminal::size().ok().filter(|_| is_terminal)?;
     Some(usize::from(width))
 }
 
+/// A place that is written to bit by bit: standard output or a file.
 pub struct Output {
     place: Place,
     name: String,
@@ -37,7 +40,8 @@ enum Place {
 }
 
 impl Output {
-    /// Without a path, standard output. What is written can be read at once.
+    /// Opens a file, or standard output if there is no path. What is written can be read by
+    /// others at once. An error if there is a file and it is not to be overwritten.
     pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
         let (place, name) = match path {
             None => (Place::Stdout(io::stdout()), "standard output".to_string()),
@@ -58,7 +62,8 @@ impl Output {
         })
     }
 
-    /// How wide the terminal is that it goes to, if it goes to one.
+    /// Returns the width in cells of the terminal that is written to. None if it is a file
+    /// or pipe.
     pub fn terminal_width(&self) -> Option<usize> {
         match self.place {
             Place::Stdout(_) => stdout_width(),
@@ -66,7 +71,8 @@ impl Output {
         }
     }
 
-    /// Writes a whole file, or none; without a path, to standard output.
+    /// Writes a file that gets its name when it is whole, or writes to standard output if
+    /// there is no path.
     pub fn write_whole(path: Option<&Path>, overwrite: bool, bytes: &[u8]) -> Result<(), Failure> {
         match path {
             Some(path) if Inherited::named(path).is_none() => UserFiles::current()
@@ -79,7 +85,7 @@ impl Output {
         }
     }
 
-    /// Who reads what is written.
+    /// Returns what can tell whether anybody still reads what we write.
     pub fn reader(&self) -> Result<Reader, Failure> {
         let watched = match &self.place {
             Place::Stdout(stdout) => Reader::of(stdout),
@@ -88,16 +94,18 @@ impl Output {
         watched.map_err(|error| Failure::failed(format!("cannot watch {}: {error}", self.name)))
     }
 
-    /// What it is called in a sentence.
+    /// Returns the name of the place for a message.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Whether nothing was written yet: only then CSV gets its head.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// False if the reader has gone away: it has had enough, and that is fine.
+    /// Writes all bytes. Returns false if whoever reads them has closed the pipe, which is
+    /// no error.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
         WRITING.store(true, Ordering::Relaxed);
@@ -120,17 +128,18 @@ impl Output {
     }
 }
 
-/// What a path is called in a sentence.
+/// Returns a path for a message, without what a terminal would act on.
 fn name(path: &Path) -> String {
     symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned()
 }
 
-/// Whether something has that name, a link to nowhere included.
+/// Whether something has this name, even if it is a link to nothing.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// A descriptor that a shell opened for us: a name that is a link on purpose.
+/// A descriptor that a shell opened for us, such as `/dev/fd/63`. Its name is a link, which
+/// is otherwise refused.
 enum Inherited {
     Stdout,
     Stderr,
@@ -187,7 +196,8 @@ fn refused(name: &str, refusal: &Refusal) -> Failure {
     }
 }
 
-/// In a root shell of sudo this may surprise.
+/// Returns the sentence that explains whose rights are used, which is a surprise in a root
+/// shell of sudo.
 fn written_as(user: &InvokingUser) -> String {
     let name = symbolize::sanitize(user.name.as_bytes());
     format!(

@@ -1,5 +1,5 @@
-//! The *reader* of what we write: a pipe's other end, or a terminal. Whether it is still
-//! there is asked now and then, because a write would say so only when there is
+//! The *reader* of what we write: the program at the other end of a pipe, or a terminal. We
+//! check regularly whether it is still there, because a write would fail only when there is
 //! something to write.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -7,19 +7,20 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How often it is asked for.
+/// How often we check.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Watches a descriptor that is written to elsewhere.
+/// A copy of a descriptor that is written to elsewhere, for watching its other end.
 #[derive(Debug)]
 pub struct Reader(OwnedFd);
 
 impl Reader {
+    /// Watches the other end of this descriptor. An error if it cannot be copied.
     pub fn of(written: impl AsFd) -> io::Result<Self> {
         written.as_fd().try_clone_to_owned().map(Reader)
     }
 
-    /// Waits until nobody reads any more. Files have no reader that could go.
+    /// Waits until nobody reads any more. For files it waits forever.
     pub async fn gone(&self) {
         while !is_gone(self.0.as_fd()) {
             tokio::time::sleep(LOOK_EVERY).await;

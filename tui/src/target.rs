@@ -7,7 +7,7 @@ use regex::Regex;
 use std::fs;
 use std::sync::Arc;
 
-/// More users than somebody names; the kernel side has room for so many.
+/// How many users can be given: the BPF program has no room for more.
 const USERS_MAX: usize = 1024;
 
 /// What to sample. Kinds combine with "and", values of one kind with "or".
@@ -26,8 +26,8 @@ pub struct TargetSpec {
     pub no_children: bool,
 }
 
-/// Kinds combine with "and", values of one kind with "or"; nothing given is the
-/// whole machine.
+/// What is sampled, looked up on this machine. Kinds combine with "and", values of one kind
+/// with "or". If nothing is given it is the whole machine.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub pids: Vec<u32>,
@@ -35,15 +35,17 @@ pub struct Target {
     pub comm: Option<Regex>,
     pub cgroup: Option<Cgroup>,
     pub uids: Vec<u32>,
-    /// Only while they run there; empty: anywhere.
+    /// The only CPUs that are sampled; empty: all.
     pub cpus: Vec<u32>,
     /// With `pids`: also the processes that they start.
     pub children: bool,
-    /// `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~ ^ann`.
+    /// The target in words: `system`, `postgres[4121]`, `3 processes`, `cgroup /x, comm ~
+    /// ^ann`.
     pub words: Arc<str>,
 }
 
 impl Target {
+    /// Looks up what was asked for. The error says what does not exist.
     pub fn resolve(spec: &TargetSpec) -> Result<Target, Failure> {
         let processes = each(&spec.pids, find_process)?;
         let threads = each(&spec.tids, find_thread)?;
@@ -66,7 +68,8 @@ impl Target {
         })
     }
 
-    /// The same of a command that we hold, by the last part of its path.
+    /// Returns the target with a command that we have started as its process; its name is
+    /// the last part of the program's path.
     pub fn of_command(self, pid: u32, program: &str, spec: &TargetSpec) -> Target {
         let name = program.rsplit('/').next().unwrap_or(program);
         let process = format!("{}[{pid}]", clean(name));
@@ -128,7 +131,8 @@ fn find_process(pid: u32) -> Result<String, Failure> {
     Ok(format!("{}[{pid}]", process_name(pid)?))
 }
 
-/// Kernel threads and zombies are processes like any other.
+/// Returns the name of a process; kernel threads and zombies have one as well. An error if
+/// there is no such process, or the id is a thread's.
 pub fn process_name(pid: u32) -> Result<String, Failure> {
     let Some(process) = read_status(pid) else {
         return Err(Failure::new(Exit::Failed, format!("no process {pid}")));
@@ -162,8 +166,8 @@ fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
     })
 }
 
-/// The number of each user, read by name, else by number, as `chown` does: a name may be
-/// digits.
+/// Returns the uid of each user. Like `chown`, it tries a name first and then a number,
+/// because a name may consist of digits.
 fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     let find = |user: &String| {
         let uid = probe::privilege::uid_of(user).or_else(|| user.parse().ok());
@@ -176,7 +180,8 @@ fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     Ok(uids)
 }
 
-/// One that is not there would only make everything empty.
+/// Returns an error if a CPU does not exist or is offline, as there would never be a
+/// sample.
 fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
     if cpus.is_empty() {
         return Ok(());
@@ -215,7 +220,7 @@ fn read_status(id: u32) -> Option<Status> {
     })
 }
 
-/// Goes to a terminal, and comes from strangers.
+/// Replaces control characters, as the text is foreign and goes to a terminal.
 fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })

@@ -1,4 +1,4 @@
-//! `PROFTOP_TRACE_START=1`: how long the start took, told at the end.
+//! With `PROFTOP_TRACE_START=1` proftop prints at the end how long its start took.
 
 use engine::snapshot::Snapshot;
 use std::sync::OnceLock;
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 static PROCESS_START: OnceLock<Instant> = OnceLock::new();
 
-/// Remembers when the process began; to be called first thing.
+/// Remembers the time as the start of the process. `main` calls it first.
 pub fn process_begins() {
     PROCESS_START.get_or_init(Instant::now);
 }
 
-/// When the things happened that a user waits for.
+/// When the things happened that a user waits for at the start.
 #[derive(Debug, Default)]
 pub struct StartTrace {
     pub first_paint: Option<Instant>,
@@ -20,10 +20,12 @@ pub struct StartTrace {
 }
 
 impl StartTrace {
+    /// Begins a trace in which nothing has happened yet.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Notes the time of what this snapshot has for the first time.
     pub fn look(&mut self, snapshot: &Snapshot) {
         if snapshot.report.samples > 0 {
             self.first_samples.get_or_insert_with(Instant::now);
@@ -33,7 +35,7 @@ impl StartTrace {
         }
     }
 
-    /// Prints the times to standard error, if that was asked for.
+    /// Prints the times to standard error, if the variable asks for it.
     pub fn print(&self) {
         if std::env::var_os("PROFTOP_TRACE_START").is_none_or(|value| value != "1") {
             return;

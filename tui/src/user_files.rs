@@ -54,9 +54,9 @@ impl From<rustix::io::Errno> for Refusal {
 /// How a whole file is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// Whether it may take the place of another.
+    /// Whether it may replace an existing file.
     pub replaces: bool,
-    /// Who may read a new file; the user's mask takes from it.
+    /// The permissions of a new file, before the user's umask.
     pub mode: u32,
 }
 
@@ -77,7 +77,7 @@ pub struct UserFiles<'a> {
 }
 
 impl UserFiles<'static> {
-    /// Writes with the rights of the user who called proftop.
+    /// Accesses files with the rights of the user who called proftop.
     pub fn current() -> Self {
         UserFiles {
             rights: UserRights::current(),
@@ -86,12 +86,13 @@ impl UserFiles<'static> {
 }
 
 impl<'a> UserFiles<'a> {
+    /// Accesses files with these rights.
     pub fn of(rights: &'a UserRights) -> Self {
         UserFiles { rights }
     }
 
-    /// A file to be written bit by bit, which others may read meanwhile. A pipe or a
-    /// terminal is opened as it is; a pipe waits for its reader.
+    /// Creates a file that is written bit by bit, and can be read by others meanwhile. An
+    /// existing pipe or terminal is opened; opening a pipe waits for its reader.
     pub fn create(self, path: &Path, replaces: bool) -> Result<File, Refusal> {
         self.run(|| {
             let place = Place::open(path)?;
@@ -107,7 +108,8 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// A whole file, or none. What was there before stays until the new one is whole.
+    /// Writes a whole file. An existing one stays until the new one is whole, so that there
+    /// is always a whole file or none.
     pub fn write(self, path: &Path, bytes: &[u8], manner: Manner) -> Result<(), Refusal> {
         self.run(|| {
             let place = Place::open(path)?;
@@ -126,8 +128,8 @@ impl<'a> UserFiles<'a> {
         })
     }
 
-    /// A whole file in place of one that may have its name. `write` runs with our own
-    /// rights: it may need them to read what goes into it.
+    /// Writes a whole file, and replaces an existing one. `write` runs with our own rights,
+    /// which it may need to read what is to be written.
     pub fn write_with<T, E>(
         self,
         path: &Path,
@@ -147,43 +149,44 @@ impl<'a> UserFiles<'a> {
         Ok(written)
     }
 
-    /// A file that gets its name with [`UserFiles::publish`], or goes when it is dropped. It
-    /// can be read as well.
+    /// Creates a file without a name. It gets its name with [`UserFiles::publish`], or is
+    /// removed when it is dropped. It can be read as well.
     pub fn begin(self, path: &Path) -> Result<NewFile, Refusal> {
         self.run(|| NewFile::begin(Place::open(path)?, Mode::from_raw_mode(0o666)))
     }
 
-    /// Gives a file its name, if nothing has that.
+    /// Gives a file its name. An error if something has this name.
     pub fn publish(self, new: NewFile) -> Result<(), Refusal> {
         self.run(move || new.publish().map(drop))
     }
 
-    /// A folder and those above it.
+    /// Creates a folder and those above it, with these permissions, as far as they are
+    /// missing.
     pub fn make_folder(self, path: &Path, mode: u32) -> io::Result<()> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(mode);
         self.rights.run(|| builder.create(path))
     }
 
-    /// The text of a small regular file.
+    /// Reads a regular file as text. An error if it is larger than `bytes_max` or no UTF-8.
     pub fn read(self, path: &Path, bytes_max: u64) -> io::Result<String> {
         let bytes = self.read_bytes(path, bytes_max)?;
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
-    /// A small regular file.
+    /// Reads a regular file. An error if it is larger than `bytes_max`.
     pub fn read_bytes(self, path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         self.rights.run(|| read(path, bytes_max))
     }
 
-    /// Work that is refused for other reasons than those of the system.
+    /// Runs work with the user's rights; its own refusals are passed on.
     fn run<T: Send>(self, work: impl FnOnce() -> Result<T, Refusal> + Send) -> Result<T, Refusal> {
         self.rights.run(|| Ok(work()))?
     }
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    // A pipe there must not keep us waiting.
+    // NONBLOCK: if it is a pipe, opening it must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;

@@ -21,10 +21,13 @@ const COLUMNS: [&str; 11] = [
     "address",
 ];
 
+/// Returns the line with the names of the columns. It is written once, before the first
+/// report.
 pub(super) fn header() -> String {
     COLUMNS.join(",") + "\n"
 }
 
+/// Returns the records of a report. Functions that are not listed have none.
 pub(super) fn rows(report: &BatchReport<'_>) -> String {
     let (shown, _) = report.split();
     shown.iter().map(|row| record(report, row)).collect()

@@ -9,12 +9,13 @@ use profile::{
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A snapshot that a test can change before a report is made of it.
 pub(super) struct Fixture {
     snapshot: Snapshot,
 }
 
 impl Fixture {
-    /// The report that the documentation shows.
+    /// Returns the report that the documentation shows.
     pub(super) fn postgres() -> Self {
         let mut functions = vec![
             function("hash_search_with_hash_value", "postgres", 465, 488),
@@ -90,6 +91,8 @@ impl Fixture {
         }
     }
 
+    /// Returns the report of the snapshot. `top` is how many functions it lists; None lists
+    /// all.
     pub(super) fn batch(&self, top: Option<usize>) -> BatchReport<'_> {
         BatchReport {
             snapshot: &self.snapshot,
@@ -102,20 +105,23 @@ impl Fixture {
         }
     }
 
+    /// Sets the notes.
     pub(super) fn notes(&mut self, notes: &[&str]) {
         self.snapshot.health.notes = notes.iter().map(|n| n.to_string()).collect();
     }
 
+    /// Sets the functions.
     pub(super) fn functions(&mut self, functions: Vec<FunctionRow>) {
         Arc::make_mut(&mut self.snapshot.report).functions = functions;
     }
 
-    /// Nothing was sampled.
+    /// Removes all samples.
     pub(super) fn clear(&mut self) {
         self.snapshot.report = Arc::default();
     }
 }
 
+/// Returns a function of a program, with its own and its total samples.
 pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> FunctionRow {
     FunctionRow {
         id: FrameId(1),
@@ -163,7 +169,8 @@ fn thread() -> ThreadRow {
     }
 }
 
-/// A report in which every string is as bad as can be.
+/// Returns a report in which every string has characters that a writer has to escape or
+/// remove.
 pub(super) fn hostile() -> Fixture {
     let names = [
         "a\"b\"",

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 /// Goes up only when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
 
+/// Returns the report as one line, with a newline at its end.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut line = serde_json::to_string(&Object::new(report))
         .expect("strings, numbers and maps with string keys can be written");
@@ -84,7 +85,7 @@ struct Function<'a> {
     module: &'a str,
     module_path: &'a str,
     kind: &'static str,
-    /// Text: a number above 2^53 does not survive most readers.
+    /// The address as text, because most readers lose digits of numbers above 2^53.
     address: String,
     no_name: Option<&'static str>,
     #[serde(rename = "self")]

@@ -1,8 +1,9 @@
-//! A report as short text with headings, for a program that reads language, a ticket or a
-//! chat: what burns the CPUs, who calls it, what is missing and how sure the numbers are,
-//! in no more tokens than it is given.
+//! A report as a short text with headings, for a language model, a ticket or a chat: what
+//! uses the CPUs, who calls it, what is missing and how exact the numbers are, in a given
+//! number of tokens.
 //!
-//! Names are a stranger's text: they stand between backquotes and hold none.
+//! Names may be any text: they are put between backquotes, and backquotes in them are
+//! replaced.
 
 use super::BatchReport;
 use super::plain::plain;
@@ -11,20 +12,23 @@ use crate::words::{names, skid, text, units};
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
-/// Bytes that make one token at least: names of code have short ones.
+/// How many bytes a token has at least. It is few, because names in code are split into
+/// short tokens.
 const BYTES_PER_TOKEN: usize = 3;
 /// Longer names are cut in the middle.
 const NAME_WIDTH_MAX: usize = 80;
-/// What the hot path goes through has at least this share of what is above it.
+/// The share of its caller's samples that a function on the hot path has at least.
 const HOT_SHARE: f64 = 0.5;
-/// Functions of the hot path that are named; the innermost ones tell most.
+/// How many functions of the hot path are named: the innermost ones, which say most.
 const PATH_MAX: usize = 6;
 const CALLERS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 5;
 const CAUSES_MAX: usize = 4;
-/// The part of the answer that may go to what is missing: one in so many.
+/// What is missing may take one part in this many of the report.
 const SURE_PART: usize = 3;
 
+/// Returns the report, which has no more than the tokens that it was given. Whole lines are
+/// left out at the end of a section that has no room.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let bytes = report.tokens_max.saturating_mul(BYTES_PER_TOKEN);
     let mut sure = Lines::new(bytes / SURE_PART);
@@ -41,7 +45,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     lines.text + &sure.text
 }
 
-/// Lines up to so many bytes; none is cut.
+/// Text that takes lines as long as there is room for a whole one. `room` is in bytes.
 struct Lines {
     text: String,
     room: usize,
@@ -70,14 +74,14 @@ impl Lines {
     }
 }
 
-/// What the report itself does not hold: callers, and the tree.
+/// What is needed besides the report: the samples, for callers, and the call tree.
 struct Asked {
     selection: Selection,
     tree: CallTree,
 }
 
 impl Asked {
-    /// `None` for a report that no profile was kept of.
+    /// Asks the profile of the report. None if there is none.
     fn of(report: &BatchReport<'_>) -> Option<Self> {
         let snapshot = report.snapshot;
         let cancel = Cancel::new();
@@ -109,7 +113,7 @@ fn title(report: &BatchReport<'_>) -> String {
     title
 }
 
-/// The functions with most samples of their own, in one line.
+/// Returns a line with the three functions that have most samples of their own.
 fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
     let samples = report.snapshot.report.samples;
     let functions = &report.snapshot.report.functions;
@@ -129,7 +133,8 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
     line + "."
 }
 
-/// From the root along the child that has most, as long as it has most of its parent.
+/// Returns a line with the hot path: from the root always to the child with most samples,
+/// as long as that has at least half of its parent's.
 fn hot_path(asked: &Asked) -> Option<String> {
     let tree = &asked.tree;
     let samples = asked.selection.samples();
@@ -196,7 +201,7 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
     }
 }
 
-/// One function: what it takes, where it is, who calls it.
+/// Returns what a function takes, where it is, and who calls it.
 fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) -> String {
     let all = &report.snapshot.report;
     let band = all.band_points(row.self_samples, all.samples).max(0.1);
@@ -227,7 +232,7 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
     line
 }
 
-/// Who calls a function; `None` if no stack tells.
+/// Returns who calls a function. None if no stack shows a caller.
 fn callers(asked: &Asked, row: &FunctionRow) -> Option<String> {
     let page = asked.selection.page(row.id, &Cancel::new()).ok()??;
     let total = page.function.total_samples;
@@ -252,7 +257,8 @@ fn callers(asked: &Asked, row: &FunctionRow) -> Option<String> {
     (!callers.is_empty()).then(|| callers.join(", "))
 }
 
-/// What is missing of stacks and names, and why; and how far chance goes.
+/// Writes how exact the numbers are: the error by chance, and which stacks and names are
+/// missing and why.
 fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     let lacks = &all.completeness;
@@ -290,18 +296,19 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
-/// The short name of a function, quoted.
+/// Returns the short name of a function between backquotes.
 fn code(name: &str) -> String {
     quoted(&names::short(name))
 }
 
-/// A stranger's text as a quotation: no character of it ends that or acts on a terminal.
+/// Returns foreign text between backquotes, without characters that would end the quotation
+/// or act on a terminal.
 fn quoted(text: &str) -> String {
     let cut = text::cut_middle(text, NAME_WIDTH_MAX);
     format!("`{}`", plain(&cut).replace('`', "'"))
 }
 
-/// A share in percent; 100 is said only of all.
+/// Returns a share in percent. It is rounded so that only all of it is 100%.
 fn share(part: u64, all: u64) -> String {
     match all {
         0 => "none".to_owned(),

@@ -16,12 +16,12 @@ use profile::{FunctionRow, Report, percent};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// A function's name is not cut below this: a line that is too long says more
-/// than one that says nothing.
+/// A name is not cut to fewer cells than this: a line that is too long is better than a
+/// name that cannot be recognized.
 const FUNCTION_WIDTH_MIN: usize = 12;
 
-/// Where there is no terminal to fill, one endless name would push the modules of all
-/// rows out of sight. CSV and JSON have every name in full.
+/// How many cells of a name are written to a file or pipe, so that one very long name does
+/// not push the modules of all rows far to the right. CSV and JSON have every name in full.
 const FUNCTION_WIDTH_MAX: usize = 80;
 
 const HEADS: [&str; 6] = ["SELF%", "ERR", "TOTAL%", "SMP", "FUNCTION", "MODULE"];
@@ -34,6 +34,8 @@ const NUMBER_WIDTHS: [usize; NUMBERS] = [5, 4, 6, 4];
 
 type Cells = [String; 6];
 
+/// Returns the report: lines that begin with `#`, heads, a row for each function, and a row
+/// that sums up those that are not listed.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut out = String::new();
     head(report, &mut out).expect("a string takes everything");
@@ -51,7 +53,7 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let snapshot = batch.snapshot;
     let (report, health) = (&snapshot.report, &snapshot.health);
     write!(out, "# proftop {}", plain(batch.version))?;
-    // A file need not say where it is from and how it was taken.
+    // A recording may lack the name of its host and the rate.
     if !snapshot.source.host.name.is_empty() {
         write!(out, " host {}", plain(&snapshot.source.host.name))?;
     }
@@ -91,8 +93,8 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
 }
 
-/// A share of completeness. 100.0 is said only of all: rounding must not make
-/// a profile look whole that is not.
+/// Returns how complete something is. Only all of it is 100.0%: rounding must not make an
+/// incomplete profile look complete.
 fn part(count: u64, all: u64) -> String {
     match count {
         _ if all == 0 => "-".to_string(),
@@ -117,7 +119,8 @@ fn cells(row: &FunctionRow, report: &Report) -> Cells {
     ]
 }
 
-/// The row that makes the first column add up.
+/// Returns the row that sums up the functions that are not listed, so that the first column
+/// adds up to 100%.
 fn more(rest: &[FunctionRow], report: &Report) -> Cells {
     let samples = report.samples;
     let digits = report.percent_digits(samples);
@@ -171,8 +174,8 @@ fn column_width(table: &[Cells], at: usize) -> usize {
     widest.unwrap_or(0).max(least)
 }
 
-/// Cuts in the middle: the end of a name, which is the function's own, says as
-/// much as its beginning.
+/// Cuts a name in the middle, because its end, the function's own name, says as much as its
+/// beginning.
 fn cut(name: &mut String, room: usize) {
     if name.width() > room {
         *name = text::cut_middle(name, room).into_owned();

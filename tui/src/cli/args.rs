@@ -1,5 +1,5 @@
-//! The words as clap sees them. Every option's text for `--help` is its doc
-//! comment.
+//! The command line as clap reads it. The doc comment of an option is its text in `--help`.
+//! Types have plain comments, as clap would print a doc comment of theirs, too.
 
 use crate::code::source_map::Mapping;
 
@@ -34,6 +34,7 @@ pub struct Words {
     pub top: Top,
 }
 
+// The subcommands. Without one, proftop opens the live screen.
 #[derive(Debug, Subcommand)]
 pub enum Sub {
     /// Say what works on this machine, what does not, and what would help
@@ -66,12 +67,14 @@ pub enum Sub {
     Symbolize(Symbolize),
 }
 
+// The words after `config`.
 #[derive(Debug, Args)]
 pub struct Configuration {
     #[arg(value_name = "TASK", value_enum, default_value_t = super::ConfigTask::Show)]
     pub task: super::ConfigTask,
 }
 
+// The words after `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// bash, zsh, fish or elvish
@@ -79,6 +82,7 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
+// The words after `symbolize`.
 #[derive(Debug, Args)]
 pub struct Symbolize {
     /// The program or library, then addresses in it as the linker wrote them.
@@ -105,6 +109,7 @@ pub struct Symbolize {
     pub build_cache: Option<PathBuf>,
 }
 
+// The words after `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Look at this process too: its binaries, symbols and namespaces
@@ -115,6 +120,7 @@ pub struct Doctor {
     pub json: bool,
 }
 
+// What to sample: shared by all that sample.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
     /// Processes, with all that they start or have started; may be given more than once
@@ -151,6 +157,7 @@ pub struct TargetArgs {
     pub no_children: bool,
 }
 
+// How to sample: shared by the screen, `--batch` and `record`.
 #[derive(Debug, Args)]
 pub struct SampleArgs {
     /// Samples per second on each busy CPU, 1 to 10000 [default: 99]
@@ -164,6 +171,7 @@ pub struct SampleArgs {
     pub max_depth: Option<u32>,
 }
 
+// The words after `record`.
 #[derive(Debug, Args)]
 pub struct Record {
     #[command(flatten)]
@@ -190,6 +198,7 @@ pub struct Record {
     pub command: Vec<OsString>,
 }
 
+// The words after `trace`.
 #[derive(Debug, Args)]
 pub struct Trace {
     /// Functions by name, by a pattern, as MODULE!NAME, or as MODULE+0xOFFSET; several with
@@ -241,6 +250,7 @@ pub struct Trace {
     pub command: Vec<OsString>,
 }
 
+// The words after `open`.
 #[derive(Debug, Args)]
 pub struct Open {
     /// A recording, or - for standard input, also while it is being made
@@ -295,6 +305,7 @@ pub struct LookArgs {
     pub source_maps: Vec<Mapping>,
 }
 
+// The words after `report`.
 #[derive(Debug, Args)]
 pub struct Report {
     /// A recording, or - for standard input
@@ -323,6 +334,7 @@ pub struct Report {
     pub budget_tokens: Option<u32>,
 }
 
+// The words after `diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The earlier recording, or pid:1234@30s: record process 1234 now for 30 s
@@ -343,6 +355,7 @@ pub struct Diff {
     pub filter: Option<Filter>,
 }
 
+// The words after `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
     /// Recordings. A process that is in two of them is counted as two processes
@@ -356,6 +369,7 @@ pub struct Merge {
     pub force: bool,
 }
 
+// The words after `resolve`.
 #[derive(Debug, Args)]
 pub struct Resolve {
     /// A recording, or - for standard input
@@ -373,6 +387,7 @@ pub struct Resolve {
     pub force: bool,
 }
 
+// The words after `export`.
 #[derive(Debug, Args)]
 pub struct Export {
     /// A recording, or - for standard input
@@ -407,6 +422,7 @@ pub struct Export {
     pub force: bool,
 }
 
+// The options without a subcommand: those of the live screen and of `--batch`.
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
@@ -459,15 +475,18 @@ pub struct Top {
     pub command: Vec<OsString>,
 }
 
+/// Reads a command line, whose first word is the name of the program. The error may also be
+/// the text of the help or the version.
 pub fn read(mut words: Vec<OsString>) -> Result<Words, clap::Error> {
-    // `proftop top` is `proftop`: for those who expect a word there.
+    // `proftop top` means `proftop`, for users who expect a subcommand there.
     if words.get(1).is_some_and(|word| word == "top") {
         words.remove(1);
     }
     Words::from_arg_matches(&command(&words).try_get_matches_from(words)?)
 }
 
-/// `-h` is one screen written by hand, `--help` is made from the text above.
+/// Returns the parser. The text of `-h` is written by hand and fits on one screen; that of
+/// `--help` is made from the doc comments above.
 fn command(words: &[OsString]) -> clap::Command {
     let ours = words.iter().take_while(|&word| word != "--");
     let long = ours.into_iter().any(|word| word == "--help");
@@ -479,7 +498,7 @@ fn command(words: &[OsString]) -> clap::Command {
     }
 }
 
-/// Probes are told in every format but Markdown.
+/// Reads the format of `trace`, which has all but Markdown.
 fn trace_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(["text", "csv", "json"])
         .try_map(|word| Format::from_str(&word, false))

@@ -1,4 +1,5 @@
-//! From options to a [`Config`]: what goes together and what does not.
+//! From options to a [`Config`]: fills in the configuration and the defaults, and refuses
+//! options that do not go together.
 
 mod trace;
 
@@ -21,7 +22,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the files say, and what is wrong in them.
+/// The settings of the configuration files, and what is wrong in the files.
 type Configuration = (Settings, Vec<Complaint>);
 
 const KEEP_DEFAULT: Duration = Duration::from_secs(600);
@@ -30,14 +31,18 @@ const DEPTH_DEFAULT: u32 = 512;
 const DELAY_DEFAULT: Duration = Duration::from_secs(1);
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
 const ROWS_DEFAULT: usize = 20;
-/// Half a page: what fits beside a question.
+/// How long a report in Markdown is by default: half a page, which leaves room for a
+/// question.
 const TOKENS_DEFAULT: u32 = 1500;
-/// What a recording is written in steps of: what `kill -9` costs.
+/// A recording is written in steps of this time, which is what is lost by `kill -9`.
 const RECORD_STEP: Duration = Duration::from_secs(1);
-/// The file has the rest; names may come late.
+/// How long samples stay in memory while recording. Older ones are in the file; the rest is
+/// kept for names that come late.
 const RECORD_KEEP: Duration = Duration::from_secs(60);
 const RECORD_MEMORY: u64 = 256 << 20;
 
+/// Turns what was typed into a request. `configuration` reads the configuration files, and
+/// is called only by requests that need them.
 pub fn request(
     words: Words,
     configuration: impl FnOnce() -> Configuration,
@@ -198,8 +203,8 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
     })
 }
 
-/// What the name of a file tells. One without an ending, as of a pipe, asks for nothing
-/// special.
+/// Returns the format that the name of a file tells. A name without an ending, such as that
+/// of a pipe, means .pft; an error if the ending is not known.
 fn recorded_format(file: Option<&Path>) -> Result<FileFormat, Failure> {
     let Some(file) = file else {
         return Ok(FileFormat::Pft);
@@ -258,7 +263,8 @@ fn export(words: Export) -> ExportConfig {
     }
 }
 
-/// What `record` samples: as for the screen, but the file holds what memory does not.
+/// Returns how samples are taken. Time and memory are those of a recording, where the file
+/// has what memory has not.
 fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     let engine = words.engine.or(settings.engine);
     let rate_hz = words.rate.or(settings.rate_hz);
@@ -350,7 +356,8 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
     }))
 }
 
-/// How long a report in Markdown may be; an error where it is none.
+/// Returns how long a report in Markdown may be, in tokens. An error if that was given for
+/// another format.
 fn tokens_max(asked: Option<u32>, format: Format) -> Result<usize, Failure> {
     match (asked, format) {
         (Some(_), Format::Text | Format::Csv | Format::Json) => Err(Failure::usage(
@@ -360,7 +367,8 @@ fn tokens_max(asked: Option<u32>, format: Format) -> Result<usize, Failure> {
     }
 }
 
-/// A person wants the top of the list, a program all of it.
+/// Returns how many functions are listed by default: a person wants the top ones, a program
+/// all.
 fn rows_default(format: Format) -> Option<usize> {
     match format {
         Format::Text => Some(ROWS_DEFAULT),
@@ -374,7 +382,8 @@ fn show(
     keep: Duration,
     settings: &Settings,
 ) -> Result<ShowConfig, Failure> {
-    // A report covers one delay: how often a screen is drawn says nothing of it.
+    // The refresh time of the configuration is for screens: a report covers the time of
+    // `delay`.
     let refresh = settings.refresh.filter(|_| *mode == Mode::Screen);
     let delay = top.delay.or(refresh).unwrap_or(DELAY_DEFAULT);
     let window = match (mode, top.window) {

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, IntelFormatter};
 use std::sync::Arc;
 
-/// What is decoded of one function. The longest that people write are a tenth
-/// of it.
+/// How many bytes of a function are decoded. The longest that people write have a tenth of
+/// it.
 pub const BYTES_MAX: u64 = 256 << 10;
 
 /// How instructions are written.
@@ -22,6 +22,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
+    /// Returns the other one of the two.
     pub fn other(self) -> Self {
         match self {
             Syntax::Att => Syntax::Intel,
@@ -29,6 +30,7 @@ impl Syntax {
         }
     }
 
+    /// Returns the name as users know it.
     pub fn name(self) -> &'static str {
         match self {
             Syntax::Att => "AT&T",
@@ -37,32 +39,36 @@ impl Syntax {
     }
 }
 
+/// An instruction, where it is, and what is known about it.
 #[derive(Debug, Clone)]
 pub struct Instruction {
     /// Where it is in the file.
     pub offset: u64,
     decoded: iced_x86::Instruction,
-    /// Its line as one of the function.
+    /// Its source line within the function.
     pub place: Option<Place>,
-    /// What was inlined there, innermost first: `add (math.h:12)`.
+    /// The functions that were inlined there, innermost first, such as `add (math.h:12)`.
     pub inlined: Option<Arc<str>>,
-    /// Where it goes to, if that has a name.
+    /// The name of where it calls or jumps to, if that has one.
     pub target: Option<Arc<str>>,
 }
 
 impl Instruction {
+    /// Whether one of its bytes is at this offset in the file.
     pub fn contains(&self, offset: u64) -> bool {
         offset
             .checked_sub(self.offset)
             .is_some_and(|within| within < self.decoded.len().max(1) as u64)
     }
 
+    /// Whether it is a call, direct or indirect.
     pub fn is_call(&self) -> bool {
         let flow = self.decoded.flow_control();
         matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
     }
 
-    /// The link address that it calls or jumps to, if that is written in it.
+    /// Returns the link-time address that it calls or jumps to. None if it does neither, or
+    /// the address is in a register or in memory.
     pub fn branch(&self) -> Option<u64> {
         let flow = self.decoded.flow_control();
         let is_near = matches!(
@@ -73,15 +79,16 @@ impl Instruction {
         (is_near && target != 0).then_some(target)
     }
 
-    /// Where it jumps to, as a place in its file, if that is written in it. A call is
-    /// no jump.
+    /// Returns the offset in the file that it jumps to. None for calls, and where the
+    /// address is in a register or in memory.
     pub fn jump(&self) -> Option<u64> {
         let target = self.branch().filter(|_| !self.is_call())?;
         let distance = target.wrapping_sub(self.decoded.ip());
         Some(self.offset.wrapping_add(distance))
     }
 
-    /// The instruction as the assembler would read it, jumps by the name of their goal.
+    /// Returns the instruction as an assembler would read it. The target of a jump or call
+    /// is written by its name, if it has one.
     pub fn text(&self, syntax: Syntax) -> String {
         let mut text = String::new();
         match syntax {
@@ -121,7 +128,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode for a file's `e_machine`; `None` for processors that are not read.
+    /// Returns the mode for the `e_machine` of an ELF file. None for processors that we
+    /// cannot decode.
     pub fn of_machine(machine: u16) -> Option<Self> {
         match machine {
             3 => Some(Mode::Bits32),
@@ -131,8 +139,8 @@ impl Mode {
     }
 }
 
-/// The instructions of code that lies at `offset` in its file, and is linked to
-/// `address`. Bytes that are none are one byte each.
+/// Decodes code that is at `offset` in its file and linked to `address`. A byte that begins
+/// no valid instruction becomes an invalid one of one byte.
 pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
     let bits = match mode {
         Mode::Bits32 => 32,

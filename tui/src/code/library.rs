@@ -1,5 +1,5 @@
-//! The *library* finds the code of functions, and keeps what it found last. It
-//! belongs to a thread that may wait for disks.
+//! The *library* finds the code of functions, and keeps what it found last. It is used on a
+//! thread that may wait for disks.
 
 use super::files::disassemble;
 use super::{Body, Hit, SourceMap, Wanted, text};
@@ -12,25 +12,26 @@ use symbolize::{Symbolizer, TableCache, table_cache};
 pub trait Library {
     fn body(&mut self, wanted: &Wanted) -> Arc<Body>;
 
-    /// What would give names to each of these; nothing where files are not looked at.
+    /// Returns advice on how to get names for each of these. It is empty in libraries that
+    /// look at no files.
     fn advise(&mut self, codes: &[advice::Code]) -> Vec<Advice> {
         vec![Advice::default(); codes.len()]
     }
 
-    /// Gives memory back: nobody has asked for a while.
+    /// Frees memory. Called when nothing was asked for a while.
     fn rest(&mut self) {}
 }
 
-/// Debug information that is read of one file, if somebody looks at its code:
-/// more than what is read for names of lines all the time.
+/// How many bytes of debug information of one file are read to show its code, at least. It
+/// is more than for the names of lines, which are looked up all the time.
 const DEBUG_BYTES: u64 = 256 << 20;
-/// The same where there is memory for it: it is given back after a while. Kernels and
-/// programs with all of their generics have between the two.
+/// How many bytes are read if there is enough free memory, which is freed after a while.
+/// Kernels, and programs with many generics, have between the two.
 const DEBUG_BYTES_MAX: u64 = 2 << 30;
-/// One part in this many of the free memory may be taken.
+/// Debug information may take one part in this many of the free memory.
 const OF_FREE: u64 = 4;
 
-/// Functions whose code is kept.
+/// How many functions are kept.
 const KEPT_MAX: usize = 8;
 
 /// Reads source text and instructions from files.
@@ -38,13 +39,13 @@ const KEPT_MAX: usize = 8;
 pub struct FileLibrary {
     map: SourceMap,
     symbolizer: Option<Symbolizer>,
-    /// What it reads of one file.
+    /// How many bytes of debug information of one file are read.
     debug_bytes_max: u64,
     kept: Vec<(Key, Arc<Body>)>,
     adviser: Option<Adviser>,
 }
 
-/// What tells one function's code from another's.
+/// What identifies the code of a function.
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
     function: Arc<str>,
@@ -54,6 +55,7 @@ struct Key {
 }
 
 impl FileLibrary {
+    /// Makes a library that looks for source text where `map` says.
     pub fn new(map: SourceMap) -> Self {
         FileLibrary {
             map,
@@ -82,7 +84,7 @@ impl Library for FileLibrary {
             self.debug_bytes_max = debug_bytes_max(&free_memory());
             symbolizer(self.debug_bytes_max)
         });
-        // A parser's mistake must cost one function's code, not all that follow.
+        // A panic in a parser costs the code of this function only.
         let found = faults::catch("reading code", || {
             find(wanted, symbolizer, self.debug_bytes_max, &self.map)
         });
@@ -115,7 +117,7 @@ impl Library for FileLibrary {
     }
 }
 
-/// A symbolizer with the range tables of earlier runs, if there are some.
+/// Returns a symbolizer that uses tables which earlier runs have cached.
 fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
@@ -132,7 +134,8 @@ fn free_memory() -> String {
     std::fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
 
-/// How much debug information may be held, by the text of `/proc/meminfo`.
+/// Returns how many bytes of debug information may be held, from the text of
+/// `/proc/meminfo`.
 fn debug_bytes_max(meminfo: &str) -> u64 {
     let mut lines = meminfo.lines();
     let free = lines.find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -160,7 +163,7 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
         .map(|hit| hit.address)
         .collect();
     body.unknown.extend(unknown);
-    // The profile may know lines of what is no longer here.
+    // The profile may know files of code that is no longer on disk.
     for hit in &wanted.hits {
         if let Some(file) = &hit.file {
             body.file_number(file);
@@ -194,7 +197,8 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
     body
 }
 
-/// The file that most instructions are from, or else most samples.
+/// Returns the file that most instructions come from, or, without instructions, most
+/// samples.
 fn main_file(body: &Body, hits: &[Hit]) -> Option<Arc<str>> {
     let mut counts: HashMap<u32, u64> = HashMap::new();
     for instruction in body.pieces.iter().flat_map(|piece| &piece.instructions) {

@@ -1,16 +1,16 @@
-//! Where source text lies, if not where the compiler found it: `FROM=TO` puts
-//! one folder in the place of another.
+//! Where source text is, if not where the compiler found it: `FROM=TO` means that files
+//! below FROM are now below TO.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Folders in the place of others; of several that fit the longest counts.
+/// All such mappings. If several fit, the one with the longest FROM counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap(Arc<[Mapping]>);
 
-/// One folder in the place of another.
+/// A folder, and the one that is to be used in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     from: PathBuf,
@@ -31,8 +31,8 @@ impl FromStr for Mapping {
 }
 
 impl Mapping {
-    /// Of a configuration, which is read from any folder: so where it maps to
-    /// has to be said in full, or from somebody's home on.
+    /// Makes a mapping from a configuration file. None unless `to` begins with `/` or `~/`:
+    /// a relative path would depend on where proftop is started.
     pub fn written(from: &str, to: &str) -> Option<Mapping> {
         let is_full = to.starts_with('/') || to.starts_with("~/");
         is_full.then(|| Mapping {
@@ -41,7 +41,7 @@ impl Mapping {
         })
     }
 
-    /// Fills in the home directory that `~` stands for.
+    /// Replaces `~` in the target by the home directory.
     pub fn at_home(self, home: Option<&Path>) -> Mapping {
         let rest = self.to.strip_prefix("~").ok().map(Path::to_path_buf);
         match (rest, home) {
@@ -53,20 +53,21 @@ impl Mapping {
         }
     }
 
-    /// The folder that the debug information names, and the one where the files are.
+    /// Returns the folder in the debug information, and the one where the files are.
     pub fn sides(&self) -> (Cow<'_, str>, Cow<'_, str>) {
         (self.from.to_string_lossy(), self.to.to_string_lossy())
     }
 }
 
 impl SourceMap {
+    /// Makes a map of mappings in any order.
     pub fn new(mappings: impl IntoIterator<Item = Mapping>) -> Self {
         let mut mappings: Vec<Mapping> = mappings.into_iter().collect();
         mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.from.as_os_str().len()));
         SourceMap(mappings.into())
     }
 
-    /// Where a file is by the first that fits.
+    /// Returns where a file is by the mapping that fits best. None if none fits.
     pub fn apply(&self, path: &Path) -> Option<PathBuf> {
         self.0.iter().find_map(|mapping| {
             let rest = path.strip_prefix(&mapping.from).ok()?;

@@ -1,6 +1,6 @@
-//! Source text. Where it is said to be comes from a stranger's debug
-//! information: it is opened below a root, with the invoking user's rights, and only if
-//! it is a regular file; what is in it is made safe to print.
+//! Source text. Its path comes from debug information, which anybody may have written: the
+//! file is opened below a root directory, with the rights of the invoking user, only if it
+//! is a regular file, and its text is made safe to print.
 
 use super::SourceMap;
 use rustix::fs::{AtFlags, StatxFlags, statx};
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use symbolize::opener::our_root;
 use symbolize::{Reason, sanitize};
 
-/// Larger ones are not read by people.
+/// The largest file that is read, in bytes. Larger ones are not written by people.
 const BYTES_MAX: u64 = 8 << 20;
 
 const TAB: usize = 4;
@@ -29,6 +29,7 @@ pub struct SourceText {
 }
 
 impl SourceText {
+    /// Takes a text; tabs become blanks and control characters are removed.
     pub fn new(text: &str, path: PathBuf, origin: String) -> Self {
         SourceText {
             lines: text.lines().map(clean).collect(),
@@ -38,12 +39,13 @@ impl SourceText {
         }
     }
 
-    /// The line with this number, counted from 1.
+    /// Returns the line with this number; the first is 1. None if there is no such line.
     pub fn line(&self, number: u32) -> Option<&str> {
         let at = (number as usize).checked_sub(1)?;
         self.lines.get(at).map(|line| &**line)
     }
 
+    /// Returns how many lines there are.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
@@ -64,8 +66,9 @@ fn clean(line: &str) -> Box<str> {
     sanitize(wide.as_bytes()).into()
 }
 
-/// Looks for a file where the map puts it, below the roots of the processes that
-/// run it, and below ours; or says where it looked.
+/// Looks for a file (1) where the map puts it, (2) below the root of a process that runs
+/// the program, if that is not ours, (3) below our root. The error says where it was looked
+/// for.
 pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, String> {
     let wanted = Path::new(path);
     let mut failed: Vec<String> = Vec::new();
@@ -85,7 +88,7 @@ pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, Str
         note(wanted, "the compiler did not tell its folder");
     } else {
         let roots = pids.iter().map(|pid| Root::Process(*pid));
-        // One is as good as the others, if it can be used.
+        // The first process with a usable root will do.
         let other = roots.into_iter().find(Root::is_another);
         for root in other.into_iter().chain([Root::Ours]) {
             match read_below(&root, wanted) {
@@ -111,7 +114,7 @@ impl Root {
         }
     }
 
-    /// Whether it can be used, and is not ours.
+    /// Whether it can be opened and is another directory than our root.
     fn is_another(&self) -> bool {
         let of = |root: &Root| identity(&root.open().ok()?);
         of(self).is_some_and(|found| Some(found) != of(&Root::Ours))
@@ -141,7 +144,8 @@ impl Root {
     }
 }
 
-/// Which directory it is, as far as that is known without asking a file server.
+/// Returns device and inode of a directory, without asking a file server, which may not
+/// answer.
 fn identity(root: &OwnedFd) -> Option<(u32, u32, u64)> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let found = statx(root, "", flags, StatxFlags::INO).ok()?;

@@ -6,15 +6,17 @@ use crate::values;
 use crate::values::word;
 use clap::ValueEnum;
 
+/// An option of the configuration: its name, its default, and how its value is read and
+/// written.
 pub struct Choice {
     pub section: &'static str,
     pub key: &'static str,
-    /// The value that it has by itself, as TOML.
+    /// Its default value, as TOML.
     pub default: &'static str,
     pub help: &'static str,
-    /// A value as text; what is wrong with it otherwise.
+    /// Reads a value from text into the settings. The error says what is wrong with it.
     pub read: fn(&mut Settings, &str) -> Result<(), String>,
-    /// What holds now, as TOML; nothing: the default.
+    /// Returns the present value as TOML; None if it is the default.
     pub show: fn(&Settings) -> Option<String>,
 }
 

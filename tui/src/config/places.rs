@@ -1,6 +1,7 @@
-//! Where configurations are. The machine's is root's. The user's own, or the one that
-//! `PROFTOP_CONFIG` names, is read with that user's rights, a regular file only, and
-//! small; what it says is never repeated beyond one key.
+//! Where configuration files are. That of the machine belongs to root. The user's own, or
+//! the one that `PROFTOP_CONFIG` names, is read with that user's rights, and only if it is
+//! a small regular file. Messages repeat no more of it than a key, so that no other file
+//! can be read by naming it.
 
 use crate::user_files::{Manner, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
@@ -11,19 +12,21 @@ use std::path::PathBuf;
 const MACHINE: &str = "/etc/proftop.toml";
 const BYTES_MAX: u64 = 256 << 10;
 
+/// A configuration file, which need not exist, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     path: PathBuf,
     is_users: bool,
 }
 
-/// The files that are read, in this order: what comes later wins.
+/// Returns the files that are read, in this order. Later ones override earlier ones.
 pub fn files() -> Vec<Place> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     places(UserRights::current().user(), variable)
 }
 
-/// Whose source is looked at: under sudo that of the user who called it.
+/// Returns the home directory, under sudo that of the user who called it. None if it is not
+/// known.
 pub fn home() -> Option<PathBuf> {
     UserRights::current()
         .user()
@@ -48,7 +51,7 @@ fn places(
         is_users: false,
     };
     let base = match invoking {
-        // Their environment is not ours.
+        // sudo has replaced the environment of the user.
         Some(user) => Some(user.home.join(".config")),
         None => variable("XDG_CONFIG_HOME")
             .map(PathBuf::from)
@@ -60,18 +63,18 @@ fn places(
 }
 
 impl Place {
-    /// Whether it is the user's, and not the machine's.
+    /// Whether the file belongs to the user, and not to the machine.
     pub fn is_users(&self) -> bool {
         self.is_users
     }
 
-    /// The name of the file for a message; its characters may be anybody's.
+    /// Returns the name of the file for a message, without what a terminal would act on.
     pub fn name(&self) -> String {
         let bytes = self.path.as_os_str().as_encoded_bytes();
         symbolize::sanitize(bytes).into_owned()
     }
 
-    /// `None` if there is none.
+    /// Reads the file. None if there is none; the error says why it cannot be read.
     pub fn read(&self) -> Result<Option<String>, String> {
         let own = UserRights::own();
         let files = if self.is_users {
@@ -86,7 +89,8 @@ impl Place {
         }
     }
 
-    /// Writes a configuration where there is none: what is there is somebody's work.
+    /// Writes the file if there is none. An existing one is never overwritten, as it is
+    /// somebody's work.
     pub fn write_new(&self, text: &str) -> Result<(), Refusal> {
         let files = UserFiles::current();
         if let Some(folder) = self.path.parent() {

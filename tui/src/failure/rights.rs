@@ -6,9 +6,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-/// What a binary needs so that any user can run it: the two that sampling
-/// cannot do without, and what names of kernel functions and of other users'
-/// functions take.
+/// The capabilities that a binary needs so that any user can run it: the first two for
+/// sampling, the others for names of functions of the kernel and of other users' programs.
 const FILE_CAPABILITIES: &str =
     "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep";
 
@@ -22,16 +21,17 @@ const SUDO_PATH: [&str; 6] = [
     "/bin",
 ];
 
-/// How to type this very run again.
+/// How this run was typed, for suggesting a command that does it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// A path, or the bare name where sudo would find it.
+    /// The path of the program, or only its name if sudo would find it.
     program: String,
     /// The arguments of the command, quoted for a shell.
     args: String,
 }
 
 impl Invocation {
+    /// Returns how this process was started.
     pub fn current() -> Invocation {
         let args: Vec<OsString> = std::env::args_os().skip(1).collect();
         let exe = std::env::current_exe().unwrap_or_else(|_| "proftop".into());
@@ -39,7 +39,7 @@ impl Invocation {
         Invocation::new(&exe, &cwd, &args)
     }
 
-    /// A run that was typed like this.
+    /// Makes an invocation of these words.
     #[cfg(test)]
     pub fn typed(program: &str, args: &str) -> Invocation {
         Invocation {
@@ -48,7 +48,7 @@ impl Invocation {
         }
     }
 
-    /// The screen on one process, by the same program.
+    /// Returns how the screen of one process is opened by the same program.
     pub fn for_process(self, pid: u32) -> Invocation {
         Invocation {
             args: format!("-p {pid}"),
@@ -56,7 +56,7 @@ impl Invocation {
         }
     }
 
-    /// This run again, with an option more. It stands in front of a command that is run.
+    /// Returns this run with one more option, which is put before `-- COMMAND`.
     pub fn with_option(&self, option: &str) -> String {
         let Invocation { program, args } = self;
         match args
@@ -68,7 +68,7 @@ impl Invocation {
         }
     }
 
-    /// The same program with other words.
+    /// Returns the same program with other arguments.
     pub fn instead(&self, words: &str) -> Invocation {
         Invocation {
             program: self.program.clone(),
@@ -76,7 +76,7 @@ impl Invocation {
         }
     }
 
-    /// This run again, with a variable in its environment.
+    /// Returns this run with a variable in its environment.
     pub fn with_variable(&self, name: &str, value: &str) -> String {
         format!("{name}={} {self}", quote(value))
     }
@@ -110,7 +110,8 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// The whole message, with a way out for each situation.
+/// Returns the message for a user without the rights to sample, with what helps in the
+/// user's situation.
 pub fn cannot_sample(
     missing: &MissingRights,
     paranoid: Option<i32>,
@@ -144,7 +145,8 @@ pub fn cannot_sample(
     )
 }
 
-/// Up to this level everybody may sample what is theirs.
+/// Returns what works without rights. With `kernel.perf_event_paranoid` up to 2, users may
+/// sample their own processes.
 fn works_without_rights(paranoid: Option<i32>) -> &'static str {
     match paranoid {
         Some(level) if level > 2 => "Works without rights: proftop doctor, proftop --help",
@@ -152,7 +154,7 @@ fn works_without_rights(paranoid: Option<i32>) -> &'static str {
     }
 }
 
-/// `--engine perf` was asked for, and even that is refused.
+/// Returns the message for a user who asked for `--engine perf` and may not even use that.
 pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure {
     let failure = Failure::new(Exit::NotPossible, format!("cannot sample: {error}"));
     let Some(level) = paranoid.filter(|_| error.is_permission()) else {
@@ -170,7 +172,7 @@ pub fn not_even_by_perf(error: &probe::Error, paranoid: Option<i32>) -> Failure 
         .remedy("proftop -p PID", "a process of your own")
 }
 
-/// A word for a shell: readable where it is safe, quoted where it is not.
+/// Returns a word as a shell would read it: unchanged where that is safe, else in quotes.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,20 +1,21 @@
-//! The file `proftop/state.toml` below `$XDG_STATE_HOME` or `~/.local/state`.
-//! Under sudo it is that of the user who called it.
+//! The file `proftop/state.toml` below `$XDG_STATE_HOME` or `~/.local/state`; under sudo
+//! below the home of the user who called it.
 
 use crate::user_files::{Manner, Refusal, UserFiles};
 use probe::privilege::UserRights;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Larger ones are not ours.
+/// The largest file that is read, in bytes. We never write a larger one.
 const BYTES_MAX: u64 = 256 << 10;
-/// Which programs were looked at is nobody else's business.
+/// Only the user may read which programs were looked at.
 const FOLDER_MODE: u32 = 0o700;
 const FILE: Manner = Manner {
     replaces: true,
     mode: 0o600,
 };
 
+/// The file, with the rights of its user.
 #[derive(Debug)]
 pub struct StateFile<'a> {
     path: PathBuf,
@@ -22,7 +23,7 @@ pub struct StateFile<'a> {
 }
 
 impl StateFile<'static> {
-    /// `None` for those without a home.
+    /// Returns the file of the current user. None if there is no home directory.
     pub fn find() -> Option<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self::of(UserRights::current(), variable)
@@ -33,7 +34,7 @@ impl<'a> StateFile<'a> {
     fn of(rights: &'a UserRights, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
         let folder = match rights.user() {
-            // Their environment is not ours.
+            // sudo has replaced the environment of the user.
             Some(user) => Some(user.home.join(".local/state")),
             None => variable("XDG_STATE_HOME")
                 .map(PathBuf::from)
@@ -47,11 +48,12 @@ impl<'a> StateFile<'a> {
         })
     }
 
-    /// `None` if there is none that can be read.
+    /// Reads the file. None if there is none, or it cannot be read.
     pub fn read(&self) -> Option<String> {
         self.files.read(&self.path, BYTES_MAX).ok()
     }
 
+    /// Writes the file, and its folder if that is missing.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         if let Some(folder) = self.path.parent() {
             self.files.make_folder(folder, FOLDER_MODE)?;

@@ -1,6 +1,6 @@
-//! A *new file* has no name while it is written, and gets it when it is whole:
-//! whoever is killed in between leaves nothing behind. On file systems that
-//! know no files without a name it has a hidden one until then.
+//! A *new file* has no name while it is written, and gets it when it is whole. If we are
+//! killed before that, nothing stays behind. On file systems without unnamed files it has a
+//! hidden name until then.
 
 use super::Refusal;
 use super::place::Place;
@@ -10,9 +10,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hidden names that are tried: somebody else may have taken some.
+/// How many hidden names are tried, as some may be taken.
 const NAMES_MAX: u32 = 100;
 
+/// A file that is being written. Dropping it removes it, unless it has got its name.
 #[derive(Debug)]
 pub struct NewFile {
     place: Place,
@@ -22,6 +23,7 @@ pub struct NewFile {
 }
 
 impl NewFile {
+    /// Creates a file, with a hidden name only where that is needed.
     pub(super) fn begin(place: Place, mode: Mode) -> Result<Self, Refusal> {
         if let Some(file) = unnamed(&place, mode) {
             return Ok(NewFile {
@@ -33,6 +35,7 @@ impl NewFile {
         Self::begin_hidden(place, mode)
     }
 
+    /// Creates a file with a hidden name.
     pub(super) fn begin_hidden(place: Place, mode: Mode) -> Result<Self, Refusal> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let create = |name: &str| rustix::fs::openat(&place.folder, name, flags, mode);
@@ -44,16 +47,17 @@ impl NewFile {
         })
     }
 
+    /// Returns the file to write to.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Those of the file that it replaces.
+    /// Sets the permissions, to those of the file that it will replace.
     pub(super) fn set_mode(&self, mode: Mode) -> Result<(), Refusal> {
         Ok(rustix::fs::fchmod(&self.file, mode)?)
     }
 
-    /// Gives it its name, if nothing has that.
+    /// Gives the file its name. [`Refusal::Exists`] if something has it.
     pub(super) fn publish(mut self) -> Result<File, Refusal> {
         let (folder, name) = (&self.place.folder, &self.place.name);
         let named = match &self.hidden {
@@ -61,7 +65,7 @@ impl NewFile {
             Some(hidden) => {
                 let flags = RenameFlags::NOREPLACE;
                 match rustix::fs::renameat_with(folder, hidden, folder, name, flags) {
-                    // File systems of servers cannot.
+                    // Network file systems cannot do this.
                     Err(Errno::INVAL | Errno::NOSYS) => {
                         let linked =
                             rustix::fs::linkat(folder, hidden, folder, name, AtFlags::empty());
@@ -81,7 +85,7 @@ impl NewFile {
         }
     }
 
-    /// Gives it its name in place of the file that has it.
+    /// Gives the file its name, and replaces the file that has it.
     pub(super) fn replace(mut self) -> Result<File, Refusal> {
         if self.hidden.is_none() {
             let link = |name: &str| link(&self.file, &self.place, name);
@@ -110,7 +114,8 @@ impl Drop for NewFile {
     }
 }
 
-/// A file without a name that can get one later; `None` where that does not work.
+/// Creates a file without a name that can get one later. None where the file system, or a
+/// missing `/proc`, does not allow that.
 fn unnamed(place: &Place, mode: Mode) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&place.folder, ".", flags, mode).ok()?;
@@ -124,12 +129,13 @@ fn link(file: &File, place: &Place, name: impl rustix::path::Arg) -> rustix::io:
     rustix::fs::linkat(CWD, by_descriptor(file), &place.folder, name, flags)
 }
 
-/// `linkat` of the descriptor itself would need `CAP_DAC_READ_SEARCH`.
+/// Returns a path to an open file. `linkat` with the descriptor itself would need
+/// `CAP_DAC_READ_SEARCH`.
 fn by_descriptor(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Does something with a name that nothing has yet.
+/// Calls `take` with hidden names until it succeeds with one that nothing has yet.
 fn with_hidden_name<T>(
     mut take: impl FnMut(&str) -> rustix::io::Result<T>,
 ) -> Result<(String, T), Refusal> {

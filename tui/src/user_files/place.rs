@@ -1,5 +1,5 @@
-//! A *place* is a folder that is held open and a name in it. All that is done there
-//! is done to this folder, whatever its path leads to a moment later.
+//! A *place* is an open folder and a name in it. All that is done there happens in this
+//! folder, even if its path leads elsewhere a moment later.
 
 use super::Refusal;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -10,13 +10,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+/// An open folder, and a name in it that need not exist.
 #[derive(Debug)]
 pub struct Place {
     pub folder: OwnedFd,
     pub name: OsString,
 }
 
-/// What has the name, if that can be written to.
+/// What has the name and can be written to.
 #[derive(Debug)]
 pub enum Found {
     Nothing,
@@ -29,6 +30,7 @@ pub enum Found {
 }
 
 impl Found {
+    /// Returns an error for a pipe or a device.
     pub fn require_file(self) -> Result<(), Refusal> {
         match self {
             Found::Nothing | Found::Regular { .. } => Ok(()),
@@ -38,6 +40,7 @@ impl Found {
 }
 
 impl Place {
+    /// Opens the folder of a path. An error if the path is a folder itself.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
         let name = path.file_name().filter(|_| !is_folder);
@@ -51,7 +54,8 @@ impl Place {
         })
     }
 
-    /// Opens what may be written to, and refuses the rest.
+    /// Finds out what has the name, and opens it if it is a pipe or a device. An error if
+    /// it must not be written to; a regular file must not unless `replaces`.
     pub fn look(&self, replaces: bool) -> Result<Found, Refusal> {
         let status = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let status = match status {
@@ -63,7 +67,7 @@ impl Place {
             FileType::Directory => Err(Refusal::Kind("folder")),
             FileType::Socket => Err(Refusal::Kind("socket")),
             FileType::BlockDevice => Err(Refusal::Kind("device that holds data")),
-            // Anybody can leave a pipe where a file is expected.
+            // In a shared folder anybody can put a pipe where a file is expected.
             FileType::Fifo if !replaces && !is_ours(&status) => {
                 Err(Refusal::OthersPipe(status.st_uid))
             }
@@ -82,7 +86,7 @@ impl Place {
         }
     }
 
-    /// A file where there is none.
+    /// Creates a file. An error if something has the name.
     pub fn create(&self) -> Result<File, Refusal> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
@@ -92,7 +96,7 @@ impl Place {
         }
     }
 
-    /// Opens what was looked at, and nothing that has its name by now.
+    /// Opens what was looked at. An error if something else has its name by now.
     fn open_same(&self, seen: &Stat, more: OFlags) -> Result<File, Refusal> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC | more;
         let opened = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?;

@@ -9,6 +9,8 @@ use engine::probes::expression::{Expression, Values};
 use engine::probes::{Wanted, split};
 use std::time::Duration;
 
+/// Turns the words of `proftop trace` into a configuration. The error says which of them do
+/// not fit.
 pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Failure> {
     let functions: Vec<String> = { words.functions.iter() }
         .flat_map(|list| split(list))
@@ -60,7 +62,8 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
     })
 }
 
-/// None at all if they are to be left out: then they are not even read.
+/// Returns which values are read at each call. With `--hide-names` there are none, so that
+/// the data of the program is never read.
 fn values(words: &Trace) -> Result<Values, Failure> {
     if words.hide_names {
         return Ok(Values::default());
