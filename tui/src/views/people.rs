@@ -13,11 +13,12 @@ use crate::words::explain;
 use std::any::Any;
 use std::sync::Arc;
 
-/// A process or a thread.
+/// A process or a thread: a row that the scope can be narrowed to.
 pub trait Person: Item {
-    /// What several of them are called.
+    /// The word for several of them, such as `processes`.
     const PLURAL: &'static str;
 
+    /// Returns the part of the samples that belongs to these rows, as the scope has it.
     fn part(keys: Vec<Self::Key>) -> Part;
 
     /// Its name and number: `postgres[4121]`.
@@ -63,7 +64,8 @@ impl<I: Person> View for Table<I> {
     }
 
     fn release(&mut self) {
-        // All threads keep their rows: they are sorted the moment they are opened.
+        // The table of all threads keeps its rows, so that it is sorted when it is opened
+        // again.
         if self.is_of_one_process() {
             self.release();
         }

@@ -79,12 +79,12 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
 
 const SHARE: u16 = 6;
 const COUNT: u16 = 7;
-/// A line's number, or an offset in the function.
+/// Cells of the column with the number of a line, or an offset in the function.
 const PLACE: u16 = 7;
 const BAR: u16 = 4;
-/// The bar's, if there is something to compare with.
+/// Cells of the column that has the change in place of the bar, while there is a baseline.
 const CHANGE: u16 = 9;
-/// Which column is the code.
+/// The number of the column with the code.
 const CODE: usize = 4;
 /// From this width on there is room for more than the code.
 const WIDE: u16 = 72;
@@ -110,7 +110,7 @@ fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Colu
     columns
 }
 
-/// The file's name, and the layout.
+/// Draws the title: the name of the file, and the layout.
 fn render_title(
     cx: &Context<'_>,
     code: &Code,
@@ -135,9 +135,9 @@ fn render_title(
     buffer.set_string(x, heads.y, end, theme.heads());
 }
 
-/// `o: asm `, or the name alone.
+/// Returns the key of an action and a name, `o: asm `; the name alone if there is no key.
 fn named(cx: &Context<'_>, action: Action, name: &str) -> String {
-    // The key is that of the view, whoever has the keys now.
+    // The key is looked up for this view, even if the pane beside it has the focus.
     match cx.keymap.label(action, ViewId::Code) {
         Some(key) => format!("{key}: {name} "),
         None => format!("{name} "),
@@ -147,7 +147,7 @@ fn named(cx: &Context<'_>, action: Action, name: &str) -> String {
 struct Painter<'a> {
     cx: &'a Context<'a>,
     code: &'a Code,
-    /// The line that is selected in the source text beside.
+    /// The line that is selected in the source text, if this is the pane beside it.
     line: Option<u32>,
     is_beside: bool,
     theme: &'a Theme,
@@ -237,7 +237,7 @@ impl Painter<'_> {
         }
     }
 
-    /// What stands in the widest column.
+    /// Returns what stands in the widest column: the code, or what a row sums up.
     fn code(&self, row: &CodeRow, room: usize) -> (String, Style) {
         let (answer, dim) = (self.answer, self.theme.dim());
         let text = words::row(answer, row, self.code.syntax());

@@ -1,4 +1,4 @@
-//! What the code view says in words.
+//! The texts of the code view.
 
 use super::Code;
 use crate::action::Action;
@@ -56,7 +56,7 @@ pub fn name(answer: &CodeAnswer, id: FunctionId) -> String {
     }
 }
 
-/// The file, or the function where there is none.
+/// Returns the name of the source file or, if none is known, of the module.
 pub fn title(code: &Code) -> String {
     let Some(answer) = code.answer() else {
         return String::new();
@@ -67,7 +67,7 @@ pub fn title(code: &Code) -> String {
     }
 }
 
-/// A row's line of source text, its instruction, or what it sums up.
+/// Returns the text of a row: the line of source text, the instruction, or what it sums up.
 pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
     match row {
         CodeRow::Line { place, .. } => {
@@ -135,7 +135,7 @@ pub fn offset(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> S
     format!("+{:#x}", offset.wrapping_sub(start))
 }
 
-/// The head of a stretch of code.
+/// Returns the head of a piece of code.
 pub fn piece(answer: &CodeAnswer, number: usize) -> String {
     let Some(piece) = answer.body.pieces.get(number) else {
         return String::new();
@@ -155,7 +155,7 @@ fn part(number: usize, count: usize) -> String {
     format!("part {} of {count}", number + 1)
 }
 
-/// What the code's numbers are made of, for the header.
+/// Returns what the header says about the numbers of the code and how far they can be trusted.
 pub fn trust(code: &Code) -> Vec<Segment> {
     let Some(answer) = code.answer() else {
         return Vec::new();
@@ -218,8 +218,8 @@ pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// A row's line as `heapam.c:1713`, and the path of that file: where its text was
-/// found, or else as the debug information has it.
+/// Returns a row's line as `heapam.c:1713`, and the path of that file: where its text was
+/// found, or else the path in the debug information. None if the row has no line.
 pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     let body = &answer.body;
     let place = match row {
@@ -235,7 +235,7 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     Some((words, path.unwrap_or_else(|| file.to_string())))
 }
 
-/// A row's samples in words.
+/// Says in words how many samples a row has.
 pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let all = answer.samples();
     let samples = match row {
@@ -290,7 +290,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     ))
 }
 
-/// One sentence on the selected row.
+/// Explains the number of the selected row in one sentence; None if no row is selected.
 pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     let (answer, row) = (code.answer()?, code.selected()?);
     let function = &answer.function.name;

@@ -24,7 +24,7 @@ use ratatui::style::{Modifier, Style};
 
 use super::tints::Tints;
 
-/// Cells of the map that shows which part of all is zoomed into.
+/// The width in cells of the map that shows which part of the whole graph is zoomed into.
 const MAP_CELLS: u64 = 40;
 
 impl Draw for Flame {
@@ -82,7 +82,7 @@ fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
             let is_selected = spot == flame.selected_spot();
             painter.bar(bar, is_selected, is_last, frame.buffer_mut());
             if is_selected {
-                // On the name.
+                // The cursor stands on the first letter of the name.
                 let x = (body.x + bar.start + 1).min(body.right() - 1);
                 frame.set_cursor_position(Position::new(x, y));
             }
@@ -124,7 +124,7 @@ impl Painter<'_> {
         }
     }
 
-    /// The sign of a bar that has surely changed.
+    /// The sign of whether a bar became more or less; empty if it has not surely changed.
     fn sign(&self, bar: &Bar) -> String {
         match words::is_sure(bar, self.flame, self.cx) {
             true => format!("{} ", compared::sign(self.flame.change(bar), self.theme).0),
@@ -132,7 +132,7 @@ impl Painter<'_> {
         }
     }
 
-    /// The name, and where there is room its share, filled up with blanks.
+    /// The text of a bar: its name and, if there is room, its share, with blanks between them.
     fn label(&self, bar: &Bar, room: usize) -> String {
         let name = format!("{}{}", self.sign(bar), words::name(bar, self.cx));
         let clean = text::clean(&name);
@@ -151,7 +151,8 @@ impl Painter<'_> {
     }
 }
 
-/// What is zoomed into: what is above it, and its share.
+/// Draws the line above the graph: the title or, if a frame is zoomed into, the names above it
+/// and its share.
 fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
@@ -173,7 +174,7 @@ fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buf
         .map(|name| text::clean(name).into_owned())
         .collect();
     let mut path = names.join(" › ");
-    // The nearest ancestors say most.
+    // The nearest ancestors say most: if there is no room for all, the outermost are left out.
     for skip in 1..=names.len() {
         if text::width(&path) <= left {
             break;
@@ -186,7 +187,7 @@ fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buf
     buffer.set_string(x, area.y, right, theme.heads());
 }
 
-/// The whole width of the graph, and which part of it is shown.
+/// Draws a map of the whole graph's width, in which the part that is shown stands out.
 fn render_map(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) {
     buffer.set_style(area, theme.heads());
     let (begin, samples) = flame.zoomed_part().unwrap_or_default();
@@ -199,7 +200,8 @@ fn render_map(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffe
     buffer.set_stringn(area.x, area.y, line, area.width.into(), theme.heads());
 }
 
-/// Which part of all samples that is.
+/// Returns a map of `cells` cells for all samples, in which those from `begin` on are full. At
+/// least one cell is full.
 fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
     let cell =
         |sample: u64| (u128::from(sample) * u128::from(cells) / u128::from(all.max(1))) as u64;
@@ -216,8 +218,9 @@ fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
 
 const BETWEEN: &str = " › ";
 
-/// What is above the zoomed frame, the root first, each with its number and where
-/// it begins; the nearest say most, so others make room for them.
+/// Returns the frames above the zoomed one, the root first: the number for
+/// [`Flame::zoom_to_ancestor`], the column in which it begins, and the name. If they do not all
+/// fit, the first ones are left out, as the nearest ones say most.
 fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)> {
     let root = text::clean(&cx.root_words()).into_owned();
     let below = flame.ancestors();
@@ -242,7 +245,7 @@ fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)
         .collect()
 }
 
-/// Whose name is there.
+/// Returns the number of the ancestor whose name is drawn in column `x`; None if there is none.
 pub fn ancestor_at(flame: &Flame, cx: &Context<'_>, width: u16, x: u16) -> Option<usize> {
     let path = path(cx, flame, width);
     let holds = |(_, start, name): &&(usize, u16, String)| {
@@ -276,7 +279,8 @@ fn render_legend(flame: &Flame, theme: &Theme, buffer: &mut Buffer, area: Rect) 
         ),
     }
     if flame.sides().is_some() {
-        // What is gone has no frame: it is said here, before the signs.
+        // Frames that are gone have no bar, so this line names them, before it explains the
+        // signs.
         let gone = words::gone(flame, usize::from(area.width));
         let gone = gone.map(|gone| text::cut_end(&gone, usize::from(area.width) / 2).into_owned());
         if let Some(gone) = gone {

@@ -1,4 +1,4 @@
-//! The selected frame in words.
+//! The texts of the flame graph: its title, its bars, and the selected frame.
 
 use crate::action::Action;
 use crate::context::Context;
@@ -58,7 +58,7 @@ pub fn grouped(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// What a frame is called on the screen.
+/// Returns what a bar is called on the screen.
 pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
     match bar.node.map(|node| node.kind) {
         Some(NodeKind::Root) => cx.root_words().to_string(),
@@ -87,8 +87,8 @@ pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
     flame.is_sure(bar, cx.shown.comparison.functions.as_deref())
 }
 
-/// What is written at a frame's right end, the longest first: its number, or by how
-/// much it changed.
+/// Returns what can be written at the right end of a bar, the longest text first: its number
+/// or, while trees are compared, by how much it changed.
 pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
         let scale = Scale::new(cx, base(flame));
@@ -247,7 +247,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     format!("{name}  {numbers}")
 }
 
-/// One sentence on the selected frame.
+/// Explains the number of the selected frame in one sentence; None if none is selected.
 pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     let bar = flame.selected()?;
     let node = bar.node?;

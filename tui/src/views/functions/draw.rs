@@ -19,15 +19,16 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Narrower, the name needs the room more than the trend.
+/// From this width on there is room for the trend; in a narrower terminal the name needs it.
 pub const WIDTH_WITH_TREND: u16 = 72;
 
-/// Wider, there is room for the band and the samples as well.
+/// From this width on there is room for the band and the number of samples as well.
 const WIDTH_WITH_COUNTS: u16 = 96;
 
 const GONE: &str = "gone from the window; it was: ";
 
-/// The filter may hide it, or there was none of it any more.
+/// Used while there is a filter: it may hide the function, or the function has no samples any
+/// more.
 const HIDDEN: &str = "not in what the filter keeps; it was: ";
 
 impl Draw for Functions {
@@ -129,10 +130,10 @@ fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-/// The columns of one width of terminal.
+/// The columns that a terminal of some width has room for.
 struct Layout {
     columns: Vec<Column<FunctionColumn>>,
-    /// Which column is the name, and where it starts.
+    /// The number of the column with the name, and the cell at which it starts.
     name: usize,
     name_x: u16,
     has_trend: bool,
@@ -145,7 +146,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Where the columns are, whatever they count in.
+    /// Returns the layout with the usual heads, to know where columns are in any unit.
     fn usual(width: u16, theme: &Theme) -> Self {
         Self::new(width, theme, "SELF%", "TOTAL%")
     }
@@ -175,7 +176,7 @@ impl Layout {
         let has_module = width >= WIDTH_WITH_MODULE;
         let module = match has_module {
             true => (room * 3 / 10).clamp(12, 28).min(room),
-            // The cell that would keep it apart is the name's as well.
+            // The name also gets the cell that would divide the two columns.
             false => 0,
         };
         columns.push(Column::left("FUNCTION", room - module, Some(Name)));
@@ -243,7 +244,7 @@ impl Layout {
     }
 }
 
-/// Whether a function's name is folded, or cut in a terminal of that width.
+/// Whether the name of a function is shortened, or cut off, in a terminal of that width.
 fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     let shown = name(function);
     let is_folded = names::short(&function.name) != *function.name;

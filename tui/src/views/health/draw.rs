@@ -17,7 +17,8 @@ use ratatui::style::Style;
 
 const TITLE: &str = " WHAT IS MISSING, AND WHY";
 
-/// From this width on modules stand beside what is missing, whose lines keep this.
+/// From the first width on the modules stand beside the lines; these have the second width
+/// then.
 const WIDTH_WITH_MODULES: u16 = 150;
 const WIDTH_BESIDE: u16 = 88;
 
@@ -64,7 +65,7 @@ fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// What is left and what is right of a line between them.
+/// Returns the parts to the left and to the right of the line that divides them.
 fn split(whole: Rect) -> (Rect, Rect) {
     let left = Rect {
         width: WIDTH_BESIDE,
@@ -93,7 +94,7 @@ fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Fra
     }
 }
 
-/// Cells of a label, of which the last is a blank: names of modules are cut.
+/// The width of a label in cells, the last of which is a blank; longer names are cut.
 const LABEL_CELLS: usize = 16;
 
 /// `  lost              1,126    7.2%  a buffer was full`
@@ -116,7 +117,7 @@ pub fn entry(finding: &Finding) -> String {
     )
 }
 
-/// What is missing stands out; that anything is, the words say.
+/// The color of a line: lines that say that something is missing stand out.
 fn style(finding: &Finding, theme: &Theme) -> Style {
     let missing = match (finding.topic, finding.value) {
         (Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_), Value::Share(part, _)) => part > 0,

@@ -55,10 +55,10 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     painter.render(frame, heads, body);
 }
 
-/// Narrower, the seconds need the room more than the words on their peak.
+/// From this width on there is room for words on the peak of the seconds.
 const WIDTH_WITH_PEAK: u16 = 60;
 
-/// The columns of one width of terminal.
+/// The columns that a terminal of some width has room for.
 struct Layout {
     bar: u16,
     name: u16,
@@ -67,7 +67,7 @@ struct Layout {
 
 const SHARE: u16 = 6;
 const COUNT: u16 = 9;
-/// Which column is the name.
+/// The number of the column with the name.
 const NAME: usize = 2;
 
 impl Layout {
@@ -113,7 +113,8 @@ struct Painter<'a> {
     page: &'a Page,
     theme: &'a Theme,
     layout: Layout,
-    /// Then nothing is selected here.
+    /// Whether the page stands beside another view that has the keys: then no row of it is
+    /// drawn as selected.
     is_beside: bool,
 }
 
@@ -175,7 +176,7 @@ impl<'a> Painter<'a> {
         buffer.set_string(line.x + 2, line.y, text, self.theme.falling());
     }
 
-    /// Samples with the function on the stack.
+    /// How many samples have the function on the stack.
     fn all(&self) -> u64 {
         self.found()
             .map_or(0, |(_, found)| found.function.total_samples)
@@ -325,7 +326,7 @@ impl<'a> Painter<'a> {
         );
     }
 
-    /// What Enter does with a row, as long as it does.
+    /// Returns a text with the key that follows a row, and with words for what it does.
     fn with_key(&self, text: &str, words: &str) -> String {
         let key = self.cx.keymap.label(Action::Follow, ViewId::Page);
         keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
@@ -361,7 +362,7 @@ impl<'a> Painter<'a> {
     }
 }
 
-/// The most samples that a second has, and how many seconds later the end is.
+/// Returns the most samples that a second has, and how many seconds before the newest that is.
 fn peak(seconds: &[u64]) -> (u64, usize) {
     let newest_first = seconds.iter().rev().copied().enumerate();
     let most = newest_first.max_by_key(|(when, samples)| (*samples, std::cmp::Reverse(*when)));

@@ -1,4 +1,4 @@
-//! What the page says in words.
+//! The texts of the page.
 
 use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
@@ -124,7 +124,7 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// If the row shows less of it.
+/// Returns the whole name of a function if rows show a shorter one, else None.
 fn whole_name(function: &Function) -> Option<String> {
     let is_folded = names::short(&function.name) != *function.name;
     is_folded.then(|| text::clean(&function.name).into_owned())
@@ -140,7 +140,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
         .find(|form| text::width(form) <= room)
 }
 
-/// One sentence on the selected row.
+/// Explains the number of the selected row in one sentence; None without samples.
 pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
@@ -185,7 +185,7 @@ pub fn share_of(report: &Report, samples: u64, all: u64, name: &str) -> String {
     )
 }
 
-/// What a caller or callee has to do with its number.
+/// Explains what the number of a caller or callee counts.
 pub fn explain_neighbour(
     number: &str,
     kind: NeighbourKind,

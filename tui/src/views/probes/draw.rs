@@ -14,8 +14,8 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// From this width on there is room for the last seconds, and from that on for more of
-/// them and more quantiles.
+/// From the first width on there is room for the last seconds; from the second on for more
+/// seconds and more quantiles.
 const WIDTH_WITH_TREND: u16 = 72;
 const WIDTH_WIDE: u16 = 110;
 
@@ -23,7 +23,7 @@ const WIDTH_WIDE: u16 = 110;
 const TREND: usize = 12;
 const TREND_WIDE: usize = 30;
 
-/// Cells that the histogram has of a line.
+/// The width of the histogram in cells.
 const HISTOGRAM: u16 = 38;
 const HISTOGRAM_WIDE: u16 = 52;
 
@@ -67,7 +67,7 @@ impl Draw for Probes {
     }
 }
 
-/// How to place one.
+/// Draws how to place a probe, while there is none.
 fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
     let key = cx.keymap.label(Action::Probe, ViewId::Functions);
     let keys = [ViewId::Tree, ViewId::Flame].map(|view| cx.keymap.label(Action::Probe, view));
@@ -100,11 +100,11 @@ fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
     frame.set_cursor_position(Position::new(body.x, body.y));
 }
 
-/// What a row tells before the function.
+/// The columns before the name of the function.
 #[derive(Debug, Clone, Copy)]
 enum Column {
     Rate,
-    /// So many seconds.
+    /// Calls in each of the last seconds, this many of them.
     Trend(usize),
     P50,
     P90,
@@ -115,7 +115,7 @@ enum Column {
     Left,
 }
 
-/// The columns, and the cells that each has.
+/// Returns the columns, and how many cells each has.
 fn columns(width: u16) -> Vec<(Column, usize)> {
     use Column::{Cost, Left, Max, OnCpu, P50, P90, P99, Rate, Trend};
     let mut columns = vec![(Rate, 10)];
@@ -151,7 +151,8 @@ impl Column {
         }
     }
 
-    /// What it says of a probe; `max` is the most calls in a second of any.
+    /// The text of the column for a probe. `max` is the largest number of calls in a second
+    /// that any probe has, which makes a full block.
     fn text(self, probe: &Probe, max: u32) -> String {
         let Some(seen) = &probe.seen else {
             return match self {
@@ -180,7 +181,7 @@ impl Column {
     }
 }
 
-/// Each at the right of its cells.
+/// Returns a text at the right end of its cells.
 fn right(text: &str, cells: usize) -> String {
     format!(
         "{}{text}",
@@ -223,7 +224,7 @@ fn render_row(
     }
 }
 
-/// A block for each of the last seconds.
+/// Returns a block for each of the last seconds.
 fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
     let from = seen.trend.len().saturating_sub(seconds);
     trend::blocks(&seen.trend[from..], max)
@@ -305,7 +306,7 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
     render_shares(seen, theme, frame, right);
 }
 
-/// The calls of each second, on a scale of their own.
+/// Draws the calls of each second of one probe, on a scale of its own.
 fn render_timeline(seen: &Seen, theme: &Theme, frame: &mut Frame, line: Rect) {
     let max = seen.trend.iter().copied().max().unwrap_or(0);
     let most = format!("most {}/s", units::count(max.into()));
@@ -325,7 +326,7 @@ fn render_timeline(seen: &Seen, theme: &Theme, frame: &mut Frame, line: Rect) {
     );
 }
 
-/// Cells of a time, and of a count behind the longest bar.
+/// Cells of the time before a bar, and of the count behind the longest bar.
 const FROM: usize = 7;
 const COUNT: usize = 10;
 

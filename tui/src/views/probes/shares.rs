@@ -3,12 +3,12 @@
 use crate::words::units;
 use engine::probes::{Latency, ProbeValue, Seen, Shares};
 
-/// One heading, and shares of one whole, most first.
+/// A heading, and rows that are shares of one whole, the largest first.
 #[derive(Debug)]
 pub struct Section {
     pub title: String,
     rows: Vec<(u64, String)>,
-    /// What the rows leave, and what they are shares of.
+    /// The part of the whole that has no row, and the whole.
     others: u64,
     all: u64,
     /// A sentence below them.
@@ -21,7 +21,7 @@ impl Section {
         1 + rows + usize::from(self.note.is_some())
     }
 
-    /// The last row joins the others.
+    /// Removes the last row and adds it to the others.
     fn shrink(&mut self) {
         if let Some((count, _)) = self.rows.pop() {
             self.others += count;
@@ -38,14 +38,15 @@ impl Section {
     }
 }
 
-/// What stands beside the histogram, in at most so many lines.
+/// Returns what stands beside the histogram, in at most `lines` lines.
 pub fn sections(seen: &Seen, lines: usize) -> Vec<Section> {
     let mut all: Vec<Section> = seen.values.iter().map(value).collect();
     all.extend(shares("FROM WHERE", &seen.callers, " < "));
     all.extend(shares("THREADS", &seen.threads, ""));
     let needed = |all: &[Section]| all.iter().map(Section::height).sum::<usize>();
     while needed(&all) > lines {
-        // The longest gives a row, until each has one; then the last goes.
+        // The section with most rows loses one, until each has one row; then the last section
+        // goes.
         let longest = all.iter_mut().max_by_key(|section| section.rows.len());
         match longest {
             Some(section) if section.rows.len() > 1 => section.shrink(),
@@ -103,8 +104,8 @@ pub struct Bucket {
     pub calls: u64,
 }
 
-/// Calls by how long they took: a line for each power of two, or of more where there is
-/// not so much room.
+/// Returns the histogram of how long calls took: a line for each power of two nanoseconds, or
+/// for several powers where `lines` are fewer. Empty without calls.
 pub fn histogram(latency: &Latency, lines: usize) -> Vec<Bucket> {
     let power = |ns: u64| ns.max(1).ilog2();
     let (Some(first), Some(last)) = (latency.buckets.first(), latency.buckets.last()) else {

@@ -21,7 +21,7 @@ use profile::{ProcessRow, TREND_LEN};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Narrower, the command needs the room more.
+/// From this width on there is room for the user; in a narrower terminal the command needs it.
 const WIDTH_WITH_USER: u16 = 60;
 
 impl Draw for Table<ProcessRow> {
@@ -106,7 +106,7 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
             }
         }
     }
-    // Ended, or ourselves.
+    // The column that says that a process has ended, or is proftop itself.
     columns.push(Column::left("S", 1, None));
     let room = table::rest(&columns, width).saturating_sub(2);
     let group = if width >= WIDTH_WITH_GROUP { 20 } else { 0 };
@@ -177,7 +177,8 @@ fn cells(
     }
 }
 
-/// The number of a process or thread; files without such numbers count them through.
+/// Returns the number of a process or thread as it is shown; `-` if the recording does not have
+/// such numbers, and the profile only counts processes and threads.
 pub fn number(number: u32, snapshot: &Snapshot) -> String {
     let recording = snapshot.source.recording.as_ref();
     match recording.is_some_and(|recording| recording.lacks.people || number == 0) {
@@ -186,7 +187,8 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
     }
 }
 
-/// Samples in the unit that is asked for.
+/// Returns samples in the unit that is shown, or the sign for an absent number if the row is
+/// gone.
 pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     match gone {
         true => cx.absent().into(),
@@ -194,7 +196,7 @@ pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     }
 }
 
-/// The head above them.
+/// Returns the head of the column of these amounts.
 pub fn head(cx: &Context<'_>) -> &'static str {
     match cx.unit() {
         Unit::Share => "SHARE%",

@@ -86,14 +86,14 @@ fn head_at(
     ThreadRow::COLUMNS.iter().position(|each| *each == column)
 }
 
-/// Narrower, the function needs the room more.
+/// From this width on there is room for more than CPUs and function.
 const WIDTH_WITH_MORE: u16 = 54;
 
-/// The columns of one width.
+/// The columns that a terminal of some width has room for.
 struct Layout {
     columns: Vec<Column<ThreadColumn>>,
     has_process: bool,
-    /// Which column is the name.
+    /// The number of the column with the name.
     name: usize,
     has_trend: bool,
     /// Whether there is room for more than what a thread burns, and where.
@@ -114,7 +114,7 @@ impl Layout {
         let is_compared = compared.is_some();
         match compared {
             Some(compared) => columns.extend(compared),
-            // The mark of the order is not to touch the next head.
+            // An empty column: the mark that shows the order must not touch the next head.
             None if width < WIDTH_WITH_MORE => columns.push(Column::left("", 0, None)),
             None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
         }

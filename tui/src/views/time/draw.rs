@@ -30,10 +30,10 @@ use std::ops::Range;
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 const SHADES_ASCII: [char; 4] = ['.', ':', '=', '@'];
 
-/// A cell of which the followed function has half or more.
+/// Drawn in a cell of whose samples the followed function has half or more.
 const FOLLOWED: char = '#';
 
-/// The mark on the axis before the rate from there on.
+/// Stands on the axis where the rate was changed, before the new rate.
 const RATE: &str = "'";
 
 /// Cells between two labels of the axis.
@@ -99,18 +99,19 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
-/// What the shades mean.
+/// What the shades mean:
+/// 1. `Capacity`: the shade is `4 * cell / capacity`, rounded up, of 4;
+/// 2. `Steps`: the shade is `cell / step`, rounded up, of 4, where no capacity is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Scale {
-    /// Parts of what a cell could have at most: `█` is full.
+    /// The samples that a cell has if all of its CPUs are busy: then it is `█`.
     Capacity { samples: f64 },
-    /// So many samples a shade, where the most is not known: round numbers, so that it
-    /// seldom changes.
+    /// The samples that each shade stands for: a round number, so that it seldom changes.
     Steps { samples: u64 },
 }
 
 impl Scale {
-    /// `most` is the most that a cell has.
+    /// `most` is the largest number of samples of any cell.
     fn new(capacity: Option<f64>, most: u64) -> Self {
         match capacity {
             Some(samples) if samples > 0.0 => Scale::Capacity { samples },
@@ -123,7 +124,7 @@ impl Scale {
     fn shade(self, samples: u64, shades: [char; 4]) -> char {
         let number = match self {
             _ if samples == 0 => return ' ',
-            // Samples come at random: some cells have a few more than the capacity.
+            // The time of samples is random: some cells have a few more than the capacity.
             Scale::Capacity { samples: all } => (samples as f64 * 4.0 / all).ceil() as u64,
             Scale::Steps { samples: step } => samples.div_ceil(step),
         };
@@ -131,7 +132,8 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2, 5, 10, 20, 50, … by which the shades, one step each, reach `most`.
+/// Returns the smallest of 1, 2, 5, 10, 20, 50, … of which four, one for each shade, reach
+/// `most`.
 fn round_step(most: u64) -> u64 {
     let wanted = most.div_ceil(SHADES.len() as u64).max(1);
     let mut step = 1;
@@ -144,8 +146,9 @@ fn round_step(most: u64) -> u64 {
     step
 }
 
-/// What a row of the map can be at most: one CPU, one thread, or the CPUs of the scope.
-/// `None` where samples are no time of CPUs.
+/// Returns how many samples a cell of the map can have, and what that is in words: the time of
+/// one CPU, of one thread, or of all CPUs that the scope can keep busy. None if the rate is not
+/// known, or if samples do not count time of CPUs.
 fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
     let rate_hz = time.answer()?.all.rate_hz;
     if rate_hz == 0 || metric_told(cx).is_some() {
@@ -182,7 +185,7 @@ struct Painter<'a> {
     seconds: Range<u64>,
     scale: Scale,
     marked: Option<(Spot, Spot)>,
-    /// What is compared: its letter, and from when to when.
+    /// The sides that are compared: letter, start and end in nanoseconds.
     sides: Vec<(&'static str, u64, u64)>,
 }
 
@@ -207,12 +210,12 @@ impl Painter<'_> {
         }
     }
 
-    /// The column of a second that is shown.
+    /// The column of the terminal in which a second on the screen is drawn.
     fn x_of(&self, second: u64, area: Rect) -> u16 {
         area.x + self.time.label() + (second - self.seconds.start) as u16
     }
 
-    /// Seconds before the newest one.
+    /// Draws the axis: how many seconds each label is before the newest second.
     fn axis(&self, buffer: &mut Buffer, area: Rect) {
         let map = &self.answer.all;
         let last = map.first_second + map.columns() as u64 - 1;
@@ -233,7 +236,7 @@ impl Painter<'_> {
         }
     }
 
-    /// A tick where the rate changed, and to what, where the axis has room.
+    /// Draws a tick where the rate changed, and the new rate if the axis has room for it.
     fn rates(&self, buffer: &mut Buffer, area: Rect) {
         for change in &self.answer.rate_changes {
             let second = change.from_ns / SECOND_NS;
@@ -251,7 +254,7 @@ impl Painter<'_> {
         }
     }
 
-    /// Which seconds are compared, each side from its letter to its letter: `A──────A`.
+    /// Draws which seconds are compared, a line for each side between two letters: `A──────A`.
     fn sides(&self, buffer: &mut Buffer, area: Rect) {
         for (sign, start_ns, end_ns) in &self.sides {
             let (first, last) = (start_ns / SECOND_NS, end_ns.saturating_sub(1) / SECOND_NS);
@@ -295,7 +298,7 @@ impl Painter<'_> {
         }
     }
 
-    /// What is marked, reversed.
+    /// Draws the marked cells of a row in the colors of a selection.
     fn mark_row(&self, row: usize, (from, to): (Spot, Spot), buffer: &mut Buffer, area: Rect) {
         for second in self.seconds.clone() {
             if (from..=to).contains(&Spot { second, row }) {
@@ -305,7 +308,8 @@ impl Painter<'_> {
         }
     }
 
-    /// Whole seconds, all of them and the function's; what the shades mean.
+    /// Draws the lines below the map: the sum of each second; what is different in the marked
+    /// time, or the followed function's sum of each second; what the shades mean.
     fn foot(&self, buffer: &mut Buffer, area: Rect) {
         let label = self.time.label();
         let room = usize::from(area.width - label);
@@ -370,15 +374,15 @@ impl Painter<'_> {
     }
 }
 
-/// From when to when A and B are, while they are compared. A that comes from
-/// another recording is not on the map.
+/// Returns letter, start and end of A and B, while they are compared. If A comes from another
+/// recording it is not on this map, and left out.
 fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
     let shown = &cx.shown;
     let Some(lacks) = &shown.comparison.lacks else {
         return Vec::new();
     };
     let (a, b) = (lacks.window, shown.report.window);
-    // Where both are, it is B.
+    // B first: seconds that are of both are drawn as B.
     let mut sides = vec![("B", b.start_ns, b.end_ns)];
     if lacks.is_of_here {
         sides.push(("A", a.start_ns, a.end_ns));
@@ -386,7 +390,7 @@ fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
     sides
 }
 
-/// What is marked, or else is the window.
+/// Returns the marked cells, or else those of the window if it is a fixed time; else None.
 fn marked(time: &Time, cx: &Context<'_>) -> Option<(Spot, Spot)> {
     let window = match cx.knobs.window {
         Window::Between { start_ns, end_ns } => Some((

@@ -60,7 +60,7 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     parts.join("   ")
 }
 
-/// What so many samples in so long a time are.
+/// Returns the unit in which samples that were taken in `ns` nanoseconds are written.
 pub fn in_unit(time: &Time, cx: &Context<'_>, ns: u64) -> Scale {
     let rate_hz = time.answer().map_or(0, |map| map.all.rate_hz);
     Scale::new(cx, 0).over(rate_hz, ns as f64 / SECOND_NS as f64)
@@ -91,7 +91,7 @@ pub fn apart(time: &Time, width: usize) -> Option<String> {
     Some(line + " pp")
 }
 
-/// Samples from one cell to another, both included.
+/// Returns the number of samples from one cell to another, both included, second by second.
 fn sum(time: &Time, from: Spot, to: Spot) -> u64 {
     let Some(map) = time.answer().map(|answer| &answer.all) else {
         return 0;
@@ -116,7 +116,8 @@ pub fn span(ms: u64) -> String {
     }
 }
 
-/// Whose samples the cell has, where rows are CPUs or threads.
+/// Returns the CPUs or the thread that the row of a cell is; None if rows are parts of a
+/// second.
 fn people(time: &Time, spot: Spot) -> Option<HeatRow> {
     let row = time.answer()?.rows.row(spot.row)?;
     (time.by() != HeatBy::Parts).then_some(row)
@@ -134,7 +135,7 @@ fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
     format!("{of_day}.{:03} {zone}", ms.rem_euclid(1_000))
 }
 
-/// One sentence on the selected cell.
+/// Explains the number of the selected cell in one sentence; None without an answer.
 pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
     let map = &answer.all;

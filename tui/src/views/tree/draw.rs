@@ -25,7 +25,7 @@ use profile::{Function, Role, RowName};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-/// Where the selected function's hot path ended.
+/// Stands in the row in which the hot path ends that was opened last.
 const HOT_END: &str = "◄ hot path";
 
 /// From this width on there is room for samples, band and module.
@@ -101,7 +101,7 @@ fn rest(above: usize, below: usize) -> String {
     }
 }
 
-/// The columns of one width of terminal.
+/// The columns that a terminal of some width has room for.
 struct Layout {
     columns: Vec<Column<BySamples>>,
     /// Which column is the name, where it starts, and its width.
@@ -109,7 +109,7 @@ struct Layout {
     name_x: u16,
     name_width: usize,
     is_wide: bool,
-    /// While the tree is compared with a baseline.
+    /// The two sides while trees are compared, else None.
     sides: Option<Sides>,
 }
 
@@ -124,7 +124,7 @@ fn title(direction: Direction, group_by: GroupBy) -> &'static str {
     }
 }
 
-/// The columns of a comparison.
+/// The cells of a row in the columns of a comparison.
 fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let was = row.before.unwrap_or(0);
@@ -279,7 +279,8 @@ impl Layout {
     }
 }
 
-/// Where a run does not fit, its last frame says most.
+/// Returns the name of a row in `room` cells. Of a run that does not fit the last frame is
+/// named, which says most.
 fn fitting_name(row: &TreeRow, tree: &Tree, cx: &Context<'_>, room: usize) -> String {
     let whole = name(row, tree, cx);
     if row.run.is_empty() || text::width(&text::clean(&whole)) <= room {
@@ -291,7 +292,7 @@ fn fitting_name(row: &TreeRow, tree: &Tree, cx: &Context<'_>, room: usize) -> St
     text::cut_middle(&shorter, room).into_owned()
 }
 
-/// Formatting pads by characters, not by cells.
+/// How many cells a name takes beyond its number of characters: formatting pads by characters.
 fn wide_extra(name: &str) -> usize {
     text::width(name).saturating_sub(name.chars().count())
 }
@@ -366,7 +367,7 @@ fn base(tree: &Tree) -> u64 {
     tree.trees().map_or(0, |trees| trees.now.root().samples)
 }
 
-/// What the row has, and of two trees what it had.
+/// Returns the numbers of a row now and, while trees are compared, before.
 fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     let report = &cx.shown.report;
     let base = base(tree);
@@ -396,7 +397,7 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     )
 }
 
-/// What shows the rows that one stands for.
+/// The action that shows the rows which a row stands for.
 const OPEN: Action = Action::Fold(FoldAction::Toggle);
 
 /// `31.6% of scope = 1,036 smp ±1.6 pp   49.4% of parent   depth 9   postgres`
@@ -443,7 +444,7 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
     parts.join("   ")
 }
 
-/// Where it is, as long as there is room for: `heapam.c:1691   postgres`.
+/// Returns where a function is, as far as there is room for it: `heapam.c:1691   postgres`.
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
     let file = function.file.as_ref().filter(|_| function.line > 0);
@@ -468,7 +469,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
         .find(|form| text::width(form) <= room)
 }
 
-/// One sentence on the selected row.
+/// Explains the number of the selected row in one sentence; None if there are no rows.
 pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {

@@ -4,8 +4,8 @@
 
 use crate::views::code::{Code, Jump};
 
-/// What is left of the code is for arrows: so many lanes, the arrow's point, a blank.
-/// None where instructions need the room.
+/// Returns how many lanes there are for arrows to the left of the code, where `room` cells are
+/// left for both. 0 if there are no jumps, or instructions need the room.
 pub fn lanes(code: &Code, room: usize) -> usize {
     match room {
         _ if code.jumps().is_empty() => 0,
@@ -15,12 +15,20 @@ pub fn lanes(code: &Code, room: usize) -> usize {
     }
 }
 
-/// Cells that so many lanes take.
+/// Returns how many cells the lanes take, with one for the arrow's point and one blank.
 pub fn width(lanes: usize) -> usize {
     if lanes == 0 { 0 } else { lanes + 2 }
 }
 
-/// What stands before each row on the screen.
+/// Returns the text that stands before each row on the screen, of the width of the lanes:
+///
+/// ```text
+/// ┌─►  lane 1, the outer one: a loop around
+/// │
+/// │┌►  lane 0, next to the code: a loop in it
+/// │└─
+/// └──
+/// ```
 pub fn gutters(code: &Code, lanes: usize) -> Vec<String> {
     let rows = code.rows_shown();
     if lanes == 0 {
@@ -33,15 +41,19 @@ pub fn gutters(code: &Code, lanes: usize) -> Vec<String> {
     for (jump, lane) in &chosen {
         draw(&mut grid, jump, *lane, lanes, rows.start);
     }
-    // Points last: where one jump ends another may begin.
+    // Arrow points are drawn last: where one jump ends another may begin.
     for (jump, _) in &chosen {
         grid[jump.to - rows.start][lanes] = '►';
     }
     grid.into_iter().map(String::from_iter).collect()
 }
 
-/// Those that there is room for, each with its lane, the rightmost being 0: first
-/// what the selected row has to do with, then loops, the hottest first.
+/// Returns the jumps that are drawn, each with its lane; lane 0 is next to the code. Jumps are
+/// tried in this order, and left out if there is no lane for them beside those before:
+/// 1. those from or to the selected row,
+/// 2. loops that were hit, most samples first;
+///
+/// of equals the shorter one, then the upper one. Forward jumps are drawn only if 1 holds.
 fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, usize)> {
     let is_own = |jump: &Jump| Some(jump.from) == selected || Some(jump.to) == selected;
     let is_hot = |jump: &Jump| jump.is_loop() && jump.samples > 0;
@@ -65,7 +77,9 @@ fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, us
     placed
 }
 
-/// A lane for each, short ones next to the code; `None` if they are too many.
+/// Gives each jump a lane: short jumps come first, and each takes the free lane nearest to the
+/// code. A lane is free if all jumps in it end above or begin below, or lead to the same row.
+/// None if there are too few lanes.
 fn place(jumps: &[Jump], lanes: usize) -> Option<Vec<(Jump, usize)>> {
     let mut jumps = jumps.to_vec();
     jumps.sort_by_key(|jump| {
@@ -77,7 +91,7 @@ fn place(jumps: &[Jump], lanes: usize) -> Option<Vec<(Jump, usize)>> {
         let (first, last) = jump.ends();
         let is_free = |lane: &usize| {
             let mut others = placed.iter().filter(|(_, taken)| taken == lane);
-            // What goes to the same row may share the way there.
+            // Jumps to the same row may share a lane.
             others.all(|(other, _)| {
                 let (above, below) = other.ends();
                 below < first || last < above || other.to == jump.to
@@ -104,7 +118,7 @@ fn draw(grid: &mut [Vec<char>], jump: &Jump, lane: usize, lanes: usize, start: u
     }
 }
 
-/// Two lines in one cell.
+/// Returns the character for a cell in which two lines meet or cross.
 fn joined(before: char, now: char) -> char {
     match (before, now) {
         (' ', now) => now,
