@@ -197,6 +197,8 @@ impl Model {
             probe::Event::Call(number) | probe::Event::SlowCall(number) => {
                 return self.probing.take_stack(number, sample, &self.modules);
             }
+            // No run asks for them yet.
+            probe::Event::Wait => return,
         }
         let mut frames = Vec::with_capacity(sample.frames.len());
         for frame in &sample.frames {

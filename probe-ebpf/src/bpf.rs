@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the sampling clock ticks | `tick` |
 //! | a function is called that has a probe | `call`, with `values` |
+//! | a thread has waited | `wait` |
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
@@ -23,6 +24,7 @@ mod registers;
 mod stacks;
 mod tick;
 mod values;
+mod wait;
 mod walk;
 mod world;
 

@@ -22,6 +22,7 @@ pub mod rule;
 pub mod settings;
 pub mod status;
 pub mod table;
+pub mod waits;
 pub mod walk;
 pub mod world;
 

@@ -65,6 +65,13 @@ pub const PYTHON_PROCESSES_MAX: usize = 4096;
 /// Their threads, all together.
 pub const PYTHON_THREADS_MAX: usize = 65_536;
 
+/// Threads whose waits are followed: 200 bytes each.
+pub const THREADS_MAX: usize = 32_768;
+
+/// Bytes of a ring that is written to for its interrupts alone: 16 for each wait whose
+/// stack is taken, and twenty times a second it is emptied.
+pub const NUDGES_BYTES: usize = 32 << 10;
+
 /// Users that one run can be aimed at: as many as somebody names.
 pub const USERS_MAX: usize = 1024;
 

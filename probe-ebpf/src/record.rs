@@ -73,6 +73,12 @@ pub mod event {
     pub const CALL: u8 = 1;
     /// A call has ended that took long.
     pub const SLOW_CALL: u8 = 2;
+    /// A thread has waited, and runs again. In front of its frames, and counted with those
+    /// of the kernel, are [`WAIT_WORDS`](crate::waits::WAIT_WORDS).
+    pub const WAIT: u8 = 3;
+    /// A thread has ended; instead of frames of the kernel come
+    /// [`THREAD_WORDS`](crate::waits::THREAD_WORDS).
+    pub const THREAD_END: u8 = 4;
 }
 
 /// What a record is.

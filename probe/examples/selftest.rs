@@ -1,6 +1,6 @@
 //! A self-test for kernels other than this one: samples its own threads, which
-//! work at the bottom of a deep recursion, by BPF and then by perf alone, and
-//! prints what came of it. Ends with 1 if something is wrong. Built static it
+//! work at the bottom of a deep recursion, or sleep, by BPF and then by perf alone,
+//! and prints what came of it. Ends with 1 if something is wrong. Built static it
 //! runs as the only program of a virtual machine:
 //!
 //! ```text
@@ -8,7 +8,10 @@
 //!     --target x86_64-unknown-linux-gnu --example selftest
 //! ```
 
-use probe::{BpfSource, Config, Ending, PerfSource, Source, Target};
+use probe::{
+    Batch, BpfSource, Config, Ending, EngineKind, Event, PerfSource, Source, Target, ThreadTotals,
+    WaitState,
+};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -16,6 +19,9 @@ use std::time::{Duration, Instant};
 
 const DEPTH: u32 = 100;
 const TIME: Duration = Duration::from_secs(3);
+/// A thread that sleeps, and how long each time.
+const SLEEPER: &str = "sleeper";
+const NAP: Duration = Duration::from_millis(50);
 /// The first kernel that has `bpf_loop`.
 const BPF_SINCE: (u32, u32) = (5, 17);
 
@@ -27,7 +33,16 @@ fn main() -> ExitCode {
             }
         });
     }
+    std::thread::Builder::new()
+        .name(SLEEPER.into())
+        .spawn(|| {
+            loop {
+                std::thread::sleep(NAP);
+            }
+        })
+        .expect("a thread");
     let config = Config {
+        waits: true,
         target: Target {
             pids: vec![std::process::id()],
             ..Target::default()
@@ -77,11 +92,14 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     println!("{engine}: notes: {:?}", info.notes);
     let mut endings: BTreeMap<String, u64> = BTreeMap::new();
     let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
+    let mut waits = Waits::default();
     let end = Instant::now() + TIME;
     while Instant::now() < end {
         let batch = source.poll(Duration::from_millis(50));
         let batch = batch.map_err(|error| error.to_string())?;
-        for sample in &batch.samples {
+        waits.add(&batch);
+        let ticks = batch.samples.iter();
+        for sample in ticks.filter(|sample| sample.event == Event::Tick) {
             samples += 1;
             frames += sample.frames.len();
             deepest = deepest.max(sample.frames.len());
@@ -98,7 +116,57 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     if deepest < DEPTH as usize {
         return Err("stacks are not as deep as they should be".into());
     }
+    if info.engine == Some(EngineKind::Bpf) {
+        return waits.check();
+    }
     Ok(())
+}
+
+/// What came of the thread that sleeps.
+#[derive(Default)]
+struct Waits {
+    totals: Option<ThreadTotals>,
+    /// Nanoseconds asleep that its stacks stand for.
+    sampled_ns: u64,
+    stacks: u64,
+    whole: u64,
+}
+
+impl Waits {
+    fn add(&mut self, batch: &Batch) {
+        let mut own = { batch.threads.iter() }.filter(|thread| &*thread.comm == SLEEPER);
+        self.totals = own.next_back().cloned().or(self.totals.take());
+        let own = { batch.samples.iter() }.filter(|sample| &*sample.comm == SLEEPER);
+        for sample in own {
+            let Some(wait) = sample.wait else {
+                continue;
+            };
+            self.stacks += 1;
+            self.whole += u64::from(sample.ending == Ending::Root && sample.kernel_frames > 2);
+            let asleep = wait.parts().filter(|(state, _)| *state == WaitState::Sleep);
+            self.sampled_ns += asleep.map(|(_, ns)| ns).sum::<u64>();
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let totals = self.totals.as_ref().ok_or("no thread sleeps")?;
+        let lived = totals.until_ns - totals.since_ns;
+        let (asleep, queued) = (
+            totals.ns_in(WaitState::Sleep),
+            totals.ns_in(WaitState::Queue),
+        );
+        println!(
+            "waits: {} stacks, {} whole, asleep {asleep} sampled {} queued {queued} of {lived}",
+            self.stacks, self.whole, self.sampled_ns
+        );
+        if (asleep + queued) * 10 < lived * 9 || asleep * 2 < lived {
+            return Err("who sleeps is not asleep".into());
+        }
+        if self.stacks == 0 || self.whole * 10 < self.stacks * 9 {
+            return Err("too few stacks of waits are whole".into());
+        }
+        Ok(())
+    }
 }
 
 /// `5.10.0-46-cloud-amd64` is 5.10.

@@ -4,6 +4,7 @@ use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
 use crate::events::call::{CallMaps, Calls};
+use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::loader::{self, Settings};
 use crate::python::Python;
@@ -40,6 +41,8 @@ pub struct Config {
     pub keep_walks: bool,
     /// Be ready for probes of calls: see [`BpfSource::take_calls`].
     pub calls: bool,
+    /// Follow the waits of threads, too.
+    pub waits: bool,
 }
 
 impl Default for Config {
@@ -53,6 +56,7 @@ impl Default for Config {
             check_walks: false,
             keep_walks: false,
             calls: false,
+            waits: false,
         }
     }
 }
@@ -70,6 +74,7 @@ pub struct BpfSource {
     info: SourceInfo,
     verified: Vec<(&'static str, u32)>,
     calls: Option<Result<CallMaps, Error>>,
+    waits: Option<Waits>,
     _loaded: loader::Object,
 }
 
@@ -81,6 +86,7 @@ impl BpfSource {
             ring_bytes: config.ring_bytes,
             check_walks: config.check_walks,
             calls: config.calls,
+            waits: config.waits,
         };
         let mut loaded = loader::load(&settings, &config.target)?;
         let tick = loaded.events.remove(&Event::Tick);
@@ -99,6 +105,10 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
+        let waits = match loaded.waits {
+            Some(maps) => Some(Waits::start(maps, &config.target)?),
+            None => None,
+        };
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         Ok(Self {
             clocks,
@@ -116,6 +126,7 @@ impl BpfSource {
             },
             verified: loaded.verified,
             calls: loaded.calls,
+            waits,
             _loaded: loaded.object,
         })
     }
@@ -199,8 +210,14 @@ impl Source for BpfSource {
         self.timeline.replay(settled_ns, &mut batch);
         batch.counters = self.count();
         batch.lost_by_cpu = self.lost_by_cpu();
-        if self.timeline.keep_house() {
+        let is_new_second = self.timeline.keep_house();
+        if is_new_second {
             self.clocks.follow_hotplug();
+        }
+        let ended = self.timeline.take_ended_threads();
+        if let Some(waits) = &mut self.waits {
+            batch.threads = waits.take(&ended, is_new_second);
+            batch.waits = waits.counters();
         }
         Ok(batch)
     }

@@ -14,9 +14,14 @@ pub fn kernel_offset(structure: &str, member: &str) -> io::Result<u32> {
     Ok(offset)
 }
 
-/// The same of several members, of which all must be there. Reads the kernel's types
-/// once, some megabytes.
+/// The same of several members, of which all must be there.
 pub fn kernel_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<[u32; N]> {
+    Ok(kernel_bit_offsets(members)?.map(|bits| bits / 8))
+}
+
+/// The same in bits, which a member of a single bit needs. Reads the kernel's types once,
+/// some megabytes.
+pub fn kernel_bit_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<[u32; N]> {
     let bytes = fs::read(VMLINUX)?;
     let btf = Btf::parse(&bytes);
     let mut offsets = [0; N];
@@ -32,6 +37,7 @@ pub fn kernel_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<
     Ok(offsets)
 }
 
+/// In bits.
 fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Option<u32> {
     let is_called = |name: u32, wanted: &str| btf.string(name) == Some(wanted.as_bytes());
     let mut types = btf.types();
@@ -44,7 +50,7 @@ fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Option<u32> {
 /// How deeply structures without a name are looked into.
 const NESTED_MAX: u32 = 4;
 
-/// Where a member is in a structure, or in those without a name that lie in it.
+/// Where a member is in a structure, in bits, or in those without a name that lie in it.
 fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Option<u32> {
     let is_called = |name: u32| btf.string(name) == Some(member.as_bytes());
     let direct = members(structure).find(|(name, _, _)| is_called(*name));
@@ -62,7 +68,7 @@ fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Op
     })
 }
 
-/// The name of each member, where it starts in bytes, and the number of its type.
+/// The name of each member, where it starts in bits, and the number of its type.
 fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32, u32)> {
     let (members, _) = structure.rest.as_chunks::<12>();
     members.iter().map(move |member| {
@@ -76,7 +82,7 @@ fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32, u32)> {
         } else {
             word(8)
         };
-        (word(0), bits / 8, word(4))
+        (word(0), bits, word(4))
     })
 }
 
@@ -128,7 +134,7 @@ mod tests {
     fn a_member_is_found() {
         let bytes = small();
         let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(offset(&btf, "task", "tgid"), Some(4));
+        assert_eq!(offset(&btf, "task", "tgid"), Some(32));
         assert_eq!(offset(&btf, "task", "a"), Some(0));
         assert_eq!(offset(&btf, "task", "pid"), None);
         assert_eq!(offset(&btf, "tas", "a"), None);

@@ -2,6 +2,7 @@
 //! cannot panic.
 
 use crate::bytes::{field_at, u16_at, u32_at, u64_at};
+use crate::events::wait::{EndedThread, RawWait};
 use crate::events::{Event, call, tick};
 use crate::stack::{StackBytes, StackCopy};
 use probe_ebpf::ending::ending;
@@ -9,8 +10,9 @@ use probe_ebpf::limits::{
     KERNEL_FRAMES_MAX, PAGE_BYTES, PYTHON_FRAMES_MAX, RAW_PAGES, USER_FRAMES_MAX,
 };
 use probe_ebpf::python::{Entry, Summary};
-use probe_ebpf::record::{COMM_LEN, record_kind};
+use probe_ebpf::record::{COMM_LEN, event, record_kind};
 use probe_ebpf::registers::SCRATCH_REGISTERS;
+use probe_ebpf::waits::{THREAD_WORDS, WAIT_WORDS};
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
 use std::mem::offset_of;
 
@@ -38,6 +40,8 @@ pub struct RawSample {
     pub python: PythonFrames,
     /// It was walked by tables, and its stack is there to check that.
     pub is_checked: bool,
+    /// What is known of the wait, if it is one.
+    pub wait: Option<RawWait>,
 }
 
 /// Python's own frames of a sample.
@@ -54,6 +58,7 @@ pub struct PythonFrames {
 pub enum Record {
     Sample(RawSample),
     Stack(StackCopy),
+    ThreadEnd(EndedThread),
 }
 
 /// Why a record was not understood. It never happens with an object that
@@ -68,6 +73,8 @@ pub enum DecodeError {
     Event(u8),
     #[error("a record says it has {kernel} kernel and {user} user frames")]
     Frames { kernel: u16, user: u16 },
+    #[error("a record of a wait or of a thread's end says nothing of it")]
+    Wait,
     #[error("a record says it has {0} Python frames")]
     Python(usize),
 }
@@ -86,6 +93,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
             ..sample
         }))
     };
+    if header.event == event::THREAD_END {
+        return header.thread_end(bytes).map(Record::ThreadEnd);
+    }
     match header.kind {
         record_kind::WALKED => sample(false, false),
         record_kind::STACK_FOLLOWS => sample(true, false),
@@ -172,9 +182,18 @@ impl Header {
                 .map(|[place, detail]| Entry::from_words(*place, *detail))
                 .collect(),
         };
-        let weight = match event {
-            Event::Tick => tick::WEIGHT,
-            Event::Call(_) | Event::SlowCall(_) => call::WEIGHT,
+        let mut kernel: Vec<u64> = words(kernel_start..user_start)?.collect();
+        let (weight, wait) = match event {
+            Event::Tick => (tick::WEIGHT, None),
+            Event::Call(_) | Event::SlowCall(_) => (call::WEIGHT, None),
+            Event::Wait => {
+                let words = kernel
+                    .first_chunk::<WAIT_WORDS>()
+                    .ok_or(DecodeError::Wait)?;
+                let wait = RawWait::from_words(words).ok_or(DecodeError::Wait)?;
+                kernel.drain(..WAIT_WORDS);
+                (wait.weight_ns(), Some(wait))
+            }
         };
         Ok(RawSample {
             event,
@@ -187,12 +206,26 @@ impl Header {
             cpu: self.cpu,
             ending,
             comm: self.comm,
-            kernel: words(kernel_start..user_start)?.collect(),
+            kernel,
             user: user_frames,
             python,
             stack_follows: false,
             is_checked: false,
+            wait,
         })
+    }
+}
+
+impl Header {
+    /// What a thread did in its life, told when it ended.
+    fn thread_end(&self, bytes: &[u8]) -> Result<EndedThread, DecodeError> {
+        let start = size_of::<SampleHeader>();
+        let end = start + FRAME_BYTES * THREAD_WORDS;
+        let thread = bytes.get(start..end);
+        let thread = thread.ok_or(DecodeError::Short(bytes.len()))?;
+        let words: Vec<u64> = thread.chunks_exact(FRAME_BYTES).map(word).collect();
+        let words = words.first_chunk().ok_or(DecodeError::Wait)?;
+        EndedThread::new(self.tid, words).ok_or(DecodeError::Wait)
     }
 }
 
@@ -309,6 +342,7 @@ mod tests {
                 python: PythonFrames::default(),
                 stack_follows: false,
                 is_checked: false,
+                wait: None,
             }
         );
         assert_eq!(comm_bytes(&sample.comm), b"postgres");

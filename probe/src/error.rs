@@ -41,6 +41,9 @@ pub enum Error {
     /// `/sys/devices/system/cpu/online` is not as it should be.
     #[error("cannot read which CPUs are online: {0}")]
     Cpus(#[source] io::Error),
+    /// Where the kernel says what its tracepoints give.
+    #[error("cannot read the kernel's types: {0}")]
+    Types(#[source] aya::BtfError),
     /// The target's control group is gone, or out of reach.
     #[error("cannot open the directory of the control group: {0}")]
     Cgroup(#[source] io::Error),

@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod tick;
+pub mod wait;
 
 use probe_ebpf::record::event;
 
@@ -17,10 +18,13 @@ pub enum Event {
     Call(u8),
     /// A call of such a function ended, and had taken long.
     SlowCall(u8),
+    /// A thread waited, and runs again.
+    Wait,
 }
 
 impl Event {
-    /// The events that a source samples from its start on. Probes of calls come and go.
+    /// The events that a source samples from its start on. Probes of calls come and go, and
+    /// waits are sampled if that is asked for.
     pub const ALL: [Event; 1] = [Event::Tick];
 
     /// The name of its program in the BPF object.
@@ -29,6 +33,7 @@ impl Event {
             Event::Tick => tick::PROGRAM,
             Event::Call(_) => call::BEGINS,
             Event::SlowCall(_) => call::ENDS,
+            Event::Wait => wait::STACK,
         }
     }
 
@@ -38,6 +43,7 @@ impl Event {
             Event::Tick => "time on a CPU",
             Event::Call(_) => "calls",
             Event::SlowCall(_) => "slow calls",
+            Event::Wait => "time waited",
         }
     }
 
@@ -48,6 +54,7 @@ impl Event {
             event::TICK => Some(Event::Tick),
             event::CALL => Some(Event::Call(probe)),
             event::SLOW_CALL => Some(Event::SlowCall(probe)),
+            event::WAIT | event::THREAD_END => Some(Event::Wait),
             _ => None,
         }
     }

@@ -63,6 +63,7 @@ mod unwinding;
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
 pub use error::Error;
+pub use events::wait::{RawWait, ThreadTotals, WaitCounters, WaitState};
 pub use events::{Event, call};
 pub use family::descendants_of;
 pub use ids::{ModuleId, ProcessId};

@@ -8,14 +8,16 @@
 use crate::error::Error;
 use crate::events::Event;
 use crate::events::call::{self, CallMaps};
+use crate::events::wait::{self, WaitMaps};
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
-use aya::{Ebpf, EbpfLoader};
+use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
+use aya::{Btf, Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
+use probe_ebpf::limits::THREADS_MAX;
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
 
@@ -32,6 +34,8 @@ pub struct Settings {
     pub check_walks: bool,
     /// Be ready for probes of calls.
     pub calls: bool,
+    /// Follow waits.
+    pub waits: bool,
 }
 
 /// The loaded object.
@@ -53,6 +57,8 @@ pub struct Loaded {
     pub python: PythonMaps,
     /// Of probes of calls, if that was asked for, or why they cannot be had.
     pub calls: Option<Result<CallMaps, Error>>,
+    /// Of waits, if that was asked for and they can be had.
+    pub waits: Option<WaitMaps>,
     /// What could not be had, in words.
     pub notes: Vec<String>,
     /// Instructions the verifier looked at, by program.
@@ -81,6 +87,16 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
     // Without them, stacks end where somebody watches the end of a call.
     let probed = Probed::find().unwrap_or_default();
+    let waiting = if settings.waits {
+        Some(Waiting::find())
+    } else {
+        None
+    };
+    let offsets = match &waiting {
+        Some(Ok(waiting)) => waiting.clone(),
+        _ => Waiting::default(),
+    };
+    let if_waits = |entries: usize| if settings.waits { entries as u32 } else { 1 };
     let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
     let mut loader = EbpfLoader::new();
     // Nothing in the sampler is relocated by BTF; reading the kernel's takes
@@ -102,6 +118,12 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .override_global("RETURN_NEXT_OFFSET", &probed.next, true)
         .override_global("STEPPED_ACTIVE_OFFSET", &probed.active, true)
         .override_global("STEPPED_ADDRESS_OFFSET", &probed.stepped, true)
+        .override_global("WAIT_PID_OFFSET", &offsets.pid, true)
+        .override_global("WAIT_TGID_OFFSET", &offsets.tgid, true)
+        .override_global("WAIT_FLAGS_OFFSET", &offsets.flags, true)
+        .override_global("WAIT_IOWAIT_OFFSET", &offsets.iowait, true)
+        .override_global("WAIT_IOWAIT_BIT", &offsets.iowait_bit, true)
+        .map_max_entries("THREADS", if_waits(THREADS_MAX))
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
         .map_max_entries("CALL_STARTS", if_calls(STARTS_MAX))
@@ -121,6 +143,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         let begins = parts.load_call(call::BEGINS)?;
         Ok((begins, parts.load_call(call::ENDS)?))
     });
+    let waits_attached = waiting.is_some_and(|offsets| parts.waits(offsets.err()));
     let Parts {
         notes, verified, ..
     } = parts;
@@ -137,9 +160,22 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         Some(Err(error)) => Some(Err(error)),
         None => None,
     };
+    let waits = if waits_attached {
+        Some(WaitMaps {
+            threads: take(&mut object, "THREADS")?,
+            orders: take(&mut object, "WAIT_ORDERS")?,
+            counters: take(&mut object, "WAIT_COUNTERS")?,
+            nudges: { wait::NUDGES.iter() }
+                .map(|name| take(&mut object, name))
+                .collect::<Result<_, _>>()?,
+        })
+    } else {
+        None
+    };
     Ok(Loaded {
         events,
         calls,
+        waits,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
@@ -195,6 +231,34 @@ impl Probed {
             next,
             active,
             stepped,
+        })
+    }
+}
+
+/// Where the programs of waits find what they read of a task.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    pid: u32,
+    tgid: u32,
+    flags: u32,
+    iowait: u32,
+    iowait_bit: u32,
+}
+
+impl Waiting {
+    fn find() -> std::io::Result<Self> {
+        let [pid, tgid, flags, iowait] = btf::kernel_bit_offsets([
+            ("task_struct", "pid"),
+            ("task_struct", "tgid"),
+            ("task_struct", "flags"),
+            ("task_struct", "in_iowait"),
+        ])?;
+        Ok(Self {
+            pid: pid / 8,
+            tgid: tgid / 8,
+            flags: flags / 8,
+            iowait: iowait / 8,
+            iowait_bit: 1 << (iowait % 8),
         })
     }
 }
@@ -276,6 +340,35 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Loads the programs of waits, and attaches them if all can be had: false if not, with
+    /// a note.
+    fn waits(&mut self, missing: Option<std::io::Error>) -> bool {
+        let attached = match missing {
+            Some(error) => Err(error.to_string()),
+            None => self.attach_waits().map_err(|error| error.to_string()),
+        };
+        if let Err(error) = &attached {
+            let lost = Event::Wait.what();
+            self.notes
+                .push(format!("{lost} cannot be sampled: {error}"));
+        }
+        attached.is_ok()
+    }
+
+    fn attach_waits(&mut self) -> Result<(), Error> {
+        let types = Btf::from_sys_fs().map_err(Error::Types)?;
+        for (name, tracepoint) in wait::PROGRAMS {
+            let program: &mut BtfTracePoint = program(self.object, name)?;
+            program.load(tracepoint, &types).map_err(refused(name))?;
+            self.note_verified(name);
+        }
+        for (name, _) in wait::PROGRAMS {
+            let program: &mut BtfTracePoint = program(self.object, name)?;
+            program.attach().map_err(refused(name))?;
+        }
+        Ok(())
+    }
+
     fn note_verified(&mut self, name: &'static str) {
         let verified = verified_instructions(self.object, name);
         self.verified.push((name, verified));
@@ -355,6 +448,7 @@ mod tests {
         ring_bytes: 1 << 16,
         check_walks: false,
         calls: false,
+        waits: false,
     };
 
     /// The object with an instruction at the start of one program that no kernel

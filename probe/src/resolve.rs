@@ -140,6 +140,7 @@ impl Resolver {
             over_share: over_share && !matches!(ending, Ending::Root | Ending::NoUserStack),
             ending,
             stopped_at,
+            wait: raw.wait,
         }
     }
 

@@ -3,6 +3,7 @@
 mod python;
 
 use crate::events::Event;
+use crate::events::wait::{RawWait, ThreadTotals, WaitCounters};
 use crate::ids::{ModuleId, ProcessId};
 use crate::owner::Owner;
 use std::os::fd::OwnedFd;
@@ -58,6 +59,8 @@ pub struct Sample {
     /// It stopped there because the process, or its user's processes together, have
     /// more mappings than their share of the room.
     pub over_share: bool,
+    /// Of a wait, what is known of it.
+    pub wait: Option<RawWait>,
 }
 
 /// What a module is.
@@ -175,6 +178,11 @@ pub struct Batch {
     pub walks: WalkCheck,
     /// Stacks that were walked here, see `Config::keep_walks`.
     pub kept_walks: Vec<KeptWalk>,
+    /// What threads have been doing since they are known: those that ended since the last
+    /// batch, and once a second all others. Empty unless `Config::waits`.
+    pub threads: Vec<ThreadTotals>,
+    /// Totals of this run.
+    pub waits: WaitCounters,
 }
 
 /// Everything that the walk of one copied stack went by, and what it found: for

@@ -15,6 +15,7 @@
 //! ```
 
 use crate::decode::{RawSample, Record};
+use crate::events::wait::EndedThread;
 use crate::process::ProcessTable;
 use crate::python::Python;
 use crate::resolve::{Located, Resolver};
@@ -47,6 +48,8 @@ pub struct Timeline {
     /// Read, but newer than the side band has been read.
     waiting_samples: Vec<RawSample>,
     waiting_events: Vec<Event>,
+    /// Threads that have ended, whose waits were followed.
+    ended_threads: Vec<EndedThread>,
     /// Copies of stacks, by the CPU and time of their samples.
     stacks: HashMap<(u32, u64), StackCopy>,
     events_lost: u64,
@@ -71,6 +74,7 @@ impl Timeline {
             thread_names: None,
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
+            ended_threads: Vec::new(),
             stacks: HashMap::new(),
             events_lost: 0,
             unwanted: 0,
@@ -116,7 +120,13 @@ impl Timeline {
                 Entry::Vacant(place) if stack.bytes.has_beginning() => drop(place.insert(stack)),
                 Entry::Vacant(_) => {}
             },
+            Record::ThreadEnd(thread) => self.ended_threads.push(thread),
         }
+    }
+
+    /// Threads that have ended since the last call.
+    pub fn take_ended_threads(&mut self) -> Vec<EndedThread> {
+        std::mem::take(&mut self.ended_threads)
     }
 
     /// Puts everything up to `settled_ns` into `batch`, in the order in which it

@@ -11,8 +11,8 @@ use probe_ebpf::calls::{
     NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, STARTS_MAX, StartKey, TEXTS_MAX, Tally, TextKey,
 };
 use probe_ebpf::limits::{
-    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, PAGE_BYTES, PYTHON_PROCESSES_MAX,
-    PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, USERS_MAX, WINDOW_BYTES,
+    CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
+    PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, THREADS_MAX, USERS_MAX, WINDOW_BYTES,
 };
 use probe_ebpf::python::{FRAME_ROOM, IDENTITY_WORDS, Layout, ThreadState};
 use probe_ebpf::record::COMM_LEN;
@@ -20,6 +20,7 @@ use probe_ebpf::settings::counter;
 use probe_ebpf::table::{
     CHUNK_WORDS, CHUNKS_MAX, EXTENDED_MAX, MAPPINGS_MAX, PROCESSES_MAX, RULES_MAX,
 };
+use probe_ebpf::waits::{self, WAIT_KERNEL_FRAMES_MAX};
 use probe_ebpf::walk::Walk;
 use probe_ebpf::{RawStack, SampleHeader};
 
@@ -175,6 +176,52 @@ pub struct CallScratch {
 #[btf_map]
 pub static CALL_SCRATCH: Array<CallScratch, { CPUS_MAX as usize }> = Array::new();
 
+/// What the threads are doing whose waits are followed, by tid.
+#[btf_map]
+pub static THREADS: HashMap<u32, waits::Thread, THREADS_MAX> = HashMap::new();
+
+/// What is wanted of waits.
+#[btf_map]
+pub static WAIT_ORDERS: Array<waits::Orders, 1> = Array::new();
+
+/// Counters of each CPU, by [`waits::counter`].
+#[btf_map]
+pub static WAIT_COUNTERS: PerCpuArray<u64, { waits::counter::COUNT as usize }> = PerCpuArray::new();
+
+/// A wait whose stack is about to be taken.
+#[repr(C)]
+pub struct PendingWait {
+    /// The thread; 0 if there is none.
+    pub tid: u32,
+    /// Frames of the kernel.
+    pub frames: u32,
+    /// When it joined the CPU.
+    pub time_ns: u64,
+    /// What is in front of the frames in the record, and then these.
+    pub words: [u64; waits::WAIT_WORDS],
+    pub kernel: [u64; WAIT_KERNEL_FRAMES_MAX],
+    /// The second that `taken` counts in.
+    pub second: u64,
+    pub taken: u64,
+}
+
+/// On each CPU, the wait that has just ended.
+#[btf_map]
+pub static PENDING_WAIT: PerCpuArray<PendingWait, 1> = PerCpuArray::new();
+
+/// Written to for its interrupts alone; what is in it says nothing. One for every fourth
+/// CPU: a ring asks for one interrupt at a time.
+pub type Nudges = RingBuf<u8, NUDGES_BYTES>;
+
+#[btf_map]
+pub static NUDGES_0: Nudges = RingBuf::new();
+#[btf_map]
+pub static NUDGES_1: Nudges = RingBuf::new();
+#[btf_map]
+pub static NUDGES_2: Nudges = RingBuf::new();
+#[btf_map]
+pub static NUDGES_3: Nudges = RingBuf::new();
+
 /// Processes that are targets.
 #[btf_map]
 pub static TARGET_PIDS: HashMap<u32, u8, TARGETS_MAX> = HashMap::new();
@@ -242,6 +289,22 @@ pub static STEPPED_ACTIVE_OFFSET: Global<u32> = Global::new(0xfeed_000e);
 /// Offset of `vaddr` in its `uprobe_task`.
 #[unsafe(no_mangle)]
 pub static STEPPED_ADDRESS_OFFSET: Global<u32> = Global::new(0xfeed_000f);
+
+/// Offset of `pid` in this kernel's `task_struct`.
+#[unsafe(no_mangle)]
+pub static WAIT_PID_OFFSET: Global<u32> = Global::new(0xfeed_0010);
+/// Offset of `tgid` there, as the programs of waits read it.
+#[unsafe(no_mangle)]
+pub static WAIT_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0011);
+/// Offset of `flags` there.
+#[unsafe(no_mangle)]
+pub static WAIT_FLAGS_OFFSET: Global<u32> = Global::new(0xfeed_0012);
+/// Offset of the byte there that has `in_iowait`.
+#[unsafe(no_mangle)]
+pub static WAIT_IOWAIT_OFFSET: Global<u32> = Global::new(0xfeed_0013);
+/// Its bit in that byte.
+#[unsafe(no_mangle)]
+pub static WAIT_IOWAIT_BIT: Global<u32> = Global::new(0xfeed_0014);
 
 /// Adds to a counter of this CPU.
 #[inline(always)]

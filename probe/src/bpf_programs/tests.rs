@@ -19,6 +19,7 @@ fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
         ring_bytes: 1 << 16,
         check_walks: false,
         calls: false,
+        waits: false,
     };
     match loader::load(&settings, &Target::default()) {
         Ok(loaded) => Some((loaded, guard)),

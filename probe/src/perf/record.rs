@@ -69,6 +69,7 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
         python: PythonFrames::default(),
         stack_follows: false,
         is_checked: false,
+        wait: None,
     };
     let kind = cursor.word()?;
     let values = match kind {

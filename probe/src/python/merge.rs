@@ -213,6 +213,7 @@ mod tests {
             ending,
             stopped_at: 0,
             over_share: false,
+            wait: None,
         };
         let came = merge(&mut sample, python, place);
         let letter = |frame: &Frame| char::from(u8::try_from(frame.address).unwrap());

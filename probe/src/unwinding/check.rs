@@ -76,6 +76,7 @@ mod tests {
             python: Default::default(),
             stack_follows: true,
             is_checked: true,
+            wait: None,
         }
     }
 

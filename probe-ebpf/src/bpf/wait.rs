@@ -1,0 +1,427 @@
+//! The event *wait*: a thread that had left its CPU joins one again.
+//!
+//! Every switch is accounted, in `THREADS`; few waits give their stack. Which do can only
+//! be said at the end, when the length is known, and then a stack is read best by the
+//! thread itself. But the tracepoint of the switch comes before the address spaces are
+//! switched:
+//!
+//! ```text
+//!  sched_switch: prev's memory    switch    interrupts on again: next's memory
+//!  ── accounts, draws, nudges ─────────────► irq_work_entry: walks next's stack
+//! ```
+//!
+//! So a wait that is drawn is noted for this CPU, and an interrupt is asked for, which the
+//! CPU can take only when the switch is done: writing to a ring buffer does that, when it
+//! is told to wake a reader. There is none.
+//!
+//! All of these programs run with interrupts off, as the clock's does, and share its room.
+
+use super::filter::is_target;
+use super::maps::{
+    NUDGES_0, NUDGES_1, NUDGES_2, NUDGES_3, Nudges, PENDING_WAIT, PendingWait, SCRATCH, Scratch,
+    THREADS, WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
+    WAIT_PID_OFFSET, WAIT_TGID_OFFSET,
+};
+use super::{python, raw, record, registers, stacks};
+use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
+use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+use core::ffi::c_void;
+use probe_ebpf::record::{event, record_kind};
+use probe_ebpf::waits::{
+    Leaving, TASK_DEAD, THREAD_WORDS, Thread, WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, state,
+    state_of,
+};
+
+/// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
+#[btf_tracepoint(function = "sched_switch")]
+pub fn wait_switch(ctx: BtfTracePointContext) -> i32 {
+    let now_ns = now_ns();
+    leave(
+        ctx.arg(1),
+        ctx.arg::<u64>(0) & 0xff != 0,
+        ctx.arg(3),
+        now_ns,
+    );
+    join(ctx.arg(2), now_ns);
+    0
+}
+
+/// `sched_waking(task)`: runs in whoever wakes it.
+#[btf_tracepoint(function = "sched_waking")]
+pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
+    let tid = field::<u32>(ctx.arg(0), WAIT_PID_OFFSET.load());
+    if let Some(thread) = THREADS.get_ptr_mut(&tid) {
+        let waker = bpf_get_current_pid_tgid();
+        // SAFETY: a value of a live map; the kernel wakes a task once at a time.
+        unsafe {
+            (*thread).waker_tid = waker as u32;
+            (*thread).waker_tgid = (waker >> 32) as u32;
+            (*thread).woken_ns = now_ns();
+        }
+    }
+    0
+}
+
+/// `sched_wakeup_new(task)`: runs in its parent.
+#[btf_tracepoint(function = "sched_wakeup_new")]
+pub fn wait_begins(ctx: BtfTracePointContext) -> i32 {
+    let task: *const u8 = ctx.arg(0);
+    if !is_kernel_thread(task) {
+        let tid: u32 = field(task, WAIT_PID_OFFSET.load());
+        let tgid: u32 = field(task, WAIT_TGID_OFFSET.load());
+        // Control group, user and name are still its parent's.
+        if is_target(tgid, tid) {
+            meet(tid, tgid, state::QUEUE, now_ns());
+        }
+    }
+    0
+}
+
+/// An interrupt that was asked for: perhaps by a wait that is to give its stack.
+#[btf_tracepoint(function = "irq_work_entry")]
+pub fn wait_stack(_ctx: BtfTracePointContext) -> i32 {
+    let Some(pending) = PENDING_WAIT.get_ptr_mut(0) else {
+        return 0;
+    };
+    // SAFETY: a per-CPU value of this CPU.
+    let tid = unsafe { (*pending).tid };
+    if tid != 0 {
+        take(pending, tid);
+    }
+    0
+}
+
+/// `prev` leaves its CPU.
+#[inline(always)]
+fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
+    let tid: u32 = field(task, WAIT_PID_OFFSET.load());
+    if tid == 0 || is_kernel_thread(task) {
+        return;
+    }
+    let tgid: u32 = field(task, WAIT_TGID_OFFSET.load());
+    // SAFETY: helpers made for the current task; fields of what they return.
+    let (call, cs) = unsafe {
+        let task = helpers::bpf_get_current_task_btf();
+        let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
+        ((*entry).orig_rax as i64, (*entry).cs)
+    };
+    let iowait: u8 = field(task, WAIT_IOWAIT_OFFSET.load());
+    let state = state_of(Leaving {
+        is_preempted,
+        task_state,
+        is_in_iowait: iowait as u32 & WAIT_IOWAIT_BIT.load() != 0,
+        call,
+        is_compat: cs == 0x23,
+    });
+    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+        if task_state & TASK_DEAD == 0 && is_target(tgid, tid) {
+            meet(tid, tgid, state, now_ns);
+        }
+        return;
+    };
+    // SAFETY: a value of a live map; a thread runs on one CPU at a time.
+    let known = unsafe { &mut *thread };
+    add(known, state::RUN, now_ns.wrapping_sub(known.since_ns));
+    known.since_ns = now_ns;
+    known.state = state;
+    let runs = known.times[state::RUN as usize];
+    if runs & runs.wrapping_sub(1) == 0 {
+        // Now and then: a thread gets its name soon, and most keep it.
+        known.comm = bpf_get_current_comm().unwrap_or(known.comm);
+    }
+    if task_state & TASK_DEAD != 0 {
+        end(thread, tid, now_ns);
+    }
+}
+
+/// `next` joins the CPU.
+#[inline(always)]
+fn join(task: *const u8, now_ns: u64) {
+    let tid: u32 = field(task, WAIT_PID_OFFSET.load());
+    if tid == 0 {
+        return;
+    }
+    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+        return;
+    };
+    // SAFETY: a value of a live map; a thread runs on one CPU at a time.
+    let known = unsafe { &mut *thread };
+    let state = known.state;
+    if state == state::RUN {
+        return;
+    }
+    let since_ns = known.since_ns;
+    let away_ns = now_ns.wrapping_sub(since_ns);
+    let mut waited_ns = 0;
+    // Who is woken while it is still on its way to wait has not waited.
+    if state != state::QUEUE && known.woken_ns > since_ns {
+        waited_ns = known.woken_ns.wrapping_sub(since_ns);
+        if waited_ns > away_ns {
+            waited_ns = away_ns;
+        }
+    }
+    if state != state::QUEUE {
+        add(known, state, waited_ns);
+    }
+    add(known, state::QUEUE, away_ns.wrapping_sub(waited_ns));
+    known.since_ns = now_ns;
+    known.state = state::RUN;
+    let Some(orders) = WAIT_ORDERS.get_ptr(0) else {
+        return;
+    };
+    // SAFETY: a value of a live map, read as one word.
+    let period_ns = unsafe { (*orders).period_ns };
+    // Nothing is wanted yet.
+    if period_ns == 0 {
+        return;
+    }
+    if away_ns < period_ns {
+        // SAFETY: a helper without arguments.
+        let random = unsafe { helpers::bpf_get_prandom_u32() } as u64;
+        if random.wrapping_mul(period_ns) >> 32 >= away_ns {
+            return;
+        }
+    }
+    let Some(pending) = PENDING_WAIT.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: a per-CPU value of this CPU.
+    unsafe {
+        if (*pending).tid != 0 {
+            count(counter::MISSED, 1);
+            count(counter::MISSED_NS, stands_for(pending));
+        }
+        (*pending).time_ns = now_ns;
+        (*pending).words[2] = away_ns;
+        (*pending).words[3] = state as u64;
+        (*pending).words[4] = (known.waker_tgid as u64) << 32 | known.waker_tid as u64;
+        (*pending).words[0] = scaled(waited_ns, away_ns, period_ns);
+        (*pending).words[1] = scaled(away_ns.wrapping_sub(waited_ns), away_ns, period_ns);
+    }
+    nudge(pending, task as *mut task_struct, tid);
+}
+
+/// What a part of the time away stands for, if it was shorter than the period.
+#[inline(always)]
+fn scaled(part_ns: u64, away_ns: u64, period_ns: u64) -> u64 {
+    if away_ns >= period_ns || away_ns == 0 {
+        part_ns
+    } else {
+        // Both are below 4 seconds: 32 bits.
+        part_ns.wrapping_mul(period_ns) / away_ns
+    }
+}
+
+#[inline(always)]
+fn stands_for(pending: *const PendingWait) -> u64 {
+    // SAFETY: a per-CPU value of this CPU.
+    unsafe { (*pending).words[0].wrapping_add((*pending).words[1]) }
+}
+
+/// Notes the wait with the stack of the kernel, which can be read now, and asks for the
+/// interrupt.
+#[inline(always)]
+fn nudge(pending: *mut PendingWait, task: *mut task_struct, tid: u32) {
+    // SAFETY: per-CPU values of this CPU.
+    let is_too_many = unsafe {
+        let second = (*pending).time_ns >> 30;
+        if (*pending).second != second {
+            (*pending).second = second;
+            (*pending).taken = 0;
+        }
+        (*pending).taken += 1;
+        match WAIT_ORDERS.get_ptr(0) {
+            Some(orders) => (*pending).taken > (*orders).stacks_per_second,
+            None => true,
+        }
+    };
+    if is_too_many {
+        count(counter::OVER_RATE, 1);
+        count(counter::OVER_RATE_NS, stands_for(pending));
+        // SAFETY: a per-CPU value of this CPU.
+        unsafe { (*pending).tid = 0 };
+        return;
+    }
+    let word = tid as u64;
+    // SAFETY: the pointers are a task of the tracepoint, a value of a map with room for
+    // as much, a map, and a local variable.
+    unsafe {
+        let bytes = helpers::bpf_get_task_stack(
+            task,
+            &raw mut (*pending).kernel as *mut c_void,
+            (WAIT_KERNEL_FRAMES_MAX * 8) as u32,
+            0,
+        );
+        (*pending).frames = if bytes > 0 { (bytes as u32) >> 3 } else { 0 };
+        (*pending).tid = tid;
+        let from = &raw const word as *mut c_void;
+        let ring = this_cpus_ring() as *mut c_void;
+        if helpers::bpf_ringbuf_output(ring, from, 8, BPF_RB_FORCE_WAKEUP as u64) != 0 {
+            (*pending).tid = 0;
+            count(counter::MISSED, 1);
+            count(counter::MISSED_NS, stands_for(pending));
+        }
+    }
+}
+
+/// By nested conditions: of a `match` a table of addresses would be made, which cannot be
+/// loaded.
+#[inline(always)]
+fn this_cpus_ring() -> *const Nudges {
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { helpers::bpf_get_smp_processor_id() };
+    match (cpu & 2 != 0, cpu & 1 != 0) {
+        (false, false) => &raw const NUDGES_0,
+        (false, true) => &raw const NUDGES_1,
+        (true, false) => &raw const NUDGES_2,
+        (true, true) => &raw const NUDGES_3,
+    }
+}
+
+/// Takes the stack of the thread that has just joined this CPU.
+#[inline(always)]
+fn take(pending: *mut PendingWait, tid: u32) {
+    let start_ns = now_ns();
+    let id = bpf_get_current_pid_tgid();
+    // SAFETY: a per-CPU value of this CPU.
+    unsafe { (*pending).tid = 0 };
+    if id as u32 != tid {
+        count(counter::MISSED, 1);
+        count(counter::MISSED_NS, stands_for(pending));
+        return;
+    }
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: a per-CPU value of this CPU.
+    let time_ns = unsafe { (*pending).time_ns };
+    record::begin(scratch, event::WAIT, time_ns, id);
+    begin_frames(scratch, pending);
+    registers::at_entry(scratch);
+    stacks::user(scratch);
+    python::frames(scratch);
+    if record::submit(scratch) == 0 {
+        count(counter::TAKEN, 1);
+    } else {
+        count(counter::LOST, 1);
+        count(counter::LOST_NS, stands_for(pending));
+    }
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    if unsafe { (*scratch).header.kind } != record_kind::WALKED {
+        raw::ship();
+    }
+    count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
+}
+
+/// What is known of the wait, and the frames of the kernel.
+#[inline(never)]
+fn begin_frames(scratch: *mut Scratch, pending: *const PendingWait) -> u32 {
+    // SAFETY: values of per-CPU maps of this CPU; the length is bounded by the smaller.
+    unsafe {
+        let mut frames = (*pending).frames;
+        if frames > WAIT_KERNEL_FRAMES_MAX as u32 {
+            frames = WAIT_KERNEL_FRAMES_MAX as u32;
+        }
+        let words = frames + WAIT_WORDS as u32;
+        // Both parts lie behind each other.
+        helpers::bpf_probe_read_kernel(
+            &raw mut (*scratch).frames as *mut c_void,
+            words * 8,
+            &raw const (*pending).words as *const c_void,
+        );
+        (*scratch).position = words;
+        (*scratch).header.kernel_frames = words as u16;
+    }
+    0
+}
+
+/// Follows another thread from now on.
+#[inline(never)]
+fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
+    let mut thread = Thread::UNKNOWN;
+    thread.since_ns = now_ns;
+    thread.known_ns = now_ns;
+    thread.tgid = tgid;
+    thread.state = state;
+    thread.comm = bpf_get_current_comm().unwrap_or(thread.comm);
+    if THREADS.insert(&tid, &thread, 0).is_err() {
+        count(counter::NO_ROOM, 1);
+    }
+    0
+}
+
+/// Tells what a thread did in its life, and forgets it.
+#[inline(always)]
+fn end(thread: *const Thread, tid: u32, now_ns: u64) {
+    let Some(scratch) = SCRATCH.get_ptr_mut(0) else {
+        return;
+    };
+    record::begin(
+        scratch,
+        event::THREAD_END,
+        now_ns,
+        bpf_get_current_pid_tgid(),
+    );
+    // SAFETY: values of live maps; the record has room for as much.
+    unsafe {
+        helpers::bpf_probe_read_kernel(
+            &raw mut (*scratch).frames as *mut c_void,
+            (THREAD_WORDS * 8) as u32,
+            thread as *const c_void,
+        );
+        (*scratch).position = THREAD_WORDS as u32;
+        (*scratch).header.kernel_frames = THREAD_WORDS as u16;
+    }
+    if record::submit(scratch) != 0 {
+        count(counter::ENDS_LOST, 1);
+    }
+    _ = THREADS.remove(&tid);
+}
+
+/// Adds to one of the sums of a thread.
+#[inline(always)]
+fn add(thread: &mut Thread, state: u32, ns: u64) {
+    let state = state as usize;
+    if state >= state::COUNT {
+        return;
+    }
+    // SAFETY: the number was just checked.
+    unsafe {
+        let sum = (&raw mut thread.ns as *mut u64).add(state);
+        *sum = (*sum).wrapping_add(ns);
+        let times = (&raw mut thread.times as *mut u64).add(state);
+        *times = (*times).wrapping_add((ns != 0) as u64);
+    }
+}
+
+/// Whether it is a thread of the kernel, which has no program to account its time to.
+#[inline(always)]
+fn is_kernel_thread(task: *const u8) -> bool {
+    /// `PF_KTHREAD` of include/linux/sched.h.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+    field::<u32>(task, WAIT_FLAGS_OFFSET.load()) & KERNEL_THREAD != 0
+}
+
+/// A field of a `task_struct` that the tracepoint gave. The verifier checks it: the offset
+/// is a constant to it.
+#[inline(always)]
+fn field<T: Copy>(task: *const u8, offset: u32) -> T {
+    // SAFETY: the offset is this kernel's own for a field of that size.
+    unsafe { *(task.add(offset as usize) as *const T) }
+}
+
+#[inline(always)]
+fn count(slot: u32, amount: u64) {
+    if let Some(value) = WAIT_COUNTERS.get_ptr_mut(slot) {
+        // SAFETY: a per-CPU value, and these programs run with interrupts off.
+        unsafe { *value = (*value).wrapping_add(amount) };
+    }
+}
+
+#[inline(always)]
+fn now_ns() -> u64 {
+    // SAFETY: a helper without arguments.
+    unsafe { helpers::bpf_ktime_get_ns() }
+}

@@ -1,0 +1,324 @@
+//! What is known of a thread that runs or waits: how long it was in each [`state`], and
+//! since when it is in the present one.
+//!
+//! ```text
+//!   running ── leaves the CPU ──► waiting ── is woken ──► queue ── joins a CPU ──► running
+//!           ── is preempted ──────────────────────────────►┘
+//! ```
+//!
+//! Every moment of a thread's life is in one state, so that the sums of all states are
+//! its whole life.
+
+use crate::record::COMM_LEN;
+
+/// What a thread can be doing.
+pub mod state {
+    /// It is on a CPU.
+    pub const RUN: u32 = 0;
+    /// It could run, and no CPU is free for it.
+    pub const QUEUE: u32 = 1;
+    /// For a lock: a futex, a lock on a file, a semaphore, the lock of the memory map.
+    pub const LOCK: u32 = 2;
+    /// For a disk.
+    pub const DISK: u32 = 3;
+    /// For a socket, a pipe, or one of several of them.
+    pub const NET: u32 = 4;
+    /// Until some time.
+    pub const SLEEP: u32 = 5;
+    /// For a page of memory.
+    pub const FAULT: u32 = 6;
+    /// It was stopped, by a signal or a debugger.
+    pub const STOPPED: u32 = 7;
+    /// For something else: a child, a signal.
+    pub const OTHER: u32 = 8;
+    /// How many there are.
+    pub const COUNT: usize = 9;
+}
+
+/// What the kernel knows of a thread when it takes it from its CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Leaving {
+    /// It could go on: another thread is put in its place.
+    pub is_preempted: bool,
+    /// `__state` of its `task_struct`.
+    pub task_state: u32,
+    /// `in_iowait` of its `task_struct`.
+    pub is_in_iowait: bool,
+    /// `orig_ax` of its registers: the number of the system call that it is in. Negative
+    /// in an exception or an interrupt.
+    pub call: i64,
+    /// It runs 32-bit code, whose system calls have other numbers.
+    pub is_compat: bool,
+}
+
+/// Bits of `__state`, as in include/linux/sched.h since Linux 5.17.
+mod task {
+    pub const UNINTERRUPTIBLE: u32 = 2;
+    pub const STOPPED: u32 = 4;
+    pub const TRACED: u32 = 8;
+}
+
+/// The bit of `__state` of a thread that leaves for good.
+pub const TASK_DEAD: u32 = 0x80;
+
+/// What a thread will be doing from now on. The first of these rules that fits:
+///
+/// 1. It could go on: the queue.
+/// 2. Its state says that it is stopped.
+/// 3. It is in no system call: a page fault.
+/// 4. The kernel counts it as waiting for a disk.
+/// 5. By the system call, and whether signals can end the wait: [`CALLS`].
+#[inline(always)]
+pub fn state_of(leaving: Leaving) -> u32 {
+    if leaving.is_preempted || leaving.task_state == 0 {
+        return state::QUEUE;
+    }
+    if leaving.task_state & (task::STOPPED | task::TRACED) != 0 {
+        return state::STOPPED;
+    }
+    if leaving.call < 0 {
+        return state::FAULT;
+    }
+    if leaving.is_in_iowait {
+        return state::DISK;
+    }
+    let call = leaving.call as usize;
+    if leaving.is_compat || call >= CALLS.len() {
+        return state::OTHER;
+    }
+    let states = CALLS[call];
+    let state = if leaving.task_state & task::UNINTERRUPTIBLE != 0 {
+        states >> 4
+    } else {
+        states & 15
+    };
+    state as u32
+}
+
+/// One more than the largest number of a system call that is looked up.
+const CALLS_END: usize = 512;
+
+/// What a thread waits for in each system call of x86-64: below, where signals can end
+/// the wait, above, where they cannot.
+static CALLS: [u8; CALLS_END] = calls();
+
+const fn calls() -> [u8; CALLS_END] {
+    const fn states(interruptible: u32, uninterruptible: u32) -> u8 {
+        (interruptible | uninterruptible << 4) as u8
+    }
+    let mut calls = [states(state::OTHER, state::OTHER); CALLS_END];
+    let lists: [(&[usize], u8); 5] = [
+        (&LOCKS, states(state::LOCK, state::LOCK)),
+        (&SOCKETS, states(state::NET, state::NET)),
+        (&TIMERS, states(state::SLEEP, state::SLEEP)),
+        // A pipe or a socket can be interrupted, a file cannot.
+        (&READS, states(state::NET, state::DISK)),
+        (&FILES, states(state::OTHER, state::DISK)),
+    ];
+    let mut list = 0;
+    while list < lists.len() {
+        let (numbers, states) = lists[list];
+        let mut at = 0;
+        while at < numbers.len() {
+            calls[numbers[at]] = states;
+            at += 1;
+        }
+        list += 1;
+    }
+    calls
+}
+
+/// futex, futex_waitv, futex_wait, futex_requeue; flock, fcntl, semop, semtimedop; and
+/// those that take the lock of the memory map: mmap, mprotect, munmap, brk, mremap,
+/// madvise.
+const LOCKS: [usize; 14] = [202, 449, 455, 456, 73, 72, 65, 220, 9, 10, 11, 12, 25, 28];
+
+/// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, epoll_pwait2; connect, accept,
+/// sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg; msgsnd, msgrcv,
+/// mq_timedsend, mq_timedreceive.
+const SOCKETS: [usize; 20] = [
+    7, 23, 270, 271, 232, 281, 441, 42, 43, 44, 45, 46, 47, 288, 299, 307, 69, 70, 242, 243,
+];
+
+/// nanosleep, clock_nanosleep.
+const TIMERS: [usize; 2] = [35, 230];
+
+/// read, write, pread64, pwrite64, readv, writev, sendfile, splice, tee, vmsplice, preadv,
+/// pwritev, preadv2, pwritev2, copy_file_range.
+const READS: [usize; 15] = [
+    0, 1, 17, 18, 19, 20, 40, 275, 276, 278, 295, 296, 327, 328, 326,
+];
+
+/// open, stat, lstat, openat, creat, truncate, ftruncate, getdents, getdents64, rename,
+/// mkdir, rmdir, link, unlink, unlinkat, renameat, renameat2, newfstatat, statx; fsync,
+/// fdatasync, sync, syncfs, sync_file_range, msync, fallocate, readahead, close, execve;
+/// io_getevents, io_pgetevents, io_submit.
+const FILES: [usize; 32] = [
+    2, 4, 6, 257, 85, 76, 77, 78, 217, 82, 83, 84, 86, 87, 263, 264, 316, 262, 332, 74, 75, 162,
+    306, 277, 26, 285, 187, 3, 59, 208, 333, 209,
+];
+
+/// What is kept of a thread. The sums do not hold the present state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Thread {
+    /// When the present state began; of a wait that was ended, when the wait began.
+    pub since_ns: u64,
+    /// When it was woken last.
+    pub woken_ns: u64,
+    /// From when on it is known.
+    pub known_ns: u64,
+    /// Its process.
+    pub tgid: u32,
+    /// A [`state`].
+    pub state: u32,
+    /// Who woke it last; 0 where the CPU was idle, so that it was an interrupt.
+    pub waker_tid: u32,
+    /// The waker's process.
+    pub waker_tgid: u32,
+    /// Its name.
+    pub comm: [u8; COMM_LEN],
+    /// Nanoseconds in each state.
+    pub ns: [u64; state::COUNT],
+    /// How often it was in each.
+    pub times: [u64; state::COUNT],
+}
+
+impl Thread {
+    /// A thread of which nothing is known.
+    pub const UNKNOWN: Thread = Thread {
+        since_ns: 0,
+        woken_ns: 0,
+        known_ns: 0,
+        tgid: 0,
+        state: state::RUN,
+        waker_tid: 0,
+        waker_tgid: 0,
+        comm: [0; COMM_LEN],
+        ns: [0; state::COUNT],
+        times: [0; state::COUNT],
+    };
+}
+
+const _: () = assert!(size_of::<Thread>() == 56 + 2 * 8 * state::COUNT);
+
+/// What user space asks for, and may change at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Orders {
+    /// A wait of this length or longer gives its stack, a shorter one as often as it is a
+    /// part of it, and then counts as if it had been as long. Below 4 seconds; 0 for no stacks.
+    pub period_ns: u64,
+    /// Stacks that one CPU takes in a second at most.
+    pub stacks_per_second: u64,
+}
+
+/// Words in front of the frames of a wait's record: nanoseconds that its wait stands for,
+/// nanoseconds that its time in the queue stands for, how long both really were, the
+/// [`state`], and who ended it: tgid and tid.
+pub const WAIT_WORDS: usize = 5;
+
+/// Words of the record of a thread that has ended: its [`Thread`] as words.
+pub const THREAD_WORDS: usize = size_of::<Thread>() / 8;
+
+/// Frames of the kernel in the record of a wait.
+pub const WAIT_KERNEL_FRAMES_MAX: usize = crate::limits::KERNEL_FRAMES_MAX - WAIT_WORDS;
+
+/// Slots of the per-CPU array `WAIT_COUNTERS`. Those of nanoseconds follow those of waits.
+pub mod counter {
+    /// Stacks of waits written to the ring buffer.
+    pub const TAKEN: u32 = 0;
+    /// Stacks that found the ring buffer full, and the waited time that they stood for.
+    pub const LOST: u32 = 1;
+    /// See [`LOST`].
+    pub const LOST_NS: u32 = 2;
+    /// Waits that were to give their stack, but there had been too many in this second.
+    pub const OVER_RATE: u32 = 3;
+    /// See [`OVER_RATE`].
+    pub const OVER_RATE_NS: u32 = 4;
+    /// Waits that were to give their stack, but the thread was gone before.
+    pub const MISSED: u32 = 5;
+    /// See [`MISSED`].
+    pub const MISSED_NS: u32 = 6;
+    /// Threads that are not followed: there is no room for more.
+    pub const NO_ROOM: u32 = 7;
+    /// Threads whose sums found the ring buffer full when they ended.
+    pub const ENDS_LOST: u32 = 8;
+    /// Nanoseconds spent in taking stacks.
+    pub const SPENT_NS: u32 = 9;
+    /// How many slots there are.
+    pub const COUNT: u32 = 10;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: i64 = 0;
+    const FUTEX: i64 = 202;
+    const EPOLL_WAIT: i64 = 232;
+    const NANOSLEEP: i64 = 35;
+    const FSYNC: i64 = 74;
+    const WAIT4: i64 = 61;
+
+    fn waiting(call: i64, task_state: u32) -> Leaving {
+        Leaving {
+            is_preempted: false,
+            task_state,
+            is_in_iowait: false,
+            call,
+            is_compat: false,
+        }
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let (interruptible, uninterruptible) = (1, 2);
+        let of = |call| state_of(waiting(call, interruptible));
+        assert_eq!(of(FUTEX), state::LOCK);
+        assert_eq!(of(EPOLL_WAIT), state::NET);
+        assert_eq!(of(READ), state::NET);
+        assert_eq!(of(NANOSLEEP), state::SLEEP);
+        assert_eq!(of(WAIT4), state::OTHER);
+        assert_eq!(of(-1), state::FAULT);
+        assert_eq!(of(i64::MAX), state::OTHER);
+        let of = |call| state_of(waiting(call, uninterruptible));
+        assert_eq!(of(READ), state::DISK);
+        assert_eq!(of(FSYNC), state::DISK);
+        assert_eq!(of(FUTEX), state::LOCK);
+        // Freezable, killable and without load: bits that say nothing of what it waits for.
+        assert_eq!(state_of(waiting(FUTEX, 0x2001)), state::LOCK);
+        assert_eq!(state_of(waiting(READ, 0x102)), state::DISK);
+
+        let preempted = Leaving {
+            is_preempted: true,
+            ..waiting(FUTEX, interruptible)
+        };
+        assert_eq!(state_of(preempted), state::QUEUE);
+        assert_eq!(state_of(waiting(FUTEX, 0)), state::QUEUE);
+        assert_eq!(state_of(waiting(FUTEX, 4)), state::STOPPED);
+        assert_eq!(state_of(waiting(-1, 8)), state::STOPPED);
+        let disk = Leaving {
+            is_in_iowait: true,
+            ..waiting(WAIT4, uninterruptible)
+        };
+        assert_eq!(state_of(disk), state::DISK);
+        let fault = Leaving { call: -1, ..disk };
+        assert_eq!(state_of(fault), state::FAULT);
+        let compat = Leaving {
+            is_compat: true,
+            ..waiting(FUTEX, interruptible)
+        };
+        assert_eq!(state_of(compat), state::OTHER);
+    }
+
+    #[test]
+    fn every_call_has_a_state() {
+        for call in 0..600 {
+            for task_state in [1, 2, 0x102, 0x402, 0x2001] {
+                let state = state_of(waiting(call, task_state));
+                assert!((state as usize) < state::COUNT && state != state::RUN);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The event *wait*: a thread that had left its CPU joins one again. Every wait is
+//! accounted by the kernel side, thread by thread; some give their stack, and are samples.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `state` | what a thread can be doing, in words |
+//! | `record` | a wait, and a thread's sums, as the kernel side tells them |
+//! | `maps` | what the programs share with us |
+//! | `asleep` | threads that waited already when we came |
+//! | `pace` | how long a wait must be to give its stack for certain |
+
+mod asleep;
+mod maps;
+mod pace;
+mod record;
+mod state;
+
+pub use maps::WaitMaps;
+pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters};
+pub use state::WaitState;
+
+use crate::error::Error;
+use crate::target::Target;
+use crate::time::now_ns;
+use pace::Pace;
+
+/// The program in `probe-ebpf/src/bpf/wait.rs` that takes stacks.
+pub const STACK: &str = "wait_stack";
+
+/// All of its programs, and the tracepoint of each. The one that asks for stacks comes
+/// last.
+pub const PROGRAMS: [(&str, &str); 4] = [
+    (STACK, "irq_work_entry"),
+    ("wait_ends", "sched_waking"),
+    ("wait_begins", "sched_wakeup_new"),
+    ("wait_switch", "sched_switch"),
+];
+
+/// The rings that are written to for their interrupts alone.
+pub const NUDGES: [&str; 4] = ["NUDGES_0", "NUDGES_1", "NUDGES_2", "NUDGES_3"];
+
+/// The waits of a run.
+pub struct Waits {
+    maps: WaitMaps,
+    pace: Pace,
+    counters: WaitCounters,
+}
+
+impl Waits {
+    /// Takes over the programs, which run already, and tells them of the threads that wait
+    /// since before.
+    pub fn start(mut maps: WaitMaps, target: &Target) -> Result<Self, Error> {
+        let pace = Pace::new(now_ns());
+        maps.set_orders(pace.orders())?;
+        for (tid, thread) in asleep::threads(target, now_ns()) {
+            // It has moved since, and is known.
+            _ = maps.add(tid, &thread);
+        }
+        Ok(Self {
+            maps,
+            pace,
+            counters: WaitCounters::default(),
+        })
+    }
+
+    /// The sums of threads that have ended, and if `all` of those that live.
+    pub fn take(&mut self, ended: &[EndedThread], all: bool) -> Vec<ThreadTotals> {
+        let mut threads: Vec<_> = ended.iter().map(ThreadTotals::of_ended).collect();
+        if all {
+            self.maps.read_threads(&mut threads);
+        }
+        self.maps.empty_nudges();
+        self.counters = self.maps.counters();
+        if let Some(orders) = self.pace.follow(self.counters.wanted(), now_ns()) {
+            // With the old ones there are more stacks, or fewer.
+            _ = self.maps.set_orders(orders);
+        }
+        threads
+    }
+
+    /// What was counted of stacks by the last call of [`Waits::take`].
+    pub fn counters(&self) -> WaitCounters {
+        self.counters
+    }
+}

@@ -1,0 +1,126 @@
+//! Threads that waited already when we came: the kernel side meets a thread when it leaves
+//! its CPU, which they may not do for hours. What they wait for is read from /proc.
+
+use crate::family::descendants_of;
+use crate::target::Target;
+use probe_ebpf::record::COMM_LEN;
+use probe_ebpf::waits::{Leaving, Thread, state, state_of};
+use std::fs;
+use std::path::Path;
+
+/// The threads of the targets as far as processes or threads were named, else all; none
+/// where targets are chosen by what only the kernel side asks.
+pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread)> {
+    if target.comm.is_some() || !target.uids.is_empty() || target.cgroup.is_some() {
+        return Vec::new();
+    }
+    let mut pids = target.pids.clone();
+    if target.children {
+        pids.extend(descendants_of(&target.pids));
+    }
+    if target.pids.is_empty() {
+        pids = numbers(Path::new("/proc"));
+    }
+    let mut threads = Vec::new();
+    for pid in pids {
+        let folder = Path::new("/proc").join(pid.to_string());
+        // A thread of the kernel has no program.
+        if fs::read_link(folder.join("exe")).is_err() {
+            continue;
+        }
+        for tid in numbers(&folder.join("task")) {
+            if !target.tids.is_empty() && !target.tids.contains(&tid) {
+                continue;
+            }
+            let folder = folder.join("task").join(tid.to_string());
+            if let Some(thread) = thread(&folder, pid, now_ns) {
+                threads.push((tid, thread));
+            }
+        }
+    }
+    threads
+}
+
+/// The entries of a folder that are numbers.
+fn numbers(folder: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// `None` if it has ended.
+fn thread(folder: &Path, pid: u32, now_ns: u64) -> Option<Thread> {
+    let stat = fs::read(folder.join("stat")).ok()?;
+    let call = fs::read_to_string(folder.join("syscall")).ok();
+    let comm = fs::read(folder.join("comm")).ok()?;
+    let state = state_in(&stat, call.as_deref())?;
+    let mut thread = Thread {
+        since_ns: now_ns,
+        known_ns: now_ns,
+        tgid: pid,
+        state,
+        ..Thread::UNKNOWN
+    };
+    let length = comm.len().saturating_sub(1).min(COMM_LEN - 1);
+    thread.comm[..length].copy_from_slice(&comm[..length]);
+    Some(thread)
+}
+
+/// By /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5), proc_pid_syscall(5)). The
+/// latter may not be readable: then what it waits for is not known.
+fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
+    // The name before it may have any characters, and parentheses.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let task_state = match stat.get(end + 2)? {
+        b'R' => return Some(state::RUN),
+        b'S' => 1,
+        b'D' => 2,
+        b'T' => 4,
+        b't' => 8,
+        // A zombie, or something that is none of these.
+        _ => return None,
+    };
+    let number = call.and_then(|call| call.split_whitespace().next());
+    let call = match number.map(str::parse::<i64>) {
+        Some(Ok(call)) => call,
+        _ => i64::MAX,
+    };
+    Some(state_of(Leaving {
+        is_preempted: false,
+        task_state,
+        is_in_iowait: false,
+        call,
+        is_compat: false,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_waits_for_is_read() {
+        let of = |letter: char, call| state_in(format!("7 (a) b) {letter} 1").as_bytes(), call);
+        assert_eq!(of('S', Some("202 0x1 0x0")), Some(state::LOCK));
+        assert_eq!(of('S', Some("running\n")), Some(state::OTHER));
+        assert_eq!(of('S', None), Some(state::OTHER));
+        assert_eq!(of('D', Some("0 0x1")), Some(state::DISK));
+        assert_eq!(of('D', Some("-1 0x1 0x2")), Some(state::FAULT));
+        assert_eq!(of('T', None), Some(state::STOPPED));
+        assert_eq!(of('R', Some("running")), Some(state::RUN));
+        assert_eq!(of('Z', None), None);
+        assert_eq!(state_in(b"", None), None);
+    }
+
+    #[test]
+    fn our_own_threads_are_found() {
+        let target = Target {
+            pids: vec![std::process::id()],
+            ..Target::default()
+        };
+        let found = threads(&target, 7);
+        let own = found.iter().find(|(tid, _)| *tid == std::process::id());
+        let (_, own) = own.expect("the first thread");
+        assert_eq!((own.tgid, own.since_ns), (std::process::id(), 7));
+    }
+}

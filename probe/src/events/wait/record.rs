@@ -1,0 +1,310 @@
+//! A wait, and the sums of a thread, as the kernel side tells them.
+
+use super::state::WaitState;
+use crate::bytes::until_zero;
+use probe_ebpf::waits::{THREAD_WORDS, Thread, WAIT_WORDS, counter, state};
+use std::sync::Arc;
+use symbolize::sanitize;
+
+/// What is known of a wait that gave its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawWait {
+    /// What it waited for; the queue if it was preempted.
+    pub state: WaitState,
+    /// Nanoseconds that the wait stands for: of several like it, those that gave no stack
+    /// are in it.
+    pub waited_ns: u64,
+    /// The same of the time in the queue behind it.
+    pub queued_ns: u64,
+    /// How long both really were.
+    pub away_ns: u64,
+    /// Who woke it: process and thread. `None` where an interrupt did on an idle CPU, or
+    /// nobody had to.
+    pub waker: Option<(u32, u32)>,
+}
+
+impl RawWait {
+    /// The words in front of the frames. `None` if they cannot be.
+    pub fn from_words(words: &[u64; WAIT_WORDS]) -> Option<Self> {
+        let [waited_ns, queued_ns, away_ns, state, waker] = *words;
+        let state = WaitState::of_number(state)?;
+        let waker = ((waker >> 32) as u32, waker as u32);
+        Some(Self {
+            state,
+            waited_ns,
+            queued_ns,
+            away_ns,
+            waker: (waker.1 != 0 && state != WaitState::Queue).then_some(waker),
+        })
+    }
+
+    /// All the time that it stands for.
+    pub fn weight_ns(&self) -> u64 {
+        self.waited_ns.saturating_add(self.queued_ns)
+    }
+
+    /// The states that its time is of, and how much of it in each.
+    pub fn parts(self) -> impl Iterator<Item = (WaitState, u64)> {
+        let parts = [
+            (self.state, self.waited_ns),
+            (WaitState::Queue, self.queued_ns),
+        ];
+        parts.into_iter().filter(|(_, ns)| *ns > 0)
+    }
+}
+
+/// What a thread has been doing since it is known. Its states add up to all of that time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadTotals {
+    /// Its process, as the first pid namespace numbers it.
+    pub pid: u32,
+    /// The thread, numbered likewise.
+    pub tid: u32,
+    /// Its name.
+    pub comm: Arc<str>,
+    /// Since when it is known, `CLOCK_MONOTONIC`.
+    pub since_ns: u64,
+    /// Until when it was looked at.
+    pub until_ns: u64,
+    /// It has ended.
+    pub has_ended: bool,
+    /// What it was doing then.
+    pub state: WaitState,
+    /// Since when it was doing that.
+    pub state_since_ns: u64,
+    /// Nanoseconds in each of [`WaitState::ALL`], what it was doing last included.
+    pub ns: [u64; state::COUNT],
+    /// How often it was in each and left it.
+    pub times: [u64; state::COUNT],
+}
+
+impl ThreadTotals {
+    /// Of a thread that lived at `now_ns`. `None` if what was read is of two moments.
+    pub(super) fn of_living(tid: u32, thread: &Thread, now_ns: u64) -> Option<Self> {
+        let known_ns = thread.since_ns.checked_sub(thread.known_ns)?;
+        if sum(&thread.ns)? != known_ns {
+            return None;
+        }
+        let until_ns = now_ns.max(thread.since_ns);
+        let waits_for = WaitState::of_number(thread.state.into())?;
+        let is_waiting = !matches!(waits_for, WaitState::Run | WaitState::Queue);
+        let mut ns = thread.ns;
+        let (state, state_since_ns) = if is_waiting && thread.woken_ns > thread.since_ns {
+            let woken_ns = thread.woken_ns.min(until_ns);
+            ns[waits_for.number()] += woken_ns - thread.since_ns;
+            (WaitState::Queue, woken_ns)
+        } else {
+            (waits_for, thread.since_ns)
+        };
+        ns[state.number()] += until_ns - state_since_ns;
+        Some(Self {
+            pid: thread.tgid,
+            tid,
+            comm: sanitize(until_zero(&thread.comm)).into(),
+            since_ns: thread.known_ns,
+            until_ns,
+            has_ended: false,
+            state,
+            state_since_ns,
+            ns,
+            times: thread.times,
+        })
+    }
+
+    /// Of a thread that has ended.
+    pub(super) fn of_ended(ended: &EndedThread) -> Self {
+        let thread = &ended.thread;
+        Self {
+            pid: thread.tgid,
+            tid: ended.tid,
+            comm: sanitize(until_zero(&thread.comm)).into(),
+            since_ns: thread.known_ns,
+            until_ns: thread.since_ns,
+            has_ended: true,
+            state: WaitState::Run,
+            state_since_ns: thread.since_ns,
+            ns: thread.ns,
+            times: thread.times,
+        }
+    }
+
+    /// Nanoseconds in a state.
+    pub fn ns_in(&self, state: WaitState) -> u64 {
+        self.ns[state.number()]
+    }
+}
+
+fn sum(ns: &[u64]) -> Option<u64> {
+    ns.iter().try_fold(0u64, |sum, ns| sum.checked_add(*ns))
+}
+
+/// The record of a thread that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedThread {
+    tid: u32,
+    thread: Thread,
+}
+
+impl EndedThread {
+    /// `None` if the words cannot be those of a thread.
+    pub fn new(tid: u32, words: &[u64; THREAD_WORDS]) -> Option<Self> {
+        let thread = thread_of_words(words);
+        sum(&thread.ns)?;
+        Some(Self { tid, thread })
+    }
+}
+
+/// A [`Thread`] from its words.
+pub(super) fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
+    let mut thread = Thread {
+        since_ns: words[0],
+        woken_ns: words[1],
+        known_ns: words[2],
+        tgid: words[3] as u32,
+        state: (words[3] >> 32) as u32,
+        waker_tid: words[4] as u32,
+        waker_tgid: (words[4] >> 32) as u32,
+        ..Thread::UNKNOWN
+    };
+    let (comm, sums) = words[5..].split_at(2);
+    for (bytes, word) in thread.comm.chunks_exact_mut(8).zip(comm) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    let (ns, times) = sums.split_at(state::COUNT);
+    thread.ns.copy_from_slice(ns);
+    thread.times.copy_from_slice(times);
+    thread
+}
+
+/// What was counted of stacks of waits since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitCounters {
+    /// Stacks that the kernel side wrote.
+    pub taken: u64,
+    /// Those that found the ring buffer full, and nanoseconds that they stood for.
+    pub lost: (u64, u64),
+    /// Those that were too many in a second.
+    pub over_rate: (u64, u64),
+    /// Those whose thread was gone before.
+    pub missed: (u64, u64),
+    /// Threads that are not followed for lack of room.
+    pub no_room: u64,
+    /// Threads whose sums were lost when they ended.
+    pub ends_lost: u64,
+    /// Nanoseconds spent in taking stacks; not in accounting.
+    pub stacks_ns: u64,
+}
+
+impl WaitCounters {
+    /// From the value of each slot.
+    pub(super) fn of_slots(slot: impl Fn(u32) -> u64) -> Self {
+        Self {
+            taken: slot(counter::TAKEN),
+            lost: (slot(counter::LOST), slot(counter::LOST_NS)),
+            over_rate: (slot(counter::OVER_RATE), slot(counter::OVER_RATE_NS)),
+            missed: (slot(counter::MISSED), slot(counter::MISSED_NS)),
+            no_room: slot(counter::NO_ROOM),
+            ends_lost: slot(counter::ENDS_LOST),
+            stacks_ns: slot(counter::SPENT_NS),
+        }
+    }
+
+    /// Waits that were to give their stack.
+    pub fn wanted(&self) -> u64 {
+        self.taken + self.lost.0 + self.over_rate.0 + self.missed.0
+    }
+
+    /// Nanoseconds that stacks stand for which were wanted and could not be had.
+    pub fn without_stack_ns(&self) -> u64 {
+        self.lost.1 + self.over_rate.1 + self.missed.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_arrives() {
+        let words = [10, 2, 12, 2, 7 << 32 | 8];
+        let wait = RawWait::from_words(&words).unwrap();
+        assert_eq!(wait.state, WaitState::Lock);
+        assert_eq!((wait.weight_ns(), wait.away_ns), (12, 12));
+        assert_eq!(wait.waker, Some((7, 8)));
+        let parts: Vec<_> = wait.parts().collect();
+        assert_eq!(parts, [(WaitState::Lock, 10), (WaitState::Queue, 2)]);
+        // Who is preempted is not woken, whoever woke it earlier.
+        let preempted = RawWait::from_words(&[0, 5, 5, 1, 7 << 32 | 8]).unwrap();
+        assert_eq!(preempted.waker, None);
+        assert_eq!(preempted.parts().count(), 1);
+        assert_eq!(RawWait::from_words(&[1, 1, 1, 99, 0]), None);
+    }
+
+    fn asleep() -> Thread {
+        let mut thread = Thread {
+            known_ns: 100,
+            since_ns: 150,
+            tgid: 7,
+            state: state::SLEEP,
+            ..Thread::UNKNOWN
+        };
+        thread.ns[WaitState::Run.number()] = 50;
+        thread
+    }
+
+    #[test]
+    fn what_a_thread_is_doing_now_counts() {
+        let totals = ThreadTotals::of_living(8, &asleep(), 180).unwrap();
+        assert_eq!(totals.state, WaitState::Sleep);
+        assert_eq!(totals.ns_in(WaitState::Sleep), 30);
+        let woken = Thread {
+            woken_ns: 170,
+            ..asleep()
+        };
+        let totals = ThreadTotals::of_living(8, &woken, 180).unwrap();
+        assert_eq!(totals.state, WaitState::Queue);
+        assert_eq!(totals.ns_in(WaitState::Sleep), 20);
+        assert_eq!(totals.ns_in(WaitState::Queue), 10);
+        for now_ns in [0, 150, 160, 170, 180, u64::MAX] {
+            let totals = ThreadTotals::of_living(8, &woken, now_ns).unwrap();
+            let all = totals.ns.iter().sum::<u64>();
+            assert_eq!(all, totals.until_ns - totals.since_ns, "at {now_ns}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_two_moments_is_not_told() {
+        let torn = Thread {
+            since_ns: 151,
+            ..asleep()
+        };
+        assert_eq!(ThreadTotals::of_living(8, &torn, 180), None);
+        let mut huge = asleep();
+        huge.ns = [u64::MAX; state::COUNT];
+        assert_eq!(ThreadTotals::of_living(8, &huge, 180), None);
+    }
+
+    #[test]
+    fn a_thread_arrives_as_words() {
+        let mut words = [0; THREAD_WORDS];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = index as u64;
+        }
+        words[3] = 2 << 32 | 77;
+        words[5] = u64::from_le_bytes(*b"postgres");
+        words[6] = 0;
+        let thread = thread_of_words(&words);
+        assert_eq!(
+            (thread.since_ns, thread.woken_ns, thread.known_ns),
+            (0, 1, 2)
+        );
+        assert_eq!((thread.tgid, thread.state), (77, 2));
+        assert_eq!(until_zero(&thread.comm), b"postgres");
+        assert_eq!((thread.ns[0], thread.times[0]), (7, 16));
+        let ended = EndedThread::new(9, &words).unwrap();
+        let totals = ThreadTotals::of_ended(&ended);
+        assert_eq!((totals.pid, totals.tid, &*totals.comm), (77, 9, "postgres"));
+        words[7] = u64::MAX;
+        assert_eq!(EndedThread::new(9, &words), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! What a thread can be doing.
+
+use probe_ebpf::waits::state;
+
+/// What a thread can be doing. The kernel side decides it by the rules of
+/// `probe-ebpf/src/waits.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WaitState {
+    /// It is on a CPU.
+    Run,
+    /// It could run, and no CPU is free for it.
+    Queue,
+    /// For a lock.
+    Lock,
+    /// For a disk.
+    Disk,
+    /// For a socket, a pipe, or one of several of them.
+    Net,
+    /// Until some time.
+    Sleep,
+    /// For a page of memory.
+    Fault,
+    /// It was stopped, by a signal or a debugger.
+    Stopped,
+    /// For something else: a child, a signal.
+    Other,
+}
+
+impl WaitState {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [WaitState; state::COUNT] = [
+        WaitState::Run,
+        WaitState::Queue,
+        WaitState::Lock,
+        WaitState::Disk,
+        WaitState::Net,
+        WaitState::Sleep,
+        WaitState::Fault,
+        WaitState::Stopped,
+        WaitState::Other,
+    ];
+
+    /// The state of this number; `None` for one that this build does not know.
+    pub fn of_number(number: u64) -> Option<WaitState> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Its place in [`WaitState::ALL`].
+    pub fn number(self) -> usize {
+        self as usize
+    }
+
+    /// The word for it, in filters and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            WaitState::Run => "run",
+            WaitState::Queue => "queue",
+            WaitState::Lock => "lock",
+            WaitState::Disk => "disk",
+            WaitState::Net => "net",
+            WaitState::Sleep => "sleep",
+            WaitState::Fault => "fault",
+            WaitState::Stopped => "stopped",
+            WaitState::Other => "other",
+        }
+    }
+
+    /// What a thread in it waits for, as a part of a sentence.
+    pub fn waits_for(self) -> &'static str {
+        match self {
+            WaitState::Run => "nothing: it runs",
+            WaitState::Queue => "a free CPU",
+            WaitState::Lock => "a lock",
+            WaitState::Disk => "a disk",
+            WaitState::Net => "a socket or pipe",
+            WaitState::Sleep => "a timer",
+            WaitState::Fault => "a page of memory",
+            WaitState::Stopped => "the end of a stop",
+            WaitState::Other => "something else",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_number() {
+        for (number, state) in WaitState::ALL.into_iter().enumerate() {
+            assert_eq!(state.number(), number);
+            assert_eq!(WaitState::of_number(number as u64), Some(state));
+        }
+        assert_eq!(WaitState::of_number(9), None);
+        assert_eq!(WaitState::Queue.number(), state::QUEUE as usize);
+        assert_eq!(WaitState::Stopped.number(), state::STOPPED as usize);
+    }
+}

@@ -1,0 +1,549 @@
+//! What threads wait for, against what they measure themselves. Other programs run
+//! beside: time in the queue grows then, and the sums must hold all the same.
+
+#![allow(dead_code, reason = "the other tests use the rest of what is shared")]
+
+mod burn;
+mod common;
+
+use common::{alone, only, unless_forbidden};
+use probe::{
+    BpfSource, Config, Ending, Event, RawWait, Sample, Source as _, Target, ThreadTotals,
+    WaitCounters, WaitState,
+};
+use rustix::process::Signal;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::process::Command;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use test_support::{Process, Scratch, skip, wait_for, wait_until};
+
+/// How long one wait is in most tests: longer than any that gives its stack by chance.
+const WAIT: Duration = Duration::from_millis(20);
+const WAITS: u32 = 20;
+
+/// A wait of this length gives its stack for certain, unless the machine is busy.
+const CERTAIN_NS: u64 = 10_000_000;
+
+/// What a thread knows of itself.
+struct Measured {
+    tid: u32,
+    /// In its calls that wait.
+    waited: Duration,
+    /// From its first instruction to its last.
+    wall: Duration,
+    /// On a CPU, as the kernel counts it: with the work of switching to it.
+    cpu: Duration,
+}
+
+/// Runs on a thread of its own; `work` says how long it was in calls that wait.
+fn measured(name: &str, work: impl FnOnce() -> Duration + Send + 'static) -> JoinHandle<Measured> {
+    let body = move || {
+        let begun = Instant::now();
+        let waited = work();
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        Measured {
+            tid: gettid().as_raw_nonzero().get() as u32,
+            waited,
+            wall: begun.elapsed(),
+            cpu: Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32),
+        }
+    };
+    let thread = std::thread::Builder::new().name(name.into());
+    thread.spawn(body).unwrap()
+}
+
+fn timed<T>(sum: &mut Duration, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let result = work();
+    *sum += begun.elapsed();
+    result
+}
+
+/// Everything that a source told of waits.
+struct Told {
+    source: BpfSource,
+    samples: Vec<Sample>,
+    /// The newest of each thread.
+    threads: BTreeMap<u32, ThreadTotals>,
+    counters: WaitCounters,
+}
+
+impl Told {
+    /// `None` where rights are missing.
+    fn start(target: Target) -> Option<Self> {
+        let config = Config {
+            target,
+            waits: true,
+            ..Config::default()
+        };
+        let source = unless_forbidden(BpfSource::start(&config), "BPF")?;
+        assert_eq!(source.info().notes, [""; 0]);
+        Some(Self {
+            source,
+            samples: Vec::new(),
+            threads: BTreeMap::new(),
+            counters: WaitCounters::default(),
+        })
+    }
+
+    fn take(&mut self) {
+        let batch = self.source.poll(Duration::from_millis(20)).unwrap();
+        let waits = { batch.samples.into_iter() }.filter(|sample| sample.event == Event::Wait);
+        self.samples.extend(waits);
+        for thread in batch.threads {
+            let lived = thread.until_ns - thread.since_ns;
+            assert_eq!(thread.ns.iter().sum::<u64>(), lived, "{thread:?}");
+            self.threads.insert(thread.tid, thread);
+        }
+        self.counters = batch.waits;
+    }
+
+    /// What a thread has measured, and what was told of it when it had ended.
+    fn end_of(&mut self, thread: JoinHandle<Measured>) -> (Measured, ThreadTotals) {
+        while !thread.is_finished() {
+            self.take();
+        }
+        let measured = thread.join().unwrap();
+        let tid = measured.tid;
+        let totals = wait_for("the end of the thread", || {
+            self.take();
+            let totals = self.threads.get(&tid)?;
+            totals.has_ended.then(|| totals.clone())
+        });
+        self.check(&measured, &totals);
+        (measured, totals)
+    }
+
+    /// What must be so of every thread.
+    #[track_caller]
+    fn check(&self, measured: &Measured, totals: &ThreadTotals) {
+        let lived = Duration::from_nanos(totals.ns.iter().sum());
+        let slack = measured.wall / 100 + Duration::from_millis(1);
+        // The kernel begins it a little earlier, and ends it a little later, which may take
+        // turns of others: these are in its queue.
+        let queued = Duration::from_nanos(totals.ns_in(WaitState::Queue));
+        assert!(
+            lived + slack >= measured.wall && lived <= measured.wall + slack + queued,
+            "{lived:?} of {:?}: {totals:?}",
+            measured.wall
+        );
+    }
+
+    /// The waits of a thread that gave their stacks.
+    fn of(&self, tid: u32) -> impl Iterator<Item = (&Sample, RawWait)> {
+        let own = self.samples.iter().filter(move |sample| sample.tid == tid);
+        own.map(|sample| (sample, sample.wait.expect("it is one")))
+    }
+
+    /// What the stacks of a thread stand for in a state.
+    fn sampled(&self, tid: u32, state: WaitState) -> u64 {
+        let parts = self.of(tid).flat_map(|(_, wait)| wait.parts());
+        parts
+            .filter(|(its, _)| *its == state)
+            .map(|(_, ns)| ns)
+            .sum()
+    }
+}
+
+/// The time in calls that wait is that in the state, and in the queue behind it. There may
+/// be more in the queue, from between the calls.
+#[track_caller]
+fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
+    let waited = Duration::from_nanos(totals.ns_in(state));
+    let queued = Duration::from_nanos(totals.ns_in(WaitState::Queue));
+    let slack = measured.waited / 33;
+    assert!(
+        waited <= measured.waited + slack && waited + queued + slack >= measured.waited,
+        "{waited:?} and {queued:?} of {:?} {}: {totals:?}",
+        measured.waited,
+        state.word(),
+    );
+    // No other state has more than a crumb of it.
+    let others = WaitState::ALL.into_iter();
+    let others = others.filter(|its| ![state, WaitState::Run, WaitState::Queue].contains(its));
+    let others: u64 = others.map(|its| totals.ns_in(its)).sum();
+    let crumb = measured.waited / 33;
+    assert!(Duration::from_nanos(others) <= crumb, "{totals:?}");
+}
+
+/// All waits were so long that each gave its stack, and each stack is whole.
+#[track_caller]
+fn assert_sampled(told: &Told, state: WaitState, totals: &ThreadTotals) {
+    if told.counters.without_stack_ns() > 0 {
+        skip(format_args!(
+            "stacks of waits were lost: {:?}",
+            told.counters
+        ));
+        return;
+    }
+    // Shorter ones gave theirs by chance.
+    let long = told
+        .of(totals.tid)
+        .filter(|(_, wait)| wait.away_ns >= CERTAIN_NS);
+    let parts = long.flat_map(|(_, wait)| wait.parts());
+    let parts = parts.filter(|(its, _)| *its == state);
+    let (sampled, all) = (parts.map(|(_, ns)| ns).sum::<u64>(), totals.ns_in(state));
+    let at_least = (WAIT * WAITS).as_nanos() as u64 * 97 / 100;
+    assert!(sampled <= all && sampled >= at_least, "{sampled} of {all}");
+    // The first few come before its process is known; those are walked later, or cut.
+    let whole = told.of(totals.tid);
+    let whole = whole.filter(|(sample, _)| sample.ending == Ending::Root);
+    let all = told.of(totals.tid).count();
+    assert!(whole.count() * 10 >= all * 8, "{all} stacks");
+    for (sample, _) in told.of(totals.tid) {
+        assert!(sample.kernel_frames > 0, "it waited in the kernel");
+    }
+}
+
+/// Runs on each CPU in turn, so that its waits begin on one and end on another.
+fn move_to_cpu(number: u32) {
+    let online: Vec<u32> = probe::cpus::online().unwrap().into_iter().collect();
+    let cpu = online[number as usize % online.len()];
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set).unwrap();
+}
+
+#[test]
+fn a_sleeper_sleeps_whatever_cpu_it_wakes_on() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let sleeper = measured("sleeping", || {
+        let mut waited = Duration::ZERO;
+        for turn in 0..WAITS {
+            move_to_cpu(turn);
+            timed(&mut waited, || std::thread::sleep(WAIT));
+        }
+        waited
+    });
+    let (measured, totals) = told.end_of(sleeper);
+    assert_eq!(&*totals.comm, "sleeping");
+    assert_eq!(totals.pid, std::process::id());
+    assert!(totals.ns_in(WaitState::Sleep) >= (WAIT * WAITS).as_nanos() as u64);
+    assert_eq!(totals.times[WaitState::Sleep.number()], u64::from(WAITS));
+    assert_waited(WaitState::Sleep, &measured, &totals);
+    assert_sampled(&told, WaitState::Sleep, &totals);
+}
+
+#[test]
+fn who_waits_for_a_lock_waits_for_its_holder() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let lock = Arc::new(Mutex::new(()));
+    let theirs = lock.clone();
+    let (has_it, is_held) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let holder = measured("holding", move || {
+        for _ in 0..WAITS {
+            let held = theirs.lock().unwrap();
+            has_it.send(()).unwrap();
+            std::thread::sleep(WAIT);
+            drop(held);
+            may_go_on.recv().unwrap();
+        }
+        Duration::ZERO
+    });
+    let waiter = measured("waiting", move || {
+        let mut waited = Duration::ZERO;
+        for _ in 0..WAITS {
+            timed(&mut waited, || {
+                // It waits for the lock as well, by the same call.
+                is_held.recv().unwrap();
+                drop(lock.lock().unwrap());
+            });
+            go_on.send(()).unwrap();
+        }
+        waited
+    });
+    let (measured, totals) = told.end_of(waiter);
+    let (holder, _) = told.end_of(holder);
+    assert_waited(WaitState::Lock, &measured, &totals);
+    assert_sampled(&told, WaitState::Lock, &totals);
+    let waits: Vec<RawWait> = told.of(measured.tid).map(|(_, wait)| wait).collect();
+    let long = { waits.iter() }.filter(|wait| wait.state == WaitState::Lock);
+    let long = long.filter(|wait| wait.waited_ns >= 1_000_000);
+    let mut count = 0;
+    for wait in long {
+        assert_eq!(
+            wait.waker,
+            Some((std::process::id(), holder.tid)),
+            "{wait:?}"
+        );
+        count += 1;
+    }
+    assert!(count >= WAITS / 2, "{count} waits: {waits:?}");
+}
+
+#[test]
+fn who_reads_a_pipe_waits_for_its_writer() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let (mut from, mut to) = std::io::pipe().unwrap();
+    let writer = measured("writing", move || {
+        for _ in 0..WAITS {
+            std::thread::sleep(WAIT);
+            to.write_all(&[1]).unwrap();
+        }
+        Duration::ZERO
+    });
+    let reader = measured("reading", move || {
+        let mut waited = Duration::ZERO;
+        timed(&mut waited, || from.read_to_end(&mut Vec::new()).unwrap());
+        waited
+    });
+    let (measured, totals) = told.end_of(reader);
+    let (writer, _) = told.end_of(writer);
+    assert_waited(WaitState::Net, &measured, &totals);
+    assert_sampled(&told, WaitState::Net, &totals);
+    let waker = told.of(measured.tid).find_map(|(_, wait)| wait.waker);
+    assert_eq!(waker, Some((std::process::id(), writer.tid)));
+}
+
+/// Of calls that also compute: they waited at most as long as they took, and at least as
+/// long as the thread had no CPU.
+#[track_caller]
+fn assert_waited_in(states: &[WaitState], measured: &Measured, totals: &ThreadTotals) {
+    let at_least = measured.wall.saturating_sub(measured.cpu);
+    if at_least < measured.wall / 5 {
+        skip(format_args!(
+            "the disk is too fast: {at_least:?} of {:?}",
+            measured.wall
+        ));
+        return;
+    }
+    let waited: u64 = states.iter().map(|state| totals.ns_in(*state)).sum();
+    let waited = Duration::from_nanos(waited);
+    let queued = Duration::from_nanos(totals.ns_in(WaitState::Queue));
+    let slack = measured.wall / 33;
+    assert!(
+        waited <= measured.waited + slack && waited + queued + slack >= at_least,
+        "{waited:?} and {queued:?} of {at_least:?} to {:?}: {totals:?}",
+        measured.waited
+    );
+}
+
+#[test]
+fn who_writes_to_a_disk_waits_for_it() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let path = scratch.join("file");
+    let writer = measured("syncing", move || {
+        let mut file = File::create(path).unwrap();
+        let begun = Instant::now();
+        let mut waited = Duration::ZERO;
+        while begun.elapsed() < WAIT * WAITS {
+            timed(&mut waited, || {
+                file.write_all(&[7; 4096]).unwrap();
+                file.sync_all().unwrap();
+            });
+        }
+        waited
+    });
+    let (measured, totals) = told.end_of(writer);
+    assert_waited_in(&[WaitState::Disk], &measured, &totals);
+}
+
+#[test]
+fn who_touches_a_page_that_is_not_there_waits_for_it() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    const PAGES: usize = 4096;
+    let scratch = Scratch::new();
+    let path = scratch.join("file");
+    fs::write(&path, vec![7; PAGES * 4096]).unwrap();
+    let toucher = measured("touching", move || {
+        let file = OpenOptions::new().read(true).open(path).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let length = PAGES * 4096;
+        // SAFETY: a mapping of its own, of a file that nobody cuts.
+        let pages = unsafe {
+            let at = libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE,
+                file.as_raw_fd(),
+                0,
+            );
+            assert_ne!(at, libc::MAP_FAILED);
+            libc::madvise(at, length, libc::MADV_RANDOM);
+            std::slice::from_raw_parts(at.cast::<u8>(), length)
+        };
+        let mut waited = Duration::ZERO;
+        let first_bytes = pages.chunks(4096).map(|page| u64::from(page[0]));
+        let sum: u64 = timed(&mut waited, || first_bytes.sum());
+        assert_eq!(sum, 7 * PAGES as u64);
+        waited
+    });
+    let (measured, totals) = told.end_of(toucher);
+    assert_waited_in(&[WaitState::Fault, WaitState::Disk], &measured, &totals);
+}
+
+#[test]
+fn more_threads_than_cpus_queue() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let cpus = probe::cpus::online().unwrap().len();
+    let burners = (0..cpus + 2).map(|_| {
+        measured("burning", || {
+            let begun = Instant::now();
+            while begun.elapsed() < WAIT * WAITS {
+                std::hint::spin_loop();
+            }
+            Duration::ZERO
+        })
+    });
+    let burners: Vec<_> = burners.collect();
+    let mut queued = Duration::ZERO;
+    for burner in burners {
+        let (measured, totals) = told.end_of(burner);
+        let of = |state| Duration::from_nanos(totals.ns_in(state));
+        let busy = of(WaitState::Run) + of(WaitState::Queue);
+        assert!(busy * 100 >= measured.wall * 99, "{totals:?}");
+        // The kernel leaves out what a hypervisor took away.
+        let run = of(WaitState::Run);
+        assert!(
+            run * 100 >= measured.cpu * 97,
+            "{:?}: {totals:?}",
+            measured.cpu
+        );
+        queued += of(WaitState::Queue);
+    }
+    // Two of them had to wait all the time.
+    assert!(queued >= WAIT * WAITS, "{queued:?}");
+}
+
+#[test]
+fn who_is_stopped_waits_for_its_end() {
+    let _alone = alone();
+    let mut shell = Command::new("sh");
+    let shell = Process::start(shell.args(["-c", "while :; do :; done"]));
+    let Some(mut told) = Told::start(only(shell.pid())) else {
+        return;
+    };
+    let pid = shell.pid();
+    let stopped = |told: &mut Told| {
+        told.take();
+        let state = |thread: &ThreadTotals| thread.ns_in(WaitState::Stopped);
+        told.threads.get(&pid).map_or(0, state)
+    };
+    let before = Instant::now();
+    shell.signal(Signal::STOP);
+    wait_until("it is stopped", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.contains(") T ")
+    });
+    let seen = Instant::now();
+    while seen.elapsed() < WAIT * WAITS {
+        told.take();
+    }
+    let at_least = seen.elapsed();
+    shell.signal(Signal::CONT);
+    let at_most = before.elapsed();
+    wait_until("it runs again", || {
+        told.take();
+        let thread = told.threads.get(&pid);
+        thread.is_some_and(|thread| {
+            thread.state != WaitState::Stopped && { thread.ns_in(WaitState::Stopped) > 0 }
+        })
+    });
+    let told = Duration::from_nanos(stopped(&mut told));
+    let slack = at_most / 33;
+    assert!(
+        told + slack >= at_least && told <= at_most + slack,
+        "{told:?}, {at_least:?} to {at_most:?}"
+    );
+}
+
+#[test]
+fn who_waits_since_before_is_known() {
+    let _alone = alone();
+    let (tell, told_of) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let waiter = std::thread::spawn(move || {
+        tell.send(gettid().as_raw_nonzero().get() as u32).unwrap();
+        _ = may_go_on.recv();
+    });
+    let tid = told_of.recv().unwrap();
+    wait_until("it waits", || {
+        let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
+        stat.contains(") S ")
+    });
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let thread = wait_for("the threads", || {
+        told.take();
+        told.threads.get(&tid).cloned()
+    });
+    assert_eq!((thread.state, thread.has_ended), (WaitState::Lock, false));
+    assert_eq!(
+        thread.ns_in(WaitState::Lock),
+        thread.until_ns - thread.since_ns
+    );
+    drop(go_on);
+    waiter.join().unwrap();
+}
+
+#[test]
+fn short_waits_count_as_if_all_gave_their_stacks() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let sleeper = measured("napping", || {
+        for _ in 0..4000 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Duration::ZERO
+    });
+    let (_, totals) = told.end_of(sleeper);
+    let stacks = told.of(totals.tid).count() as u64;
+    let all = totals.ns_in(WaitState::Sleep);
+    let sampled = told.sampled(totals.tid, WaitState::Sleep);
+    assert!(stacks > 20 && stacks < 2000, "{stacks} stacks");
+    // Five times what chance does to so many.
+    let off = sampled.abs_diff(all) as f64 / all as f64;
+    assert!(
+        off < 5.0 / (stacks as f64).sqrt(),
+        "{sampled} of {all} by {stacks}"
+    );
+}
+
+#[test]
+fn without_being_asked_for_nothing_is_followed() {
+    let _alone = alone();
+    let config = Config {
+        target: only(std::process::id()),
+        ..Config::default()
+    };
+    let Some(source) = unless_forbidden(BpfSource::start(&config), "BPF") else {
+        return;
+    };
+    let programs = source.verified_instructions();
+    assert!(
+        programs.iter().all(|(name, _)| !name.starts_with("wait")),
+        "{programs:?}"
+    );
+}
