@@ -20,7 +20,7 @@ use crate::choices::Format;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::FunctionRow;
 
-/// One report, and what it is to be called.
+/// What a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchReport<'a> {
     pub snapshot: &'a Snapshot,
@@ -28,19 +28,19 @@ pub struct BatchReport<'a> {
     pub version: &'a str,
     /// The end of the window on the wall clock.
     pub time_unix_ms: u64,
-    /// The processes that were asked for; none is the whole machine.
+    /// The processes that were asked for; empty for the whole machine.
     pub pids: &'a [u32],
-    /// How many functions to show; without it, all.
+    /// How many functions to show. None: all.
     pub top: Option<usize>,
     /// Text only: cut names so that lines are no longer than that.
     pub width: Option<usize>,
-    /// Markdown only: how long it may be.
+    /// Markdown only: how long the report may be, in tokens.
     pub tokens_max: usize,
 }
 
 impl BatchReport<'_> {
-    /// The whole report, its last line ended. `is_first` says whether it opens
-    /// the output: CSV has its header line once.
+    /// Returns the whole report, with a newline at its end. `is_first` says whether it
+    /// begins the output: CSV has its head only there.
     pub fn render(&self, format: Format, is_first: bool) -> String {
         match format {
             Format::Text => text::render(self),
@@ -51,14 +51,14 @@ impl BatchReport<'_> {
         }
     }
 
-    /// The functions to show, and those left over.
+    /// Returns the functions to show, and the others.
     fn split(&self) -> (&[FunctionRow], &[FunctionRow]) {
         let functions = &self.snapshot.report.functions;
         let shown = self.top.unwrap_or(functions.len()).min(functions.len());
         functions.split_at(shown)
     }
 
-    /// Everything the reader should know beside the numbers.
+    /// Returns sentences that a reader of the numbers has to know.
     fn notes(&self) -> impl Iterator<Item = &str> {
         let target = match &self.snapshot.run.target {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,

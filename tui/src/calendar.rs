@@ -16,7 +16,7 @@ const FOLDERS: [&str; 3] = [
     "/share/zoneinfo",
 ];
 
-/// The largest zone of the database has 4 kB.
+/// The largest file that is read, in bytes. The largest zone of the database has 4 kB.
 const FILE_MAX: u64 = 1 << 18;
 
 const DAY: i64 = 24 * 3_600;
@@ -28,18 +28,20 @@ pub fn use_system_zone() {
     _ = ZONE.set(Zone::find(name.as_deref(), read));
 }
 
-/// `20261121T140312Z`, for names of files.
+/// Returns a time for names of files, such as `20261121T140312Z`. It takes seconds since
+/// 1970.
 pub fn compact(seconds: u64) -> String {
     let [year, month, day, hour, minute, second] = fields(seconds as i64);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// `2026-11-21 14:03:12 CET`
+/// Returns date and time with the zone, such as `2026-11-21 14:03:12 CET`. It takes seconds
+/// since 1970.
 pub fn words(seconds: u64) -> String {
     here().words(seconds as i64)
 }
 
-/// `14:02:40`, of milliseconds since 1970.
+/// Returns the time of day, such as `14:02:40`. It takes milliseconds since 1970.
 pub fn of_day(unix_ms: i64) -> String {
     here().of_day(unix_ms)
 }
@@ -49,7 +51,7 @@ pub fn zone(unix_ms: i64) -> String {
     here().name(unix_ms.div_euclid(1_000)).to_owned()
 }
 
-/// Seconds since midnight.
+/// Returns seconds since midnight, in the zone of this machine.
 pub fn second_of_day(unix_ms: i64) -> u64 {
     here().local(unix_ms.div_euclid(1_000)).rem_euclid(DAY) as u64
 }
@@ -67,7 +69,8 @@ impl Zone {
         Zone(TimeZone::utc())
     }
 
-    /// What `TZ` says, else what the machine does; UTC if that cannot be read. tzset(3)
+    /// Reads the zone that `TZ` names, or else that of the machine. UTC if it cannot be
+    /// read. See tzset(3).
     fn find(name: Option<&str>, read: impl Fn(&Path) -> Option<Vec<u8>>) -> Self {
         let zone = |path: &Path| TimeZone::from_tz_data(&read(path)?).ok();
         let Some(name) = name else {
@@ -111,7 +114,8 @@ impl Zone {
     }
 }
 
-/// Where a zone of that name may be. A name never leads out of the folders of zones.
+/// Returns where the file of a zone may be. A name that begins with `/` is a path; any other
+/// is looked for inside the folders of zones. One with `..` would lead out, and is nowhere.
 fn paths(name: &str) -> Vec<PathBuf> {
     if name.starts_with('/') {
         return vec![name.into()];

@@ -1,8 +1,8 @@
 //! The *configuration*: what a user does not want to type each time. Two files,
 //! the machine's and then the user's; words on the command line win over both.
 //!
-//! A mistake in it never keeps proftop from starting: what is wrong is said,
-//! with its line and column, and left out.
+//! An error in it never keeps proftop from starting: what is wrong is reported with its
+//! line and column, and ignored.
 
 /// The table of what can be set.
 mod options;
@@ -24,7 +24,7 @@ use crate::view_id::ViewId;
 use std::fmt;
 use std::time::Duration;
 
-/// What the files say; `None` where they say nothing.
+/// The settings of the files; None where they say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     pub rate_hz: Option<u32>,
@@ -66,7 +66,7 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// What the files of this machine and user say.
+/// Reads the files of this machine and user, and returns what is wrong in them as well.
 pub fn load() -> (Settings, Vec<Complaint>) {
     let mut settings = Settings::default();
     let mut complaints = Vec::new();

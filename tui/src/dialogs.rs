@@ -1,10 +1,10 @@
-//! *Dialogs*: what is open over a view, and takes the keys meanwhile.
+//! *Dialogs*: what opens over a view, and has the keys until it is closed.
 
 /// The pages of the help.
 pub mod help;
 /// A line of text while it is typed.
 pub mod line_edit;
-/// Everything by its name.
+/// Actions and orders, found by their names.
 pub mod palette;
 /// How samples are taken.
 pub mod sampling;

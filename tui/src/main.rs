@@ -46,14 +46,15 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     trace::process_begins();
     terminal::restore_on_panic();
-    // While there is one thread. Without readers files are opened here.
+    // Started while there is only one thread. If that fails, files are opened in this
+    // process.
     _ = probe::files::start_readers();
     probe::memory::share_arenas();
     calendar::use_system_zone();
     let outcome = faults::catch("doing what was asked for", || {
         cli::parse(std::env::args_os(), config::load).and_then(commands::run)
     });
-    // Each fault is told below.
+    // Panics that were caught are reported below.
     let outcome = outcome.unwrap_or(Ok(Exit::Failed));
     probe::files::end_readers();
     for fault in faults::seen() {

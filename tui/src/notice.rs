@@ -14,7 +14,7 @@ pub enum Notice {
         samples: u64,
         position: Option<usize>,
     },
-    /// An order cannot be done: why, as a sentence without its end.
+    /// An order cannot be carried out: why, as a sentence without its full stop.
     Refused(String),
     /// Only this part is counted from now on.
     Only(Arc<str>),
@@ -23,7 +23,7 @@ pub enum Notice {
     FilterSet,
     UnitSet,
     MetricSet,
-    /// A step back was taken: what it undid.
+    /// A step back was taken, which undid this.
     Undone(String),
     /// The samples that are shown stay, or the newest are shown again.
     Frozen(bool),
@@ -36,7 +36,7 @@ pub enum Notice {
     NothingSelected,
     /// The window begins here.
     Marked,
-    /// No samples come in that a window could begin with.
+    /// A window cannot begin now, because no new samples come in.
     NoNow,
     /// Whether debug files may be fetched, for this file first.
     MayFetch {
@@ -51,17 +51,17 @@ pub enum Notice {
     NoTime,
     /// No frame lacks a name.
     NoCause,
-    /// Nothing but that part of the machine.
+    /// Only this part of the machine is sampled: there is nothing else to go back to.
     OnlySampled(Arc<str>),
-    /// So many samples are what is compared with.
+    /// The baseline was set; it has this many samples.
     Baseline(u64),
     NoBaseline,
     NotInDifference,
-    /// Why nothing else is counted.
+    /// Why there is no other metric to switch to.
     OneMetric(String),
     /// The marked time is the window.
     TimeUsed,
-    /// So many steps down to the function where it ends.
+    /// How many steps it went down to the function where the hot path ends.
     HotPath(u32),
     /// A key that does nothing in this view.
     WorksElsewhere {
@@ -70,11 +70,11 @@ pub enum Notice {
         what: &'static str,
         views: String,
     },
-    /// Not done with what is not counted any more.
+    /// The action needs a row that has samples, and the selected one has none any more.
     RowGone,
     /// Runs of frames are shown one by one, or each as one.
     Runs(bool),
-    /// A function that was on no row is being opened.
+    /// The found function was on no row, and its place is being opened.
     FoundBelow(Arc<str>),
     /// Which of the frames of a function that can be seen is selected.
     SameName {
@@ -85,14 +85,14 @@ pub enum Notice {
     Mouse(bool),
     NoOutput,
     NoKill,
-    /// Samples are taken at that rate, from now on or as they were.
+    /// Samples are taken at this rate: from now on, or as before.
     Rate {
         hz: u32,
         is_new: bool,
     },
     /// Why there is nothing to change about how samples are taken.
     NoSampling(String),
-    /// So many bytes are there, of about so many, if that is known.
+    /// How many bytes were written so far, of about how many, if that is known.
     Writing {
         bytes: u64,
         about: Option<u64>,
@@ -106,12 +106,12 @@ pub enum Notice {
         why: String,
         stopped: Option<u32>,
     },
-    /// So many were written, one after the other.
+    /// The series of files has ended, with this many written.
     NoMoreFiles(u32),
     NothingToWrite,
     /// Something in it was left out.
     Configuration(String),
-    /// A mistake of our own was caught: a sentence without its end.
+    /// A panic was caught: a sentence without its full stop.
     Fault(String),
     /// There is no source text to edit.
     NoSource,
@@ -119,22 +119,23 @@ pub enum Notice {
     /// What is called is known, but no sample was in it.
     Unsampled(String),
     NothingCalled,
-    /// Which of the lines with many samples is selected; nothing: none has.
+    /// Which of the lines with many samples is selected, and of how many. None: no line has
+    /// samples.
     HotLine(Option<(usize, usize)>),
     /// How instructions are written from now on.
     Syntax(&'static str),
     /// There are no probes to do something with.
     NoProbes,
-    /// It lives 60 seconds from now on.
+    /// The probe lives another 60 seconds.
     ProbeRenewed,
-    /// The selected probe was taken away, or all.
+    /// The selected probe was removed; true: all were.
     ProbeTaken(bool),
     /// It is placed, and the frozen screen does not show it.
     ProbeUnseen,
 }
 
 impl Notice {
-    /// Whether the header shows the same at the same moment.
+    /// Whether the header shows the same, so that it need not be said in the detail line.
     pub fn is_in_header(&self) -> bool {
         matches!(
             self,

@@ -51,7 +51,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 const PROMPT: &str = "proftop> ";
 
-/// Nothing is seen without a screen; some of it counts in all the same.
+/// The size of the screen that is never drawn. Views need one to work.
 const SIZE: Size = Size {
     width: 80,
     height: 24,
@@ -61,13 +61,13 @@ const SIZE: Size = Size {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Live,
-    /// The whole of it is worth waiting for.
+    /// A file, which is read to its end before the first answer.
     File,
-    /// Commands have to come from the terminal itself.
+    /// A pipe, so that commands have to come from the terminal itself.
     StandardInput,
 }
 
-/// Answers lines until it is left.
+/// Runs the dialog until the user leaves it, or a signal ends it.
 pub async fn run(
     feed: watch::Receiver<Arc<Snapshot>>,
     control: mpsc::UnboundedSender<Command>,
@@ -93,7 +93,7 @@ pub async fn run(
     thread::Builder::new()
         .name("dialog".into())
         .spawn(move || {
-            // Nobody listens any more once a signal has ended it.
+            // Sending fails if a signal has ended the dialog.
             let _ = tell.send(converse(dialog, input));
         })?;
     let number = |kind: SignalKind| Exit::Signal(kind.as_raw_value());
@@ -134,7 +134,7 @@ fn app(options: ScreenOptions) -> App {
     app
 }
 
-/// Until the end of input, or of whoever reads the answers.
+/// Reads and answers lines until the end of input, or until nobody reads the answers.
 fn converse(mut dialog: Dialog, mut input: Input) -> Exit {
     let is_asked = input.is_terminal() && io::stdout().is_terminal();
     if is_asked && say(&dialog.greet(), &Cancel::new()).is_err() {

@@ -1,6 +1,6 @@
 //! *Widgets*: drawing that views share.
 
-/// Every character as a plain one.
+/// Replacing characters by ASCII.
 pub mod ascii;
 /// What differs from a baseline.
 pub mod compared;

@@ -13,11 +13,11 @@ pub mod fit;
 pub mod keys;
 /// What is counted.
 pub mod metric;
-/// Names as they stand in rows.
+/// Names as they are shown in rows.
 pub mod names;
-/// Whose a process is.
+/// Who owns a process.
 pub mod person;
-/// Where a timer counts what ran before.
+/// Samples that a timer counts too late, for a function that ran after the one it was for.
 pub mod skid;
 /// Places in source text.
 pub mod source;

@@ -10,10 +10,11 @@ use crate::views::page::Place;
 use crate::views::{Done, PaneId};
 
 impl App {
-    /// Lets the view that the keys go to do an action, and does what comes of it.
+    /// Lets the view that has the keys carry out an action, and follows up what it returns.
     pub(super) fn act_in_view(&mut self, action: Action) -> Vec<Effect> {
         let focused = self.pane_here();
-        // What changes the whole view goes to the pane with the tab.
+        // Actions that change a view as a whole go to the open view, even if the one beside
+        // it has the keys.
         let is_for_all = matches!(action, Action::Group | Action::Layout | Action::Syntax);
         let pane = if is_for_all {
             focused.leader()

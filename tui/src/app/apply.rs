@@ -1,4 +1,4 @@
-//! Orders are checked and done here, whoever made them.
+//! Orders are checked and carried out here, from wherever they come.
 
 use super::{App, DrawCost, Effect};
 use crate::app::mode::{Detail, Mode};
@@ -41,8 +41,8 @@ impl From<Effect> for Applied {
 }
 
 impl App {
-    /// Does what is asked for. The error says in one sentence why it cannot be done;
-    /// then nothing has changed.
+    /// Carries out an order. The error says in one sentence why that is not possible; then
+    /// nothing has changed.
     pub fn apply(&mut self, order: Order) -> Result<Applied, Notice> {
         match order {
             Order::Process(pid) => self.narrow_to_process(pid),
@@ -118,7 +118,8 @@ impl App {
         Ok(said.into())
     }
 
-    /// Shows the functions of a part only; from there one step leads back.
+    /// Counts only a part of the processes or threads, and opens the functions. Both
+    /// together are one step in the history.
     fn narrow_to(&mut self, narrowing: Narrowing) -> Applied {
         let said = Notice::Only(narrowing.words.clone());
         self.remember();
@@ -157,7 +158,7 @@ impl App {
         Ok(Notice::UnitSet.into())
     }
 
-    /// What is shown is compared with from now on.
+    /// Keeps what is shown as the baseline for comparisons.
     fn compare_with_this(&mut self) -> Result<Applied, Notice> {
         let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
         self.asking.baselines += 1;
@@ -170,7 +171,8 @@ impl App {
         Ok(Notice::Baseline(self.shown.report.samples).into())
     }
 
-    /// The one of that name, else the heaviest that has it in its name.
+    /// Selects the function of this name, or else the one with most samples whose name
+    /// contains it.
     fn go_to_function(&mut self, words: &str) -> Result<Applied, Notice> {
         let rows = self.shown.report.functions.iter();
         let found = rows
@@ -232,7 +234,8 @@ impl App {
         applied.effect.into_iter().collect()
     }
 
-    /// Does an order that came without a key; [`App::take_reply`] has what came of it.
+    /// Carries out an order that came without a key. [`App::take_reply`] then returns the
+    /// result.
     pub(super) fn apply_order(&mut self, order: Order) -> Vec<Effect> {
         let (reply, effect) = match self.apply(order) {
             Ok(applied) => (Ok(applied.said), applied.effect),
@@ -242,8 +245,8 @@ impl App {
         effect.into_iter().collect()
     }
 
-    /// What came of the last [`Event::Order`]: what there is to say, or why it was not
-    /// done.
+    /// Returns the result of the last [`Event::Order`]: what there is to say, or why it was
+    /// not carried out.
     ///
     /// [`Event::Order`]: super::Event::Order
     pub fn take_reply(&mut self) -> Result<Option<Notice>, Notice> {

@@ -5,7 +5,8 @@ use engine::snapshot::Span;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the app asks its surroundings for.
+/// What the app wants to be done outside of it: by the loop of the screen, or the session
+/// of the plain dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     Quit,
@@ -23,30 +24,32 @@ pub enum Effect {
     SetTheme(crate::choices::Theme),
     /// Is answered with [`Event::Answer`](super::Event::Answer); a question that came before it need not be.
     Ask(Question),
-    /// The same for what stands beside the view: neither gives up the other's.
+    /// Asks a question for the view beside the open one. It does not cancel the open view's
+    /// question, nor the other way round.
     AskBeside(Question),
-    /// Into the terminal's clipboard.
+    /// Put this text into the clipboard of the terminal.
     Copy(String),
     CaptureMouse(bool),
     /// Is answered with [`Event::Written`](super::Event::Written) or [`Event::Repeated`](super::Event::Repeated).
     Write(WriteJob),
-    /// How much room there is in a folder; to be answered with [`Event::Measured`](super::Event::Measured).
+    /// Find out how much room there is in a folder; to be answered with
+    /// [`Event::Measured`](super::Event::Measured).
     Measure(PathBuf),
-    /// How large the file would be; to be answered with [`Event::Weighed`](super::Event::Weighed), unless
-    /// another one is asked about first.
+    /// Find out how large the file would be; to be answered with
+    /// [`Event::Weighed`](super::Event::Weighed), unless another file is asked about first.
     Weigh(Content),
-    /// A file in the user's editor, at a line; to be answered with
+    /// Open a file in the user's editor, at a line; to be answered with
     /// [`Event::Edited`](super::Event::Edited).
     Edit(PathBuf, u32),
 }
 
-/// What the frame before cost, for who asks.
+/// What the last frame cost, for users who want to see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DrawCost {
     /// Frames drawn since the screen was opened.
     pub frames: u64,
     pub drawn_in: Duration,
     pub bytes: usize,
-    /// The terminal took so long for them.
+    /// How long the terminal took to read them.
     pub written_in: Duration,
 }

@@ -15,7 +15,7 @@ pub enum Event {
     Mouse(MouseEvent),
     /// A click on the head of a column.
     Head(Head),
-    /// A click on a step of the way to what is looked at.
+    /// A click on a step of the path in the header.
     Crumb(Crumb),
     /// A click on a frame above the one that is zoomed into, counted from the root.
     Ancestor(usize),
@@ -23,9 +23,9 @@ pub enum Event {
     Snapshot(Arc<Snapshot>),
     /// Answers the question of [`Effect::Ask`](super::Effect::Ask).
     Answer(Answer),
-    /// What became of a [`Effect::Write`](super::Effect::Write).
+    /// The result of a [`Effect::Write`](super::Effect::Write).
     Written(Written),
-    /// The same, of a file that others are to follow.
+    /// The result of writing a file that belongs to a series.
     Repeated(Written),
     /// Answers [`Effect::Measure`](super::Effect::Measure): the room in a folder.
     Measured(Room),
@@ -33,15 +33,15 @@ pub enum Event {
     Weighed(Shape, u64),
     /// This many bytes of the file have been written.
     Progress(u64),
-    /// An editor was closed, or why none was opened.
+    /// The editor was closed; the error says why it could not be opened.
     Edited(Result<(), String>),
-    /// What was asked for without a key.
+    /// An order that does not come from a key.
     Order(Order),
-    /// A mistake of our own was caught: a sentence without its end.
+    /// A panic was caught: a sentence without its full stop.
     Fault(String),
-    /// Time went by.
+    /// Comes regularly, for what changes with time alone.
     Tick,
-    /// The terminal took so long for a frame; nothing: it keeps up again.
+    /// The terminal took this long for a frame. None: it keeps up again.
     Behind(Option<Duration>),
 }
 
@@ -49,6 +49,6 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub column: usize,
-    /// The place is in what stands beside the view.
+    /// Whether the column is in the view beside the open one.
     pub in_pane: bool,
 }

@@ -12,7 +12,7 @@ impl App {
             .views
             .get(PaneId::of(self.view))
             .held_function(&self.context());
-        // Where functions are not selected, none is forgotten.
+        // A view without functions keeps the one that was selected before it was opened.
         self.linked = held.unwrap_or(self.linked);
     }
 
@@ -30,7 +30,7 @@ impl App {
         }
     }
 
-    /// The name that an older function goes by now.
+    /// Returns the id that a function has in the shown report, by an id of an older one.
     pub(super) fn current(&self, id: FunctionId) -> FunctionId {
         let owner = self.shown.report.owners.get(id.0 as usize);
         owner.copied().unwrap_or(id)

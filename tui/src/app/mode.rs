@@ -1,27 +1,27 @@
-//! What the keys go to, and what the detail line says.
+//! What receives the keys, and what the detail line shows.
 
 use crate::dialogs;
 use crate::lists::find;
 use crate::notice::Notice;
 
-/// What the keys go to.
+/// What receives the keys.
 #[derive(Debug, Default)]
 pub enum Mode {
     #[default]
     Browse,
     /// The find line is open.
     Find(find::Prompt),
-    /// What to write, and where to.
+    /// The write dialog is open.
     Write(dialogs::write::WriteDialog),
-    /// How samples are taken.
+    /// The sampling dialog is open.
     Sampling(dialogs::sampling::SamplingDialog),
     /// The filter is being edited.
     Filter(FilterPrompt),
-    /// What to do is being chosen by its name.
+    /// The palette is open.
     Palette(dialogs::palette::Palette),
-    /// The help is open, scrolled down by so many lines.
+    /// The help is open, scrolled down by this many lines.
     Help { scroll: usize },
-    /// The started command's output is open, scrolled up by so many lines.
+    /// The output of the started command is open, scrolled up by this many lines.
     Output { scroll: usize },
 }
 
@@ -38,7 +38,7 @@ pub enum Detail {
     /// The selected row.
     #[default]
     Row,
-    /// The selected row's number as a sentence.
+    /// The explanation of the selected row's number.
     Explain,
     /// What the last key did.
     Notice(Notice),

@@ -16,7 +16,7 @@ impl Beside for PaneId {
     fn fits(self, size: Size) -> bool {
         match self {
             PaneId::PageBeside | PaneId::OwnThreads => size.width >= WIDTH_WIDE,
-            // Both have names that are indented.
+            // Their names are indented, and need room on both sides.
             PaneId::OtherTree | PaneId::DifferenceFlame | PaneId::Assembly => {
                 size.width >= WIDTH_WITH_TREES
             }
@@ -25,7 +25,7 @@ impl Beside for PaneId {
         }
     }
 
-    /// Takes its part of the view's.
+    /// Cuts the pane's part off the part of the view, and returns it.
     fn split(self, view: &mut Part, size: Size) -> Part {
         match self {
             PaneId::PageBeside | PaneId::OwnThreads => view.split_right(size.width * 3 / 8),
@@ -69,13 +69,14 @@ const SIZE_WITH_STRIP: Size = Size {
     height: 40,
 };
 
-/// More would take the room of functions; there is a view of all processes.
+/// How many processes are shown above the functions. More would take their room, and there
+/// is a view of all processes.
 const BUSIEST_MAX: u16 = 4;
 
-/// A line that keeps it apart, and its own.
+/// The lines of a strip: a rule above it, and itself.
 const STRIP_LINES: u16 = 2;
 
-/// Who has what of the screen between the tabs and the detail line.
+/// How the screen between the tabs and the detail line is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     pub view: Part,
@@ -86,7 +87,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Where there is no room for a screen: views keep a line.
+    /// Returns the parts in a terminal that is too small: the view has one line, so that
+    /// its state stays valid.
     pub fn tiny(size: Size) -> Self {
         let view = Part {
             x: 0,
@@ -102,8 +104,8 @@ impl Parts {
         }
     }
 
-    /// Shares out the whole; what does not fit into a terminal of that size is
-    /// left out.
+    /// Divides the whole among the view and what is around it. What does not fit into a
+    /// terminal of this size is left out.
     pub fn new(
         whole: Part,
         size: Size,

@@ -5,7 +5,7 @@ use crate::view_id::ViewId;
 use std::sync::Arc;
 
 impl App {
-    /// Where the selected function is called from.
+    /// Shows the callers of the selected function as a tree.
     pub(super) fn open_callers(&mut self) {
         let Some(function) = self.function_here() else {
             return;

@@ -3,8 +3,8 @@
 use crate::knobs::Knobs;
 use crate::words::units;
 
-/// What is undone by going from `here` back to `there`: `filter comm:postgres`. `None`
-/// if nothing that counts samples changes; the view that is opened shows itself.
+/// Returns what going back from `here` to `there` undoes, such as `filter comm:postgres`.
+/// None if the same samples count: that another view opens can be seen.
 pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
     let mut undone = Vec::new();
     if here.scope != there.scope {

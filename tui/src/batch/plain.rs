@@ -1,6 +1,6 @@
-//! *Plain* text holds no character that a terminal would act on or that hides
-//! others: no control character, no change of writing direction. Names are
-//! cleaned where they come from; here is the last door, and it is kept shut.
+//! *Plain* text has no character that a terminal would act on or that hides others: no
+//! control character, no change of writing direction. Names are cleaned where they are read
+//! already. Here everything is cleaned once more before it is written.
 
 use std::borrow::Cow;
 use std::fmt::Write;

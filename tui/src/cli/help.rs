@@ -74,7 +74,8 @@ package debuginfod has to be installed. The screen asks before the first file, b
 which builds run here, and remembers the answer; :debuginfod on or off changes it. Without the
 variable no byte goes to a network. proftop doctor -p PID and Health say what would give names.";
 
-/// Help and version come out of clap as errors; the others are bad usage.
+/// Returns the text of the help or the version, which clap gives as errors. Real errors
+/// become a failure of usage.
 pub fn or_failure(error: clap::Error) -> Result<String, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
@@ -101,12 +102,12 @@ fn sentence(error: &clap::Error) -> String {
     } else if let Some(word) = lone_word(error) {
         sentence += &meant_instead(&word);
     }
-    // What was typed is repeated in the sentence.
+    // The sentence repeats what was typed, which may have control characters.
     sentence.retain(|c| !c.is_control());
     sentence
 }
 
-/// What has to be given and is not: `merge needs --output FILE, as in proftop merge …`.
+/// Returns what is missing, such as `merge needs --output FILE, as in proftop merge …`.
 fn missing(error: &clap::Error) -> String {
     let wanted = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(wanted)) => wanted.join(" and "),
@@ -127,15 +128,15 @@ fn missing(error: &clap::Error) -> String {
     }
 }
 
-/// A word without a dash where none has a place. As the command comes last,
-/// clap takes it for that and does not compare it with the subcommands.
+/// Returns a word without a dash that has no place in the command line. clap takes it for a
+/// part of the command, which comes last, and does not compare it with the subcommands.
 fn lone_word(error: &clap::Error) -> Option<String> {
     let word = first_of(error, ContextKind::InvalidArg)?;
     let unknown = error.kind() == ErrorKind::UnknownArgument;
     (unknown && !word.starts_with('-')).then_some(word)
 }
 
-/// It was most likely a subcommand, a process or a command.
+/// Returns a guess what the user meant by a word: a subcommand, a process or a command.
 fn meant_instead(word: &str) -> String {
     let subcommands = [
         "doctor",
@@ -162,7 +163,7 @@ fn meant_instead(word: &str) -> String {
     }
 }
 
-/// What is most likely meant by a word that is none of these.
+/// Returns the known word that is spelled most like this one. None if none is close enough.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.map(|known| (distance(word, known), known));
     near.filter(|(distance, _)| *distance <= 2)

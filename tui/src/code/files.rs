@@ -12,14 +12,14 @@ use std::time::SystemTime;
 use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileSource, Reason, Symbolizer, Vdso, sanitize};
 
-/// What of a file is no part of the body.
+/// What was found in the file besides the body.
 pub struct Found {
     /// When the file was written.
     pub built: Option<SystemTime>,
     pub no_lines: Option<String>,
 }
 
-/// The instructions of a function into its body, or why there are none.
+/// Adds the instructions of a function to its body. The error says why there are none.
 pub fn disassemble(
     wanted: &Wanted,
     symbolizer: &Symbolizer,
@@ -77,7 +77,8 @@ fn disassemble_file(
     let pids = wanted.pids.iter().filter(|_| !wanted.is_recorded);
     let mut failed = None;
     for pid in pids.map(|pid| Some(*pid)).chain([None]) {
-        // What a process has mapped is what runs, whatever lies at its path now.
+        // The file that a process has mapped is the one that runs, even if there is another
+        // one at its path now.
         let mapping = pid.and_then(|pid| mapping(pid, &wanted.module_path));
         let source = FileSource {
             pid,
@@ -111,7 +112,7 @@ fn disassemble_file(
     Err(why_not(failed.unwrap_or(Reason::FileGone), wanted))
 }
 
-/// Where a process has the file's code.
+/// Returns where a process has mapped code of the file.
 fn mapping(pid: u32, path: &str) -> Option<MapsLine> {
     // It may have been unlinked before it was sampled, or since.
     fn unmarked(path: &str) -> &str {

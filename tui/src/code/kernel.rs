@@ -1,4 +1,4 @@
-//! The *kernel's* code, that of its modules and of BPF programs, as it lies in memory.
+//! Code of the *kernel*, its modules and BPF programs, read from memory.
 
 use super::assembly::{self, Mode};
 use super::pieces::cover_hits;
@@ -7,7 +7,7 @@ use engine::shown;
 use std::io::ErrorKind;
 use symbolize::kernel::{KernelCore, KernelSymbols};
 
-/// The instructions of a function into its body, or why there are none.
+/// Adds the instructions of a function to its body. The error says why there are none.
 pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
     if wanted.is_recorded {
         return Err("the kernel's code is in no recording".into());
@@ -16,7 +16,7 @@ pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
     add_pieces(wanted, &KernelSymbols::load(), &core, body)
 }
 
-/// Which right is missing, or what else.
+/// Returns why the code cannot be read, such as which right is missing.
 fn why_not(error: ErrorKind) -> String {
     let why = match error {
         ErrorKind::NotFound => "this kernel was built without it (CONFIG_PROC_KCORE)",

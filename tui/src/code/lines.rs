@@ -1,5 +1,5 @@
-//! Which functions an address stands for, by debug information or by what a Go
-//! program tells of itself.
+//! Which functions are at an address: by debug information, or by the tables of a Go
+//! program.
 
 use engine::shown;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum LineSource {
     Debug(Arc<Lines>),
     /// The file's own symbols have them.
     Go,
-    /// There are none, for that reason.
+    /// There are none, for this reason.
     None(String),
 }
 
@@ -53,7 +53,8 @@ impl LineSource {
         }
     }
 
-    /// Innermost first; the last is the function whose code it is.
+    /// Returns the functions at an offset in the file, innermost first. The last is the
+    /// function whose code it is, the others are inlined.
     pub fn find(&self, symbols: &ElfSymbols, offset: FileOffset) -> Vec<Frame> {
         match self {
             LineSource::Debug(lines) => {

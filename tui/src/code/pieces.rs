@@ -49,7 +49,8 @@ pub(super) fn cover_hits(
     mut find: impl FnMut(&Hit, u64, &mut Body) -> Option<Piece>,
 ) {
     let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
-    // Its own code first, so that no other's covers it.
+    // Its own code comes first, so that it is not missed because another function's piece
+    // covers it.
     hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
     let mut left = BYTES_MAX;
     for hit in hits {
@@ -124,7 +125,7 @@ fn piece(
     })
 }
 
-/// `add (math.h:12), in sum (math.h:30)`
+/// Returns inlined functions as text, such as `add (math.h:12), in sum (math.h:30)`.
 fn inlined(chain: &[Frame]) -> String {
     let frame = |frame: &Frame| {
         let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
@@ -136,7 +137,7 @@ fn inlined(chain: &[Frame]) -> String {
     chain.iter().map(frame).collect::<Vec<_>>().join(", in ")
 }
 
-/// The name of what is at an address, as the profile calls it.
+/// Returns the name of what is at an address, in the form that the profile uses.
 fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
     let Ok(symbol) = symbols.find_link(addr) else {
         let FileOffset(offset) = symbols.segments().to_file(addr)?;

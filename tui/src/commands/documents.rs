@@ -60,14 +60,14 @@ const CLAUSES: &[(&str, &str)] = &[
 const EXAMPLE_FILTER: &str =
     "proftop --filter 'focus:fn~^Exec !mod:libc.so.6 comm:postgres cpu:0-3'";
 
-/// What a shell reads to complete our words.
+/// Returns the script by which a shell completes command lines of proftop.
 pub fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "proftop", &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// proftop(1), to be read with `man -l`.
+/// Returns the manual page proftop(1), to be read with `man -l`.
 pub fn manual() -> String {
     let command = cli::command();
     let manual = clap_mangen::Man::new(command.clone());
@@ -142,7 +142,7 @@ pub fn manual() -> String {
     text
 }
 
-/// Keys that work everywhere, then those that a view has beside them.
+/// Returns the bindings in groups: those that work everywhere, then those of each view.
 fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
     let everywhere = |binding: &&Binding| binding.scope == Scope::Everywhere;
     let mut groups = vec![(
@@ -175,7 +175,7 @@ fn entry(text: &mut String, term: &str, words: &str) {
     let _ = writeln!(text, ".TP\n.B {}\n{}", plain(term), plain(words));
 }
 
-/// Escapes a text so that roff takes none of it for an order.
+/// Escapes a text so that roff takes no part of it for a command.
 fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped

@@ -5,8 +5,8 @@ use profile::{Health, Selection, View};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What is selected of a recording, as if it had just been taken. More may be
-/// to come.
+/// Returns the selected samples of a recording as a snapshot. More may come if the
+/// recording is still being read.
 pub fn snapshot(
     view: &View,
     notes: &[String],
@@ -57,7 +57,7 @@ pub fn snapshot(
     }
 }
 
-/// What the header says of a file.
+/// Returns what the header shows of a file.
 pub fn recording(name: &str, view: &View, lacks: Lacks, broken: Option<&str>) -> Recording {
     Recording {
         name: name.into(),
@@ -67,8 +67,9 @@ pub fn recording(name: &str, view: &View, lacks: Lacks, broken: Option<&str>) ->
     }
 }
 
-/// When it begins, and how long before now. Files that do not say when they
-/// were taken begin in 1970; clocks of two machines differ.
+/// Returns when a recording begins, in milliseconds since 1970, and how long ago that was.
+/// None for files that do not say it, which begin in 1970. Clocks of two machines differ: a
+/// time in the future counts as now.
 fn taken(view: &View, now: SystemTime) -> Option<(u64, Duration)> {
     let begin_ms = view.begin_ns()? / 1_000_000;
     let epoch_ms = view.info().epoch_unix_ms;

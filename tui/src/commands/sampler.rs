@@ -1,5 +1,5 @@
-//! Who takes the samples of a run: BPF, or perf where BPF cannot be had. Decided
-//! before the screen opens, as far as it can be known by then.
+//! What takes the samples of a run: BPF, or perf where BPF is not possible. It is decided
+//! before the screen opens, as far as that can be known by then.
 
 use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
@@ -9,7 +9,7 @@ use engine::probes::Reach;
 use probe::privilege::Rights;
 use probe::{BpfSource, PerfSource, Source, features};
 
-/// What will be tried, in this order.
+/// What will be tried to take samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sampler {
     Bpf,
@@ -20,8 +20,8 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// The one for this target, by our rights. A command that is not started
-    /// yet will be a process of ours, like this one.
+    /// Chooses a sampler for this target, by the rights that we have. For a command that is
+    /// not started yet the target is this process, which has the same owner.
     pub fn choose(choice: EngineChoice, target: &probe::Target) -> Result<Self, Failure> {
         match choice {
             EngineChoice::Bpf => {
@@ -38,7 +38,8 @@ impl Sampler {
                     Ok(()) => Ok(Self::Perf(Some(format!(
                         "sampling by perf, not BPF: {why}"
                     )))),
-                    // What BPF would take is what is worth having.
+                    // If neither works, the message says what BPF needs, which is the
+                    // better of the two.
                     Err(_) => Err(*failure),
                 },
             },
@@ -69,7 +70,7 @@ impl Sampler {
     }
 }
 
-/// The failure it would be, and the same in a few words.
+/// Why BPF is not possible: as the failure of the run, and in a few words.
 struct WithoutBpf(Box<Failure>, String);
 
 fn may_use_bpf(target: &probe::Target) -> Result<(), WithoutBpf> {
@@ -85,8 +86,8 @@ fn may_use_bpf(target: &probe::Target) -> Result<(), WithoutBpf> {
     same_numbers_as_the_kernel(target)
 }
 
-/// The kernel side sees the host's numbers; in a namespace with numbers of its
-/// own every name would be that of somebody else.
+/// Returns an error in a container with numbers of its own (a pid or cgroup namespace): the
+/// BPF program sees the numbers of the host, which mean something else here.
 fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> {
     if !features::in_host_pid_namespace() {
         let why = "this container has a pid namespace of its own";
@@ -104,8 +105,8 @@ fn same_numbers_as_the_kernel(target: &probe::Target) -> Result<(), WithoutBpf> 
     Ok(())
 }
 
-/// What this machine lacks, as `doctor` would say it: an error of the kernel's
-/// seldom tells.
+/// Returns what this machine lacks, in the words of `doctor`, as the kernel's error seldom
+/// says it.
 fn what_is_missing() -> String {
     let Ok(rights) = Rights::current() else {
         return String::new();
@@ -117,7 +118,7 @@ fn what_is_missing() -> String {
         .collect()
 }
 
-/// The target in the words of the sampler.
+/// Returns the target as the crate `probe` describes it.
 pub fn probe_target(target: &Target) -> probe::Target {
     probe::Target {
         pids: target.pids.clone(),

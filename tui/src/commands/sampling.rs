@@ -38,7 +38,7 @@ pub fn start(
         held,
         sampler,
     } = subject;
-    // Only who looks at it can place probes.
+    // Only the screen and the plain dialog can place probes.
     let calls = matches!(schedule, Schedule::Live { .. });
     let settings = Settings {
         limits: Limits {
@@ -79,7 +79,7 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
     };
     let (tell, started) = oneshot::channel();
     let ready = move || {
-        // If nobody listens we are on our way out.
+        // Sending fails if the program is ending.
         let _ = tell.send(held.release());
     };
     (Box::new(ready), Some(started))

@@ -1,5 +1,5 @@
-//! From TOML to settings. Every key stands for itself: one that is wrong is
-//! complained about, the others hold.
+//! From TOML to settings. Every key is read by itself: a wrong one is reported, the others
+//! are used.
 
 use super::options::OPTIONS;
 use super::{Complaint, Settings};
@@ -9,13 +9,13 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A key in a complaint is cut there.
+/// How many bytes of a key are shown in a complaint.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// Those whose keys are not in the table of options.
+/// The sections whose keys are not in the table of options.
 const FREE_SECTIONS: [&str; 2] = ["keys", "source-map"];
 
-/// Takes over what the text says; what is wrong in it comes back.
+/// Reads the text of a file into the settings, and returns what is wrong in it.
 pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
     let mut reader = Reader {
         text,

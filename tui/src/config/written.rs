@@ -1,5 +1,5 @@
-//! Configurations that proftop writes: one to begin with, in which everything
-//! is a comment, and one of what holds now.
+//! Configurations that proftop writes: a template, in which everything is a comment, and
+//! the settings in effect.
 
 use super::Settings;
 use super::options::OPTIONS;
@@ -16,7 +16,7 @@ pub fn template() -> String {
     format!("{ABOUT}{}", write("# ", &Settings::default()))
 }
 
-/// Every option with what holds.
+/// Returns every option with its value in effect.
 pub fn effective(settings: &Settings) -> String {
     write("", settings)
 }

@@ -1,23 +1,23 @@
-//! The *palette*: everything that keys can do here, by its name, for whoever
-//! does not know the key, and *orders*, with a word behind them.
+//! The *palette*: actions that keys have in this view, found by their names, for users who
+//! do not know the key; and *orders*, which have an argument.
 
 use super::line_edit::LineEdit;
 use crate::action::{Action, Binding, Keymap};
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 
-/// While it is open.
+/// The open palette: what was typed and chosen.
 #[derive(Debug, Default)]
 pub struct Palette {
     pub line: LineEdit,
-    /// Which of the matches.
+    /// Which of the matches is chosen; the first is 0.
     pub chosen: usize,
-    /// Why what was said cannot be done.
+    /// Why the order that was typed cannot be carried out.
     pub error: Option<Notice>,
 }
 
 impl Palette {
-    /// What has every word that was typed, in its name or in what it does.
+    /// Returns the actions that have every typed word in their name or description.
     pub fn matches<'a>(&self, keymap: &'a Keymap, view: ViewId) -> Vec<&'a Binding> {
         let typed = self.line.text().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().collect();
@@ -29,18 +29,18 @@ impl Palette {
             .filter(|binding| !binding.help.is_empty() && binding.action != Action::Palette)
             .filter(|binding| words.iter().all(|word| has(binding, word)))
             .collect();
-        // Who types a name means that one.
+        // Actions whose name begins with what was typed come first.
         found.sort_by_key(|binding| !binding.name.starts_with(&typed));
         found
     }
 
-    /// The one that Enter would do.
+    /// Returns the action that Enter would carry out. None if nothing matches.
     pub fn chosen(&self, keymap: &Keymap, view: ViewId) -> Option<Action> {
         let matches = self.matches(keymap, view);
         Some(matches.get(self.chosen)?.action)
     }
 
-    /// Round and round.
+    /// Chooses the next or the previous match. After the last comes the first.
     pub fn step(&mut self, down: bool, keymap: &Keymap, view: ViewId) {
         let count = self.matches(keymap, view).len();
         self.chosen = match (self.chosen, down) {

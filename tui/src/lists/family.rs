@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who a row is, and who it descends from; the parent may be no row of the list.
+/// The id of a row and of its parent, which need not be in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     pub id: u32,
     pub parent: Option<u32>,
 }
 
-/// Generations that are drawn: deeper rows stand as if they were that deep.
+/// How many generations are indented. Deeper rows are drawn at this depth.
 const DEPTH_MAX: usize = 8;
 
 /// The numbers of the rows in their new order, each with the lines that are drawn before its
@@ -35,7 +35,7 @@ pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
         let parent = member.parent.filter(|parent| *parent != member.id);
         match parent.map(|parent| (parent, by_id.get(&parent))) {
             Some((_, Some(above))) if *above != at => children.entry(*above).or_default().push(at),
-            // What the kernel and init took over has nothing in common.
+            // Children of init (1) and kthreadd (2) are not related.
             Some((parent, None)) if parent > 2 => orphans.entry(parent).or_default().push(at),
             _ => {}
         }
@@ -57,7 +57,7 @@ pub fn arrange(members: &[Member]) -> Vec<(usize, Arc<str>)> {
             _ => walk.family(at, String::new(), ""),
         }
     }
-    // Only those of a circle are left.
+    // What is left are rows whose parents lead in a circle.
     for at in 0..members.len() {
         walk.family(at, String::new(), "");
     }

@@ -11,8 +11,8 @@ pub enum Motion {
 }
 
 impl Motion {
-    /// The row that it leads to from `at`, in a list of `rows` of which `page`
-    /// fit the screen.
+    /// Returns the row that it leads to from row `at`, in a list of `rows` of which `page`
+    /// fit on the screen.
     pub fn target(self, at: usize, page: usize, rows: usize) -> usize {
         let lines = |half| (if half { page / 2 } else { page }).max(1);
         let target = match self {
@@ -26,7 +26,8 @@ impl Motion {
         target.min(rows.saturating_sub(1))
     }
 
-    /// Whoever goes up from the first row wants to watch the top.
+    /// Whether it goes up from the first row, or to the top: then the cursor watches the
+    /// top.
     pub fn watches_top(self, at: usize) -> bool {
         match self {
             Motion::Top => true,

@@ -1,16 +1,16 @@
-//! The orders that are said by a name with a word behind it: `pid 4121`.
+//! The orders that are typed as a name with an argument: `pid 4121`.
 
-/// One of the table, as the palette lists it.
+/// A row of the table, as the palette lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Described {
     pub kind: Kind,
     pub name: &'static str,
-    /// What is said behind it.
+    /// What is typed behind the name.
     pub argument: &'static str,
     pub help: &'static str,
 }
 
-/// Which order a name stands for.
+/// Which order is meant; its argument is read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Pid,
@@ -125,7 +125,8 @@ const fn order(
     }
 }
 
-/// What was said, if it is an order: which one, and the words behind it.
+/// Splits a typed text into an order and its argument. None if it begins with no order, or
+/// the argument is missing.
 pub fn said(typed: &str) -> Option<(Kind, &str)> {
     let (name, words) = typed.trim_start().split_once(' ')?;
     let order = ORDERS.iter().find(|order| order.name == name)?;
@@ -133,7 +134,7 @@ pub fn said(typed: &str) -> Option<(Kind, &str)> {
     (!words.is_empty()).then_some((order.kind, words))
 }
 
-/// Those whose name begins so.
+/// Returns the orders whose name begins with what was typed.
 pub fn begun(typed: &str) -> impl Iterator<Item = &'static Described> {
     let typed = typed.trim_start();
     let word = typed.split(' ').next().unwrap_or_default().to_owned();

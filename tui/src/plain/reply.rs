@@ -1,5 +1,5 @@
-//! One line of the dialog: the command that it names is found and done, and its answer
-//! is told with the base of its numbers.
+//! Answering one line of the dialog: finds and runs the command, and returns its answer
+//! with what its numbers are shares of.
 
 use super::answer::Trouble;
 use super::command;
@@ -7,7 +7,7 @@ use super::dialog::Dialog;
 use crate::screen::header;
 
 impl Dialog {
-    /// The lines that answer a line; none to an empty one.
+    /// Returns the lines that answer a typed line. Empty for an empty line.
     pub fn answer(&mut self, line: &str) -> Vec<String> {
         if line.trim().is_empty() {
             return Vec::new();

@@ -42,8 +42,8 @@ impl Run {
     }
 }
 
-/// Whoever stops the editor wants the shell back: so we stop as well. The shell
-/// continues the whole job.
+/// Waits for the editor to end. If it is stopped (^Z) the user wants the shell back, so
+/// that we stop as well; the shell continues both.
 async fn wait(child: Child) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("the editor is lost: {error}");
     let pid = Pid::from_child(&child);
@@ -55,8 +55,8 @@ async fn wait(child: Child) -> Result<(), String> {
             };
             match status {
                 Some((_, status)) if status.stopped() => {
-                    // The stop may come a moment late: that we are here does not
-                    // mean that we were continued.
+                    // The stop may take effect a moment late: getting here does not mean
+                    // that we were continued.
                     kill_process(getpid(), Signal::STOP)?;
                 }
                 Some((_, status)) => return Ok(status.exit_status()),

@@ -12,7 +12,7 @@ use ratatui::style::Style;
 /// Cells before the command: `   CPU     PID USER      `.
 const USER_WIDTH: usize = 9;
 
-/// The first line is for the heads.
+/// Draws the processes below a line of heads.
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     let room = usize::from(area.width);

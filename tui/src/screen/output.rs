@@ -1,5 +1,5 @@
-//! The started command's last lines, over the body. They are a stranger's text:
-//! nothing in them reaches the terminal as it is.
+//! The last lines of the started command's output, over the body. They are foreign text:
+//! what a terminal would act on is removed.
 
 use crate::action::Action;
 use crate::app::App;
@@ -11,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
-/// `scroll` lines before the last one.
+/// Draws the output, ending `scroll` lines before its last line.
 pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
     let all = frame.area();
     let area = Rect {

@@ -7,13 +7,13 @@ use crate::words::units;
 use profile::diff::Sides;
 use ratatui::style::Style;
 
-/// `▲ +212.0`, in the unit of the sides.
+/// Returns the cell for a change, such as `▲ +212.0`, in the unit of the sides.
 pub fn change_cell(change: f64, theme: &Theme) -> (String, Style) {
     let (sign, style) = sign(change, theme);
     (format!("{sign} {change:+.1}"), style)
 }
 
-/// Up, down, or neither.
+/// Returns the sign for a change: up, down, or neither.
 pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
     match change {
         more if more > 0.0 => ("▲", theme.rising()),
@@ -22,7 +22,7 @@ pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// Whether what changed so much may have done so by chance.
+/// Returns whether a change is significant or may be chance, as a cell.
 pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
     let diff = cx.shown.comparison.functions.as_ref();
     match diff.is_some_and(|diff| diff.is_sure(before, now)) {
@@ -31,7 +31,7 @@ pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
     }
 }
 
-/// What the column of changes is called.
+/// Returns the head of the column of changes.
 pub fn head(has_time: bool, theme: &Theme) -> &'static str {
     match (theme.is_ascii(), has_time) {
         (true, true) => "MORE MS/S",
@@ -41,7 +41,8 @@ pub fn head(has_time: bool, theme: &Theme) -> &'static str {
     }
 }
 
-/// What stands between the number and the name of a process or thread.
+/// Returns the columns of a comparison between number and name of a process or thread. None
+/// if nothing is compared.
 pub fn people_columns<C>(cx: &Context<'_>, theme: &Theme) -> Option<[Column<C>; 3]> {
     let people = cx.shown.comparison.people.as_ref()?;
     Some([
@@ -70,7 +71,8 @@ pub fn people_cells(
     ])
 }
 
-/// `3 gone in B: nginx[12] 40.0, cc1[90] 3.1 and 1 more`, in the unit of the sides.
+/// Returns a sentence about what is gone, such as `3 gone in B: nginx[12] 40.0, cc1[90] 3.1
+/// and 1 more`, in the unit of the sides. None if nothing is.
 pub fn gone(gone: &[(String, u64)], sides: &Sides) -> Option<String> {
     const NAMED: usize = 3;
     let named = gone.iter().take(NAMED);

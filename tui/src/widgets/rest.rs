@@ -1,5 +1,5 @@
-//! The *rest* is what does not fit below the last row, as one row of its own, so
-//! that a column always adds up.
+//! The *rest*: rows that do not fit on the screen, summed up in one row, so that a column
+//! always adds up.
 
 use crate::lists::table::{Item, Table};
 use crate::words::units;
@@ -21,7 +21,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// `None` where everything is on the screen.
+    /// Sums up the rows of a table that are not shown. None if all are.
     pub fn of<I: Item>(table: &Table<I>, report: &Report) -> Option<Rest> {
         let lines: Vec<_> = table.lines(report).collect();
         let below = table.len().checked_sub(table.offset() + lines.len())?;
@@ -44,7 +44,7 @@ impl Rest {
         })
     }
 
-    /// `404 more, each below 1.2% = 35.2% self`
+    /// Returns the text of the row, such as `404 more, each below 1.2% = 35.2% self`.
     pub fn sentence(&self, unit: &str) -> String {
         let share = |part| units::percent_to(self.digits, part, self.base);
         let sum = share(self.samples);

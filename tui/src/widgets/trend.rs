@@ -3,7 +3,8 @@
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// `max` is the tallest second of any row. A second without samples is empty.
+/// Returns a block for each second. `max` is the largest number of any row, so that rows
+/// can be compared. A second without samples is blank.
 pub fn blocks(seconds: &[u32], max: u32) -> String {
     seconds.iter().map(|count| block(*count, max)).collect()
 }

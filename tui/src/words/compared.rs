@@ -12,7 +12,7 @@ pub fn baseline(diff: &Diff) -> String {
     )
 }
 
-/// How the change of anything, from so many samples to so many, is judged.
+/// Returns a sentence about how a change of the number of samples was judged.
 pub fn judgement(name: &str, (before, now): (u64, u64), diff: &Diff) -> String {
     let words = match diff.is_sure(before, now) {
         true => "surely a change",

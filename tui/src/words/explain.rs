@@ -16,7 +16,7 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     )
 }
 
-/// What shares are of: `system, last 10.0 s`.
+/// Returns what shares refer to, such as `system, last 10.0 s`.
 pub fn base_words(cx: &Context<'_>) -> String {
     let seconds = cx.shown.report.window.seconds();
     let time = match cx.knobs.window {

@@ -1,25 +1,26 @@
-//! Keys that sentences name: those that do it now. What has no key is left out, so
-//! that no sentence names one that does something else.
+//! Keys in sentences: those that have the action now, as users can change them. An action
+//! without a key is left out of the sentence.
 
 use crate::action::Action;
 use crate::context::Context;
 
-/// The key of an action where the keys go.
+/// Returns the key of an action in the view that has the keys. None if it has none.
 pub fn key(cx: &Context<'_>, action: Action) -> Option<String> {
     cx.key(action)
 }
 
-/// `m: mark anew`
+/// Returns a hint such as `m: mark anew`. None if the action has no key.
 pub fn hint(cx: &Context<'_>, action: Action, words: &str) -> Option<String> {
     Some(format!("{}: {words}", key(cx, action)?))
 }
 
-/// `n N: next, previous`; `None` if one of them has no key.
+/// Returns a hint for two actions, such as `n N: next, previous`. None if one of them has
+/// no key.
 pub fn hints(cx: &Context<'_>, [one, other]: [Action; 2], words: &str) -> Option<String> {
     Some(format!("{} {}: {words}", key(cx, one)?, key(cx, other)?))
 }
 
-/// A sentence and the keys behind it, as far as there are some.
+/// Returns a text with those hints behind it that are not None.
 pub fn and<const N: usize>(text: &str, gap: &str, hints: [Option<String>; N]) -> String {
     let hints: Vec<String> = hints.into_iter().flatten().collect();
     match hints.is_empty() {

@@ -1,4 +1,4 @@
-//! Whose a process is, and as what it was started.
+//! Who owns a process, and how it was started.
 
 use profile::ProcessRow;
 

@@ -7,18 +7,18 @@ use engine::snapshot::Span;
 use profile::{Report, percent_digits};
 use std::time::Duration;
 
-/// `7.1` for 233 of 3,277; `-` of nothing.
+/// Returns a share in percent, such as `7.1` for 233 of 3,277. It is `-` if `base` is 0.
 pub fn percent(part: u64, base: u64) -> String {
     percent_to(percent_digits(base), part, base)
 }
 
-/// The same of samples that a report counts: with the digits that those which were
-/// taken have earned, where they count more than once.
+/// Returns a share of a report's samples in percent. Where samples count more than once,
+/// the digits are those that the number of taken samples supports.
 pub fn share(report: &Report, part: u64, base: u64) -> String {
     percent_to(report.percent_digits(base), part, base)
 }
 
-/// The same with so many digits.
+/// Returns a share in percent with this many decimals.
 pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
     if base == 0 {
         return "-".into();
@@ -39,13 +39,14 @@ pub fn completeness(part: u64, base: u64) -> String {
     }
 }
 
-/// The band with the digits of its percentage: `±0.9`.
+/// Returns the 95% band of a share in percentage points, with as many digits as the share:
+/// `±0.9`.
 pub fn band_text(report: &Report, part: u64, base: u64) -> String {
     let decimals = report.percent_digits(base);
     format!("±{:.decimals$}", report.band_points(part, base))
 }
 
-/// `13,120`
+/// Returns a number with its thousands separated: `13,120`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -58,13 +59,13 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// `1 sample`, `3,277 samples`
+/// Returns a number with its noun: `1 sample`, `3,277 samples`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number))
 }
 
-/// `640ns`, `1.25us`, `10.0ms`, `2.00s`.
+/// Returns a time in a fitting unit: `640ns`, `1.25us`, `10.0ms`, `2.00s`.
 pub fn nanoseconds(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
@@ -81,7 +82,7 @@ pub fn nanoseconds(ns: u64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// `00:03:12`
+/// Returns a time as hours, minutes and seconds: `00:03:12`.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!(
@@ -92,7 +93,7 @@ pub fn clock(time: Duration) -> String {
     )
 }
 
-/// `3 days ago`
+/// Returns how long ago something was: `3 days ago`.
 pub fn ago(time: Duration) -> String {
     let seconds = time.as_secs();
     let (number, noun) = match seconds {
@@ -104,7 +105,7 @@ pub fn ago(time: Duration) -> String {
     format!("{} ago", counted(number, noun))
 }
 
-/// `10s`
+/// Returns the length of a window: `10s`.
 pub fn span(span: Span) -> String {
     match span {
         Span::Seconds(seconds) => format!("{seconds}s"),
@@ -112,7 +113,7 @@ pub fn span(span: Span) -> String {
     }
 }
 
-/// `win 10s`, `since mark`
+/// Returns a window as the header writes it: `win 10s`, `since mark`.
 pub fn window(window: Window) -> String {
     match window {
         Window::Last(last) => format!("win {}", span(last)),
@@ -121,7 +122,7 @@ pub fn window(window: Window) -> String {
     }
 }
 
-/// `84 MB`
+/// Returns a number of bytes in a fitting unit: `84 MB`.
 pub fn bytes(bytes: u64) -> String {
     const KB: u64 = 1 << 10;
     const MB: u64 = 1 << 20;
@@ -134,7 +135,8 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// CPUs' worth of samples: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs.
+/// Returns how many CPUs were busy: 3,277 samples in 10 s at 99 Hz are 3.31 CPUs. None if
+/// rate or time is not known.
 pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
     let possible = f64::from(rate_hz) * seconds;
     (possible > 0.0).then(|| samples as f64 / possible)
@@ -183,7 +185,7 @@ impl Scale {
         )
     }
 
-    /// The same for another stretch of time, at the rate that its samples count at.
+    /// Returns the scale for another stretch of time and the rate of its samples.
     pub fn over(self, rate_hz: u32, seconds: f64) -> Self {
         Scale {
             rate_hz,
@@ -203,7 +205,8 @@ impl Scale {
         }
     }
 
-    /// What the unit tells beside shares and samples: `12.3% of the machine`.
+    /// Returns the number in the unit, such as `12.3% of the machine`. None if the unit is
+    /// a share or samples, which are shown anyway, or if the number is not known.
     pub fn beside(&self, samples: u64) -> Option<String> {
         let text = self.labelled(samples);
         match self.unit {
@@ -222,7 +225,7 @@ impl Scale {
         }
     }
 
-    /// The head of that column.
+    /// Returns the head of the column of [`Self::amount`].
     pub fn amount_head(&self) -> &'static str {
         match self.unit {
             Unit::Share | Unit::Samples => "SMP",

@@ -54,7 +54,7 @@ fn name_module(
         }
         found.missing.push((path.to_string(), frames.len() as u64));
     }
-    // Those that were told a reason keep it.
+    // Frames for which a reason was found keep it.
     for id in frames {
         store.set_name(*id, NameState::Unnamed(NoName::FileGone));
     }

@@ -1,5 +1,5 @@
-//! Where the files of a recording may be: at their paths on this machine, and
-//! anywhere below directories that the user names; there their debug files do, too.
+//! Where the files of a recording may be: at their paths on this machine, and anywhere
+//! below directories that the user names. There, debug files are good enough as well.
 
 use crate::commands::input;
 use crate::failure::Failure;
@@ -11,14 +11,14 @@ use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::{FileSource, Resolver, opener};
 
-/// Debug information that is held in memory, of one file.
+/// How many bytes of debug information of one file are held in memory at most.
 const DEBUG_BYTES_MAX: u64 = 8 << 30;
 
-/// Entries that are looked at below all directories.
+/// How many files and folders are looked at below all directories together.
 const ENTRIES_MAX: usize = 1 << 20;
 const DEPTH_MAX: usize = 32;
 
-/// Files by build-id, as far as directories were named.
+/// The files that were found below the named directories, by build-id.
 #[derive(Debug, Default)]
 pub struct Places {
     below: HashMap<Vec<u8>, PathBuf>,
@@ -93,8 +93,9 @@ impl Places {
         files.entry(build_id).or_insert(path);
     }
 
-    /// The file that is the recorded one, or the debug file of it; without a
-    /// build-id, what is at its path on this machine.
+    /// Opens the file that was recorded, or its debug file. If the recording has no
+    /// build-id of it, the file at its path on this machine is taken. None if there is
+    /// none.
     pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
         let main = self.main(Path::new(path), build_id);
         let debug = self.debug_below.get(build_id);
@@ -107,12 +108,13 @@ impl Places {
         }
     }
 
-    /// The file that ran, and where it is.
+    /// Finds the file that was recorded, and returns where it is.
     fn main(&self, path: &Path, build_id: &[u8]) -> Option<(Object, PathBuf)> {
         if let Some(found) = self.below.get(build_id) {
             return Some((read(found)?, found.clone()));
         }
-        // The recording is a stranger's: only regular files on disks of ours.
+        // The recording may come from anybody: only regular files on our own disks are
+        // opened.
         let root = opener::our_root()?;
         let file = probe::files::of_targets().open_beneath(root, path).ok()?;
         let object = Object::read(&file).ok()?;

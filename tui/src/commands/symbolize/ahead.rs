@@ -7,7 +7,8 @@ use crate::user_files::UserFiles;
 use std::path::Path;
 use symbolize::{OpenError, Resolver};
 
-/// Tells of each file what became of it; fails if one could not be resolved.
+/// Makes a table of each file, and prints for each how that went. An error if one of them
+/// failed.
 pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failure> {
     let made = UserFiles::current().make_folder(directory, 0o777);
     made.map_err(|error| {
@@ -50,7 +51,8 @@ fn build_one(
     Ok(format!("{name}: {} KiB, {what}\n", bytes.div_ceil(1024)))
 }
 
-/// A whole file, or none: another may read while this one writes. How long it is.
+/// Writes a table and returns its size in bytes. The file gets its name when it is whole,
+/// as others may read the directory meanwhile.
 fn write(directory: &Path, name: &str, resolver: &Resolver, threads: usize) -> Result<u64, String> {
     let written = UserFiles::current().write_with(&directory.join(name), |file| {
         resolver.write_table(threads, file)?;

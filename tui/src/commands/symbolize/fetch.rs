@@ -20,8 +20,8 @@ pub fn any_files() -> Files {
     probe::files::of_targets().with_remote(RemoteFiles::Open)
 }
 
-/// Fetches what a file's debug information is in, unless it is here. What comes
-/// of it is said on standard error: answers do not depend on it.
+/// Fetches the debug file of a file, unless it is here. The result is told on standard
+/// error, as answers are given in any case.
 pub fn debug_file(object: &Object, path: &Path) {
     if !client::is_wanted() {
         return;

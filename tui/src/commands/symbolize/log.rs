@@ -72,8 +72,8 @@ pub fn line(
 ) -> io::Result<()> {
     hear_build(line, modules);
     let is_perf = PERF_FRAME.is_match(line);
-    // Of all frames but a stack's first perf prints where they will go on: the
-    // call is before that.
+    // For all frames but the first of a stack, perf prints the return address. The call is
+    // the instruction before it.
     let back = u64::from(modules.follows_frame(is_perf) && is_perf);
     if let Some(resolved) = by_function(line, back, modules) {
         out.write_all(line)?;
@@ -102,7 +102,7 @@ fn in_text(style: Style) -> Style {
     }
 }
 
-/// What perf knew by its name already: the lines, and what was inlined.
+/// Returns lines and inlined functions for a frame that perf has printed by name.
 fn by_function(line: &[u8], back: u64, modules: &Modules) -> Option<Resolved> {
     let found = PERF_FUNCTION.captures(line)?;
     let offset = u64::from_str_radix(text(found.name("offset")?), 16).ok()?;
@@ -113,7 +113,7 @@ fn by_function(line: &[u8], back: u64, modules: &Modules) -> Option<Resolved> {
     (!resolved.frames.is_empty()).then_some(resolved)
 }
 
-/// Takes a note of a build that the line tells.
+/// Remembers the build-id that a line gives for a file.
 fn hear_build(line: &[u8], modules: &Modules) {
     let Some(found) = BUILD.captures(line) else {
         return;

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// Where probes of this subject go.
+/// Returns the processes and files in which functions of this subject are probed.
 pub fn of(config: &Config, subject: &Subject) -> Reach {
     let program = config.command.as_ref();
     Reach {

@@ -10,7 +10,7 @@ use crate::cli::TraceConfig;
 use engine::probes::expression::Expression;
 use symbolize::{Symbolizer, sanitize};
 
-/// Values and stacks that are shown of each.
+/// How many values, and how many stacks, are shown of each probe.
 const TOP: usize = 10;
 
 /// The report in the format that was asked for.
@@ -28,14 +28,14 @@ pub fn render(traced: &Traced, callers: &Callers, config: &TraceConfig) -> Strin
     }
 }
 
-/// What is told of one probe.
+/// What is reported of one probe.
 struct Report<'r> {
     probe: &'r TracedProbe,
     values: Vec<ValueReport<'r>>,
     callers: Vec<Caller>,
 }
 
-/// What is told of one value.
+/// What is reported of one value.
 struct ValueReport<'r> {
     expression: &'r Expression,
     /// Where it was, in words.
@@ -74,7 +74,8 @@ impl<'r> Report<'r> {
         reading.calls.saturating_sub(reading.returns)
     }
 
-    /// The class of the slowest of its sites.
+    /// Returns the class of instruction of the slowest of its sites, on which the cost of a
+    /// hit depends.
     fn class(&self) -> symbolize::sites::Class {
         let sites = self.probe.found.sites.iter();
         let stepped = { sites }.find(|site| site.class == symbolize::sites::Class::Stepped);
@@ -83,7 +84,8 @@ impl<'r> Report<'r> {
             .map_or(symbolize::sites::Class::Emulated, |site| site.class)
     }
 
-    /// The middle of the bucket of a quantile.
+    /// Returns a quantile of the times of calls in nanoseconds: the middle of the bucket
+    /// that it is in. None if there are no times.
     fn quantile(&self, share: f64) -> Option<u64> {
         let (low, high) = self.probe.reading.quantile(share)?;
         Some(low + (high - low) / 2)
@@ -114,7 +116,7 @@ impl<'r> ValueReport<'r> {
     }
 }
 
-/// One line a probe.
+/// Returns the report as CSV, with a line for each probe.
 fn csv(probes: &[Report<'_>]) -> String {
     let mut text = String::from(
         "function,module,address,language,site,instruction_class,count,unreturned,cost_ns,\

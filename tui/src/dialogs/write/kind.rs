@@ -24,7 +24,7 @@ pub const KINDS: [FileKind; 9] = [
 ];
 
 impl FileKind {
-    /// How its files' names end.
+    /// Returns how the names of its files end.
     pub fn ending(self) -> &'static str {
         match self {
             FileKind::Profile(Format::Pft) => ".pft",
@@ -39,7 +39,7 @@ impl FileKind {
         }
     }
 
-    /// Who reads it.
+    /// Returns words on what reads such a file.
     pub fn purpose(self) -> &'static str {
         match self {
             FileKind::Profile(Format::Pft) => "everything; opens here again, all views",
@@ -54,14 +54,14 @@ impl FileKind {
         }
     }
 
-    /// The kind of a format, or what a name's end tells.
+    /// Returns the kind that the end of a name tells. None if no kind has it.
     pub fn of_path(path: &std::path::Path) -> Option<FileKind> {
         let is_text = path.extension().is_some_and(|end| end == "txt");
         let format = Format::of_path(path).map(FileKind::Profile);
         format.or(is_text.then_some(FileKind::Text))
     }
 
-    /// What it does not hold of what is counted.
+    /// Returns what such a file cannot contain. Empty if it can contain everything.
     pub fn loses(self) -> String {
         match self {
             FileKind::Profile(format) => format.loses().join(", "),

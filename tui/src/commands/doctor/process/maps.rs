@@ -15,12 +15,14 @@ pub struct CodeMapping {
     pub range: (u64, u64),
     pub file_offset: u64,
     pub inode: u64,
-    /// Without the kernel's mark of the deleted; `None` for anonymous memory.
+    /// The path, without the mark ` (deleted)` that the kernel adds. None for anonymous
+    /// memory.
     pub path: Option<PathBuf>,
     pub deleted: bool,
 }
 
-/// The code of a process, but for the kernel's own pages.
+/// Reads which code a process has mapped, without the pages of the kernel ([vdso] and the
+/// like).
 pub fn read_code_mappings(pid: u32, way: &Files) -> io::Result<Vec<CodeMapping>> {
     let lines = proc_maps::read(pid, way)?;
     Ok(lines.iter().filter_map(CodeMapping::of).collect())
