@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// What a key has to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// So many rows match, with so many samples in all; the selected one is
+    /// This many rows match, with this many samples together. The selected one is match
     /// number `position` of them.
     Found {
         pattern: String,
@@ -101,7 +101,8 @@ pub enum Notice {
         path: String,
         bytes: u64,
     },
-    /// And that so many files before it are all, where more were to follow.
+    /// A file could not be written. If it ended a series, `stopped` is how many files of it
+    /// were written before.
     NotWritten {
         why: String,
         stopped: Option<u32>,
