@@ -4,7 +4,7 @@
 use crate::bpf_call::bpf;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use symbolize::kernel::{BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes};
+use symbolize::kernel::{BpfCode, BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes};
 
 /// As in uapi/linux/bpf.h.
 const PROG_GET_NEXT_ID: u32 = 11;
@@ -17,6 +17,9 @@ const ENTRIES_MAX: u32 = 1_000_000;
 
 /// As the kernel has it (BTF_MAX_SIZE).
 const BTF_BYTES_MAX: u32 = 16 << 20;
+
+/// More code than a million instructions become on any processor.
+const CODE_BYTES_MAX: u32 = 64 << 20;
 
 /// Records are 8 and 16 bytes; newer kernels may append to them.
 const RECORD_BYTES_MAX: u32 = 64;
@@ -51,6 +54,12 @@ impl BpfKernel for BpfPrograms {
             info.btf = self.types(counts.btf_id).unwrap_or_default().bytes;
         }
         Some(info)
+    }
+
+    fn code(&self, program: u32) -> Option<Vec<BpfCode>> {
+        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
+        let counts = program_info(&file, ProgramInfo::default()).ok()?;
+        read_code(&file, &counts).ok()
     }
 
     fn types(&self, number: u32) -> Option<BpfTypes> {
@@ -148,6 +157,38 @@ fn read_extents(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfExten
     Ok(extents
         .map(|(start, len)| BpfExtent { start, len })
         .collect())
+}
+
+/// The kernel writes the code of all functions one behind the other, in the order of their
+/// addresses and lengths (`bpf_prog_get_info_by_fd` in kernel/bpf/syscall.c).
+fn read_code(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfCode>> {
+    let mut bytes = vec![0u8; counts.jited_prog_len.min(CODE_BYTES_MAX) as usize];
+    let mut starts = vec![0u64; counts.nr_jited_ksyms.min(ENTRIES_MAX) as usize];
+    let mut lens = vec![0u32; counts.nr_jited_func_lens.min(ENTRIES_MAX) as usize];
+    let wanted = ProgramInfo {
+        jited_prog_len: bytes.len() as u32,
+        jited_prog_insns: address_of(&mut bytes),
+        nr_jited_ksyms: starts.len() as u32,
+        jited_ksyms: address_of(&mut starts),
+        nr_jited_func_lens: lens.len() as u32,
+        jited_func_lens: address_of(&mut lens),
+        ..ProgramInfo::default()
+    };
+    // Whoever may not see addresses gets no code: the kernel takes the pointer away.
+    if program_info(file, wanted)?.jited_prog_insns == 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut rest = &bytes[..];
+    let mut code = Vec::with_capacity(starts.len());
+    for (start, len) in starts.into_iter().zip(lens) {
+        let (function, behind) = rest.split_at(rest.len().min(len as usize));
+        rest = behind;
+        code.push(BpfCode {
+            start,
+            bytes: function.to_vec(),
+        });
+    }
+    Ok(code)
 }
 
 /// Everything but where the functions are, and the names.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `names` | the front door: one process, whatever it writes |
 //! | `perf_map` | `/tmp/perf-PID.map`: lines of text, appended |
+//! | `code` | a piece of such code: where it is, and what is known of it |
 //! | `dump` | `jit-PID.dump`: records with times, lines and code |
 //! | `spans` | which of many entries, often overlapping, has an address |
 //! | `tail` | a file that grows, and is written anew now and then |
@@ -11,12 +12,14 @@
 //! All of it is the target's word: it can name its own code what it likes,
 //! and nothing more.
 
+mod code;
 mod dump;
 mod names;
 mod perf_map;
 mod spans;
 mod tail;
 
+pub use code::JitCode;
 pub use dump::JitDump;
 pub use names::{JitName, JitNames};
 pub use perf_map::PerfMap;

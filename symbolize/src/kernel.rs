@@ -6,7 +6,9 @@ mod core;
 mod current;
 mod kallsyms;
 
-pub use bpf::{BpfExtent, BpfKernel, BpfPlace, BpfProgram, BpfProgramInfo, BpfTypes, CurrentBpf};
+pub use bpf::{
+    BpfCode, BpfExtent, BpfKernel, BpfPlace, BpfProgram, BpfProgramInfo, BpfTypes, CurrentBpf,
+};
 pub use btf::{Btf, BtfType, kind as btf_kind};
 pub use core::KernelCore;
 #[doc(hidden)]

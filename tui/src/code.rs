@@ -6,7 +6,9 @@
 pub mod assembly;
 /// Files that contain code.
 mod files;
-/// Code of the running kernel.
+/// Code that a process made at run time.
+mod jit;
+/// The code of the kernel that runs, and of BPF programs.
 mod kernel;
 /// Finds instructions and source text of a function.
 pub mod library;
@@ -25,7 +27,7 @@ pub use source_map::SourceMap;
 pub use text::SourceText;
 
 use profile::FrameKind;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -79,6 +81,8 @@ pub struct Body {
     pub files: Vec<Arc<str>>,
     /// Addresses for which no code was found, so that it is not looked for again.
     pub unknown: BTreeSet<u64>,
+    /// Where the functions start that some of them are in.
+    pub starts: BTreeMap<u64, u64>,
 }
 
 /// A stretch of code.
@@ -86,7 +90,7 @@ pub struct Body {
 pub struct Piece {
     /// The function whose code it is, if it is another one.
     pub host: Option<Arc<str>>,
-    /// Where it is in the file, in bytes.
+    /// Where it is in the file; of code that is in no file, in memory.
     pub range: Range<u64>,
     /// Where the function starts that it belongs to; offsets are counted from there.
     pub start: u64,

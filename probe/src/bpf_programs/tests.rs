@@ -97,6 +97,37 @@ fn our_own_program_has_functions_and_lines() {
     assert!(seen > 0, "our program is among those that are loaded");
 }
 
+/// What the kernel dumps is what it runs: the same bytes as in its memory.
+#[test]
+fn the_code_of_our_own_program_is_what_the_kernel_runs() {
+    let Some((loaded, _guard)) = loaded() else {
+        return;
+    };
+    let sampler = loaded.events[&Event::Tick].as_fd();
+    let sampler = sampler.try_clone_to_owned().unwrap();
+    let number = program_info(&sampler, ProgramInfo::default()).unwrap().id;
+    let Some(code) = BpfPrograms.code(number) else {
+        test_support::skip("the kernel keeps the code of programs to itself");
+        return;
+    };
+    let extents: Vec<BpfExtent> = { code.iter() }
+        .map(|function| BpfExtent {
+            start: function.start,
+            len: function.bytes.len() as u32,
+        })
+        .collect();
+    assert_eq!(extents, BpfPrograms.extents(number).unwrap());
+    assert!(extents.len() > 1, "it has subprograms");
+    let Ok(core) = symbolize::kernel::KernelCore::open() else {
+        test_support::skip("the kernel's memory cannot be read");
+        return;
+    };
+    for function in &code {
+        let len = function.bytes.len() as u64;
+        assert_eq!(core.read(function.start, len).unwrap(), function.bytes);
+    }
+}
+
 #[test]
 fn a_program_that_is_gone_has_no_place() {
     let Some((loaded, _guard)) = loaded() else {

@@ -24,7 +24,8 @@ const ENVIRONMENT_BYTES_MAX: u64 = 2 << 20;
 /// More of a command line tells nobody anything, and thousands of processes are kept.
 const COMMAND_LINE_BYTES_MAX: u64 = 1 << 10;
 
-/// Images of vDSOs are what is read of other processes' memory.
+/// Images of vDSOs and functions that runtimes made are what is read of other processes'
+/// memory.
 const MEMORY_BYTES_MAX: u32 = 1 << 20;
 
 /// Something that may wait for a file server, or for a target.

@@ -1,11 +1,14 @@
 //! `jit-PID.dump`: records of what code was made, when, and moved where
 //! (linux/tools/perf/Documentation/jitdump-specification.txt).
 //!
-//! The code itself is in the file too, so only the heads of records are read.
+//! The code itself is in the file too, so only the heads of records are read until
+//! somebody asks for it. Lines are not read: runtimes do not agree on where the addresses
+//! in those records count from (V8 adds the 64 bytes of a header that `perf inject` writes).
 
 use std::fs::File;
 use std::io;
 
+use super::code::{BYTES_MAX, JitCode};
 use super::spans::{SPANS_MAX, Span, Spans};
 use super::tail::{Change, Tail};
 use crate::bytes::{u32_at, u64_at};
@@ -137,6 +140,24 @@ impl JitDump {
         self.name(self.loads.iter().rev().find(was_there)?)
     }
 
+    /// The latest code at this address, with its bytes.
+    pub fn code(&self, addr: u64) -> Option<JitCode> {
+        let load = self.loads.get(self.spans.find(addr)?.entry as usize)?;
+        let name = self.name(load)?;
+        // A name that is longer than what is read of it would put the code elsewhere.
+        let is_whole = name.len() < NAME_BYTES_MAX;
+        let mut bytes = vec![0; u64::from(load.len).min(BYTES_MAX) as usize];
+        let place = load.name.checked_add(name.len() as u64 + 1)?;
+        let have = self.tail.read_at(&mut bytes, place).unwrap_or(0);
+        bytes.truncate(have);
+        Some(JitCode {
+            name,
+            start: load.start,
+            len: load.len.into(),
+            bytes: Some(bytes).filter(|bytes| is_whole && !bytes.is_empty()),
+        })
+    }
+
     /// Number of functions that the dump has told of.
     pub fn len(&self) -> usize {
         self.loads.len()
@@ -240,6 +261,37 @@ mod tests {
         file.write_all(&next[20..]).unwrap();
         assert!(dump.update().unwrap());
         assert_eq!(name(dump.find(0x900f)).as_deref(), Some("third"));
+    }
+
+    #[test]
+    fn the_code_follows_its_name() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let code = |time, start: u64, name: &str, bytes: &str| {
+            let words = [0, start, start, bytes.len() as u64, 0];
+            record(CODE_LOAD, time, &words, &format!("{name}\0{bytes}"))
+        };
+        // `record` ends each with a zero, which is no part of the code.
+        let text = [
+            header(),
+            code(10, 0x1000, "first", "\u{55}\u{5d}"),
+            record(CODE_MOVE, 30, &[0, 0x1000, 0x1000, 0x5000, 2, 0], ""),
+            load(40, 0x9000, 2 << 20, "larger than the file"),
+        ];
+        file.write_all(&text.concat()).unwrap();
+        let mut dump = JitDump::new(file.reopen().unwrap()).unwrap();
+        dump.update().unwrap();
+        let found = |addr: u64| {
+            let code = dump.code(addr)?;
+            Some((code.start, code.len, code.bytes))
+        };
+        assert_eq!(found(0x1001), Some((0x1000, 2, Some(vec![0x55, 0x5d]))));
+        assert_eq!(found(0x5000), Some((0x5000, 2, Some(vec![0x55, 0x5d]))));
+        assert_eq!(
+            found(0x9000),
+            Some((0x9000, 2 << 20, None)),
+            "nothing follows"
+        );
+        assert_eq!(found(0x1002), None);
     }
 
     #[test]

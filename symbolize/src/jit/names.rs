@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{JitDump, PerfMap};
+use super::{JitCode, JitDump, PerfMap};
 use crate::Reason;
 use crate::files::{Files, has_ended};
 
@@ -74,6 +74,17 @@ impl JitNames {
         let in_map = self.map.as_mut().and_then(|map| map.find(addr));
         let name = in_map.or_else(|| self.dump.as_ref()?.find(addr));
         name.ok_or(if self.map.is_some() || self.dump.is_some() {
+            Reason::JitNotCovered
+        } else {
+            self.missing
+        })
+    }
+
+    /// The code that was last at this address.
+    pub fn code(&mut self, addr: u64) -> Result<JitCode, Reason> {
+        let in_dump = self.dump.as_ref().and_then(|dump| dump.code(addr));
+        let found = in_dump.or_else(|| self.map.as_mut()?.code(addr));
+        found.ok_or(if self.map.is_some() || self.dump.is_some() {
             Reason::JitNotCovered
         } else {
             self.missing

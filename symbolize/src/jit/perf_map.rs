@@ -10,6 +10,7 @@ mod line;
 use std::fs::File;
 use std::io;
 
+use super::code::JitCode;
 use super::spans::{SPANS_MAX, Span, Spans};
 use super::tail::{Change, Tail};
 use line::{LINE_BYTES_MAX, Line};
@@ -80,12 +81,18 @@ impl PerfMap {
     /// The name of the latest code at this address. Reads the file again if it
     /// no longer is what was read.
     pub fn find(&mut self, addr: u64) -> Option<Vec<u8>> {
+        Some(self.code(addr)?.name)
+    }
+
+    /// The latest code at this address, of which a map has no more than the name and the
+    /// place.
+    pub fn code(&mut self, addr: u64) -> Option<JitCode> {
         let span = self.spans.find(addr)?;
-        self.name(span, addr).or_else(|| {
+        self.entry(span, addr).or_else(|| {
             self.spans = Spans::default();
             self.tail = self.tail.restarted().ok()?;
             self.update().ok()?;
-            self.name(self.spans.find(addr)?, addr)
+            self.entry(self.spans.find(addr)?, addr)
         })
     }
 
@@ -104,13 +111,18 @@ impl PerfMap {
         self.spans.heap_bytes()
     }
 
-    fn name(&self, span: Span, addr: u64) -> Option<Vec<u8>> {
+    fn entry(&self, span: Span, addr: u64) -> Option<JitCode> {
         let mut buffer = [0; LINE_BYTES_MAX];
         let have = self.tail.read_at(&mut buffer, span.entry.into()).ok()?;
         let text = &buffer[..have];
         let end = memchr::memchr(b'\n', text).unwrap_or(have);
         let line = Line::parse(&text[..end]).filter(|line| line.has(addr))?;
-        Some(line.name.to_vec())
+        Some(JitCode {
+            name: line.name.to_vec(),
+            start: line.start,
+            len: line.size,
+            bytes: None,
+        })
     }
 }
 

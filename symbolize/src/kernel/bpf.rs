@@ -27,6 +27,9 @@ pub trait BpfKernel: Send + Sync + fmt::Debug {
     /// All that there is to know of a program.
     fn program(&self, program: u32) -> Option<BpfProgramInfo>;
 
+    /// The code of each function of a program, as the kernel's compiler made it.
+    fn code(&self, program: u32) -> Option<Vec<BpfCode>>;
+
     /// An object of BTF, by its number.
     fn types(&self, number: u32) -> Option<BpfTypes>;
 }
@@ -38,6 +41,15 @@ pub struct BpfExtent {
     pub start: u64,
     /// Bytes of its code.
     pub len: u32,
+}
+
+/// The instructions of one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BpfCode {
+    /// The kernel address of the first one.
+    pub start: u64,
+    /// All of them, for the processor that the kernel runs on.
+    pub bytes: Vec<u8>,
 }
 
 /// A program, as in `struct bpf_prog_info` (uapi/linux/bpf.h).

@@ -1,9 +1,8 @@
 //! The *files* that code is in: which one, and what is missing if it cannot be had.
 
-use super::kernel;
 use super::lines::LineSource;
 use super::pieces::add_pieces;
-use super::{Body, Wanted};
+use super::{Body, Wanted, jit, kernel};
 use probe::proc_maps;
 use probe::proc_maps::MapsLine;
 use profile::FrameKind;
@@ -19,6 +18,16 @@ pub struct Found {
     pub no_lines: Option<String>,
 }
 
+impl Found {
+    /// Code that is in no file.
+    fn without_lines(why: &str) -> Self {
+        Found {
+            built: None,
+            no_lines: Some(why.to_owned()),
+        }
+    }
+}
+
 /// Adds the instructions of a function to its body. The error says why there are none.
 pub fn disassemble(
     wanted: &Wanted,
@@ -30,13 +39,16 @@ pub fn disassemble(
     match (&*wanted.module, wanted.kind) {
         (_, FrameKind::Kernel) => {
             kernel::disassemble(wanted, body)?;
-            let no_lines = Some("the lines of the kernel's code are not known".into());
-            Ok(Found {
-                built: None,
-                no_lines,
-            })
+            Ok(Found::without_lines(
+                "the lines of the kernel's code are not known",
+            ))
         }
-        (_, FrameKind::Jit) => no_file("this code was made at run time: it is in no file"),
+        (_, FrameKind::Jit) => {
+            jit::disassemble(wanted, &probe::files::of_targets(), body)?;
+            Ok(Found::without_lines(
+                "the lines of code made at run time are not known",
+            ))
+        }
         (_, FrameKind::Python) => no_file("Python runs this function: it has no instructions"),
         ("[vdso]", _) if !wanted.is_recorded => {
             let vdso = Vdso::load().map_err(|error| error.to_string())?;
@@ -46,11 +58,9 @@ pub fn disassemble(
                 &LineSource::None(String::new()),
                 body,
             )?;
-            let no_lines = Some("the kernel does not tell the lines of its vDSO".into());
-            Ok(Found {
-                built: None,
-                no_lines,
-            })
+            Ok(Found::without_lines(
+                "the kernel does not tell the lines of its vDSO",
+            ))
         }
         _ if !wanted.module_path.starts_with('/') => {
             no_file("it is not known which file this code is from")

@@ -1,92 +1,160 @@
 //! Code of the *kernel*, its modules and BPF programs, read from memory.
 
-use super::assembly::{self, Mode};
+use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
-use super::{Body, Piece, Wanted};
+use super::{Body, Piece, Place, Wanted};
 use engine::shown;
+use probe::BpfPrograms;
 use std::io::ErrorKind;
-use symbolize::kernel::{KernelCore, KernelSymbols};
+use std::ops::Range;
+use symbolize::kernel::{CurrentBpf, KernelCore, KernelSymbols};
+use symbolize::sanitize;
 
 /// Adds the instructions of a function to its body. The error says why there are none.
 pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
     if wanted.is_recorded {
         return Err("the kernel's code is in no recording".into());
     }
-    let core = KernelCore::open().map_err(|error| why_not(error.kind()))?;
-    add_pieces(wanted, &KernelSymbols::load(), &core, body)
+    let memory = Memory {
+        core: KernelCore::open().map_err(|error| error.kind()),
+        bpf: CurrentBpf::new(Box::new(BpfPrograms)),
+    };
+    add_pieces(wanted, &KernelSymbols::load(), &memory, body)
 }
 
-/// Returns why the code cannot be read, such as which right is missing.
-fn why_not(error: ErrorKind) -> String {
-    let why = match error {
-        ErrorKind::NotFound => "this kernel was built without it (CONFIG_PROC_KCORE)",
-        ErrorKind::PermissionDenied => {
-            "that takes root with CAP_SYS_RAWIO, and a kernel that is not locked down"
+/// Where code of the kernel is read.
+struct Memory {
+    core: Result<KernelCore, ErrorKind>,
+    /// It knows where programs end, and their lines.
+    bpf: CurrentBpf,
+}
+
+/// The code of one function.
+struct Code {
+    start: u64,
+    bytes: Vec<u8>,
+    /// Bytes at its end that were not read.
+    cut: u64,
+    is_bpf: bool,
+}
+
+impl Memory {
+    /// The code that has an address: of a BPF program as the kernel dumps it, of all other
+    /// functions as it lies in memory.
+    fn code(&self, address: u64, symbols: &KernelSymbols, bytes_max: u64) -> Option<Code> {
+        if let Some(program) = self.bpf.code(address) {
+            let mut bytes = program.bytes;
+            let whole = bytes.len() as u64;
+            bytes.truncate(bytes_max as usize);
+            return Some(Code {
+                start: program.start,
+                bytes,
+                cut: whole.saturating_sub(bytes_max),
+                is_bpf: true,
+            });
         }
-        _ => "what is there cannot be read",
-    };
-    format!("the kernel's code is read from /proc/kcore: {why}")
+        let Range { start, end } = symbols.extent(address)?;
+        let core = self.core.as_ref().ok()?;
+        let mut bytes = core.read(start, (end - start).min(bytes_max)).ok()?;
+        // Functions are apart by bytes that never run: `nop` before kernels of 2022, `int3`
+        // since.
+        let padding = bytes.iter().rev().take_while(|byte| **byte == INT3).count();
+        if padding < bytes.len() {
+            bytes.truncate(bytes.len() - padding);
+        }
+        Some(Code {
+            start,
+            bytes,
+            cut: (end - start).saturating_sub(bytes_max),
+            is_bpf: false,
+        })
+    }
+
+    /// Which right is missing for code that was not found, or what else.
+    fn why_not(&self, is_bpf: bool) -> String {
+        let core = match self.core {
+            Ok(_) if is_bpf => return "this BPF program is no longer loaded".into(),
+            Ok(_) => "it does not have this function, which may be gone by now",
+            Err(ErrorKind::NotFound) => "this kernel was built without it (CONFIG_PROC_KCORE)",
+            Err(ErrorKind::PermissionDenied) => {
+                "that takes root with CAP_SYS_RAWIO, and a kernel that is not locked down"
+            }
+            Err(_) => "what is there cannot be read",
+        };
+        match is_bpf {
+            true => "the kernel does not show this program: it was unloaded, or that takes root \
+                     with CAP_SYS_ADMIN, CAP_BPF and CAP_SYSLOG"
+                .into(),
+            false => format!("the kernel's code is read from /proc/kcore: {core}"),
+        }
+    }
 }
 
 fn add_pieces(
     wanted: &Wanted,
     symbols: &KernelSymbols,
-    core: &KernelCore,
+    memory: &Memory,
     body: &mut Body,
 ) -> Result<(), String> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err("only code of x86 is written out".into());
-    }
     if symbols.is_hidden() {
         return Err("where the kernel's functions are is told only with CAP_SYSLOG".into());
     }
-    cover_hits(wanted, body, |hit, left, _| {
-        piece(hit.address, symbols, core, left)
+    let is_x86 = cfg!(target_arch = "x86_64");
+    cover_hits(wanted, body, |hit, left, body| {
+        let code = memory.code(hit.address, symbols, left);
+        Some(piece(code.filter(|_| is_x86)?, symbols, memory, body))
     });
+    // What has no instructions is still so far behind the start of its function.
+    let known = { body.unknown.iter() }.filter_map(|at| Some((*at, symbols.find(*at).ok()?)));
+    let known: Vec<_> = known.collect();
+    let is_bpf = known.iter().any(|(_, symbol)| symbol.bpf);
+    body.starts
+        .extend(known.into_iter().map(|(at, symbol)| (at, symbol.start)));
     match body.pieces.is_empty() {
-        true => Err("/proc/kcore does not have this function: it may be gone by now".into()),
+        true if !is_x86 => Err("only code of x86 is written out".into()),
+        true => Err(memory.why_not(is_bpf)),
         false => Ok(()),
     }
 }
 
-fn piece(
-    address: u64,
-    symbols: &KernelSymbols,
-    core: &KernelCore,
-    bytes_max: u64,
-) -> Option<Piece> {
-    let extent = symbols.extent(address)?;
-    let whole = extent.end - extent.start;
-    let mut bytes = core.read(extent.start, whole.min(bytes_max)).ok()?;
-    // Functions are apart by bytes that never run: `nop` before kernels of 2022, `int3` since.
-    let padding = bytes.iter().rev().take_while(|byte| **byte == INT3).count();
-    if padding < bytes.len() {
-        bytes.truncate(bytes.len() - padding);
-    }
-    let range = extent.start..extent.start + bytes.len() as u64;
-    let mut instructions = assembly::decode(Mode::Bits64, &bytes, extent.start, extent.start);
+fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) -> Piece {
+    let start = code.start;
+    let range = start..start + code.bytes.len() as u64;
+    let mut instructions = assembly::decode(Mode::Bits64, &code.bytes, start, start);
     for instruction in &mut instructions {
-        let Some(target) = instruction.branch() else {
-            continue;
-        };
-        let is_inside = range.contains(&target) && !instruction.is_call();
-        instruction.target = match (is_inside, symbols.find(target)) {
-            (true, _) => Some(format!("+{:#x}", target - extent.start).into()),
-            (false, Ok(symbol)) if symbol.offset == 0 => Some(shown(symbol.name.as_bytes()).into()),
-            (false, Ok(symbol)) => {
-                let name = shown(symbol.name.as_bytes());
-                Some(format!("{name}+{:#x}", symbol.offset).into())
-            }
-            (false, Err(_)) => None,
-        };
+        name_target(instruction, &range, symbols);
+        let place = memory.bpf.find(instruction.offset);
+        let place = place.filter(|place| code.is_bpf && place.line > 0);
+        instruction.place = place.map(|place| Place {
+            file: body.file_number(&sanitize(&place.file)),
+            line: place.line,
+        });
     }
-    Some(Piece {
+    Piece {
         host: None,
-        start: extent.start,
-        cut: whole.saturating_sub(bytes_max),
+        start,
+        cut: code.cut,
         range,
         instructions,
-    })
+    }
+}
+
+/// Names what an instruction jumps to or calls: inside the function by how far it is from
+/// its start.
+fn name_target(instruction: &mut Instruction, range: &Range<u64>, symbols: &KernelSymbols) {
+    let Some(target) = instruction.branch() else {
+        return;
+    };
+    let is_inside = range.contains(&target) && !instruction.is_call();
+    instruction.target = match (is_inside, symbols.find(target)) {
+        (true, _) => Some(format!("+{:#x}", target - range.start).into()),
+        (false, Ok(symbol)) if symbol.offset == 0 => Some(shown(symbol.name.as_bytes()).into()),
+        (false, Ok(symbol)) => {
+            let name = shown(symbol.name.as_bytes());
+            Some(format!("{name}+{:#x}", symbol.offset).into())
+        }
+        (false, Err(_)) => None,
+    };
 }
 
 const INT3: u8 = 0xcc;
@@ -97,7 +165,9 @@ mod tests {
     use crate::code::Hit;
     use crate::code::Syntax;
     use profile::FrameKind;
-    use symbolize::kernel::made_up_core;
+    use symbolize::kernel::{
+        BpfCode, BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes, made_up_core,
+    };
     use test_support::Scratch;
 
     const TEXT: u64 = 0xffff_ffff_8100_0000;
@@ -131,13 +201,16 @@ mod tests {
         memory.extend([0x90, 0xc3]);
         let scratch = Scratch::new();
         let file = scratch.write("kcore", made_up_core(&[(TEXT, &memory)]));
-        let core = KernelCore::open_at(&file).expect("it is one");
+        let memory = Memory {
+            core: Ok(KernelCore::open_at(&file).expect("it is one")),
+            ..no_rights()
+        };
         let text = b"ffffffff81000000 T vfs_read\nffffffff81000010 t copy\n\
                      ffffffff81000012 t next\n";
         let symbols = KernelSymbols::parse(text);
         let mut body = Body::default();
         let asked = wanted(&[TEXT + 6, TEXT + 0x11]);
-        add_pieces(&asked, &symbols, &core, &mut body).expect("it is there");
+        add_pieces(&asked, &symbols, &memory, &mut body).expect("it is there");
         let lines: Vec<Vec<String>> = { body.pieces.iter() }
             .map(|piece| {
                 piece
@@ -158,22 +231,128 @@ mod tests {
         assert_eq!(body.find(TEXT + 6), Some((0, 2)), "where it was sampled");
         // An address that no symbol has is known to have no code.
         let mut body = Body::default();
-        let refused = add_pieces(&wanted(&[7]), &symbols, &core, &mut body);
+        let refused = add_pieces(&wanted(&[7]), &symbols, &memory, &mut body);
         assert!(refused.is_err() && body.covers(7));
         let hidden = KernelSymbols::parse(b"0000000000000000 T vfs_read\n");
-        let refused = add_pieces(&asked, &hidden, &core, &mut Body::default());
+        let refused = add_pieces(&asked, &hidden, &memory, &mut Body::default());
         assert!(refused.unwrap_err().contains("CAP_SYSLOG"));
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        assert!(why_not(ErrorKind::NotFound).contains("CONFIG_PROC_KCORE"));
-        assert!(why_not(ErrorKind::PermissionDenied).contains("CAP_SYS_RAWIO"));
+        let text = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t bpf_prog_0123456789abcdef_hook\t[bpf]\n\
+                     ffffffffc0001000 t next\t[bpf]\n";
+        let symbols = KernelSymbols::parse(text);
+        let why = |error, address: u64| {
+            let memory = Memory {
+                core: Err(error),
+                ..no_rights()
+            };
+            let mut body = Body::default();
+            let asked = wanted(&[address]);
+            let refused = add_pieces(&asked, &symbols, &memory, &mut body);
+            // How far it is from the start of its function is known all the same.
+            assert_eq!(body.starts.get(&address), Some(&(address & !0xfff)));
+            refused.expect_err("no code")
+        };
+        let denied = ErrorKind::PermissionDenied;
+        assert!(why(ErrorKind::NotFound, TEXT + 6).contains("CONFIG_PROC_KCORE"));
+        assert!(why(denied, TEXT + 6).contains("CAP_SYS_RAWIO"));
+        assert!(why(denied, 0xffff_ffff_c000_0010).contains("CAP_SYS_ADMIN, CAP_BPF"));
         let recorded = Wanted {
             is_recorded: true,
             ..wanted(&[TEXT])
         };
         let refused = disassemble(&recorded, &mut Body::default());
         assert!(refused.is_err_and(|why| why.contains("in no recording")));
+    }
+
+    #[test]
+    fn a_bpf_program_has_instructions_and_lines() {
+        let memory = Memory {
+            core: Err(ErrorKind::PermissionDenied),
+            bpf: CurrentBpf::new(Box::new(OneProgram)),
+        };
+        let text = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t bpf_prog_0123456789abcdef_hook\t[bpf]\n";
+        let symbols = KernelSymbols::parse(text);
+        let mut body = Body::default();
+        let asked = wanted(&[PROGRAM + 1]);
+        add_pieces(&asked, &symbols, &memory, &mut body).expect("it is loaded");
+        let lines: Vec<String> = { body.pieces[0].instructions.iter() }
+            .map(|i| i.text(Syntax::Att))
+            .collect();
+        assert_eq!(lines, ["push   %rbp", "jmp    +0x0", "ret"]);
+        assert_eq!(body.find(PROGRAM + 1), Some((0, 1)));
+    }
+
+    const PROGRAM: u64 = 0xffff_ffff_c000_0000;
+
+    /// Nobody who may read anything.
+    fn no_rights() -> Memory {
+        Memory {
+            core: Err(ErrorKind::PermissionDenied),
+            bpf: CurrentBpf::new(Box::new(NoPrograms)),
+        }
+    }
+
+    #[derive(Debug)]
+    struct NoPrograms;
+
+    impl BpfKernel for NoPrograms {
+        fn next_program(&self, _: u32) -> Option<u32> {
+            None
+        }
+
+        fn extents(&self, _: u32) -> Option<Vec<BpfExtent>> {
+            None
+        }
+
+        fn program(&self, _: u32) -> Option<BpfProgramInfo> {
+            None
+        }
+
+        fn code(&self, _: u32) -> Option<Vec<BpfCode>> {
+            None
+        }
+
+        fn types(&self, _: u32) -> Option<BpfTypes> {
+            None
+        }
+    }
+
+    /// push %rbp; jmp back; ret.
+    const CODE: [u8; 4] = [0x55, 0xeb, 0xfd, 0xc3];
+
+    #[derive(Debug)]
+    struct OneProgram;
+
+    impl BpfKernel for OneProgram {
+        fn next_program(&self, after: u32) -> Option<u32> {
+            (after < 5).then_some(5)
+        }
+
+        fn extents(&self, _: u32) -> Option<Vec<BpfExtent>> {
+            let len = CODE.len() as u32;
+            Some(vec![BpfExtent {
+                start: PROGRAM,
+                len,
+            }])
+        }
+
+        fn program(&self, _: u32) -> Option<BpfProgramInfo> {
+            None
+        }
+
+        fn code(&self, _: u32) -> Option<Vec<BpfCode>> {
+            let bytes = CODE.to_vec();
+            Some(vec![BpfCode {
+                start: PROGRAM,
+                bytes,
+            }])
+        }
+
+        fn types(&self, _: u32) -> Option<BpfTypes> {
+            None
+        }
     }
 }

@@ -149,6 +149,13 @@ impl Code {
         })
     }
 
+    /// Whether it can be drawn in more than one.
+    pub fn has_layouts(&self) -> bool {
+        let drawn = |answer: &CodeAnswer| rows::possible(Layout::Both, &answer.body);
+        self.answer()
+            .is_some_and(|answer| drawn(answer) == Layout::Both)
+    }
+
     /// Returns the chosen way of writing instructions, AT&T or Intel.
     pub fn syntax(&self) -> Syntax {
         self.syntax

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{BpfKernel, BpfPlace, BpfProgram};
+use super::{BpfCode, BpfKernel, BpfPlace, BpfProgram};
 use crate::kernel::btf::Btf;
 
 /// How often the numbers of programs are asked for at most: less than a
@@ -61,13 +61,20 @@ impl CurrentBpf {
     /// The place in a program, if there is one at this address now.
     pub fn find(&self, addr: u64) -> Option<BpfPlace> {
         let mut state = self.state();
-        if state.read.is_none_or(|read| read.elapsed() >= WAIT) {
-            state.refresh(&*self.kernel);
-        }
-        let behind = state.extents.partition_point(|e| e.start <= addr);
-        let extent = state.extents[..behind].last();
-        let program = extent.filter(|extent| addr < extent.end)?.program;
+        let program = state.program_at(addr, &*self.kernel)?;
         state.details(&*self.kernel, program)?.find(addr)
+    }
+
+    /// The code of the function at this address now. `None` also if the kernel keeps it to
+    /// itself: it gives code to whoever has `CAP_BPF`, may see its addresses (`CAP_SYSLOG`),
+    /// and may open programs of others (`CAP_SYS_ADMIN`).
+    pub fn code(&self, addr: u64) -> Option<BpfCode> {
+        let program = self.state().program_at(addr, &*self.kernel)?;
+        let functions = self.kernel.code(program)?;
+        functions.into_iter().find(|code| {
+            let within = addr.checked_sub(code.start);
+            within.is_some_and(|within| within < code.bytes.len() as u64)
+        })
     }
 
     /// What the kernel's `bpf_trampoline_<number>` is attached to: a function
@@ -123,6 +130,16 @@ impl CurrentBpf {
 }
 
 impl State {
+    /// The number of the program that has code at this address.
+    fn program_at(&mut self, addr: u64, kernel: &dyn BpfKernel) -> Option<u32> {
+        if self.read.is_none_or(|read| read.elapsed() >= WAIT) {
+            self.refresh(kernel);
+        }
+        let behind = self.extents.partition_point(|e| e.start <= addr);
+        let extent = self.extents[..behind].last()?;
+        (addr < extent.end).then_some(extent.program)
+    }
+
     /// Numbers are never used again: what was known of one still holds.
     fn refresh(&mut self, kernel: &dyn BpfKernel) {
         let mut programs = Vec::with_capacity(self.programs.len());

@@ -2,7 +2,7 @@
 //! summed up in rows of its own: the rows of a layout add up to all samples.
 
 use super::row::CodeRow;
-use super::{CodeAnswer, Layout, Spot};
+use super::{CodeAnswer, Layout, Spot, words};
 use crate::code::{Body, Place, Syntax};
 use std::collections::BTreeMap;
 
@@ -283,9 +283,7 @@ pub fn text(row: &CodeRow, answer: &CodeAnswer, syntax: Syntax) -> Option<String
         }
         CodeRow::Instruction { at, .. } => Some(body.instruction(*at)?.text(syntax)),
         CodeRow::Call { callee, .. } => Some(answer.functions.get(callee)?.name.to_string()),
-        CodeRow::Address { address, .. } => {
-            Some(format!("{}+{address:#x}", answer.function.module))
-        }
+        CodeRow::Address { address, .. } => Some(words::address(answer, *address)),
         CodeRow::OtherFile { file, .. } => Some(body.files.get(*file as usize)?.to_string()),
         _ => None,
     }

@@ -142,6 +142,17 @@ impl View for Code {
         }
     }
 
+    fn offers(&self, _: &Context<'_>, action: Action) -> bool {
+        match action {
+            Action::Follow => self.follow() != Follow::Nothing,
+            Action::Edit => self.source_here().is_ok(),
+            Action::Layout => self.has_layouts(),
+            // It is open.
+            Action::Code => false,
+            _ => true,
+        }
+    }
+
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         words::explain(self, cx)
     }

@@ -9,7 +9,7 @@ use crate::views::code::{CodeAnswer, CodeRow};
 use crate::words::fit::Segment;
 use crate::words::keys::{and, hint};
 use crate::words::{names, source, text, units};
-use profile::{FunctionId, Report, Role};
+use profile::{FrameKind, FunctionId, Report, Role};
 
 /// Says why there are no rows: no function was chosen, its code is still being read, it has no
 /// code, or no samples.
@@ -93,11 +93,7 @@ pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
             format!("calls {}, {samples} smp inclusive", name(answer, *callee))
         }
         CodeRow::Piece(number) => piece(answer, *number),
-        CodeRow::Address { address, .. } => format!(
-            "{}+{address:#x}{}",
-            answer.function.module,
-            called(answer, row)
-        ),
+        CodeRow::Address { address: at, .. } => address(answer, *at) + &called(answer, row),
         CodeRow::OtherLines { lines, .. } => {
             let lines = units::counted(*lines as u64, "other line");
             format!("{lines} of this file")
@@ -129,6 +125,24 @@ fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     })
 }
 
+/// `vfs_read+0x12`, or where it is in its module, if it is not known where its function
+/// starts.
+pub fn address(answer: &CodeAnswer, address: u64) -> String {
+    let start = answer.body.starts.get(&address);
+    match start.and_then(|start| address.checked_sub(*start)) {
+        Some(offset) => format!("{}+{offset:#x}", names::short(&answer.function.name)),
+        None => place_in_module(answer, address),
+    }
+}
+
+/// `postgres+0x8f2c0`; of code that is in no file its address in memory.
+fn place_in_module(answer: &CodeAnswer, address: u64) -> String {
+    match answer.function.kind {
+        FrameKind::Kernel | FrameKind::Jit => format!("{address:#x}"),
+        FrameKind::User | FrameKind::Python => format!("{}+{address:#x}", answer.function.module),
+    }
+}
+
 /// `+0x8f`, from the start of the function.
 pub fn offset(answer: &CodeAnswer, (piece, _): (usize, usize), offset: u64) -> String {
     let start = answer.body.pieces.get(piece).map_or(0, |piece| piece.start);
@@ -140,8 +154,7 @@ pub fn piece(answer: &CodeAnswer, number: usize) -> String {
     let Some(piece) = answer.body.pieces.get(number) else {
         return String::new();
     };
-    let module = &answer.function.module;
-    let place = format!("{module}+{:#x}", piece.start);
+    let place = place_in_module(answer, piece.start);
     match &piece.host {
         Some(host) => format!("inlined in {host}, {place}"),
         None => format!(
@@ -207,7 +220,7 @@ pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     }
     if let CodeRow::Instruction { offset, .. } = row {
         parts.extend(place(answer, row).map(|(words, _)| words));
-        let place = format!("{}+{offset:#x}", answer.function.module);
+        let place = place_in_module(answer, *offset);
         parts.push(text::clean(&place).into_owned());
     } else {
         parts.extend(place(answer, row).map(|(words, _)| words));

@@ -1,5 +1,5 @@
 use super::super::program::tests::two_functions;
-use super::super::{BpfExtent, BpfProgramInfo, BpfTypes};
+use super::super::{BpfCode, BpfExtent, BpfProgramInfo, BpfTypes};
 use super::*;
 use crate::kernel::btf::{kind, tests::btf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +37,15 @@ impl BpfKernel for Loaded {
     fn program(&self, program: u32) -> Option<BpfProgramInfo> {
         self.0.programs_read.fetch_add(1, Ordering::Relaxed);
         self.info(program)
+    }
+
+    fn code(&self, program: u32) -> Option<Vec<BpfCode>> {
+        let functions = self.info(program)?.extents.into_iter();
+        let code = |extent: BpfExtent| BpfCode {
+            start: extent.start,
+            bytes: vec![program as u8; extent.len as usize],
+        };
+        Some(functions.map(code).collect())
     }
 
     fn types(&self, number: u32) -> Option<BpfTypes> {
@@ -144,4 +153,20 @@ fn trampolines_are_known_by_what_they_are_attached_to() {
         read,
         "once each"
     );
+}
+
+#[test]
+fn the_code_of_the_function_at_an_address() {
+    let kernel = Loaded::default();
+    let bpf = CurrentBpf::new(Box::new(kernel.clone()));
+    assert_eq!(bpf.code(0x5000_1010), None);
+    kernel.set(&[(5, 0x5000_0000)]);
+    pass(&bpf);
+    let code = bpf.code(0x5000_1010).unwrap();
+    assert_eq!((code.start, &code.bytes[..2]), (0x5000_1000, &[5, 5][..]));
+    // A program that was unloaded, and another one in its place.
+    kernel.set(&[(6, 0x5000_0000)]);
+    pass(&bpf);
+    assert_eq!(bpf.code(0x5000_1010).unwrap().bytes[0], 6);
+    assert_eq!(bpf.code(0x4fff_ffff), None);
 }
