@@ -64,7 +64,7 @@ pub enum RowName {
 
 impl Role {
     /// What the function of that number stands for.
-    pub(crate) fn of(id: FunctionId) -> Self {
+    pub fn of(id: FunctionId) -> Self {
         if id.0 >= RESERVED {
             return Role::Function;
         }

@@ -91,7 +91,7 @@ pub fn postgres() -> Snapshot {
             samples_kept: 98_211,
             kept_seconds: 192.0,
             completeness: completeness(),
-            owners: Arc::new((0..functions.len() as u32).map(FrameId).collect()),
+            owners: Arc::new((0..FIRST + functions.len() as u32).map(FrameId).collect()),
             functions,
             processes: processes(),
             threads: threads(),
@@ -218,13 +218,16 @@ fn names_from() -> Arc<NamesFrom> {
     Arc::new(all)
 }
 
+/// The number of the first function; lower ones stand for ends of stacks and sums.
+pub const FIRST: u32 = 100;
+
 fn named(functions: &mut Vec<FunctionRow>, owners: &mut Arc<Vec<FrameId>>) {
-    let (late, owner) = (FrameId(12), FrameId(13));
+    let (late, owner) = (FrameId(FIRST + 12), FrameId(FIRST + 13));
     if let Some(at) = functions.iter().position(|row| row.id == late)
         && functions.iter().any(|row| row.id == owner)
     {
         functions.remove(at);
-        Arc::make_mut(owners)[12] = owner;
+        Arc::make_mut(owners)[late.0 as usize] = owner;
     }
 }
 
@@ -236,7 +239,7 @@ fn function(at: u32, name: &str, module: &str, own: u64, total: u64) -> Function
         *count = (own * (7 + wave) / 100) as u32;
     }
     FunctionRow {
-        id: FrameId(at),
+        id: FrameId(FIRST + at),
         name: name.into(),
         module: module.into(),
         module_path: if kernel {

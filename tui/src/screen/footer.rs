@@ -32,13 +32,15 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let pane = app.pane_here();
     let (view, cx) = (app.views.get(pane), &app.context_of(pane));
     let here = view.selected_function(cx);
-    let has_function = here.is_some_and(|it| it.named.is_some() && it.id.is_some());
+    let has_page = here.as_ref().is_some_and(|it| it.id.is_some());
+    let has_function = has_page && here.is_some_and(|it| it.named.is_some());
     let mut hints: Vec<&Binding> = app
         .keymap
         .of(app.focus())
         .filter(|binding| !binding.hint.is_empty() && !binding.keys.is_empty())
         .filter(|binding| app.difference_here().is_none() || works_in_difference(binding.action))
         .filter(|binding| has_function || !needs_function(binding.action))
+        .filter(|binding| has_page || !needs_page(binding.action))
         .filter(|binding| view.offers(cx, binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
@@ -63,11 +65,12 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
 fn needs_function(action: Action) -> bool {
     use crate::action::FilterAction::{Exclude, Focus};
     let is_filter = matches!(action, Action::Filter(Focus | Exclude));
-    is_filter
-        || matches!(
-            action,
-            Action::Code | Action::Page | Action::Callers | Action::Probe
-        )
+    is_filter || matches!(action, Action::Code | Action::Probe)
+}
+
+/// Whether it shows what calls the selected row: ends of stacks have callers too.
+fn needs_page(action: Action) -> bool {
+    matches!(action, Action::Page | Action::Callers)
 }
 
 fn works_in_difference(action: Action) -> bool {

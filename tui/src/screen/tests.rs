@@ -3,7 +3,7 @@
 
 use super::rules;
 use crate::app::{App, Effect, Event};
-use crate::fixture::{MadeUp, first_samples, postgres, step, tree_of_stripped_libc};
+use crate::fixture::{FIRST, MadeUp, first_samples, postgres, step, tree_of_stripped_libc};
 use crate::geometry::Size;
 use crate::lists::table::Item;
 use crate::view_id::ViewId;
@@ -365,7 +365,11 @@ fn find_marks_and_counts() {
     let last = hand.frame().lines().last().unwrap_or_default().to_owned();
     assert!(last.ends_with("unclosed group at 5"), "{last}");
     hand.keys("\u{8}\n");
-    assert_eq!(hand.selected(), Some(FrameId(0)), "the row it is on counts");
+    assert_eq!(
+        hand.selected(),
+        Some(FrameId(FIRST)),
+        "the row it is on counts"
+    );
     hand.keys("n");
     hand.looks_like("found");
     let first = hand.selected();
@@ -470,10 +474,14 @@ fn effects_are_asked_for() {
 fn late_names_keep_the_selection() {
     let mut hand = Hand::new(80, 24);
     hand.show(step(1)).keys("/libpq\n");
-    assert_eq!(hand.selected(), Some(FrameId(12)));
+    assert_eq!(hand.selected(), Some(FrameId(FIRST + 12)));
     let line = hand.app.views.functions.table.selected_line();
     hand.wait(2_000).show(step(5));
-    assert_eq!(hand.selected(), Some(FrameId(13)), "the function it joined");
+    assert_eq!(
+        hand.selected(),
+        Some(FrameId(FIRST + 13)),
+        "the function it joined"
+    );
     assert_eq!(hand.app.views.functions.table.selected_line(), line);
 }
 
@@ -581,7 +589,7 @@ fn sorting_by_each_column_is_total() {
         let mut rows = report.functions.clone();
         rows.sort_by(|a, b| profile::FunctionRow::compare(*column, a, b));
         if *column == FunctionColumn::SelfSamples {
-            assert_eq!(rows[0].id, FrameId(0));
+            assert_eq!(rows[0].id, FrameId(FIRST));
         }
     }
 }

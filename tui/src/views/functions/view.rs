@@ -7,7 +7,7 @@ use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::{Place, Sort};
 use crate::views::{FunctionHere, View};
-use profile::{FunctionId, FunctionRow};
+use profile::{FunctionId, FunctionRow, Role};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -73,7 +73,9 @@ impl View for Functions {
                 ((!line.gone).then_some(row.id), &row.name, &row.module)
             }
         };
-        let named = Some((Arc::clone(name), Arc::clone(module)));
+        // `[hidden]` and the ends of stacks are rows, and no functions.
+        let is_real = id.is_none_or(|id| Role::of(id) == Role::Function);
+        let named = is_real.then(|| (Arc::clone(name), Arc::clone(module)));
         Some(FunctionHere { id, named })
     }
 
