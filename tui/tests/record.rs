@@ -38,7 +38,7 @@ fn piped(command: &mut Command, input: &[u8]) -> (Option<i32>, String, String) {
 fn a_report_from_a_pipe_needs_no_rights() {
     let (code, out, _) = piped(&mut proftop(&["report", "-", "--tree"]), FOLDED.as_bytes());
     assert_eq!(code, Some(0));
-    assert!(out.contains("[stopped: read_fault]"), "{out}");
+    assert!(out.contains("[stopped: read fault]"), "{out}");
     assert!(out.contains(" 70.0    0.0     70"), "{out}");
     let (_, out, _) = piped(
         &mut proftop(&["report", "-", "--peek", "^exec$"]),

@@ -3,6 +3,7 @@
 //! a small regular file. Messages repeat no more of it than a key, so that no other file
 //! can be read by naming it.
 
+use crate::failure::without_numbers;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
 use std::ffi::OsString;
@@ -85,7 +86,10 @@ impl Place {
         match files.read(&self.path, BYTES_MAX) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("cannot be read: {error}")),
+            Err(error) => {
+                let why = error.to_string();
+                Err(format!("cannot be read: {}", without_numbers(&why)))
+            }
         }
     }
 

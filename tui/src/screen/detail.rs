@@ -6,6 +6,7 @@ use crate::action::Action;
 use crate::app::mode::Detail;
 use crate::app::{App, DrawCost};
 use crate::context::{Context, DetailRoom};
+use crate::failure::without_numbers;
 use crate::geometry::Geometry;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
@@ -55,7 +56,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
             let text = app.views.get(pane).explain(&app.context_of(pane));
             text.unwrap_or_else(|| "nothing is selected".into())
         }
-        Detail::Notice(notice) => say(app, notice),
+        Detail::Notice(notice) => without_numbers(&say(app, notice)).into_owned(),
     };
     let text = if theme.is_ascii() {
         text.replace('±', "+-")

@@ -1,6 +1,7 @@
 //! Names of functions and modules as they stand in rows: what matters of them. The
 //! whole name is on the detail line, in what is copied and in every file.
 
+use profile::Ending;
 pub use profile::short_module as module;
 use std::borrow::Cow;
 
@@ -39,6 +40,9 @@ const NAMES_IN_BRACKETS: [&str; 12] = [
 /// Rust, with one mark for all that a compiler appended, and with the last part only
 /// of a path to a source file.
 pub fn short(name: &str) -> Cow<'_, str> {
+    if is_stop(name) {
+        return Cow::Owned(name.replace('_', " "));
+    }
     // Most names are those of C, and nothing of them is left out.
     if !name
         .bytes()
@@ -61,6 +65,23 @@ pub fn short(name: &str) -> Cow<'_, str> {
         true => Cow::Borrowed(name),
         false => Cow::Owned(short),
     }
+}
+
+/// Whether [`short`] leaves something out that the detail line has.
+pub fn is_folded(name: &str) -> bool {
+    !is_stop(name) && short(name) != name
+}
+
+/// What stands where the walk of a stack ended before its root.
+pub fn stopped(ending: Ending) -> String {
+    short(&format!("{STOPPED}{}]", ending.label())).into_owned()
+}
+
+const STOPPED: &str = "[stopped: ";
+
+/// Whether a name stands for the end of a stack, with the cause as scripts know it.
+fn is_stop(name: &str) -> bool {
+    name.starts_with(STOPPED)
 }
 
 /// A name without what compilers append: `.isra.0`, `.cold`, `.llvm.123`.
@@ -211,6 +232,7 @@ mod tests {
     fn arguments_and_suffixes_are_folded() {
         let names = [
             ("memcpy", "memcpy"),
+            ("[stopped: read_fault]", "[stopped: read fault]"),
             ("list_encode.isra.0", "list_encode.…"),
             ("copy.constprop.0.isra.1.cold", "copy.…"),
             ("work.llvm.1234567890", "work.…"),

@@ -1,5 +1,6 @@
 //! One function after the other with its callers above and its callees below.
 
+use crate::words::names;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Selection, View, percent};
 use regex::Regex;
@@ -67,7 +68,7 @@ fn neighbours(
         let name = match row.kind {
             NeighbourKind::Function(id) => view.function(id).name.to_string(),
             NeighbourKind::Root => "(no caller: the thread begins here)".into(),
-            NeighbourKind::Stopped(ending) => format!("[stopped: {}]", ending.label()),
+            NeighbourKind::Stopped(ending) => names::stopped(ending),
             NeighbourKind::Own => "(self)".into(),
         };
         let share = percent(row.samples, all);

@@ -92,7 +92,7 @@ impl Printer<'_> {
     fn name(&self, kind: NodeKind) -> String {
         let name = self.tree.name(kind);
         let NodeKind::Function { id, inlined } = kind else {
-            return name.to_string();
+            return names::short(&name).into_owned();
         };
         let function = self.tree.function(id);
         let inl = if inlined { " (inl)" } else { "" };
@@ -101,7 +101,7 @@ impl Printer<'_> {
                 let module = names::module(&function.module);
                 format!("{}{inl}  {module}", names::short(&name))
             }
-            _ => name.to_string(),
+            _ => names::short(&name).into_owned(),
         }
     }
 }

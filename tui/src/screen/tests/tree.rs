@@ -125,7 +125,7 @@ fn a_cut_stack_says_why() {
     let mut hand = tree(80, 24);
     hand.keys("/stopped\n");
     let frame = hand.frame();
-    assert!(frame.contains("[stopped: no_frame_pointer]"), "{frame}");
+    assert!(frame.contains("[stopped: no frame pointer]"), "{frame}");
     hand.keys("i");
     assert!(hand.frame().contains("keeps no frame pointer"));
 }
@@ -184,7 +184,7 @@ fn a_vanished_row_stays_below_its_callers() {
 fn a_selected_row_is_seen_when_its_run_branches() {
     let mut hand = tree(80, 24);
     hand.keys("C").wait(2_000).show(tree_step(39)).keys("G");
-    let run = "[stopped: no_frame_pointer] › 1 frame › AllocSetAlloc [+]";
+    let run = "[stopped: no frame pointer] › 1 frame › AllocSetAlloc [+]";
     assert!(hand.frame().contains(run), "{}", hand.frame());
     hand.wait(2_000).show(tree_step(0));
     assert_eq!(selected(&hand).0, "AllocSetAlloc");

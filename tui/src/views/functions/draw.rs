@@ -247,7 +247,7 @@ impl Layout {
 /// Whether the name of a function is shortened, or cut off, in a terminal of that width.
 fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     let shown = name(function);
-    let is_folded = names::short(&function.name) != *function.name;
+    let is_folded = names::is_folded(&function.name);
     is_folded || text::width(&shown) > Layout::usual(width, theme).name_width
 }
 

@@ -2,6 +2,7 @@
 //! number there, so it is the same one if name and module are equal.
 
 use crate::desk::Ask;
+use crate::words::names;
 use profile::diff::{Sides, same_function};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, Selection, View};
@@ -92,9 +93,7 @@ impl Known {
         match self {
             Known::Function(name, _) => name.to_string(),
             Known::Other(NeighbourKind::Own) => "(self)".into(),
-            Known::Other(NeighbourKind::Stopped(ending)) => {
-                format!("[stopped: {}]", ending.label())
-            }
+            Known::Other(NeighbourKind::Stopped(ending)) => names::stopped(*ending),
             Known::Other(_) => "(not called)".into(),
         }
     }

@@ -37,7 +37,7 @@ pub fn neighbour_of(kind: NeighbourKind, function: Option<&Function>) -> String 
             None => "(no longer known)".into(),
         },
         NeighbourKind::Root => "(not called: the stack begins here)".into(),
-        NeighbourKind::Stopped(ending) => format!("[stopped: {}]", ending.label()),
+        NeighbourKind::Stopped(ending) => names::stopped(ending),
         NeighbourKind::Own => "(self)".into(),
     }
 }
@@ -126,7 +126,7 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
 
 /// Returns the whole name of a function if rows show a shorter one, else None.
 fn whole_name(function: &Function) -> Option<String> {
-    let is_folded = names::short(&function.name) != *function.name;
+    let is_folded = names::is_folded(&function.name);
     is_folded.then(|| text::clean(&function.name).into_owned())
 }
 
