@@ -1,5 +1,5 @@
 //! Ten questions that a profiler is opened for, on a machine with PostgreSQL under load, a
-//! service in C++ and one in JavaScript, at 80 columns: with keys that the screen offers, and
+//! service in C++, one in JavaScript and one of a stripped Python, at 80 columns: with keys that the screen offers, and
 //! at most twelve of them. `--nocapture` prints the keys and the time that each took.
 
 mod common;
@@ -29,6 +29,17 @@ const SERVICE: &str = "
 const SCRIPT: &str = "
     function spinHot(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i); return sum; }
     for (;;) spinHot(1e6);
+";
+
+const PYTHON: &str = "
+def add_prices(count):
+    total = 0
+    for price in range(count):
+        total += price & 7
+    return total
+
+while True:
+    add_prices(100000)
 ";
 
 /// A screen on all of it, and how many keys its tasks took.
@@ -109,6 +120,20 @@ fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
     started
 }
 
+/// What a distribution packages, which is stripped.
+fn python(folder: &Path) -> Option<Process> {
+    const PROGRAM: &str = "/usr/bin/python3";
+    let known = "import sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
+    let status = Command::new(PROGRAM).args(["-c", known]).status();
+    if !status.is_ok_and(|status| status.success()) {
+        skip("no python3.8 to python3.13 is installed");
+        return None;
+    }
+    let script = folder.join("inv.py");
+    std::fs::write(&script, PYTHON).expect("a file");
+    Some(Process::start(Command::new(PROGRAM).arg(script)))
+}
+
 #[test]
 fn ten_tasks_take_few_keys_each() {
     let Some(_machine): Option<Machine> = machine() else {
@@ -118,10 +143,11 @@ fn ten_tasks_take_few_keys_each() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let (Some(_postgres), Some(_service), Some(script)) = (
+    let (Some(_postgres), Some(_service), Some(script), Some(_python)) = (
         Postgres::start(),
         service(folder.path()),
         node(folder.path(), &[], "app.js"),
+        python(folder.path()),
     ) else {
         return;
     };
@@ -155,6 +181,12 @@ fn ten_tasks_take_few_keys_each() {
     tasks.ask("without one function", "/churn<Enter>x", |screen| {
         let filter = screen.lines().nth(1).unwrap_or_default();
         filter.contains("!fn:churn")
+    });
+    tasks.begin();
+    tasks.terminal.wait_for("add_prices");
+    let keys = "4/inv.py<Enter><Enter>1";
+    tasks.ask("hottest function of a Python", keys, |screen| {
+        screen.contains("[1 Func]") && selected(screen).contains("inv.add_prices")
     });
     tasks.begin();
     tasks.terminal.wait_for("app.js");
@@ -198,5 +230,5 @@ fn ten_tasks_take_few_keys_each() {
     });
     tasks.terminal.keys(&["q"]);
     tasks.terminal.wait_for_shell();
-    assert_eq!(tasks.told.borrow().len(), 13, "each was asked");
+    assert_eq!(tasks.told.borrow().len(), 14, "each was asked");
 }
