@@ -1,17 +1,20 @@
 //! A program of exactly the rhythm of the sampling clock is counted like any other.
 //! With a period that never changes each tick would find it at the same place, and
 //! 60 and 40 percent of its time would be shown as 100 and 0.
+//!
+//! All engines look at the same threads in the same time, which keep every CPU busy: none
+//! knows of the others' clocks, and each test judges one of them.
 
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod burn;
 mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
-use probe::{BpfSource, Config, ModuleKind, PerfSource, Sample, Source, Target};
+use probe::{BpfSource, Config, EngineKind, ModuleKind, PerfSource, Sample, Source, Target};
 use std::fs::File;
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use symbolize::{ElfSymbols, FileOffset};
@@ -22,35 +25,39 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Where in a period, counted in billionths of it, the second function begins.
 const CHANGE: u64 = SECOND_NS / 10 * 6;
 
-/// A thread that spends the first 60 percent of each period in one function and the
-/// rest in another, by the clock of the machine, until it is dropped.
+/// Threads that spend the first 60 percent of each period in one function and the rest in
+/// another, by the clock of the machine, until they are dropped.
 struct Aligned {
     stop: Arc<AtomicBool>,
     /// Nanoseconds on a CPU, by function: others may take the CPU away.
     spent: Arc<[AtomicU64; 2]>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Aligned {
-    fn start(rate_hz: u64) -> Self {
+    fn start(rate_hz: u64, count: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spent: Arc<[AtomicU64; 2]> = Arc::default();
-        let (stopped, spending) = (stop.clone(), spent.clone());
-        let body = move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let parts = [first_sixty, last_forty];
-                for (part, spent) in parts.into_iter().zip(&*spending) {
-                    let before = thread_ns();
-                    part(rate_hz);
-                    spent.fetch_add(thread_ns() - before, Ordering::Relaxed);
+        let start = |_| {
+            let (stopped, spending) = (stop.clone(), spent.clone());
+            let body = move || {
+                while !stopped.load(Ordering::Relaxed) {
+                    let parts = [first_sixty, last_forty];
+                    for (part, spent) in parts.into_iter().zip(&*spending) {
+                        let before = thread_ns();
+                        part(rate_hz);
+                        spent.fetch_add(thread_ns() - before, Ordering::Relaxed);
+                    }
                 }
-            }
+            };
+            let thread = std::thread::Builder::new().name(THREAD_NAME.into());
+            thread.spawn(body).unwrap()
         };
-        let thread = std::thread::Builder::new().name(THREAD_NAME.into());
+        let threads = (0..count).map(start).collect();
         Self {
             stop,
             spent,
-            thread: Some(thread.spawn(body).unwrap()),
+            threads,
         }
     }
 
@@ -62,7 +69,9 @@ impl Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap();
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
     }
 }
 
@@ -115,132 +124,220 @@ fn function_of(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Option<usi
     names.find_map(|name| FUNCTIONS.iter().position(|f| name.contains(f)))
 }
 
-/// Samples an aligned thread of the clock's own rate, and compares.
-fn check(rate_hz: u32, start: impl Fn(&Config) -> Option<Box<dyn Source>>) {
+/// Who takes the samples, and whether of this process alone or of everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Looker {
+    engine: EngineKind,
+    is_of_everybody: bool,
+}
+
+const BPF: Looker = Looker {
+    engine: EngineKind::Bpf,
+    is_of_everybody: false,
+};
+const PERF: Looker = Looker {
+    engine: EngineKind::Perf,
+    is_of_everybody: false,
+};
+const BPF_OF_ALL: Looker = Looker {
+    is_of_everybody: true,
+    ..BPF
+};
+/// The clocks of whole CPUs, not of threads.
+const PERF_OF_ALL: Looker = Looker {
+    is_of_everybody: true,
+    ..PERF
+};
+
+/// What one of them saw.
+struct Sight {
+    looker: Looker,
+    /// Samples of aligned threads, by function.
+    counts: [f64; 2],
+    /// Samples of all, of those that busy CPUs make at that rate; and with those lost.
+    of_rate: f64,
+    with_lost: f64,
+}
+
+/// What was measured at one rate.
+struct Measured {
+    rate_hz: u32,
+    /// The share of the first function, of the time that the threads had.
+    truth: f64,
+    sights: Vec<Sight>,
+}
+
+/// Samples that one CPU makes in the time of a measurement.
+const SAMPLES_OF_CPU: u64 = 1_500;
+
+/// Every CPU is busy with aligned threads, and all look at them at once.
+fn measure(rate_hz: u32, lookers: &[Looker]) -> Measured {
     let _alone = alone();
-    // Before the source: what one may watch of oneself are the threads that there are.
-    let aligned = Aligned::start(rate_hz.into());
+    let cpus = probe::cpus::online().unwrap().len();
+    // Before the sources: what one may watch of oneself are the threads that there are.
+    let aligned = Aligned::start(rate_hz.into(), 2 * cpus);
+    let started = lookers
+        .iter()
+        .filter_map(|looker| Some((*looker, start(*looker, rate_hz)?)));
+    let started: Vec<_> = started.collect();
+    let before = aligned.spent_ns();
+    let looking: Vec<_> = { started.into_iter() }
+        .map(|(looker, source)| std::thread::spawn(move || look(looker, source, rate_hz, cpus)))
+        .collect();
+    let sights = looking.into_iter().map(|sight| sight.join().unwrap());
+    let sights = sights.collect();
+    let after = aligned.spent_ns();
+    let spent = [0, 1].map(|part| (after[part] - before[part]) as f64);
+    Measured {
+        rate_hz,
+        truth: spent[0] / (spent[0] + spent[1]),
+        sights,
+    }
+}
+
+fn start(looker: Looker, rate_hz: u32) -> Option<Box<dyn Source>> {
+    let target = match looker.is_of_everybody {
+        true => Target::default(),
+        false => only(std::process::id()),
+    };
     let config = Config {
-        target: only(std::process::id()),
+        target,
         rate_hz,
         ..Config::default()
     };
-    let Some(mut source) = start(&config) else {
-        return;
-    };
+    Some(match looker.engine {
+        EngineKind::Bpf => {
+            let needs = "needs CAP_BPF and CAP_PERFMON";
+            Box::new(unless_forbidden(BpfSource::start(&config), needs)?)
+        }
+        EngineKind::Perf => {
+            let needs = "needs perf_event_paranoid <= 2";
+            Box::new(unless_forbidden(PerfSource::start(&config), needs)?)
+        }
+    })
+}
+
+/// Takes samples until there are enough of the threads, and the time is over.
+fn look(looker: Looker, mut source: Box<dyn Source>, rate_hz: u32, cpus: usize) -> Sight {
+    let mut seen = Seen::default();
+    // From when all clocks tick, up to where all samples are there.
+    let (mut complete_ns, mut wanted_ns) = (0, u64::MAX);
+    let end = Instant::now() + Duration::from_secs(120);
+    loop {
+        complete_ns = seen.take(&mut *source).max(complete_ns);
+        if let Some(first) = seen.samples.iter().map(|sample| sample.time_ns).min() {
+            wanted_ns = first + SECOND_NS + SECOND_NS * SAMPLES_OF_CPU / u64::from(rate_hz);
+        }
+        let of_threads = seen.samples.iter().filter(|s| &*s.comm == THREAD_NAME);
+        let is_enough = of_threads.count() as u64 >= SAMPLES_OF_CPU;
+        if (is_enough && complete_ns >= wanted_ns) || Instant::now() >= end {
+            break;
+        }
+    }
     let symbols = ElfSymbols::read(&File::open("/proc/self/exe").unwrap()).unwrap();
-    let before = aligned.spent_ns();
-    let seen = Seen::until(&mut *source, "samples of the thread", |seen| {
-        let of_thread = seen.samples.iter().filter(|s| &*s.comm == THREAD_NAME);
-        of_thread.count() >= 1_500
-    });
-    let after = aligned.spent_ns();
-    drop(aligned);
     let mut counts = [0.0; 2];
     for sample in seen.samples.iter().filter(|s| &*s.comm == THREAD_NAME) {
         if let Some(function) = function_of(&seen, &symbols, sample) {
             counts[function] += 1.0;
         }
     }
-    let all: f64 = counts.iter().sum();
-    assert!(all > 400.0, "{all} samples");
-    let spent = [0, 1].map(|part| (after[part] - before[part]) as f64);
-    let truth = spent[0] / (spent[0] + spent[1]);
-    let share = counts[0] / all;
-    // Three standard deviations; and where the functions begin and end.
-    let band = 3.0 * (truth * (1.0 - truth) / all).sqrt() + 0.01;
-    println!("{rate_hz} Hz: {share:.3} of {all} samples, {truth:.3} of the time, ± {band:.3}");
-    assert!((truth - 0.6).abs() < 0.1, "it was not aligned: {truth:.3}");
-    assert!(
-        (share - truth).abs() < band,
-        "{share:.3} of the samples, {truth:.3} of the time, ± {band:.3}"
-    );
+    let times = seen.samples.iter().map(|sample| sample.time_ns);
+    let first_ns = times.clone().min().unwrap_or_default() + SECOND_NS;
+    let taken = times.filter(|time| (first_ns..=complete_ns).contains(time));
+    let busy_s = complete_ns.saturating_sub(first_ns) as f64 / 1e9 * cpus as f64;
+    let expected = busy_s * f64::from(rate_hz);
+    let taken = taken.count() as f64;
+    Sight {
+        looker,
+        counts,
+        of_rate: taken / expected,
+        with_lost: (taken + seen.counters.lost as f64) / expected,
+    }
 }
 
-fn bpf(config: &Config) -> Option<Box<dyn Source>> {
-    let source = unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")?;
-    Some(Box::new(source))
-}
+impl Measured {
+    fn at_99() -> &'static Self {
+        static MEASURED: OnceLock<Measured> = OnceLock::new();
+        MEASURED.get_or_init(|| measure(99, &[BPF, PERF, BPF_OF_ALL, PERF_OF_ALL]))
+    }
 
-fn perf(config: &Config) -> Option<Box<dyn Source>> {
-    let source = unless_forbidden(PerfSource::start(config), "needs perf_event_paranoid <= 2")?;
-    Some(Box::new(source))
+    /// Perf is not asked for everybody: a busy machine may not come round to reading so many
+    /// copies of stacks in time.
+    fn at_999() -> &'static Self {
+        static MEASURED: OnceLock<Measured> = OnceLock::new();
+        MEASURED.get_or_init(|| measure(999, &[BPF, PERF, BPF_OF_ALL]))
+    }
+
+    /// `None` where rights are missing.
+    fn of(&self, looker: Looker) -> Option<&Sight> {
+        self.sights.iter().find(|sight| sight.looker == looker)
+    }
+
+    /// The functions have as many of the samples as of the time.
+    fn check_shares(&self, looker: Looker) {
+        let (Some(sight), truth) = (self.of(looker), self.truth) else {
+            return;
+        };
+        let all: f64 = sight.counts.iter().sum();
+        assert!(all > 400.0, "{all} samples");
+        let share = sight.counts[0] / all;
+        // Three standard deviations; and where the functions begin and end.
+        let band = 3.0 * (truth * (1.0 - truth) / all).sqrt() + 0.01;
+        let told = format!("{share:.3} of {all} samples, {truth:.3} of the time, ± {band:.3}");
+        println!("{} Hz: {told}", self.rate_hz);
+        assert!((truth - 0.6).abs() < 0.1, "it was not aligned: {truth:.3}");
+        assert!((share - truth).abs() < band, "{told}");
+    }
+
+    /// Every CPU is busy, whoever with: so many CPUs, for so long, at that rate.
+    fn check_rate(&self, looker: Looker) {
+        let Some(sight) = self.of(looker) else {
+            return;
+        };
+        let (ratio, with_lost) = (sight.of_rate, sight.with_lost);
+        println!(
+            "{} Hz: {ratio:.4} of what is expected, {with_lost:.4} with those lost",
+            self.rate_hz
+        );
+        assert!(ratio < 1.01, "{ratio:.4} of what is expected");
+        // A virtual machine that is not run for a while has no ticks either.
+        assert!(with_lost > 0.97, "{with_lost:.4} of what is expected");
+    }
 }
 
 #[test]
 fn bpf_at_99_hz() {
-    check(99, bpf);
+    Measured::at_99().check_shares(BPF);
 }
 
 #[test]
 fn bpf_at_999_hz() {
-    check(999, bpf);
+    Measured::at_999().check_shares(BPF);
 }
 
 #[test]
 fn perf_at_99_hz() {
-    check(99, perf);
+    Measured::at_99().check_shares(PERF);
 }
 
 #[test]
 fn perf_at_999_hz() {
-    check(999, perf);
+    Measured::at_999().check_shares(PERF);
 }
 
-/// The clocks of whole CPUs, not of the thread.
 #[test]
-fn perf_of_everybody_at_99_hz() {
-    check(99, |config| {
-        perf(&Config {
-            target: Target::default(),
-            ..config.clone()
-        })
-    });
-}
-
-/// Every CPU is busy, whoever with: so many CPUs, for so long, at that rate.
-fn check_rate(rate_hz: u32, start: impl Fn(&Config) -> Option<Box<dyn Source>>) {
-    let _alone = alone();
-    let cpus = probe::cpus::online().unwrap().len();
-    let _threads = burn::Threads::start(2 * cpus);
-    let config = Config {
-        rate_hz,
-        ..Config::default()
-    };
-    let Some(mut source) = start(&config) else {
-        return;
-    };
-    // From when all clocks tick, up to where all samples are there.
-    let (mut times, mut lost) = (Vec::new(), 0);
-    let end = Instant::now() + Duration::from_secs(30);
-    let (mut complete_ns, mut wanted_ns) = (0, u64::MAX);
-    while complete_ns < wanted_ns && Instant::now() < end {
-        let batch = source.poll(Duration::from_millis(20)).unwrap();
-        times.extend(batch.samples.iter().map(|sample| sample.time_ns));
-        (complete_ns, lost) = (batch.complete_until_ns, batch.counters.lost);
-        if let Some(first) = times.iter().min() {
-            wanted_ns = first + SECOND_NS + SECOND_NS * 1_500 / u64::from(rate_hz);
-        }
-    }
-    let first_ns = *times.iter().min().unwrap() + SECOND_NS;
-    times.retain(|time| (first_ns..=complete_ns).contains(time));
-    let busy = (complete_ns - first_ns) as f64 / 1e9 * cpus as f64;
-    let ratio = times.len() as f64 / (busy * f64::from(rate_hz));
-    let with_lost = ratio + lost as f64 / (busy * f64::from(rate_hz));
-    println!("{rate_hz} Hz: {ratio:.4} of what is expected, {with_lost:.4} with those lost");
-    assert!(ratio < 1.01, "{ratio:.4} of what is expected");
-    // A virtual machine that is not run for a while has no ticks either.
-    assert!(with_lost > 0.97, "{with_lost:.4} of what is expected");
+fn of_everybody_at_99_hz() {
+    Measured::at_99().check_shares(BPF_OF_ALL);
+    Measured::at_99().check_shares(PERF_OF_ALL);
 }
 
 #[test]
 fn bpf_keeps_the_rate() {
-    check_rate(99, bpf);
-    check_rate(999, bpf);
+    Measured::at_99().check_rate(BPF_OF_ALL);
+    Measured::at_999().check_rate(BPF_OF_ALL);
 }
 
-/// Not faster: a busy machine may not come round to reading such stacks in time.
 #[test]
 fn perf_keeps_the_rate() {
-    check_rate(99, perf);
+    Measured::at_99().check_rate(PERF_OF_ALL);
 }

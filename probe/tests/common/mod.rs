@@ -49,7 +49,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn take(&mut self, source: &mut dyn Source) {
+    /// Takes what a source has, and says up to when that is all.
+    pub fn take(&mut self, source: &mut dyn Source) -> u64 {
         let batch = source.poll(Duration::from_millis(20)).unwrap();
         self.samples.extend(batch.samples);
         self.modules.extend(
@@ -66,6 +67,7 @@ impl Seen {
         );
         self.counters = batch.counters;
         self.targets_alive = batch.targets_alive;
+        batch.complete_until_ns
     }
 
     /// What a source gives until that is enough. Fails if it never is.
