@@ -63,7 +63,9 @@ impl Code {
             FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
                 self.targets.insert(instruction.near_branch_target());
             }
-            FlowControl::IndirectBranch => self.has_indirect_jumps = true,
+            FlowControl::IndirectBranch if !leaves_by_table(instruction) => {
+                self.has_indirect_jumps = true;
+            }
             _ => {}
         }
     }
@@ -130,6 +132,9 @@ impl Code {
                 let target = instruction.near_branch_target();
                 !self.is_inside(target) && self.is_frame_gone(number)
             }
+            FlowControl::IndirectBranch => {
+                leaves_by_table(instruction) && self.is_frame_gone(number)
+            }
             _ => false,
         }
     }
@@ -158,6 +163,13 @@ impl Code {
         };
         before.is_some_and(takes_down) || !self.instructions.iter().any(is_frame)
     }
+}
+
+/// Whether it jumps to what one fixed word of memory says, as to a function of another file
+/// (`jmp *x@GOTPCREL(%rip)`). Those that choose among places of the function have a register.
+fn leaves_by_table(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::IndirectBranch
+        && instruction.is_ip_rel_memory_operand()
 }
 
 /// Whether the kernel takes a breakpoint there at all: `is_prefix_bad` and

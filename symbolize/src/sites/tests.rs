@@ -94,3 +94,14 @@ fn what_the_kernel_refuses_is_no_site() {
     let code = decode(b"\xf0\x48\x83\x07\x01\xf0\x48\x83\x07\x01\xf4");
     assert_eq!(choose(&code, Wish::default()), None);
 }
+
+#[test]
+fn a_jump_into_another_file_is_no_jump_to_anywhere() {
+    // lock incq x(%rip); cmp $0x20,%rsi; jmp *y(%rip): the first takes no probe.
+    let code = decode(b"\xf0\x48\xff\x05\0\0\x01\0\x48\x83\xfe\x20\xff\x25\0\0\x02\0");
+    assert!(!code.has_indirect_jumps);
+    assert_eq!(choose(&code, Wish::default()).unwrap().number, 1);
+    // The same with a jump that a register decides on.
+    let code = decode(b"\xf0\x48\xff\x05\0\0\x01\0\x48\x83\xfe\x20\xff\xe0");
+    assert_eq!(choose(&code, Wish::default()), None);
+}
