@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     // Panics that were caught are reported below.
     let outcome = outcome.unwrap_or(Ok(Exit::Failed));
     probe::files::end_readers();
+    probe::call::leave_to_exit();
     for fault in faults::seen() {
         eprintln!("proftop: {}", fault.report());
     }

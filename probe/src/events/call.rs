@@ -4,27 +4,32 @@
 //! | module | holds |
 //! |---|---|
 //! | `attach` | a breakpoint at an instruction of a file |
+//! | `changing` | attaching and taking away, one at a time and whole |
+//! | `leaving` | probes that are in place, and those that are being taken away |
 //! | `maps` | what the programs share with us |
 //! | `reading` | what was counted, of all CPUs together |
 //! | `cost` | what a hit costs on this machine, measured |
 
 mod attach;
+mod changing;
 mod cost;
+mod leaving;
 mod maps;
 mod reading;
 
 pub use attach::{AttachError, Scope};
+pub use changing::leave_to_exit;
 pub use cost::Cost;
 pub use maps::CallMaps;
 pub use reading::{Reading, Texts};
 
 use attach::{Link, Uprobes};
+use leaving::{Leaving, Placed};
 use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, site};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 
 /// The programs in `probe-ebpf/src/bpf/call.rs`.
 pub const BEGINS: &str = "call_begins";
@@ -69,54 +74,6 @@ pub struct FunctionPlan {
     pub is_go: bool,
 }
 
-/// A probe that is in place.
-struct Placed {
-    links: Vec<Link>,
-}
-
-impl Drop for Placed {
-    /// The beginnings go before the ends: a call that is counted has its end seen, as far
-    /// as it ends by then.
-    fn drop(&mut self) {
-        while self.links.pop().is_some() {}
-    }
-}
-
-/// Probes that are being taken away, on a thread of their own: the kernel waits until
-/// nobody runs their code, which takes 20 to 100 ms for each breakpoint.
-#[derive(Default)]
-struct Leaving {
-    numbers: Arc<Mutex<BTreeSet<u8>>>,
-}
-
-impl Leaving {
-    fn has(&self, number: u8) -> bool {
-        let numbers = self.numbers.lock().expect("nobody panics with it");
-        numbers.contains(&number)
-    }
-
-    fn take_away(&self, number: u8, placed: Placed) {
-        let numbers = Arc::clone(&self.numbers);
-        numbers
-            .lock()
-            .expect("nobody panics with it")
-            .insert(number);
-        let thread = thread::Builder::new().name("unprobe".into());
-        // Without a thread it is dropped here and now, with the closure.
-        let started = thread.spawn(move || {
-            drop(placed);
-            numbers
-                .lock()
-                .expect("nobody panics with it")
-                .remove(&number);
-        });
-        if started.is_err() {
-            let mut numbers = self.numbers.lock().expect("nobody panics with it");
-            numbers.remove(&number);
-        }
-    }
-}
-
 /// All probes. Dropping it, or dying, takes them away.
 pub struct Calls {
     placed: BTreeMap<u8, Placed>,
@@ -146,7 +103,7 @@ impl Calls {
     ) -> Result<u8, AttachError> {
         let number = self.free_number().ok_or(AttachError::TooMany)?;
         self.maps.begin(number, orders).map_err(AttachError::Maps)?;
-        let mut placed = Placed { links: Vec::new() };
+        let mut placed = Placed::default();
         // The ends first: a call whose beginning is seen has its end seen.
         for function in functions {
             self.attach_ends(number, function, scope, &mut placed.links)?;

@@ -33,6 +33,7 @@ impl HangUp {
             thread::sleep(PATIENCE);
             if !ended.load(Ordering::SeqCst) {
                 // The same status as when the loop notices that the terminal is gone.
+                probe::call::leave_to_exit();
                 process::exit(0);
             }
         };

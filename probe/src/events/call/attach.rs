@@ -1,5 +1,6 @@
 //! A breakpoint at an instruction of a file, in one process or in all.
 
+use super::changing;
 use crate::perf_event::{Attributes, PerfEvent, Tasks};
 use aya::programs::ProgramFd;
 use probe_ebpf::calls::Cookie;
@@ -117,6 +118,7 @@ impl Uprobes {
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
         let refused = |source| AttachError::Refused { offset, source };
+        let _alone = changing::begin().ok_or_else(|| refused(io::ErrorKind::Interrupted.into()))?;
         // The descriptor and not a path: the file that was checked, in whatever
         // container, deleted or not.
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()));

@@ -63,6 +63,7 @@ fn enforce(caught: Number, is_met: &AtomicBool) {
         let waited = began.elapsed();
         if waited >= LAST_WAIT || waited >= STUCK_WAIT && output::is_writing() {
             let signal = u8::try_from(caught.as_raw()).unwrap_or(0);
+            probe::call::leave_to_exit();
             std::process::exit(Exit::Signal(signal).code().into());
         }
         thread::sleep(LOOK_EVERY);

@@ -1,0 +1,62 @@
+//! Probes that are in place, and those that are being taken away.
+
+use super::attach::Link;
+use super::changing;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A probe that is in place. The beginnings of calls are attached last.
+#[derive(Default)]
+pub struct Placed {
+    pub links: Vec<Link>,
+}
+
+impl Drop for Placed {
+    /// The beginnings go before the ends: a call that is counted has its end seen, as far
+    /// as it ends by then.
+    fn drop(&mut self) {
+        while let Some(link) = self.links.pop() {
+            match changing::begin() {
+                Some(_alone) => drop(link),
+                // The kernel closes it when the process has ended.
+                None => std::mem::forget(link),
+            }
+        }
+    }
+}
+
+/// Probes that are being taken away, on a thread of their own: the kernel waits until
+/// nobody runs their code, which takes 20 to 100 ms for each breakpoint.
+#[derive(Default)]
+pub struct Leaving {
+    numbers: Arc<Mutex<BTreeSet<u8>>>,
+}
+
+impl Leaving {
+    pub fn has(&self, number: u8) -> bool {
+        let numbers = self.numbers.lock().expect("nobody panics with it");
+        numbers.contains(&number)
+    }
+
+    pub fn take_away(&self, number: u8, placed: Placed) {
+        let numbers = Arc::clone(&self.numbers);
+        numbers
+            .lock()
+            .expect("nobody panics with it")
+            .insert(number);
+        let thread = thread::Builder::new().name("unprobe".into());
+        // Without a thread it is dropped here and now, with the closure.
+        let started = thread.spawn(move || {
+            drop(placed);
+            numbers
+                .lock()
+                .expect("nobody panics with it")
+                .remove(&number);
+        });
+        if started.is_err() {
+            let mut numbers = self.numbers.lock().expect("nobody panics with it");
+            numbers.remove(&number);
+        }
+    }
+}
