@@ -2,8 +2,9 @@
 
 mod common;
 
+use common::dialog::Dialog;
+use common::machine;
 use common::tmux::Terminal;
-use common::{machine, proftop, text};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -47,7 +48,7 @@ impl Counting {
         let scratch = Scratch::new();
         let source = scratch.write("counts.c", COUNTS);
         let path = scratch.join("counts");
-        compile(&source, &path, ["-O0", "-pthread"])?;
+        compile(&source, &path, ["-O0", "-g", "-pthread"])?;
         let mut command = Command::new(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command);
@@ -68,50 +69,6 @@ impl Counting {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it writes");
         assert_eq!(line, "done\n");
-    }
-}
-
-/// The dialog of `--plain`, through pipes.
-struct Dialog {
-    proftop: Process,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Dialog {
-    fn start(args: &[&str]) -> Self {
-        let mut command = proftop(args);
-        command.env("TERM", "dumb").env_remove("PROFTOP_PLAIN");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut proftop = Process::start(&mut command);
-        let input = proftop.stdin.take();
-        let output = BufReader::new(proftop.stdout.take().expect("a pipe"));
-        Self {
-            proftop,
-            input,
-            output,
-        }
-    }
-
-    /// The answer to a line; a line that is no command marks its end.
-    fn ask(&mut self, line: &str) -> String {
-        let input = self.input.as_mut().expect("not over");
-        writeln!(input, "{line}\nendofanswer").expect("it reads");
-        let mut all = String::new();
-        while !all.contains("'endofanswer'") {
-            let before = all.len();
-            self.output.read_line(&mut all).expect("it writes");
-            assert!(all.len() > before, "it has ended: {all}");
-        }
-        all
-    }
-
-    fn finish(mut self) {
-        drop(self.input.take());
-        let mut rest = Vec::new();
-        std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
-        let status = self.proftop.wait().expect("ours");
-        assert!(status.success(), "{}", text(&rest));
     }
 }
 

@@ -2,82 +2,11 @@
 
 mod common;
 
+use common::traced::{Program, can_trace, own_count, probe, top, trace};
 use common::{machine, proftop, run, text};
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::Command;
-use test_support::{Process, Scratch, compile, is_root_or_skip, run_tool};
-
-/// A program, and what it prints of itself: `name number` a line, behind `counts:`.
-struct Program {
-    _scratch: Scratch,
-    path: PathBuf,
-}
-
-impl Program {
-    fn compile(name: &str, source: &str, flags: &[&str]) -> Option<Program> {
-        let scratch = Scratch::new();
-        let source = scratch.write(name, source);
-        let path = scratch.join("traced");
-        compile(&source, &path, flags)?;
-        Some(Program {
-            _scratch: scratch,
-            path,
-        })
-    }
-
-    fn path(&self) -> &str {
-        self.path.to_str().expect("a path in UTF-8")
-    }
-}
-
-/// What a program says that it did, on the error output that it shares with proftop.
-fn own_count(stderr: &str, name: &str) -> u64 {
-    let line = stderr.lines().find_map(|line| {
-        let (own, number) = line.rsplit_once(' ')?;
-        (own == name).then(|| number.parse().ok())?
-    });
-    line.unwrap_or_else(|| panic!("no {name} in {stderr}"))
-}
-
-/// Traces a command to its end, and gives the report and what the command said.
-fn trace(args: &[&str], command: &[&str]) -> (Value, String) {
-    let limits = ["--max-cost", "1000", "--max-hits", "100000000"];
-    let head = ["trace", "--format", "json", "-d", "60s"];
-    let all: Vec<&str> = [&head, &limits[..], args, &["--"], command].concat();
-    let output = run(&mut proftop(&all));
-    let stderr = text(&output.stderr);
-    let report = text(&output.stdout);
-    let report = serde_json::from_str(&report);
-    (
-        report.unwrap_or_else(|error| panic!("{error}: {stderr}")),
-        stderr,
-    )
-}
-
-fn probe<'v>(report: &'v Value, function: &str) -> &'v Value {
-    let probes = report["probes"].as_array().expect("probes");
-    let is_it = |probe: &&Value| {
-        let name = probe["function"].as_str().expect("a name");
-        name == function || name.starts_with(&format!("{function}("))
-    };
-    let found = probes.iter().find(is_it);
-    found.unwrap_or_else(|| panic!("no {function} in {report}"))
-}
-
-/// `value` → `count` of a list of values.
-fn top(values: &Value) -> Vec<(String, u64)> {
-    let top = values["top"].as_array().expect("a list");
-    { top.iter() }
-        .map(|entry| {
-            let value = entry["value"].as_str().expect("text");
-            (
-                value.to_string(),
-                entry["count"].as_u64().expect("a number"),
-            )
-        })
-        .collect()
-}
+use test_support::Process;
 
 const C: &str = r#"
 #include <pthread.h>
@@ -140,18 +69,6 @@ int main(void) {
     return 0;
 }
 "#;
-
-/// Whether a probe can be placed here; says why not.
-fn can_trace() -> bool {
-    if !is_root_or_skip("probes need the rights of root") {
-        return false;
-    }
-    let has_uprobes = std::path::Path::new("/sys/bus/event_source/devices/uprobe").exists();
-    if !has_uprobes {
-        test_support::skip("this kernel has no uprobes");
-    }
-    has_uprobes
-}
 
 #[test]
 fn counts_are_those_of_the_program() {
@@ -344,23 +261,11 @@ fn go_is_counted_and_timed_while_its_stacks_move() {
     let Some(_machine) = machine().filter(|_| can_trace()) else {
         return;
     };
-    let scratch = Scratch::new();
-    let source = scratch.write("main.go", GO);
-    let program = scratch.join("traced");
-    let mut build = Command::new("go");
-    build
-        .args(["build", "-ldflags=-s -w", "-o"])
-        .arg(&program)
-        .arg(&source);
-    build
-        .env("GOCACHE", scratch.join("cache"))
-        .env("GO111MODULE", "off");
-    if run_tool(&mut build).is_none() {
+    let Some(program) = Program::compile("main.go", GO, &["-ldflags=-s -w"]) else {
         return;
-    }
-    let program = program.to_str().unwrap();
+    };
     let args = ["main.Work,main.Deep", "--value", "str(arg1,arg2)", "--ret"];
-    let (report, said) = trace(&args, &[program]);
+    let (report, said) = trace(&args, &[program.path()]);
     for name in ["main.Work", "main.Deep"] {
         let probe = probe(&report, name);
         assert_eq!(probe["language"], "go");

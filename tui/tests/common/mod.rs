@@ -6,6 +6,8 @@
     reason = "each test binary uses only a part of what they share"
 )]
 
+/// The dialog of `--plain`.
+pub mod dialog;
 /// A file system that hangs when it is told to.
 pub mod fuse;
 /// A database under load.
@@ -14,6 +16,8 @@ pub mod postgres;
 pub mod pty;
 /// A real terminal, driven from outside.
 pub mod tmux;
+/// Programs under `proftop trace`.
+pub mod traced;
 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};

@@ -1,61 +1,152 @@
-//! A database server with two clients, of its own and of no rights.
+//! A database server of its own and of no rights, with two clients or without.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use test_support::{Process, skip, wait_until};
 
 pub struct Postgres {
-    _clients: Process,
-    _server: Process,
+    _clients: Option<Process>,
+    server: Process,
+    programs: PathBuf,
     /// Goes last.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
+const DATABASE: [&str; 3] = ["-U", "test", "postgres"];
+
 impl Postgres {
-    /// `None` where it is not installed, or no rights can be given away.
+    /// With two clients that read all the time. `None` where it is not installed, or no
+    /// rights can be given away.
     pub fn start() -> Option<Self> {
+        let mut server = Self::start_idle()?;
+        let load = ["-n", "-S", "-c", "2", "-j", "2", "-T", "300"];
+        let mut clients = server.command("pgbench");
+        clients.args(load).args(DATABASE);
+        server._clients = Some(Process::start(&mut clients));
+        Some(server)
+    }
+
+    /// Without clients, and with nothing that it does by itself.
+    pub fn start_idle() -> Option<Self> {
         let Some(programs) = programs() else {
             skip("PostgreSQL is not installed");
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().to_str().expect("UTF-8").to_owned();
         rustix::fs::chown(folder.path(), Some(rustix::fs::Uid::from_raw(65534)), None).ok()?;
-        let run = |name: &str, args: &[&str]| {
-            // It refuses to run as root.
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-            command.arg(programs.join(name)).args(args);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            command.env("PGHOST", &path).current_dir(&path);
-            command
-        };
-        let data = format!("{path}/data");
-        let made = run("initdb", &["-D", &data, "-A", "trust", "-U", "test"]).status();
-        if !made.is_ok_and(|status| status.success()) {
+        let data = folder.path().join("data");
+        let mut init = command(&programs, folder.path(), "initdb");
+        let made = init
+            .arg("-D")
+            .arg(&data)
+            .args(["-A", "trust", "-U", "test"]);
+        if !made.status().is_ok_and(|status| status.success()) {
             skip("PostgreSQL's initdb cannot be run as nobody");
             return None;
         }
-        let settings = ["-k", &path, "-c", "listen_addresses=", "-c", "fsync=off"];
-        let server = Process::start(run("postgres", &["-D", &data]).args(settings));
-        let database = ["-U", "test", "postgres"];
+        let mut server = command(&programs, folder.path(), "postgres");
+        server.arg("-D").arg(&data).arg("-k").arg(folder.path());
+        for setting in ["listen_addresses=", "fsync=off", "autovacuum=off"] {
+            server.args(["-c", setting]);
+        }
+        let started = Self {
+            _clients: None,
+            server: Process::start(&mut server),
+            programs,
+            folder,
+        };
         wait_until("it takes clients", || {
-            let ready = run("pg_isready", &["-q", "-U", "test"]).status();
+            let ready = started
+                .command("pg_isready")
+                .args(["-q", "-U", "test"])
+                .status();
             ready.is_ok_and(|status| status.success())
         });
-        let filled = run("pgbench", &["-i", "-q", "-s", "2"])
-            .args(database)
-            .status();
+        let mut fill = started.command("pgbench");
+        let filled = fill.args(["-i", "-q", "-s", "2"]).args(DATABASE).status();
         assert!(filled.expect("pgbench starts").success());
-        let load = ["-n", "-S", "-c", "2", "-j", "2", "-T", "300"];
-        let clients = Process::start(run("pgbench", &load).args(database));
-        Some(Self {
-            _clients: clients,
-            _server: server,
-            _folder: folder,
-        })
+        Some(started)
     }
+
+    /// Of the server, whose children the sessions are.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
+    /// Has one client make so many queries, so many a second, and nothing else.
+    pub fn query(&self, queries: u64, per_second: u32) {
+        let script = self.folder.path().join("query.sql");
+        let query = "\\set aid random(1, 200000)\n\
+                     SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+        fs::write(&script, query).expect("a file");
+        let mut client = self.command("pgbench");
+        client.args(["-n", "-c", "1", "-f"]).arg(&script);
+        client.args(["-t", &queries.to_string(), "-R", &per_second.to_string()]);
+        let status = client.args(DATABASE).status().expect("pgbench starts");
+        assert!(status.success(), "{status}");
+    }
+
+    /// Has two clients ask for a checksum of the same rows again and again, and stop at the
+    /// first that is wrong.
+    pub fn start_checked_work(&self) -> CheckedWork {
+        let sum = "md5(string_agg(aid::text || abalance, ',' ORDER BY bid, filler, aid DESC))";
+        let rows = "pgbench_accounts WHERE aid BETWEEN 100 AND 600";
+        let mut ask = self.command("psql");
+        let ask = ask.args(["-At", "-c", &format!("SELECT {sum} FROM {rows}")]);
+        let answer = ask.args(DATABASE).stdout(Stdio::piped()).output();
+        let right = String::from_utf8(answer.expect("psql starts").stdout).expect("a text");
+        let right = right.trim();
+        assert_eq!(right.len(), 32, "{right}");
+        let script = self.folder.path().join("checked.sql");
+        // What is wrong divides by zero.
+        let query = format!("SELECT 1 / ({sum} = '{right}')::int FROM {rows};\n");
+        fs::write(&script, query).expect("a file");
+        let mut clients = self.command("pgbench");
+        clients.args(["-n", "-c", "2", "-j", "2", "-T", "3600", "-P", "1", "-f"]);
+        let log = self.folder.path().join("clients");
+        let file = fs::File::create(&log).expect("a file");
+        clients.arg(script).args(DATABASE).stderr(file);
+        let clients = Process::start(&mut clients);
+        CheckedWork { clients, log }
+    }
+
+    fn command(&self, name: &str) -> Command {
+        command(&self.programs, self.folder.path(), name)
+    }
+}
+
+/// Clients that stop when an answer is wrong, or their session is lost.
+pub struct CheckedWork {
+    clients: Process,
+    /// What they say.
+    log: PathBuf,
+}
+
+impl CheckedWork {
+    /// Nothing was wrong so far, and they go on.
+    pub fn check(&mut self) {
+        let said = || fs::read_to_string(&self.log).expect("what they say");
+        let rounds = || said().matches("progress: ").count();
+        let before = rounds();
+        wait_until("clients go on", || {
+            let ended = self.clients.try_wait().expect("ours");
+            assert!(ended.is_none(), "{ended:?}: {}", said());
+            rounds() > before + 1
+        });
+        // One of two goes on without the other.
+        assert!(!said().contains("aborted"), "{}", said());
+    }
+}
+
+/// One of its programs, with no rights: the server refuses to run as root.
+fn command(programs: &Path, folder: &Path, name: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(programs.join(name));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.env("PGHOST", folder).current_dir(folder);
+    command
 }
 
 /// The newest of them.

@@ -1,0 +1,50 @@
+//! The dialog of `--plain`, through pipes.
+
+use super::{proftop, text};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use test_support::Process;
+
+/// A proftop that answers lines.
+pub struct Dialog {
+    proftop: Process,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Dialog {
+    pub fn start(args: &[&str]) -> Self {
+        let mut command = proftop(args);
+        command.env("TERM", "dumb").env_remove("PROFTOP_PLAIN");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut proftop = Process::start(&mut command);
+        let input = proftop.stdin.take();
+        let output = BufReader::new(proftop.stdout.take().expect("a pipe"));
+        Self {
+            proftop,
+            input,
+            output,
+        }
+    }
+
+    /// The answer to a line; a line that is no command marks its end.
+    pub fn ask(&mut self, line: &str) -> String {
+        let input = self.input.as_mut().expect("not over");
+        writeln!(input, "{line}\nendofanswer").expect("it reads");
+        let mut all = String::new();
+        while !all.contains("'endofanswer'") {
+            let before = all.len();
+            self.output.read_line(&mut all).expect("it writes");
+            assert!(all.len() > before, "it has ended: {all}");
+        }
+        all
+    }
+
+    pub fn finish(mut self) {
+        drop(self.input.take());
+        let mut rest = Vec::new();
+        std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
+        let status = self.proftop.wait().expect("ours");
+        assert!(status.success(), "{}", text(&rest));
+    }
+}
