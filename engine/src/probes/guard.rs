@@ -31,6 +31,23 @@ pub enum TooMuch {
     Hits(f64),
 }
 
+impl TooMuch {
+    /// A clause for users: what it was, and what is allowed.
+    pub fn explain(self, limits: Limits) -> String {
+        match self {
+            TooMuch::Share(share) => format!(
+                "it cost {:.0}% of a CPU, and {:.0}% are allowed",
+                share * 100.0,
+                limits.share * 100.0
+            ),
+            TooMuch::Hits(hits) => format!(
+                "it was hit {hits:.0} times a second, and {:.0} are allowed",
+                limits.hits_per_second
+            ),
+        }
+    }
+}
+
 /// What each hit of one probe costs, and what it has cost.
 #[derive(Debug, Clone)]
 pub struct Guard {
@@ -126,6 +143,15 @@ mod tests {
             guard.judge(400_000, second),
             Some(TooMuch::Hits(_))
         ));
+        let limits = Limits::default();
+        assert_eq!(
+            TooMuch::Share(0.123).explain(limits),
+            "it cost 12% of a CPU, and 5% are allowed"
+        );
+        assert_eq!(
+            TooMuch::Hits(250_000.4).explain(limits),
+            "it was hit 250000 times a second, and 200000 are allowed"
+        );
         let cheap = Cost::default();
         let mut guard = Guard::new(&[], 0, false, cheap, Limits::default());
         assert_eq!(guard.judge(100_000, second), None);

@@ -19,7 +19,7 @@ mod told;
 pub use message::{Counted, Message, News, Stack};
 
 use super::finder::{Answer, Finder, Question, Seek};
-use super::guard::{Limits, TooMuch};
+use super::guard::Limits;
 use super::order::{Place, ProbeOrder, Which, Whose};
 use super::reach::Reach;
 use super::shown::{Probes, Word};
@@ -506,7 +506,7 @@ impl Desk {
             };
             let too_much = watched.judge(calls, since);
             let why = if let Some(too_much) = too_much {
-                Some((in_words(too_much, Limits::default()), true))
+                Some((too_much.explain(Limits::default()), true))
             } else if watched.expires <= Instant::now() {
                 Some(("its time was over".to_string(), false))
             } else if entry.has_ended(&self.reach) {
@@ -555,19 +555,5 @@ impl Desk {
             sentence: sentence.into(),
         });
         self.is_urgent = true;
-    }
-}
-
-fn in_words(too_much: TooMuch, limits: Limits) -> String {
-    match too_much {
-        TooMuch::Share(share) => format!(
-            "it cost {:.0}% of a CPU, and {:.0}% are allowed",
-            share * 100.0,
-            limits.share * 100.0
-        ),
-        TooMuch::Hits(hits) => format!(
-            "it was hit {hits:.0} times a second, and {:.0} are allowed",
-            limits.hits_per_second
-        ),
     }
 }

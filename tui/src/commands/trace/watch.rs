@@ -235,7 +235,8 @@ impl<'c> Watch<'c> {
             let per_second = probe.guard.per_second(hits, since);
             if let Some(too_much) = probe.guard.judge(hits, since) {
                 self.calls.remove(probe.number);
-                let why = in_words(too_much, self.limits);
+                let why = too_much.explain(self.limits);
+                let why = format!("{why} ({})", option(too_much));
                 eprintln!(
                     "proftop: the probe on {} was taken away: {why}",
                     probe.found.name
@@ -277,17 +278,11 @@ impl<'c> Watch<'c> {
     }
 }
 
-fn in_words(too_much: TooMuch, limits: Limits) -> String {
+/// The option that allows more of it.
+fn option(too_much: TooMuch) -> &'static str {
     match too_much {
-        TooMuch::Share(share) => format!(
-            "it cost {:.0} % of a CPU, and {:.0} % are allowed (--max-cost)",
-            share * 100.0,
-            limits.share * 100.0
-        ),
-        TooMuch::Hits(hits) => format!(
-            "it was hit {hits:.0} times a second, and {:.0} are allowed (--max-hits)",
-            limits.hits_per_second
-        ),
+        TooMuch::Share(_) => "--max-cost",
+        TooMuch::Hits(_) => "--max-hits",
     }
 }
 
