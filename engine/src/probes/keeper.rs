@@ -14,6 +14,8 @@
 mod callers;
 mod entry;
 mod message;
+#[cfg(test)]
+mod tests;
 mod told;
 
 pub use message::{Counted, Message, News, Stack};
@@ -51,6 +53,9 @@ const FIRST_LOOK: Duration = Duration::from_millis(60);
 /// Probes that are listed, those that are gone included.
 const LISTED_MAX: usize = PROBES_MAX;
 
+/// The clock by which probes live. A test has one that it moves by hand.
+type Clock = Box<dyn Fn() -> Instant + Send>;
+
 /// The other end of the thread. Dropping it takes all probes away.
 pub struct Keeper {
     messages: Sender<Message>,
@@ -71,6 +76,15 @@ impl Keeper {
         reach: Reach,
         ask_for_calls: impl Fn(Sender<Message>) + Send + 'static,
     ) -> std::io::Result<Self> {
+        Self::start_with(Box::new(Instant::now), symbolizer, reach, ask_for_calls)
+    }
+
+    fn start_with(
+        clock: Clock,
+        symbolizer: Arc<Symbolizer>,
+        reach: Reach,
+        ask_for_calls: impl Fn(Sender<Message>) + Send + 'static,
+    ) -> std::io::Result<Self> {
         let (messages, inbox) = channel();
         let (tell, news) = channel();
         let own = messages.clone();
@@ -79,6 +93,7 @@ impl Keeper {
             to_finder.send(Message::Found(answer)).is_ok()
         })?;
         let mut desk = Desk {
+            clock,
             finder,
             reach,
             tell,
@@ -130,6 +145,7 @@ enum Have {
 }
 
 struct Desk {
+    clock: Clock,
     finder: Finder,
     reach: Reach,
     tell: Sender<News>,
@@ -297,7 +313,7 @@ impl Desk {
             return;
         };
         match &mut self.entries[at].state {
-            State::InPlace(watched) => watched.expires = Instant::now() + LIFETIME,
+            State::InPlace(watched) => watched.expires = (self.clock)() + LIFETIME,
             State::Sought => {}
             State::Gone(_) => self.seek(at),
         }
@@ -407,7 +423,8 @@ impl Desk {
             return;
         };
         let entry = &mut self.entries[at];
-        match entry.place(calls, *cost, Limits::default(), &self.reach, found) {
+        let expires = (self.clock)() + LIFETIME;
+        match entry.place(calls, *cost, Limits::default(), &self.reach, found, expires) {
             Ok(()) => self.count_anew(),
             Err(why) => self.drop_refused(at, &why),
         }
@@ -450,9 +467,10 @@ impl Desk {
         self.ask_for_names();
         self.told = Instant::now();
         let is_urgent = std::mem::take(&mut self.is_urgent);
+        let now = (self.clock)();
         let probes = Probes {
             list: { self.entries.iter() }
-                .map(|entry| told::of_entry(entry, &self.names))
+                .map(|entry| told::of_entry(entry, &self.names, now))
                 .collect(),
             touched: self.touched,
             turn: self.turn,
@@ -496,6 +514,7 @@ impl Desk {
     fn judge(&mut self) {
         let since = self.judged.elapsed();
         self.judged = Instant::now();
+        let now = (self.clock)();
         let Have::Calls(calls, _) = &mut self.calls else {
             return;
         };
@@ -507,7 +526,7 @@ impl Desk {
             let too_much = watched.judge(calls, since);
             let why = if let Some(too_much) = too_much {
                 Some((too_much.explain(Limits::default()), true))
-            } else if watched.expires <= Instant::now() {
+            } else if watched.expires <= now {
                 Some(("its time was over".to_string(), false))
             } else if entry.has_ended(&self.reach) {
                 Some(("its process has ended".to_string(), false))

@@ -1,7 +1,7 @@
 //! One probe, from the order to its end.
 
+use super::Counted;
 use super::callers::Callers;
-use super::{Counted, LIFETIME};
 use crate::naming::NamedModule;
 use crate::probes::order::{Place, Whose};
 use crate::probes::reach::{Reach, has_ended};
@@ -56,6 +56,7 @@ pub struct Watched {
     pub is_timed: bool,
     pub placed: Instant,
     pub placed_ns: u64,
+    /// By the keeper's clock.
     pub expires: Instant,
     /// When it was taken away.
     pub gone: Option<(Instant, u64)>,
@@ -111,6 +112,7 @@ impl Entry {
         limits: Limits,
         reach: &Reach,
         found: Found,
+        expires: Instant,
     ) -> Result<(), String> {
         let mut orders = Orders {
             // Until it is known how often it is called.
@@ -146,7 +148,7 @@ impl Entry {
             is_timed,
             placed: now,
             placed_ns: probe::now_ns(),
-            expires: now + LIFETIME,
+            expires,
             gone: None,
             is_looked_at: false,
             reading: None,

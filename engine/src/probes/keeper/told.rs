@@ -14,7 +14,7 @@ use symbolize::sites::{Class, Language};
 /// Values that are shown of each expression.
 const VALUES_SHOWN: usize = 8;
 
-pub fn of_entry(entry: &Entry, names: &Names) -> Probe {
+pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
     let watched = entry.watched();
     // What is read at the moment of placing is no number yet.
     let told = watched.filter(|watched| watched.is_looked_at || watched.gone.is_some());
@@ -32,7 +32,7 @@ pub fn of_entry(entry: &Entry, names: &Names) -> Probe {
         stage: match &entry.state {
             State::Sought => Stage::Sought,
             State::InPlace(watched) => Stage::InPlace {
-                left: watched.expires.saturating_duration_since(Instant::now()),
+                left: watched.expires.saturating_duration_since(now),
             },
             State::Gone(past) => Stage::Gone(Arc::clone(&past.why)),
         },

@@ -1,0 +1,135 @@
+//! How long probes live, by a clock that is moved by hand, on a function of this test.
+
+use super::{Keeper, Message};
+use crate::probes::{Place, ProbeOrder, Probes, Reach, Stage, Which, Whose};
+use probe::{BpfSource, Config, Source as _, Target};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use symbolize::Symbolizer;
+use test_support::{skip, wait_for};
+
+/// The function that is probed.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn proftop_test_short_life(number: u64) -> u64 {
+    black_box(number).wrapping_mul(3)
+}
+
+/// A keeper of probes on this process, and the seconds that its clock has been moved.
+struct Kept {
+    keeper: Keeper,
+    seconds: Arc<AtomicU64>,
+    /// The last news.
+    probes: Mutex<Probes>,
+    _source: BpfSource,
+}
+
+impl Kept {
+    fn start() -> Option<Self> {
+        let config = Config {
+            target: Target {
+                pids: vec![std::process::id()],
+                ..Target::default()
+            },
+            rate_hz: 0,
+            calls: true,
+            ..Config::default()
+        };
+        let started = BpfSource::start(&config).map_err(|error| error.to_string());
+        let begun = started.and_then(|mut source| Ok((source.calls()?, source)));
+        let (calls, source) = match begun {
+            Ok(begun) => begun,
+            Err(why) => {
+                skip(format_args!("no probes here: {why}"));
+                return None;
+            }
+        };
+        let seconds = Arc::new(AtomicU64::new(0));
+        let (begin, moved) = (Instant::now(), Arc::clone(&seconds));
+        let clock = move || begin + Duration::from_secs(moved.load(Relaxed));
+        let reach = Reach {
+            pids: vec![std::process::id()],
+            is_by_pid: true,
+            ..Reach::default()
+        };
+        let calls = Mutex::new(Some(Box::new(calls)));
+        let symbolizer = Arc::new(Symbolizer::new());
+        let keeper = Keeper::start_with(Box::new(clock), symbolizer, reach, move |messages| {
+            let calls = calls.lock().unwrap().take().expect("asked for once");
+            messages.send(Message::Calls(Ok(calls))).expect("it runs");
+        });
+        Some(Self {
+            keeper: keeper.expect("threads"),
+            seconds,
+            probes: Mutex::default(),
+            _source: source,
+        })
+    }
+
+    fn order(&self, order: ProbeOrder) {
+        self.keeper.tell(Message::Order(order, None));
+    }
+
+    /// Waits until the only probe is as it should be.
+    fn wait(&self, what: &str, is_so: impl Fn(&Stage, u64) -> bool) {
+        wait_for(what, || {
+            let mut probes = self.probes.lock().unwrap();
+            if let Some(news) = self.keeper.news() {
+                *probes = news.probes;
+            }
+            assert_eq!(probes.word, None);
+            let probe = probes.list.first()?;
+            let calls = probe.seen.as_ref().map_or(0, |seen| seen.calls);
+            is_so(&probe.stage, calls).then_some(())
+        });
+    }
+
+    fn wait_left(&self, what: &str, seconds: u64) {
+        let left = Duration::from_secs(seconds);
+        self.wait(what, |stage, _| *stage == Stage::InPlace { left });
+    }
+}
+
+fn call(times: u64) {
+    for number in 0..times {
+        black_box(proftop_test_short_life(number));
+    }
+}
+
+#[test]
+fn a_probe_lives_a_minute_unless_it_is_renewed() {
+    let Some(kept) = Kept::start() else {
+        return;
+    };
+    kept.order(ProbeOrder::Place {
+        place: Place::Named("proftop_test_short_life".into()),
+        whose: Whose::Target,
+    });
+    kept.wait_left("it is in place", 60);
+    call(100);
+    kept.seconds.store(59, Relaxed);
+    kept.wait_left("it has a second left", 1);
+    kept.order(ProbeOrder::Renew(Which::All));
+    kept.wait_left("it is renewed", 60);
+    call(100);
+    kept.wait("all calls are counted", |_, calls| calls == 200);
+    kept.seconds.store(59 + 59, Relaxed);
+    kept.wait_left("it has a second left again", 1);
+    kept.seconds.store(59 + 60, Relaxed);
+    // Gone, with its numbers.
+    kept.wait("its time is over", |stage, calls| {
+        assert!(calls == 200, "{calls}");
+        matches!(stage, Stage::Gone(why) if &**why == "its time was over")
+    });
+    call(100);
+    // Placed again it begins anew.
+    kept.order(ProbeOrder::Renew(Which::All));
+    kept.wait("it is in place again", |stage, calls| {
+        let is_back = matches!(stage, Stage::InPlace { left } if left.as_secs() == 60);
+        is_back && calls == 0
+    });
+    call(7);
+    kept.wait("calls are counted anew", |_, calls| calls == 7);
+}
