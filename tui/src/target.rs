@@ -81,6 +81,16 @@ impl Target {
     }
 }
 
+/// The processes that these threads belong to, rising. A thread that has ended stands for
+/// itself, so that naming some never means every process.
+pub fn processes_of(tids: &[u32]) -> Vec<u32> {
+    let process_of = |tid: &u32| read_status(*tid).map_or(*tid, |thread| thread.tgid);
+    let mut pids: Vec<u32> = tids.iter().map(process_of).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
 fn each(ids: &[u32], find: fn(u32) -> Result<String, Failure>) -> Result<Vec<String>, Failure> {
     ids.iter().map(|&id| find(id)).collect()
 }

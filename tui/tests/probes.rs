@@ -156,6 +156,32 @@ fn a_probe_counts_every_call_while_it_is_there() {
 }
 
 #[test]
+fn only_calls_of_named_threads_count() {
+    if !is_root_or_skip("probes") || machine().is_none() {
+        return;
+    }
+    let Some(mut counting) = Counting::start() else {
+        return;
+    };
+    // The first thread; the other one is always in `busy_work`.
+    let tid = counting.process.pid().to_string();
+    let mut dialog = Dialog::start(&["--plain", "-t", &tid]);
+    for function in ["counted", "busy_work"] {
+        let answer = dialog.ask(&format!("probe {function}"));
+        assert!(answer.contains(&format!(" is on {function}")), "{answer}");
+    }
+    counting.call(1_000);
+    let answer = until_counted(&mut dialog, 1_000);
+    assert!(answer.contains(" by thread counts["), "{answer}");
+    let answer = test_support::wait_for("the other thread is told apart", || {
+        let answer = dialog.ask("probes");
+        answer.contains(" by others").then_some(answer)
+    });
+    assert!(answer.contains(" 0 calls in "), "{answer}");
+    dialog.finish();
+}
+
+#[test]
 fn a_key_on_a_row_places_a_probe() {
     if !is_root_or_skip("probes") || machine().is_none() {
         return;

@@ -4,7 +4,7 @@
 use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
-use crate::target::Target;
+use crate::target::{Target, processes_of};
 use engine::probes::Reach;
 use probe::privilege::Rights;
 use probe::{BpfSource, PerfSource, Source, features};
@@ -139,10 +139,15 @@ pub fn probe_target(target: &Target) -> probe::Target {
 pub fn reach(target: &Target) -> Reach {
     let filters = !target.tids.is_empty() || !target.uids.is_empty();
     let filters = filters || target.comm.is_some() || target.cgroup.is_some();
+    // A breakpoint is a whole process's. Whose hits count is decided at each of them.
+    let (pids, children) = match target.tids[..] {
+        [] => (target.pids.clone(), target.children),
+        _ => (processes_of(&target.tids), false),
+    };
     Reach {
         is_by_pid: !filters,
-        pids: target.pids.clone(),
-        children: target.children,
+        pids,
+        children,
         program: None,
     }
 }

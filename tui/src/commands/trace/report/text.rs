@@ -61,7 +61,7 @@ fn write_probe(
     if reading.others > 0 {
         writeln!(
             text,
-            "  {} calls by processes that are no target",
+            "  {} calls by others, which are no target",
             reading.others
         )?;
     }
