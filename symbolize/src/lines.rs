@@ -64,6 +64,13 @@ impl Lines {
         Some((info.table_at(addr)?, addr))
     }
 
+    /// The table of the whole file. Reads all units, if that was not done.
+    pub fn whole(&self, threads: usize) -> Result<Option<Arc<Table>>, OpenError> {
+        self.finish(None, threads)?;
+        let table = self.table.get().filter(|table| !table.is_damaged());
+        Ok(table.cloned())
+    }
+
     /// Whether there is the table of the whole file.
     pub fn is_finished(&self) -> bool {
         self.table.get().is_some()

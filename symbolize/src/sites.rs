@@ -9,7 +9,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `find` | the functions of a file that somebody means, by name, pattern or start |
-//! | `function` | what is known of one
+//! | `function` | what is known of one |
+//! | `line` | where a line of source text begins |
 //! | `code` | a function's instructions, and which of them the kernel emulates |
 //! | `entry` | the instruction that stands for a call |
 //! | `refusal` | which functions are left alone, and why |
@@ -18,6 +19,7 @@ mod code;
 mod entry;
 mod find;
 mod function;
+mod line;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ use crate::{ElfSymbols, FileOffset, LinkAddr};
 use code::Code;
 pub use find::{Wanted, functions};
 pub use function::{Function, Language};
+pub use line::{NoLine, of_line};
 pub use refusal::{Refusal, check_file};
 
 /// What the kernel does with the instruction under a breakpoint.

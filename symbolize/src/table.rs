@@ -149,6 +149,18 @@ impl Table {
         self.directory.ranges
     }
 
+    /// Where each of its ranges begins, rising. Damaged parts are left out.
+    pub fn starts(&self) -> impl Iterator<Item = LinkAddr> + '_ {
+        let leaves = (0..self.directory.leaves()).filter_map(|leaf| {
+            let leaf = Leaf::new(self.block(Part::Leaves, leaf)?)?;
+            Some(leaf.ranges().map(|(start, _)| start))
+        });
+        let base = self.directory.base;
+        leaves
+            .flatten()
+            .filter_map(move |start| Some(LinkAddr(base.checked_add(start.into())?)))
+    }
+
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
         self.blocks.heap_bytes() + self.directory.heap_bytes()

@@ -182,6 +182,40 @@ fn only_calls_of_named_threads_count() {
 }
 
 #[test]
+fn a_line_of_source_text_is_counted() {
+    if !is_root_or_skip("probes") || machine().is_none() {
+        return;
+    }
+    let Some(mut counting) = Counting::start() else {
+        return;
+    };
+    let line = 1 + COUNTS
+        .lines()
+        .position(|line| line.contains("return a + b"))
+        .unwrap();
+    let pid = counting.process.pid().to_string();
+    let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
+    let answer = dialog.ask(&format!("probe counts.c:{line}"));
+    assert!(
+        answer.contains(&format!(" is on counts.c:{line}")),
+        "{answer}"
+    );
+    counting.call(1_000);
+    until_counted(&mut dialog, 1_000);
+    let answer = dialog.ask("probe counts.c:1");
+    assert!(
+        answer.contains("line 1 of counts.c has no code; line "),
+        "{answer}"
+    );
+    let answer = dialog.ask("probe nowhere.c:1");
+    assert!(
+        answer.contains("no code that is mapped was made of nowhere.c"),
+        "{answer}"
+    );
+    dialog.finish();
+}
+
+#[test]
 fn a_key_on_a_row_places_a_probe() {
     if !is_root_or_skip("probes") || machine().is_none() {
         return;

@@ -213,6 +213,37 @@ fn stacks_are_whole_while_returns_are_watched() {
     }
 }
 
+const LINES: &str = "/* Line 4 is put into two functions. */
+static volatile long sink;
+static inline __attribute__((always_inline)) void step(long n) {
+    sink += n; }
+__attribute__((noinline)) void first(long n) { step(n); sink ^= 3; }
+__attribute__((noinline)) void second(long n) { step(n + 1); sink ^= 5; }
+int main(void) { for (long n = 0; n < 100; n++) { first(n); if (n % 4 == 0) second(n); } }
+";
+
+#[test]
+fn a_line_is_counted_wherever_the_compiler_has_put_it() {
+    let Some(_machine) = machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("lines.c", LINES, &["-O1", "-g"]) else {
+        return;
+    };
+    let (report, _) = trace(&["lines.c:4"], &[program.path()]);
+    let line = probe(&report, "lines.c:4");
+    assert_eq!(line["count"], 125, "{line}");
+    assert_eq!(line["sites"], 2, "{line}");
+    assert_eq!(line["p50_ns"], Value::Null);
+    let output = run(&mut proftop(&["trace", "lines.c:1", "--", program.path()]));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("line 1 of lines.c has no code; line "),
+        "{said}"
+    );
+    assert_ne!(output.status.code(), Some(0));
+}
+
 #[test]
 fn a_probe_that_costs_too_much_is_taken_away() {
     let Some(_machine) = machine().filter(|_| can_trace()) else {
@@ -349,7 +380,7 @@ fn what_cannot_be_probed_says_why() {
         ("vfs_read", "function of the kernel"),
         ("_start", "starts the process"),
         ("nothing!malloc", "no file `nothing`"),
-        ("main.c:12", "lines of source text"),
+        ("no_such_file.c:12", "no code that is mapped was made of"),
     ] {
         let output = run(&mut proftop(&["trace", function, "-p", &pid, "-d", "1s"]));
         let said = text(&output.stderr);

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use symbolize::FileOffset;
-use symbolize::sites::{self, Ends, Function, Language, Placed, Refusal, Returns, Site, Wish};
+use symbolize::sites::{
+    self, Ends, Function, Language, NoLine, Placed, Refusal, Returns, Site, Wish,
+};
+use symbolize::{FileOffset, Symbolizer};
 
 /// What is wanted of the calls.
 #[derive(Debug, Clone, Default)]
@@ -69,11 +71,13 @@ pub struct Refused {
 }
 
 /// Every function of these files that is meant: of a name all that it fits are one
-/// probe, of a pattern each name is one.
+/// probe, of a pattern each name is one. A line of source text is one probe, with a site for
+/// each piece of code that it has; `symbolizer` reads the lines of the files then.
 pub fn find(
     modules: &[Module],
     wanted: &Wanted,
     search: &Search,
+    symbolizer: &Symbolizer,
 ) -> Result<(Vec<Found>, Vec<Refused>), String> {
     let meant = modules
         .iter()
@@ -88,9 +92,27 @@ pub fn find(
     let ends = |module: &Module| ends(module, search, has_exceptions);
     match &wanted.what {
         What::Line(file, line) => {
-            return Err(format!(
-                "{file}:{line}: lines of source text cannot be probed yet: name the function"
-            ));
+            let mut text = Text::default();
+            for module in &meant {
+                let functions = text.look(module, (file, *line), symbolizer);
+                // What is at the first instruction of a function is a call of it, and its
+                // ends are not those of the line.
+                let ends = (*module, Ends::Unseen);
+                add(
+                    ends,
+                    functions,
+                    Some(&wanted.text),
+                    search,
+                    &mut found,
+                    &mut refused,
+                );
+            }
+            if found.is_empty() && refused.is_empty() {
+                return Err(text.explain(file, *line));
+            }
+            found
+                .values_mut()
+                .for_each(|probe| probe.name.clone_from(&wanted.text));
         }
         What::Offset(offset) => {
             for module in &meant {
@@ -150,6 +172,53 @@ pub fn find(
         }
     }
     Ok((found.into_values().collect(), refused))
+}
+
+/// What is known of a file of source text that was not found in the code so far.
+#[derive(Default)]
+struct Text {
+    has_lines: bool,
+    has_file: bool,
+    /// The next line that has code.
+    next: Option<u32>,
+}
+
+impl Text {
+    /// Where a line begins in a module.
+    fn look(
+        &mut self,
+        module: &Module,
+        (file, line): (&str, u32),
+        symbolizer: &Symbolizer,
+    ) -> Vec<Function> {
+        let Some(table) = module.lines(symbolizer) else {
+            return Vec::new();
+        };
+        self.has_lines = true;
+        match sites::of_line(&module.symbols, &table, file, line) {
+            Ok(functions) => functions,
+            Err(NoLine::NoSuchFile) => Vec::new(),
+            Err(NoLine::NoCode(next)) => {
+                self.has_file = true;
+                self.next = self.next.into_iter().chain(next).min();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Why there is no place of it.
+    fn explain(&self, file: &str, line: u32) -> String {
+        match (self.has_lines, self.has_file, self.next) {
+            (false, ..) => format!(
+                "{file}:{line}: no file that is mapped has debug information, which tells of lines"
+            ),
+            (true, false, _) => format!("no code that is mapped was made of {file}"),
+            (true, true, Some(next)) => {
+                format!("line {line} of {file} has no code; line {next} has")
+            }
+            (true, true, None) => format!("{file} has no code at line {line} or behind it"),
+        }
+    }
 }
 
 /// The function that has samples at an address of a file, in all copies of the file; by its

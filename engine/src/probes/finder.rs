@@ -24,6 +24,9 @@ const COPIES_MAX: usize = 64;
 /// Breakpoints of one function.
 const BREAKPOINTS_MAX: usize = 512;
 
+/// Debug information of one file that is read to find a line of source text.
+const DEBUG_BYTES_MAX: u64 = 256 << 20;
+
 /// What is asked of the thread.
 pub enum Question {
     /// The functions that are meant, and the sites of each.
@@ -163,7 +166,12 @@ fn by_name(
     let wanted = Wanted::parse(name)?;
     let way = probe::files::of_targets();
     let (modules, _) = modules::of_processes(pids, &way, symbolizer);
-    let (found, refused) = find(&modules, &wanted, search)?;
+    // Lines of a whole file take much more memory than those of what is sampled: they are
+    // given back when the answer is there.
+    let lines = Symbolizer::new()
+        .with_files(way)
+        .with_debug_bytes_max(DEBUG_BYTES_MAX);
+    let (found, refused) = find(&modules, &wanted, search, &lines)?;
     match (found.is_empty(), refused.first()) {
         (false, _) => Ok(found),
         (true, Some(refused)) => Err(refused.reason.explain().into()),

@@ -6,10 +6,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use symbolize::table::Table;
 use symbolize::{ElfSymbols, FileSource, Files, Reason, Symbolizer, opener};
 
 /// Files that are looked at: more than any group of processes has.
 const MODULES_MAX: usize = 4096;
+
+/// Threads that read the lines of a file.
+const THREADS: usize = 2;
 
 /// A file that is mapped to run.
 #[derive(Debug, Clone)]
@@ -28,6 +32,16 @@ impl Module {
     /// Empty if it has none.
     pub fn build_id(&self) -> Vec<u8> {
         self.symbols.object().build_id().unwrap_or_default()
+    }
+
+    /// Its lines of source text. `None` if they are not known, or too large to be read.
+    pub fn lines(&self, symbolizer: &Symbolizer) -> Option<Arc<Table>> {
+        let descriptor = self.file.try_clone().ok()?.into();
+        let lines = symbolizer.lines(FileSource {
+            file: Some(&descriptor),
+            ..FileSource::new(&self.path)
+        });
+        lines.ok()??.whole(THREADS).ok()?
     }
 
     /// The last part of its path.

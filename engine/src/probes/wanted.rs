@@ -2,7 +2,8 @@
 
 use regex::Regex;
 
-/// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`.
+/// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`,
+/// `scan.c:120`.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// As it was typed.
@@ -59,13 +60,13 @@ impl Wanted {
                 What::Offset(offset),
             ));
         }
-        if let Some((file, line)) = as_line(text) {
-            return Ok(wanted(None, What::Line(file.to_string(), line)));
-        }
         let (module, name) = match text.split_once('!') {
             Some((module, name)) if !module.is_empty() => (Some(module), name),
             _ => (None, text),
         };
+        if let Some((file, line)) = as_line(name) {
+            return Ok(wanted(module, What::Line(file.to_string(), line)));
+        }
         if name.is_empty() {
             return Err(format!("`{text}` names no function"));
         }
@@ -112,6 +113,9 @@ mod tests {
         assert!(matches!(wanted.what, What::Offset(0x1a40)));
         let wanted = Wanted::parse("scan.l:120").unwrap();
         assert!(matches!(wanted.what, What::Line(file, 120) if file == "scan.l"));
+        let wanted = Wanted::parse("app!lib/scan.c:7").unwrap();
+        assert!(wanted.fits_module("app"));
+        assert!(matches!(wanted.what, What::Line(file, 7) if file == "lib/scan.c"));
         let wanted = Wanted::parse("ns::Class::method").unwrap();
         assert!(matches!(wanted.what, What::Name(_, None)));
         let wanted = Wanted::parse("^pg_.*").unwrap();

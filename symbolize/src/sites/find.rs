@@ -174,7 +174,7 @@ fn tail_fit(whole: &str, name: &str, separator: char) -> Option<Fit> {
 }
 
 /// Whether the name is that of a part of a function, which nobody calls by itself.
-fn is_part(raw: &[u8]) -> bool {
+pub fn is_part(raw: &[u8]) -> bool {
     [&b".cold"[..], b".part."]
         .iter()
         .any(|mark| memmem::find(raw, mark).is_some())

@@ -211,6 +211,11 @@ impl Directory {
         Some((offset + at, rest.min(BLOCK_BYTES as u64) as usize))
     }
 
+    /// How many leaves there are.
+    pub fn leaves(&self) -> usize {
+        self.leaf_starts.len() / 4
+    }
+
     /// The leaf that has an address, which is told as it is in leaves.
     #[inline]
     pub fn leaf_at(&self, rel: u32) -> Option<usize> {

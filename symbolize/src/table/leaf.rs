@@ -64,7 +64,9 @@ impl<'t> Leaf<'t> {
     }
 
     /// All ranges: where each starts, and the number of its place.
-    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = (u32, u16)> + ExactSizeIterator + 't {
+    pub fn ranges(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (u32, u16)> + ExactSizeIterator + use<'t> {
         let pairs = self.starts.iter().zip(self.numbers);
         pairs.map(|(start, number)| (u32::from_le_bytes(*start), u16::from_le_bytes(*number)))
     }

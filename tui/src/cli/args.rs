@@ -201,8 +201,8 @@ pub struct Record {
 // The words after `trace`.
 #[derive(Debug, Args)]
 pub struct Trace {
-    /// Functions by name, by a pattern, as MODULE!NAME, or as MODULE+0xOFFSET; several with
-    /// commas between them
+    /// Functions by name, by a pattern, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
+    /// FILE:LINE; several with commas between them
     #[arg(value_name = "FUNCTION", required = true)]
     pub functions: Vec<String>,
     #[command(flatten)]

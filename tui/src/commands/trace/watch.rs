@@ -122,7 +122,7 @@ impl<'c> Watch<'c> {
     fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
         for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
             // A function that is not mapped yet may be later.
-            let (found, refused) = match find(modules, &wanted, &self.search) {
+            let (found, refused) = match find(modules, &wanted, &self.search, &self.symbolizer) {
                 Ok((found, refused)) if !found.is_empty() || !refused.is_empty() => {
                     (found, refused)
                 }
