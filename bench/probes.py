@@ -7,20 +7,15 @@ survive hundreds of them. See README.md.
     sudo bench/probes.py rounds [ROUNDS]         # PostgreSQL, Go, Node, Java; 500 each
 """
 
-import fcntl
 import glob
 import os
-import pty
 import random
 import re
-import select
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,40 +59,32 @@ def first_number(library=None):
 
 def seconds_to_number(pid, function):
     """Drives the screen in a terminal of 100x30."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execve(PROFTOP, [PROFTOP, "--fresh", "-p", str(pid)], CLEAN)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    wait_for(terminal, function.encode())
-    os.write(terminal, b"/" + function.encode() + b"\r")
-    drain(terminal, 1.0)
-    begun = time.monotonic()
-    os.write(terminal, b"l")
-    wait_for(terminal, b"calls in ")
-    took = time.monotonic() - begun
-    os.write(terminal, b"qq")
-    drain(terminal, 1.0)
-    os.close(terminal)
-    os.waitpid(child, 0)
-    return took
+    tmux = ["tmux", "-L", f"bench-{os.getpid()}", "-f", "/dev/null"]
+    start = [f"{name}={CLEAN[name]}" for name in ("PROFTOP_CONFIG", "XDG_STATE_HOME")]
+    subprocess.run([*tmux, "new-session", "-d", "-x", "100", "-y", "30",
+                    *("env", *start, PROFTOP, "--fresh", "-p", str(pid))], check=True)
 
+    def keys(*names):
+        subprocess.run([*tmux, "send-keys", *names], check=True)
 
-def wait_for(terminal, wanted, seconds=60):
-    shown, end = b"", time.monotonic() + seconds
-    while wanted not in shown:
-        assert time.monotonic() < end, (wanted, shown[-2000:])
-        if select.select([terminal], [], [], 0.5)[0]:
-            shown += os.read(terminal, 65536)
+    def wait_for(wanted, seconds=60):
+        end = time.monotonic() + seconds
+        while wanted not in (shown := subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True).stdout):
+            assert time.monotonic() < end, f"no {wanted} on the screen:\n{shown}"
 
-
-def drain(terminal, seconds):
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if select.select([terminal], [], [], left)[0]:
-            try:
-                os.read(terminal, 65536)
-            except OSError:
-                return
+    try:
+        wait_for(function)
+        keys("/", *function, "Enter")
+        wait_for("> ")
+        time.sleep(1)
+        begun = time.monotonic()
+        keys("l")
+        wait_for("calls in ")
+        return time.monotonic() - begun
+    finally:
+        subprocess.run([*tmux, "send-keys", "q"], check=False)
+        time.sleep(1)
+        subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
 
 
 class Worker:
