@@ -72,7 +72,7 @@ fn probe_in_rounds(pid: u32, functions: &[&str], seed: u64) {
     for _ in 0..ROUNDS {
         for _ in 0..AT_ONCE {
             let function = functions[random.index(functions.len())];
-            let answer = dialog.ask(&format!("probe {function}"));
+            let answer = dialog.probe(function);
             // One that costs too much may be gone by now, and that is said.
             let is_placed = answer.contains(" is on ") || answer.contains("was taken away");
             assert!(

@@ -105,7 +105,7 @@ fn a_probe_counts_every_call_while_it_is_there() {
     let pid = counting.process.pid().to_string();
     let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
     // Not sampled so far: it is found by its name.
-    let answer = dialog.ask("probe counted");
+    let answer = dialog.probe("counted");
     assert!(answer.contains("probe 1 is on counted"), "{answer}");
     counting.call(5_000);
     let answer = until_counted(&mut dialog, 5_000);
@@ -167,7 +167,7 @@ fn only_calls_of_named_threads_count() {
     let tid = counting.process.pid().to_string();
     let mut dialog = Dialog::start(&["--plain", "-t", &tid]);
     for function in ["counted", "busy_work"] {
-        let answer = dialog.ask(&format!("probe {function}"));
+        let answer = dialog.probe(function);
         assert!(answer.contains(&format!(" is on {function}")), "{answer}");
     }
     counting.call(1_000);
@@ -195,7 +195,7 @@ fn a_line_of_source_text_is_counted() {
         .unwrap();
     let pid = counting.process.pid().to_string();
     let mut dialog = Dialog::start(&["--plain", "-p", &pid]);
-    let answer = dialog.ask(&format!("probe counts.c:{line}"));
+    let answer = dialog.probe(&format!("counts.c:{line}"));
     assert!(
         answer.contains(&format!(" is on counts.c:{line}")),
         "{answer}"

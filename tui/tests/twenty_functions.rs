@@ -199,7 +199,7 @@ fn of_postgresql_under_pgbench() {
     };
     let mut dialog = Dialog::start(&["--plain", "-p", &database.pid().to_string()]);
     for name in OF_A_QUERY {
-        let answer = dialog.ask(&format!("probe postgres!{name}"));
+        let answer = dialog.probe(&format!("postgres!{name}"));
         if answer.contains("no function of that name") {
             test_support::skip(format_args!("this PostgreSQL has no {name}"));
             return;

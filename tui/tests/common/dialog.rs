@@ -3,7 +3,7 @@
 use super::{proftop, text};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Stdio};
-use test_support::Process;
+use test_support::{Process, wait_for};
 
 /// A proftop that answers lines.
 pub struct Dialog {
@@ -38,6 +38,14 @@ impl Dialog {
             assert!(all.len() > before, "it has ended: {all}");
         }
         all
+    }
+
+    /// The answer to the order to probe a function, once there is sampling.
+    pub fn probe(&mut self, function: &str) -> String {
+        wait_for("sampling begins", || {
+            let answer = self.ask(&format!("probe {function}"));
+            (!answer.contains("sampling has not begun")).then_some(answer)
+        })
     }
 
     pub fn finish(mut self) {
