@@ -105,10 +105,7 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let waits = match loaded.waits {
-            Some(maps) => Some(Waits::start(maps, &config.target)?),
-            None => None,
-        };
+        let waits = { loaded.waits }.map(|maps| Waits::start(maps, &config.target));
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         Ok(Self {
             clocks,

@@ -85,12 +85,15 @@ impl Told {
         };
         let source = unless_forbidden(BpfSource::start(&config), "BPF")?;
         assert_eq!(source.info().notes, [""; 0]);
-        Some(Self {
+        let mut told = Self {
             source,
             samples: Vec::new(),
             threads: BTreeMap::new(),
             counters: WaitCounters::default(),
-        })
+        };
+        // From now on waits give their stacks.
+        told.take();
+        Some(told)
     }
 
     fn take(&mut self) {

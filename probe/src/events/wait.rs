@@ -19,7 +19,6 @@ pub use maps::WaitMaps;
 pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters};
 pub use state::WaitState;
 
-use crate::error::Error;
 use crate::target::Target;
 use crate::time::now_ns;
 use pace::Pace;
@@ -42,25 +41,24 @@ pub const NUDGES: [&str; 4] = ["NUDGES_0", "NUDGES_1", "NUDGES_2", "NUDGES_3"];
 /// The waits of a run.
 pub struct Waits {
     maps: WaitMaps,
-    pace: Pace,
+    /// `None` until somebody takes what comes: before, stacks would fill the rings.
+    pace: Option<Pace>,
     counters: WaitCounters,
 }
 
 impl Waits {
     /// Takes over the programs, which run already, and tells them of the threads that wait
     /// since before.
-    pub fn start(mut maps: WaitMaps, target: &Target) -> Result<Self, Error> {
-        let pace = Pace::new(now_ns());
-        maps.set_orders(pace.orders())?;
+    pub fn start(mut maps: WaitMaps, target: &Target) -> Self {
         for (tid, thread) in asleep::threads(target, now_ns()) {
             // It has moved since, and is known.
             _ = maps.add(tid, &thread);
         }
-        Ok(Self {
+        Self {
             maps,
-            pace,
+            pace: None,
             counters: WaitCounters::default(),
-        })
+        }
     }
 
     /// The sums of threads that have ended, and if `all` of those that live.
@@ -71,7 +69,11 @@ impl Waits {
         }
         self.maps.empty_nudges();
         self.counters = self.maps.counters();
-        if let Some(orders) = self.pace.follow(self.counters.wanted(), now_ns()) {
+        let orders = match &mut self.pace {
+            Some(pace) => pace.follow(self.counters.wanted(), now_ns()),
+            None => Some(self.pace.insert(Pace::new(now_ns())).orders()),
+        };
+        if let Some(orders) = orders {
             // With the old ones there are more stacks, or fewer.
             _ = self.maps.set_orders(orders);
         }
