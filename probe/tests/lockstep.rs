@@ -11,6 +11,7 @@ mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
 use probe::{BpfSource, Config, EngineKind, ModuleKind, PerfSource, Sample, Source, Target};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,12 +36,18 @@ struct Aligned {
 }
 
 impl Aligned {
-    fn start(rate_hz: u64, count: usize) -> Self {
+    /// One on each of these CPUs, where it stays: a clock of a thread begins anew when another
+    /// one takes its place, and would be in step no longer.
+    fn start(rate_hz: u64, cpus: &BTreeSet<u32>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spent: Arc<[AtomicU64; 2]> = Arc::default();
-        let start = |_| {
+        let start = |cpu: &u32| {
+            let mut here = rustix::thread::CpuSet::new();
+            here.set(*cpu as usize);
             let (stopped, spending) = (stop.clone(), spent.clone());
             let body = move || {
+                // Where that is not allowed it runs anywhere.
+                _ = rustix::thread::sched_setaffinity(None, &here);
                 while !stopped.load(Ordering::Relaxed) {
                     let parts = [first_sixty, last_forty];
                     for (part, spent) in parts.into_iter().zip(&*spending) {
@@ -53,7 +60,7 @@ impl Aligned {
             let thread = std::thread::Builder::new().name(THREAD_NAME.into());
             thread.spawn(body).unwrap()
         };
-        let threads = (0..count).map(start).collect();
+        let threads = cpus.iter().map(start).collect();
         Self {
             stop,
             spent,
@@ -170,12 +177,13 @@ struct Measured {
 /// Samples that one CPU makes in the time of a measurement.
 const SAMPLES_OF_CPU: u64 = 1_500;
 
-/// Every CPU is busy with aligned threads, and all look at them at once.
+/// Every CPU is busy with an aligned thread, and all look at them at once.
 fn measure(rate_hz: u32, lookers: &[Looker]) -> Measured {
     let _alone = alone();
-    let cpus = probe::cpus::online().unwrap().len();
+    let online = probe::cpus::online().unwrap();
+    let cpus = online.len();
     // Before the sources: what one may watch of oneself are the threads that there are.
-    let aligned = Aligned::start(rate_hz.into(), 2 * cpus);
+    let aligned = Aligned::start(rate_hz.into(), &online);
     let started = lookers
         .iter()
         .filter_map(|looker| Some((*looker, start(*looker, rate_hz)?)));
