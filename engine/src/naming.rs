@@ -2,18 +2,21 @@
 //! wait.
 
 mod jit;
+mod requests;
 
 use crate::alike::no_name;
 use faults::Fault;
 use jit::{Jit, Waiting};
 use probe::{Module, ModuleKind, PythonNames};
 use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
+use requests::Requests;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 use symbolize::kernel::KernelFrame;
 use symbolize::{
     ElfSymbols, FileIdentity, FileOffset, FileSource, GoFrame, GoSymbols, Origin, Reason,
@@ -110,6 +113,8 @@ pub struct Build<'b> {
 #[derive(Debug)]
 pub struct NamedModule {
     id: ModuleId,
+    /// Whose word its content is: see [`Module::user`].
+    pub user: u32,
     place: Place,
     /// Where the names were found last, if they were.
     origin: Mutex<Option<Origin>>,
@@ -173,7 +178,7 @@ impl NamedModule {
                 unreadable: *unreadable,
             },
             ModuleKind::Anonymous { directory, .. } => match directory {
-                Some(directory) => Place::Jit(Jit::new(directory.clone())),
+                Some(directory) => Place::Jit(Jit::new(directory.clone(), module.user)),
                 None => Place::Nowhere(Reason::Jit),
             },
             ModuleKind::Python { names, .. } => Place::Python(names.clone()),
@@ -181,6 +186,7 @@ impl NamedModule {
         };
         Self {
             id: ModuleId(module.id.0),
+            user: module.user,
             place,
             origin: Mutex::default(),
         }
@@ -285,25 +291,27 @@ impl NamedModule {
 /// The workers and the two queues. Dropping it ends them.
 #[derive(Debug)]
 pub struct Naming {
-    requests: Option<Sender<Request>>,
+    requests: Arc<Requests>,
     outcomes: Receiver<Outcome>,
+    /// Frames that were asked for and not answered, and those of each user's files.
     asked: usize,
+    asked_by_user: HashMap<u32, usize>,
     waiting: Waiting,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Naming {
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
-        let (requests, queue) = channel::<Request>();
+        let requests = Arc::new(Requests::new());
         let (results, outcomes) = channel();
-        let queue = Arc::new(Mutex::new(queue));
         let workshop = Arc::new(Workshop {
             symbolizer,
             jit: Arc::default(),
         });
         let workers = (0..WORKERS)
             .filter_map(|_| {
-                let (queue, results, workshop) = (queue.clone(), results.clone(), workshop.clone());
+                let queue = requests.clone();
+                let (results, workshop) = (results.clone(), workshop.clone());
                 thread::Builder::new()
                     .name("naming".into())
                     .spawn(move || work(&queue, &results, &workshop))
@@ -311,9 +319,10 @@ impl Naming {
             })
             .collect();
         Self {
-            requests: Some(requests),
+            requests,
             outcomes,
             asked: 0,
+            asked_by_user: HashMap::new(),
             waiting: Waiting::default(),
             workers,
         }
@@ -326,6 +335,7 @@ impl Naming {
         let mut place: HashMap<*const NamedModule, usize> = HashMap::new();
         for (frame, address, module) in frames {
             self.asked += 1;
+            *self.asked_by_user.entry(module.user).or_default() += 1;
             let index = *place.entry(Arc::as_ptr(&module)).or_insert_with(|| {
                 order.push(Request {
                     module,
@@ -342,11 +352,9 @@ impl Naming {
             frames,
             again: true,
         });
-        if let Some(requests) = &self.requests {
-            for request in order.into_iter().chain(again) {
-                // Without workers there are no names; the frames stay pending.
-                let _ = requests.send(request);
-            }
+        for request in order.into_iter().chain(again) {
+            // Without workers there are no names; the frames stay pending.
+            self.requests.add(request);
         }
     }
 
@@ -360,14 +368,11 @@ impl Naming {
             .into_iter()
             .map(|(frame, address, _)| (frame, address));
         let frames = frames.collect();
-        if let Some(requests) = &self.requests {
-            let again = true;
-            let _ = requests.send(Request {
-                module,
-                frames,
-                again,
-            });
-        }
+        self.requests.add(Request {
+            module,
+            frames,
+            again: true,
+        });
     }
 
     /// The answers that have come.
@@ -375,7 +380,15 @@ impl Naming {
         let mut answers = Vec::new();
         while let Ok(outcome) = self.outcomes.try_recv() {
             if !outcome.request.again {
-                self.asked = self.asked.saturating_sub(outcome.request.frames.len());
+                let answered = outcome.request.frames.len();
+                self.asked = self.asked.saturating_sub(answered);
+                let user = outcome.request.module.user;
+                if let Some(asked) = self.asked_by_user.get_mut(&user) {
+                    *asked = asked.saturating_sub(answered);
+                    if *asked == 0 {
+                        self.asked_by_user.remove(&user);
+                    }
+                }
             }
             self.waiting.add(outcome.request.module, outcome.waiting);
             answers.extend(outcome.answers);
@@ -387,25 +400,28 @@ impl Naming {
     pub fn outstanding(&self) -> usize {
         self.asked
     }
+
+    /// The same of each user's files.
+    pub fn outstanding_by_user(&self) -> HashMap<u32, usize> {
+        self.asked_by_user.clone()
+    }
 }
 
 impl Drop for Naming {
     fn drop(&mut self) {
-        self.requests.take();
+        self.requests.close();
         // A worker that reads a file from a dead server would hold us up; it
         // ends with the process.
         self.workers.clear();
     }
 }
 
-fn work(queue: &Mutex<Receiver<Request>>, results: &Sender<Outcome>, workshop: &Workshop) {
-    loop {
-        let next = queue.lock().expect("nobody panics with it").recv();
-        let Ok(request) = next else {
-            return;
-        };
+fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
+    while let Some(request) = queue.next() {
+        let begun = Instant::now();
         let named = name(&request, workshop);
         let (answers, waiting) = named.unwrap_or_else(|_| name_one_by_one(&request, workshop));
+        queue.done(request.module.user, begun.elapsed());
         let outcome = Outcome {
             request,
             answers,
@@ -657,6 +673,7 @@ mod tests {
             let file = File::open(&own).expect("it can be read");
             let module = NamedModule::new(&Module {
                 id: probe::ModuleId(1),
+                user: 0,
                 kind: ModuleKind::File {
                     path: PathBuf::from("/nonexistent/program"),
                     build_id: None,

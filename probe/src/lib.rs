@@ -48,6 +48,7 @@ mod random;
 mod resolve;
 mod ring;
 pub mod sample;
+pub mod shares;
 mod sideband;
 pub mod source;
 mod stack;
@@ -71,8 +72,8 @@ pub use owner::{Owner, inner_tid};
 pub use perf::PerfSource;
 pub use probe_ebpf::calls as call_orders;
 pub use sample::{
-    Batch, Counters, Ending, Frame, KeptWalk, Missing, Module, ModuleKind, ProcessInfo, PythonName,
-    PythonNames, PythonStats, Sample, TableStats, WalkCheck,
+    Batch, Counters, Ending, Frame, KeptWalk, Missing, Module, ModuleKind, OverShare, ProcessInfo,
+    PythonName, PythonNames, PythonStats, Sample, Scarce, TableStats, WalkCheck,
 };
 pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};

@@ -8,6 +8,7 @@ use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::Backing;
 use crate::proc_maps;
 use crate::sample::{Module, ModuleKind, PythonNames};
+use crate::shares::NOBODY;
 use crate::sideband::record::Identity;
 use files::{Files, InodeKey};
 use narrow_vdso::NarrowVdsos;
@@ -20,6 +21,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
+
+/// Whose files and whose kernel there are on every machine.
+const ROOT: u32 = 0;
 
 /// All modules of a run.
 #[derive(Debug)]
@@ -53,6 +57,7 @@ impl Modules {
         let kernel = Module {
             id: ModuleId::KERNEL,
             kind: ModuleKind::Kernel,
+            user: ROOT,
         };
         Self {
             files: Files::default(),
@@ -91,12 +96,12 @@ impl Modules {
     }
 
     /// Executable memory of a process that is of no file.
-    pub fn anonymous(&mut self, process: ProcessId, pid: u32) -> ModuleId {
+    pub fn anonymous(&mut self, process: ProcessId, pid: u32, user: u32) -> ModuleId {
         if let Some(id) = self.anonymous.get(&process) {
             return *id;
         }
         let directory = JitNames::hold(pid).ok().map(Arc::new);
-        let id = self.add(ModuleKind::Anonymous { process, directory });
+        let id = self.add(ModuleKind::Anonymous { process, directory }, user);
         self.anonymous.insert(process, id);
         id
     }
@@ -106,7 +111,7 @@ impl Modules {
         if let Some(id) = self.unmapped.get(&process) {
             return *id;
         }
-        let id = self.add(ModuleKind::Unmapped { process });
+        let id = self.add(ModuleKind::Unmapped { process }, NOBODY);
         self.unmapped.insert(process, id);
         id
     }
@@ -114,7 +119,7 @@ impl Modules {
     /// Functions of Python in a file; without one, those whose code could not be read.
     pub fn python(&mut self, file: Option<Arc<str>>, names: &Arc<PythonNames>) -> ModuleId {
         let names = names.clone();
-        self.add(ModuleKind::Python { file, names })
+        self.add(ModuleKind::Python { file, names }, NOBODY)
     }
 
     /// The way to files of targets, and to what /proc tells of them.
@@ -136,13 +141,14 @@ impl Modules {
             &mut self.next,
             &mut self.fresh,
             ModuleKind::Vdso,
+            ROOT,
         ))
     }
 
     fn narrow_vdso(&mut self, seen: &Seen<'_>) -> ModuleId {
         self.narrow_vdsos.find(seen, &self.way, |image| {
             let kind = ModuleKind::NarrowVdso { image };
-            Self::numbered(&mut self.next, &mut self.fresh, kind)
+            Self::numbered(&mut self.next, &mut self.fresh, kind, NOBODY)
         })
     }
 
@@ -154,6 +160,7 @@ impl Modules {
             &mut self.next,
             &mut self.fresh,
             ModuleKind::Vsyscall,
+            ROOT,
         ))
     }
 
@@ -193,7 +200,8 @@ impl Modules {
                 ((major, minor), number.inode())
             });
             let root = self.roots.of(seen.pid, &self.way);
-            self.add(ModuleKind::File {
+            let writer = identity.as_ref().and_then(|file| file.writers.only());
+            let kind = ModuleKind::File {
                 path,
                 build_id: build_id.clone(),
                 device,
@@ -202,20 +210,21 @@ impl Modules {
                 file: file.map(|file| Arc::new(OwnedFd::from(file))),
                 root,
                 unreadable,
-            })
+            };
+            self.add(kind, writer.unwrap_or(NOBODY))
         });
         self.files.insert(key, identity, build_id.as_deref(), id);
         id
     }
 
-    fn add(&mut self, kind: ModuleKind) -> ModuleId {
-        Self::numbered(&mut self.next, &mut self.fresh, kind)
+    fn add(&mut self, kind: ModuleKind, user: u32) -> ModuleId {
+        Self::numbered(&mut self.next, &mut self.fresh, kind, user)
     }
 
-    fn numbered(next: &mut u32, fresh: &mut Vec<Module>, kind: ModuleKind) -> ModuleId {
+    fn numbered(next: &mut u32, fresh: &mut Vec<Module>, kind: ModuleKind, user: u32) -> ModuleId {
         let id = ModuleId(*next);
         *next += 1;
-        fresh.push(Module { id, kind });
+        fresh.push(Module { id, kind, user });
         id
     }
 }
@@ -371,8 +380,14 @@ mod tests {
         let mut modules = Modules::new();
         let (one, two) = (ProcessId(1), ProcessId(2));
         let own = std::process::id();
-        assert_ne!(modules.anonymous(one, own), modules.anonymous(two, own));
-        assert_eq!(modules.anonymous(one, own), modules.anonymous(one, own));
+        assert_ne!(
+            modules.anonymous(one, own, 7),
+            modules.anonymous(two, own, 7)
+        );
+        assert_eq!(
+            modules.anonymous(one, own, 7),
+            modules.anonymous(one, own, 7)
+        );
         let held = |module: &Module| match &module.kind {
             ModuleKind::Anonymous { directory, .. } => directory.is_some(),
             _ => false,

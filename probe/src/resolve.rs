@@ -99,7 +99,10 @@ impl Resolver {
                 Some(mapping) => {
                     let module = match mapping.backing {
                         Backing::Module(module) => module,
-                        Backing::Anonymous => processes.modules.anonymous(id, raw.tgid),
+                        Backing::Anonymous => {
+                            let user = located.user;
+                            processes.modules.anonymous(id, raw.tgid, user)
+                        }
                     };
                     frames.push(Frame {
                         module,

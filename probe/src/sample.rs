@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use python::{Missing, PythonName, PythonNames, PythonStack, PythonStats};
 
+pub use crate::shares::{OverShare, Scarce};
 pub use crate::stack::StackBytes;
 use crate::tables::MappedRange;
 pub use crate::tables::TableStats;
@@ -129,6 +130,10 @@ pub struct Module {
     pub id: ModuleId,
     /// What it is.
     pub kind: ModuleKind,
+    /// Whose word its content is: the only user, besides root, who can write to the file, or
+    /// who started the process that made the code. Work for it is counted as theirs.
+    /// [`NOBODY`](crate::shares::NOBODY) if that could be several.
+    pub user: u32,
 }
 
 /// A process, told once before its first sample and again when it changes.
@@ -167,9 +172,8 @@ pub struct Batch {
     pub targets_alive: Option<usize>,
     /// The unwind tables that are in use now.
     pub tables: TableStats,
-    /// Users, and how many of their processes are not walked because together they have
-    /// more mappings than their share of the room.
-    pub over_share: Vec<(u32, usize)>,
+    /// Who is cut now because they have their share already.
+    pub over_share: Vec<OverShare>,
     /// Processes that have more mappings than are kept of one.
     pub processes_cut: usize,
     /// Totals of this run.

@@ -43,7 +43,7 @@ mod resting;
 mod shared;
 mod stats;
 
-pub use build::Content;
+pub use build::{Content, Job};
 pub use cache::Cache;
 pub use file_table::TableHandle;
 pub use layout::MappedRange;
@@ -53,7 +53,8 @@ pub use reader::Reader;
 pub use stats::TableStats;
 
 use crate::ids::ModuleId;
-use build::Builder;
+use crate::shares::{OverShare, SHARES, Scarce};
+use build::{Builder, Built};
 use dictionary::Dictionary;
 use file_table::FileTable;
 use files::Files;
@@ -125,16 +126,16 @@ impl Tables {
         })
     }
 
-    /// Asks for the table of a file, or for it to come sooner: `hotness` is how
-    /// many samples would have needed it. Nothing happens if the file is known.
-    pub fn want(&mut self, file: ModuleId, content: Content, hotness: u64) {
-        if self.files.table_of(file).is_some() {
+    /// Asks for the table of a file, or for it to come sooner. Nothing happens if the file
+    /// is known.
+    pub fn want(&mut self, job: Job) {
+        if self.files.table_of(job.file).is_some() {
             return;
         }
-        if !self.files.is_wanted(file) {
-            self.files.set_wanted(file);
+        if !self.files.is_wanted(job.file) {
+            self.files.set_wanted(job.file, job.user);
         }
-        if let Some(given_up) = self.builder.want(file, content, hotness) {
+        if let Some(given_up) = self.builder.want(job) {
             self.files.forget(given_up);
         }
     }
@@ -151,12 +152,13 @@ impl Tables {
             if self.files.table_of(built.file).is_some() {
                 continue;
             }
-            let loaded = built.table.and_then(|table| self.load(built.file, &table));
+            let Built { file, user, table } = built;
+            let loaded = table.and_then(|table| self.load(file, user, &table));
             match loaded {
-                Ok(()) => _ = ready.insert(built.file),
-                Err(reason) => self.files.set_none(built.file, reason),
+                Ok(()) => _ = ready.insert(file),
+                Err(reason) => self.files.set_none(file, user, reason),
             }
-            if loaded == Err(NoTable::NoRoom) {
+            if loaded.is_err_and(NoTable::is_for_want_of_room) {
                 self.free_unused(0, now_ns);
             }
         }
@@ -214,8 +216,12 @@ impl Tables {
         let files = &self.files;
         self.lists.sweep(now_ns, &|layout| files.resolve(layout));
         self.free_unused(PATIENCE_NS, now_ns);
+        self.evict(now_ns);
         if self.pool.sweep(now_ns) {
-            self.files.forget_those_without_room();
+            // An eighth more than always has to be there, so that nothing goes to and fro.
+            let share = self.pool.words() / SHARES as u64;
+            let is_ample = self.pool.available_words() >= 2 * share;
+            self.files.forget_those_without_room(is_ample);
         }
     }
 
@@ -227,6 +233,15 @@ impl Tables {
             self.extended.clone(),
             self.mappings.clone(),
         )
+    }
+
+    /// Whose files have no tables, and whose rules are left out, because they have their
+    /// share.
+    pub fn over_share(&self) -> Vec<OverShare> {
+        let of = |what| move |(user, count)| OverShare { user, what, count };
+        let tables = self.files.over_share().into_iter().map(of(Scarce::Tables));
+        let rules = self.dictionary.over_share().map(of(Scarce::Rules));
+        tables.chain(rules).collect()
     }
 
     /// How much there is, for Health.
@@ -260,11 +275,56 @@ impl Tables {
         }
     }
 
-    fn load(&mut self, file: ModuleId, table: &FileTable) -> Result<(), NoTable> {
-        let loaded = table.load(&mut self.pool, &mut self.dictionary);
+    fn load(&mut self, file: ModuleId, user: u32, table: &FileTable) -> Result<(), NoTable> {
+        let words = (table.bytes() / 4) as u64;
+        if !self.may_load(user, words) {
+            return Err(NoTable::OverShare);
+        }
+        let loaded = table.load(&mut self.pool, &mut self.dictionary, user);
         let loaded = loaded.ok_or(NoTable::NoRoom)?;
-        self.files.set_ready(file, loaded, table.segments.clone());
+        let segments = table.segments.clone();
+        self.files.set_ready(file, user, loaded, segments);
         Ok(())
+    }
+
+    /// Whether a table of that length may be loaded for a user: there is room enough for
+    /// others, or the user has less than a share.
+    fn may_load(&self, user: u32, words: u64) -> bool {
+        let share = self.pool.words() / SHARES as u64;
+        let available = self.pool.available_words();
+        // Where there is no room at all, that is another reason.
+        available < words
+            || available >= words + share
+            || self.files.words_of(user) + words <= share
+    }
+
+    /// Takes tables of the user who has most, if that is more than a share, until a share is
+    /// free for who comes next: the newest, so that what has run for long goes on as it is.
+    fn evict(&mut self, now_ns: u64) {
+        let share = self.pool.words() / SHARES as u64;
+        let mut evicted = HashSet::new();
+        let mut runs = Vec::new();
+        let mut available = self.pool.available_words();
+        while available < share {
+            let most = self.files.who_has_most();
+            let Some((user, _)) = most.filter(|(_, words)| *words > share) else {
+                break;
+            };
+            let Some((file, its)) = self.files.take_newest(user) else {
+                break;
+            };
+            available += its.iter().map(|run| u64::from(run.words)).sum::<u64>();
+            evicted.insert(file);
+            runs.extend(its);
+        }
+        if evicted.is_empty() {
+            return;
+        }
+        // First nobody is pointed to them any more.
+        let files = &self.files;
+        let resolve: lists::Resolve<'_> = &|layout| files.resolve(layout);
+        self.lists.withdraw(&evicted, now_ns, resolve);
+        self.pool.free(runs, now_ns);
     }
 
     fn free_unused(&mut self, patience_ns: u64, now_ns: u64) {

@@ -30,15 +30,17 @@ use crate::mappings::{Backing, Mappings};
 use crate::memory;
 use crate::native;
 use crate::resolve::Located;
-use crate::sample::{KeptWalk, Module, ModuleKind, WalkCheck};
+use crate::sample::{KeptWalk, Module, ModuleKind, OverShare, Scarce, WalkCheck};
+use crate::shares::SHARES;
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
-use crate::tables::{Content, MappedRange, Tables};
+use crate::tables::{Content, Job, MappedRange, Tables};
 use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
 use shares::Shares;
 use starting::Starting;
-use std::collections::{HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use symbolize::Files;
 
@@ -48,6 +50,10 @@ const HELD_NS: u64 = 1_500_000_000;
 /// Bytes of stacks that are held. Beyond, the oldest are walked by the tables
 /// that there are.
 const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// Files, each with an open descriptor, whose tables are asked for once more when there is
+/// room for them; of more, the stacks stay as they are.
+const WITHOUT_ROOM_MAX: usize = 1024;
 
 /// A sample whose stack is still to be walked.
 struct Held {
@@ -96,8 +102,12 @@ pub struct Unwinding {
     shares: Shares,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// Files whose table is not known yet, and the samples that wanted it.
-    unknown: HashMap<ModuleId, (Content, u64)>,
+    /// Of users whose stacks took more than their share: how many were walked early.
+    given_up: BTreeMap<u32, usize>,
+    /// Files whose table is not known yet, with the samples that wanted it.
+    unknown: HashMap<ModuleId, Job>,
+    /// Files for whose tables there was no room.
+    without_room: HashMap<ModuleId, Job>,
     /// Tables were being built a second ago.
     was_waiting: bool,
     walks: WalkCheck,
@@ -116,7 +126,9 @@ impl Unwinding {
             shares: Shares::default(),
             held: VecDeque::new(),
             held_bytes: 0,
+            given_up: BTreeMap::new(),
             unknown: HashMap::new(),
+            without_room: HashMap::new(),
             was_waiting: false,
             walks: WalkCheck::default(),
             keeps_walks: false,
@@ -156,8 +168,14 @@ impl Unwinding {
             },
             _ => return,
         };
-        self.tables.want(module.id, content.clone(), 0);
-        self.unknown.insert(module.id, (content, 0));
+        let job = Job {
+            file: module.id,
+            content,
+            hotness: 0,
+            user: module.user,
+        };
+        self.tables.want(job.clone());
+        self.unknown.insert(module.id, job);
     }
 
     /// Follows what has happened to processes. BPF has taken the list of a new
@@ -245,9 +263,9 @@ impl Unwinding {
     /// Asks for the missing tables of a process before others.
     fn hurry(&mut self, mappings: &Mappings) {
         for file in files(mappings) {
-            if let Some((content, hotness)) = self.unknown.get_mut(&file) {
-                *hotness += 1;
-                self.tables.want(file, content.clone(), *hotness);
+            if let Some(job) = self.unknown.get_mut(&file) {
+                job.hotness += 1;
+                self.tables.want(job.clone());
             }
         }
     }
@@ -270,24 +288,27 @@ impl Unwinding {
     /// Loads tables that are ready, and walks what waited for them.
     pub fn poll(&mut self, now_ns: u64) -> Vec<(RawSample, Located)> {
         self.tables.poll(now_ns);
-        let tables = &self.tables;
-        self.unknown
-            .retain(|file, _| tables.table_of(*file).is_none());
+        self.settle();
         let reader = self.tables.reader();
         let mut walked = Vec::new();
         let mut waiting = VecDeque::new();
         let mut bytes = 0;
-        let surplus = self.held_bytes.saturating_sub(HELD_BYTES_MAX);
-        let mut given_up = 0;
+        let mut surplus = surplus_by_user(&self.held, HELD_BYTES_MAX);
         for mut held in std::mem::take(&mut self.held) {
             let is_old = now_ns.saturating_sub(held.raw.time_ns) > HELD_NS;
-            let is_surplus = given_up < surplus;
+            let surplus = surplus.get_mut(&held.located.user);
+            let is_surplus = surplus.as_ref().is_some_and(|surplus| **surplus > 0);
             if !is_old && !is_surplus && !self.has_tables(&held.located.mappings) {
                 bytes += held.stack.bytes.size();
                 waiting.push_back(held);
                 continue;
             }
-            given_up += held.stack.bytes.size();
+            if let Some(surplus) = surplus {
+                *surplus = surplus.saturating_sub(held.stack.bytes.size());
+            }
+            if is_surplus && !is_old && !self.has_tables(&held.located.mappings) {
+                *self.given_up.entry(held.located.user).or_default() += 1;
+            }
             let layout = layout(&held.located.mappings);
             let mappings = self.tables.resolve(&layout);
             let found = native::walk(&held.stack, &mappings, &reader, self.frames_max);
@@ -315,9 +336,36 @@ impl Unwinding {
         walked
     }
 
+    /// Files of which it is known now what their table is, or why there is none.
+    fn settle(&mut self) {
+        let tables = &self.tables;
+        let known = |file: &ModuleId| tables.table_of(*file);
+        for (file, job) in self.unknown.extract_if(|file, _| known(file).is_some()) {
+            let is_early = matches!(known(&file), Some(Err(why)) if why.is_for_want_of_room());
+            if is_early && self.without_room.len() < WITHOUT_ROOM_MAX {
+                self.without_room.insert(file, job);
+            }
+        }
+    }
+
+    /// Asks again for the tables that there was no room for, where there may be some now.
+    fn ask_again(&mut self) {
+        let tables = &self.tables;
+        let may_come = |file: &ModuleId| tables.table_of(*file).is_none();
+        let again: Vec<_> = self
+            .without_room
+            .extract_if(|file, _| may_come(file))
+            .collect();
+        for (file, job) in again {
+            self.tables.want(job.clone());
+            self.unknown.insert(file, job);
+        }
+    }
+
     /// Once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
+        self.ask_again();
         self.starting.sweep(now_ns);
         self.shares.sweep(now_ns);
         let waiting = self.tables.stats().waiting + self.held.len();
@@ -357,10 +405,15 @@ impl Unwinding {
         self.shares.contains(pid)
     }
 
-    /// The users whose processes have more than their share, and how many of those are
-    /// not walked for that.
-    pub fn over_share(&self) -> Vec<(u32, usize)> {
-        self.shares.by_user()
+    /// Who is cut now, and of what.
+    pub fn over_share(&self) -> Vec<OverShare> {
+        let of = |what| move |(user, count)| OverShare { user, what, count };
+        let processes = self.shares.by_user().into_iter().map(of(Scarce::Mappings));
+        let copies = { self.given_up.iter() }.map(|(user, count)| (*user, *count));
+        let copies = copies.map(of(Scarce::Stacks));
+        let mut all = self.tables.over_share();
+        all.extend(processes.chain(copies));
+        all
     }
 
     fn forget(&mut self, pid: u32, now_ns: u64) {
@@ -378,6 +431,32 @@ impl Unwinding {
     fn has_tables(&self, mappings: &Mappings) -> bool {
         files(mappings).all(|file| !self.unknown.contains_key(&file))
     }
+}
+
+/// How many bytes of its copies each user is to give up, so that `max` remain: whoever has
+/// most comes first.
+fn surplus_by_user(held: &VecDeque<Held>, max: usize) -> HashMap<u32, usize> {
+    let mut bytes: HashMap<u32, usize> = HashMap::new();
+    for held in held {
+        *bytes.entry(held.located.user).or_default() += held.stack.bytes.size();
+    }
+    surplus(bytes, max)
+}
+
+fn surplus(bytes: HashMap<u32, usize>, max: usize) -> HashMap<u32, usize> {
+    let mut left: usize = bytes.values().sum::<usize>().saturating_sub(max);
+    let mut falling: Vec<(u32, usize)> = bytes.into_iter().collect();
+    falling.sort_unstable_by_key(|(user, bytes)| (Reverse(*bytes), *user));
+    let mut given = HashMap::new();
+    for (user, bytes) in falling {
+        let most = bytes.saturating_sub(max / SHARES);
+        let gives = left.min(most);
+        if gives > 0 {
+            given.insert(user, gives);
+        }
+        left -= gives;
+    }
+    given
 }
 
 fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
@@ -414,6 +493,18 @@ fn own_vdso() -> Option<Arc<[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_holds_most_gives_up_first_and_nobody_below_a_share() {
+        let check = |bytes: &[(u32, usize)], expected: &[(u32, usize)]| {
+            let given = surplus(bytes.iter().copied().collect(), 800);
+            assert_eq!(given, expected.iter().copied().collect(), "{bytes:?}");
+        };
+        check(&[(1, 790), (2, 10)], &[]);
+        check(&[(1, 790), (2, 60)], &[(1, 50)]);
+        check(&[(1, 600), (2, 400), (3, 100)], &[(1, 300)]);
+        check(&[(1, 700), (2, 700), (3, 100)], &[(1, 600), (2, 100)]);
+    }
 
     #[test]
     fn a_walk_used_what_was_in_place_then() {

@@ -7,7 +7,8 @@ use crate::cost::Meter;
 use crate::losses::Losses;
 use crate::stops::Stops;
 use crate::users::Users;
-use probe::{Batch, Counters, PythonStats, TableStats};
+use probe::shares::NOBODY;
+use probe::{Batch, Counters, OverShare, PythonStats, Scarce, TableStats};
 use profile::{Ending, Health, ModuleId, Window};
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ pub struct Account {
     losses: Arc<Losses>,
     stops: Stops,
     tables: TableStats,
-    /// Users, and how many of their processes are not walked: they have their share.
-    over_share: Vec<(Arc<str>, usize)>,
+    /// Users by name, and what of theirs is cut: they have their share.
+    over_share: Vec<(Arc<str>, OverShare)>,
     /// Processes that have more mappings than are kept of one.
     processes_cut: usize,
     python: PythonStats,
@@ -44,12 +45,12 @@ impl Account {
         self.tables = batch.tables;
         self.processes_cut = batch.processes_cut;
         self.python.clone_from(&batch.python);
-        let named = batch.over_share.iter().map(|(uid, processes)| {
-            let user = match *uid {
-                u32::MAX => "users that are not known".into(),
+        let named = batch.over_share.iter().map(|over| {
+            let user = match over.user {
+                NOBODY => "users that are not known".into(),
                 uid => users.name(uid),
             };
-            (user, *processes)
+            (user, *over)
         });
         self.over_share = named.collect();
         let lost = batch.counters.lost;
@@ -119,14 +120,37 @@ impl Account {
             ));
         }
         notes.extend(python::notes(&self.python));
-        notes.extend(self.over_share.iter().map(|(user, count)| {
-            format!(
-                "the stacks of {} of {user} are cut: together they map more than an eighth \
-                 of what can be followed, and others want room",
-                processes(*count)
-            )
-        }));
+        let over_share = self.over_share.iter();
+        notes.extend(over_share.map(|(user, over)| told(user, *over)));
         notes
+    }
+}
+
+/// Who is cut, and why.
+fn told(user: &str, over: OverShare) -> String {
+    let count = over.count;
+    match over.what {
+        Scarce::Mappings => format!(
+            "the stacks of {} of {user} are cut: together they map more than an eighth \
+             of what can be followed, and others want room",
+            processes(count)
+        ),
+        Scarce::Tables => format!(
+            "{count} files of {user} have no unwind tables, so their stacks are cut: those of \
+             other files of {user} take an eighth of the memory for tables, and others want room"
+        ),
+        Scarce::Rules => format!(
+            "{count} unwind rules in files of {user} were left out, so their stacks are cut: \
+             those files brought more than an eighth of all rules that there can be"
+        ),
+        Scarce::Stacks => format!(
+            "{count} stacks of new processes of {user} were walked early, and may be cut: copies \
+             of their stacks took more than an eighth of the memory for copies"
+        ),
+        Scarce::Python => format!(
+            "Python functions of processes of {user} were not read {count} times: reading those \
+             of others came first"
+        ),
     }
 }
 

@@ -6,19 +6,27 @@ use crate::naming::{Line, NamedModule, Naming};
 use crate::settings::Consent;
 use crate::snapshot::{FetchState, Loading};
 use crate::sources::{DEBUG_BYTES_MAX, Sources};
+use probe::shares::{NOBODY, SHARES, may_have_more};
 use profile::{FrameId, ModuleId, SourceFrame, Store};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// Frames sent to the naming workers at once; the rest follow when they are
-/// named, so that the hottest of then come first.
+/// named, so that the hottest of then come first. An eighth is for those whose files have
+/// few of them.
 const FRAMES_ASKED_MAX: usize = 20_000;
+
+/// How soon more are sent while many are being named.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// The threads that look up names and source lines, and the one that fetches debug
 /// files.
 pub struct Workers {
     symbolizer: Arc<Symbolizer>,
     naming: Naming,
+    /// When names were asked for last.
+    asked: Option<Instant>,
     sources: Sources,
     /// `None` if no debug files may be fetched.
     fetching: Option<Fetching>,
@@ -30,6 +38,7 @@ impl Workers {
         Self {
             symbolizer: symbolizer.clone(),
             naming: Naming::start(symbolizer.clone()),
+            asked: None,
             sources: Sources::start(symbolizer.clone()),
             fetching: Fetching::start(symbolizer, consent),
         }
@@ -78,10 +87,22 @@ impl Workers {
         self.take_names(store, modules);
         self.take_lines(store, modules);
         self.fetch_debug_files(store, modules);
-        if self.naming.outstanding() > FRAMES_ASKED_MAX / 2 {
+        // To weigh all that are wanted is work.
+        let is_early = self.asked.is_some_and(|asked| asked.elapsed() < AGAIN);
+        if is_early && self.naming.outstanding() > FRAMES_ASKED_MAX / SHARES {
             return;
         }
-        let wanted = store.frames_to_name(FRAMES_ASKED_MAX);
+        self.asked = Some(Instant::now());
+        let mut all = self.naming.outstanding();
+        let mut by_user = self.naming.outstanding_by_user();
+        let wanted = store.frames_to_name_if(FRAMES_ASKED_MAX, |frame| {
+            let user = modules.get(frame.module).map(|module| module.named.user);
+            let own = by_user.entry(user.unwrap_or(NOBODY)).or_default();
+            let may = may_have_more(*own, all, FRAMES_ASKED_MAX);
+            *own += usize::from(may);
+            all += usize::from(may);
+            may
+        });
         let asked = questions(wanted, store, modules);
         self.naming.ask(asked.into_iter());
     }

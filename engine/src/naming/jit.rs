@@ -1,16 +1,17 @@
 //! Names of code made at run time. The only ones that may come later than the
 //! first question: maps grow, and some are written when somebody asks for them.
 
+use probe::shares::may_have_more;
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use symbolize::{JitNames, Reason};
 
 use super::{Asked, NamedModule};
 
-/// All maps together. When they have reached it none is read further: six
-/// million pieces of code.
+/// All maps together: six million pieces of code. When they have reached it, or all but an
+/// eighth of it and a user's own an eighth, none of that user's is read further.
 const BYTES_MAX: usize = 96 << 20;
 
 /// How often a map that had no name for an address is looked at again.
@@ -25,18 +26,39 @@ pub struct Jit(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
+    /// Who started the process.
+    user: u32,
     names: Option<JitNames>,
     /// What the budget was told of it.
     counted: Option<(Arc<Budget>, usize)>,
 }
 
-/// The memory that all maps hold.
+/// The memory that the maps of each user's processes hold.
 #[derive(Debug, Default)]
-pub struct Budget(AtomicUsize);
+pub struct Budget(Mutex<HashMap<u32, usize>>);
+
+impl Budget {
+    fn may_have_more(&self, user: u32) -> bool {
+        let users = self.0.lock().expect("nobody panics with it");
+        let own = users.get(&user).copied().unwrap_or_default();
+        may_have_more(own, users.values().sum(), BYTES_MAX)
+    }
+
+    /// A map that had `before` has `now`.
+    fn change(&self, user: u32, before: usize, now: usize) {
+        let mut users = self.0.lock().expect("nobody panics with it");
+        let own = users.entry(user).or_default();
+        *own = (*own + now).saturating_sub(before);
+        if *own == 0 {
+            users.remove(&user);
+        }
+    }
+}
 
 impl Jit {
-    pub fn new(directory: Arc<OwnedFd>) -> Self {
+    pub fn new(directory: Arc<OwnedFd>, user: u32) -> Self {
         Self(Mutex::new(State {
+            user,
             names: Some(JitNames::new(directory, probe::files::of_targets())),
             counted: None,
         }))
@@ -47,23 +69,26 @@ impl Jit {
         let mut state = self.0.lock().expect("nobody panics with it");
         state.names = None;
         if let Some((budget, bytes)) = state.counted.take() {
-            budget.0.fetch_sub(bytes, Ordering::Relaxed);
+            budget.change(state.user, bytes, 0);
         }
     }
 
     /// Reads what is new, then lets `work` look names up.
     pub fn read<T>(&self, budget: &Arc<Budget>, work: impl FnOnce(Names<'_>) -> T) -> T {
         let mut state = self.0.lock().expect("nobody panics with it");
-        let State { names, counted } = &mut *state;
+        let State {
+            user,
+            names,
+            counted,
+        } = &mut *state;
         let mut is_new = false;
         if let Some(names) = names
-            && budget.0.load(Ordering::Relaxed) < BYTES_MAX
+            && budget.may_have_more(*user)
         {
             is_new = names.update();
             let (_, before) = counted.take().unwrap_or((budget.clone(), 0));
             let bytes = names.heap_bytes();
-            budget.0.fetch_sub(before, Ordering::Relaxed);
-            budget.0.fetch_add(bytes, Ordering::Relaxed);
+            budget.change(*user, before, bytes);
             *counted = Some((budget.clone(), bytes));
         }
         work(Names {
@@ -124,5 +149,22 @@ impl Waiting {
         self.asked = Some(Instant::now());
         self.frames = 0;
         std::mem::take(&mut self.modules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_of_one_user_leave_room_for_those_of_others() {
+        let budget = Budget::default();
+        budget.change(7, 0, BYTES_MAX / 8 * 7);
+        assert!(!budget.may_have_more(7) && budget.may_have_more(8));
+        budget.change(8, 0, BYTES_MAX / 8);
+        assert!(!budget.may_have_more(8), "there is no more");
+        budget.change(7, BYTES_MAX / 8 * 7, 0);
+        assert!(budget.may_have_more(7) && budget.may_have_more(8));
+        assert_eq!(budget.0.lock().unwrap().len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Builds tables in the background, those of the hottest files first, or finds
-//! them in the cache.
+//! Builds tables in the background, those of the hottest files of each user first, or
+//! finds them in the cache.
 
 mod queue;
 mod read;
@@ -8,12 +8,14 @@ use super::cache::Cache;
 use super::file_table::FileTable;
 use super::no_table::NoTable;
 use crate::ids::ModuleId;
-use queue::{Job, Queue};
+pub use queue::Job;
+use queue::Queue;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 
 /// Building is short work: more threads would only take more memory at once.
 const THREADS: [Duty; 2] = [Duty::Wanted, Duty::Any];
@@ -64,6 +66,8 @@ pub enum Content {
 #[derive(Debug)]
 pub struct Built {
     pub file: ModuleId,
+    /// Whose word the file is.
+    pub user: u32,
     pub table: Result<Arc<FileTable>, NoTable>,
 }
 
@@ -103,12 +107,8 @@ impl Builder {
 
     /// Asks for a file's table, or for it to come sooner. When too many are
     /// waiting, the coldest one is given up and returned.
-    pub fn want(&self, file: ModuleId, content: Content, hotness: u64) -> Option<ModuleId> {
-        let given_up = self.shared.queue().push(Job {
-            file,
-            content,
-            hotness,
-        });
+    pub fn want(&self, job: Job) -> Option<ModuleId> {
+        let given_up = self.shared.queue().push(job);
         self.shared.wake.notify_all();
         given_up
     }
@@ -152,7 +152,7 @@ impl Shared {
             if queue.is_closed() {
                 return None;
             }
-            if let Some(job) = queue.pop(duty) {
+            if let Some(job) = queue.pop(duty, Instant::now()) {
                 return Some(job);
             }
             let waited = self.wake.wait(queue);
@@ -165,7 +165,14 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
     // Linux keeps this per thread. Without it everything works as well.
     _ = rustix::process::nice(duty.nice());
     let (cache, files) = (shared.cache.as_ref(), crate::files::of_targets());
-    while let Some(Job { file, content, .. }) = shared.next_job(duty) {
+    while let Some(job) = shared.next_job(duty) {
+        let Job {
+            file,
+            content,
+            user,
+            ..
+        } = job;
+        let begun = Instant::now();
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
         let read = faults::catch("reading unwind tables", || {
@@ -176,8 +183,10 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
             Ok(Err(reason)) => (Err(reason), None),
             Err(_) => (Err(NoTable::Damaged), None),
         };
+        let now = Instant::now();
+        shared.queue().took(user, now - begun, now);
         let to_store = new_key.zip(table.as_ref().ok().cloned());
-        if sender.send(Built { file, table }).is_err() {
+        if sender.send(Built { file, user, table }).is_err() {
             return;
         }
         if let (Some((key, table)), Some(cache)) = (to_store, cache) {

@@ -4,9 +4,10 @@
 
 use super::encode::Packed;
 use super::shared::Shared;
+use crate::shares::may_have_more;
 use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{EXTENDED_MAX, RULES_MAX};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,8 +22,20 @@ pub struct Dictionary {
     numbers: HashMap<Packed, u16>,
     rules_used: usize,
     extended_used: usize,
+    /// Who brought how many, and how many of theirs had no room.
+    users: BTreeMap<u32, Brought>,
     dropped: u64,
 }
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Brought {
+    rules: usize,
+    extended: usize,
+    over_share: usize,
+}
+
+/// Who brings the rules that everybody needs.
+const ROOT: u32 = 0;
 
 impl Dictionary {
     /// Over the values of `RULES` and `EXTENDED`.
@@ -33,24 +46,32 @@ impl Dictionary {
             numbers: HashMap::new(),
             rules_used: 0,
             extended_used: 0,
+            users: BTreeMap::new(),
             dropped: 0,
         };
         // These two are always there, whatever else is dropped.
-        dictionary.number_of(Packed::HOLE);
-        dictionary.number_of(Packed::UNSUPPORTED);
+        dictionary.number_of(Packed::HOLE, ROOT);
+        dictionary.number_of(Packed::UNSUPPORTED, ROOT);
         dictionary
     }
 
-    /// The number of a rule. When there is no room for a new one it is the
-    /// number of `UNSUPPORTED`.
-    pub fn number_of(&mut self, rule: Packed) -> u16 {
+    /// The number of a rule in a file of a user. When there is no room for a new one, or
+    /// only for others, it is the number of `UNSUPPORTED`.
+    pub fn number_of(&mut self, rule: Packed, user: u32) -> u16 {
         if let Some(number) = self.numbers.get(&rule) {
             return *number;
+        }
+        if !self.may_append(rule, user) {
+            self.users.entry(user).or_default().over_share += 1;
+            return self.numbers[&Packed::UNSUPPORTED];
         }
         let Some(number) = self.append(rule) else {
             self.dropped += 1;
             return self.numbers[&Packed::UNSUPPORTED];
         };
+        let brought = self.users.entry(user).or_default();
+        brought.rules += 1;
+        brought.extended += usize::from(matches!(rule, Packed::Extended(_)));
         self.numbers.insert(rule, number);
         number
     }
@@ -68,6 +89,26 @@ impl Dictionary {
     /// How often a rule had no room.
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Users whose rules were left out because they brought their share already, and how
+    /// many those were.
+    pub fn over_share(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let users = self
+            .users
+            .iter()
+            .map(|(user, brought)| (*user, brought.over_share));
+        users.filter(|(_, over_share)| *over_share > 0)
+    }
+
+    /// Whether a user may bring one more. Where there is no room at all, that is another
+    /// reason.
+    fn may_append(&self, rule: Packed, user: u32) -> bool {
+        let own = self.users.get(&user).copied().unwrap_or_default();
+        let may = |own, all, max| all >= max || may_have_more(own, all, max);
+        let is_extended = matches!(rule, Packed::Extended(_));
+        may(own.rules, self.rules_used, RULES_MAX)
+            && (!is_extended || may(own.extended, self.extended_used, EXTENDED_MAX))
     }
 
     fn append(&mut self, rule: Packed) -> Option<u16> {
@@ -152,8 +193,8 @@ mod tests {
     fn a_rule_has_one_number_and_is_there() {
         let mut dictionary = dictionary();
         let rule = Rule::new(kind::RSP, 3, 1, 2);
-        let number = dictionary.number_of(Packed::Word(rule));
-        assert_eq!(dictionary.number_of(Packed::Word(rule)), number);
+        let number = dictionary.number_of(Packed::Word(rule), 0);
+        assert_eq!(dictionary.number_of(Packed::Word(rule), 0), number);
         assert_eq!(word_at(&dictionary, number), rule);
         assert_eq!(dictionary.rules(), 3);
     }
@@ -161,8 +202,8 @@ mod tests {
     #[test]
     fn an_extended_rule_is_numbered_by_a_word() {
         let mut dictionary = dictionary();
-        dictionary.number_of(extended(1));
-        let number = dictionary.number_of(extended(2));
+        dictionary.number_of(extended(1), 0);
+        let number = dictionary.number_of(extended(2), 0);
         let word = word_at(&dictionary, number);
         assert_eq!((word.kind(), word.offset()), (kind::EXTENDED, 1));
         let words: Vec<u32> = dictionary.extended.words()[4..8]
@@ -192,20 +233,41 @@ mod tests {
     #[test]
     fn a_full_dictionary_says_unsupported() {
         let mut dictionary = dictionary();
-        for offset in 0..EXTENDED_MAX as i32 {
-            dictionary.number_of(extended(offset));
+        // Of each of these users less than a share.
+        let user_of = |at: usize, max: usize| (at * 9 / max) as u32;
+        for offset in 0..EXTENDED_MAX {
+            let user = user_of(offset, EXTENDED_MAX);
+            dictionary.number_of(extended(offset as i32), user);
         }
-        let unsupported = dictionary.number_of(Packed::UNSUPPORTED);
+        let unsupported = dictionary.number_of(Packed::UNSUPPORTED, 0);
         assert_eq!(dictionary.dropped(), 0);
-        assert_eq!(dictionary.number_of(extended(-1)), unsupported);
+        assert_eq!(dictionary.number_of(extended(-1), 9), unsupported);
         assert_eq!(dictionary.dropped(), 1);
-
         let words = (0..=Rule::OFFSET_MAX)
             .flat_map(|offset| [0, 1].map(|kind| Packed::Word(Rule::new(kind, offset, 0, 0))));
-        let numbers: Vec<u16> = words.map(|word| dictionary.number_of(word)).collect();
+        let numbers: Vec<u16> = { words.take(RULES_MAX).enumerate() }
+            .map(|(at, word)| dictionary.number_of(word, user_of(at, RULES_MAX)))
+            .collect();
         assert_eq!(dictionary.rules(), RULES_MAX);
         assert_eq!(numbers.last(), Some(&unsupported));
         let rule = word_at(&dictionary, unsupported);
         assert_eq!(rule, Rule::special(special::UNSUPPORTED));
+        assert_eq!(dictionary.over_share().count(), 0);
+    }
+
+    #[test]
+    fn a_user_leaves_an_eighth_to_others() {
+        let mut dictionary = dictionary();
+        let unsupported = dictionary.number_of(Packed::UNSUPPORTED, 0);
+        for offset in 0..EXTENDED_MAX {
+            dictionary.number_of(extended(offset as i32), 7);
+        }
+        let share = EXTENDED_MAX / 8;
+        assert_eq!(dictionary.extended(), EXTENDED_MAX - share);
+        assert_eq!(dictionary.over_share().collect::<Vec<_>>(), [(7, share)]);
+        let number = dictionary.number_of(extended(-1), 8);
+        assert_ne!(number, unsupported);
+        // What is there is there for everybody.
+        assert_eq!(dictionary.number_of(extended(-1), 7), number);
     }
 }

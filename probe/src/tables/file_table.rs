@@ -96,12 +96,12 @@ impl FileTable {
         Ok(built)
     }
 
-    /// Puts the table into the pool; `None` if there is no room.
-    pub fn load(&self, pool: &mut Pool, dictionary: &mut Dictionary) -> Option<Loaded> {
+    /// Puts the table of a user's file into the pool; `None` if there is no room.
+    pub fn load(&self, pool: &mut Pool, dictionary: &mut Dictionary, user: u32) -> Option<Loaded> {
         let numbers: Vec<u16> = self
             .rules
             .iter()
-            .map(|rule| dictionary.number_of(*rule))
+            .map(|rule| dictionary.number_of(*rule, user))
             .collect();
         let mut runs = Vec::with_capacity(self.page_rows.len() + 1);
         let loaded = self.load_pages(pool, &numbers, &mut runs);

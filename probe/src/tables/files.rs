@@ -8,13 +8,15 @@ use super::pool::Run;
 use crate::ids::ModuleId;
 use probe_ebpf::table::Mapping;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use symbolize::Segments;
 
 /// All files that anybody asked about.
 #[derive(Debug, Default)]
 pub struct Files {
     by_id: HashMap<ModuleId, File>,
+    /// Words of the tables of each user's files.
+    words: HashMap<u32, u64>,
     /// Lists that were too long.
     cut: Cell<u64>,
 }
@@ -22,6 +24,8 @@ pub struct Files {
 #[derive(Debug)]
 struct File {
     state: State,
+    /// Whose word it is.
+    user: u32,
     /// Since when no process has it in its layout.
     unused_since_ns: Option<u64>,
 }
@@ -51,18 +55,58 @@ impl Files {
     }
 
     /// Its table has been asked for.
-    pub fn set_wanted(&mut self, file: ModuleId) {
-        self.set(file, State::Wanted);
+    pub fn set_wanted(&mut self, file: ModuleId, user: u32) {
+        self.set(file, user, State::Wanted);
     }
 
-    /// Its table has been loaded.
-    pub fn set_ready(&mut self, file: ModuleId, loaded: Loaded, segments: Segments) {
-        self.set(file, State::Ready { loaded, segments });
+    /// The table of a user's file has been loaded.
+    pub fn set_ready(&mut self, file: ModuleId, user: u32, loaded: Loaded, segments: Segments) {
+        *self.words.entry(user).or_default() += words_of(&loaded);
+        self.set(file, user, State::Ready { loaded, segments });
     }
 
-    /// It has no table, and why.
-    pub fn set_none(&mut self, file: ModuleId, reason: NoTable) {
-        self.set(file, State::None(reason));
+    /// A user's file has no table, and why.
+    pub fn set_none(&mut self, file: ModuleId, user: u32, reason: NoTable) {
+        self.set(file, user, State::None(reason));
+    }
+
+    /// Words of the tables of a user's files.
+    pub fn words_of(&self, user: u32) -> u64 {
+        self.words.get(&user).copied().unwrap_or_default()
+    }
+
+    /// The user whose tables have most words, and how many.
+    pub fn who_has_most(&self) -> Option<(u32, u64)> {
+        let users = self.words.iter().map(|(user, words)| (*user, *words));
+        users.max_by_key(|(_, words)| *words)
+    }
+
+    /// Takes the table of a user's newest file that has one away from it, and returns where
+    /// that was.
+    pub fn take_newest(&mut self, user: u32) -> Option<(ModuleId, Vec<Run>)> {
+        let has_table = |(_, file): &(&ModuleId, &mut File)| {
+            file.user == user && matches!(file.state, State::Ready { .. })
+        };
+        let all = self.by_id.iter_mut().filter(has_table);
+        let (id, file) = all.max_by_key(|(id, _)| **id)?;
+        let before = std::mem::replace(&mut file.state, State::None(NoTable::OverShare));
+        let State::Ready { loaded, .. } = before else {
+            return None;
+        };
+        give_back(&mut self.words, user, words_of(&loaded));
+        Some((*id, loaded.runs))
+    }
+
+    /// Users whose files are without tables because others of theirs have a share, and how
+    /// many files those are.
+    pub fn over_share(&self) -> BTreeMap<u32, usize> {
+        let mut users = BTreeMap::new();
+        for file in self.by_id.values() {
+            if matches!(file.state, State::None(NoTable::OverShare)) {
+                *users.entry(file.user).or_default() += 1;
+            }
+        }
+        users
     }
 
     /// It may be asked for again.
@@ -70,10 +114,14 @@ impl Files {
         self.by_id.remove(&file);
     }
 
-    /// Files that found no room may be asked about again.
-    pub fn forget_those_without_room(&mut self) {
-        self.by_id
-            .retain(|_, file| !matches!(file.state, State::None(NoTable::NoRoom)));
+    /// Files that found no room may be asked about again, and if room `is_ample` also those
+    /// whose users had their share.
+    pub fn forget_those_without_room(&mut self, is_ample: bool) {
+        self.by_id.retain(|_, file| match file.state {
+            State::None(NoTable::NoRoom) => false,
+            State::None(NoTable::OverShare) => !is_ample,
+            _ => true,
+        });
     }
 
     /// Forgets the files that nobody has mapped for so long, and returns where
@@ -85,6 +133,7 @@ impl Files {
         now_ns: u64,
     ) -> Vec<Run> {
         let mut runs = Vec::new();
+        let words = &mut self.words;
         self.by_id.retain(|id, file| {
             if is_mapped(*id) {
                 file.unused_since_ns = None;
@@ -96,6 +145,7 @@ impl Files {
                 return true;
             }
             if let State::Ready { loaded, .. } = &mut file.state {
+                give_back(words, file.user, words_of(loaded));
                 runs.append(&mut loaded.runs);
             }
             false
@@ -134,11 +184,26 @@ impl Files {
         self.cut.get()
     }
 
-    fn set(&mut self, file: ModuleId, state: State) {
+    fn set(&mut self, file: ModuleId, user: u32, state: State) {
         let file = self.by_id.entry(file).or_insert(File {
             state: State::Wanted,
+            user,
             unused_since_ns: None,
         });
         file.state = state;
+        file.user = user;
+    }
+}
+
+fn words_of(loaded: &Loaded) -> u64 {
+    loaded.runs.iter().map(|run| u64::from(run.words)).sum()
+}
+
+fn give_back(words: &mut HashMap<u32, u64>, user: u32, given: u64) {
+    if let Some(left) = words.get_mut(&user) {
+        *left = left.saturating_sub(given);
+        if *left == 0 {
+            words.remove(&user);
+        }
     }
 }

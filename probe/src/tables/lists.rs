@@ -12,13 +12,11 @@
 mod members;
 mod room;
 
-/// No user, and no process, has more than one part of so many while others want room.
-pub const SHARES: usize = 8;
-
 use super::layout::{Layout, MappedRange, is_addition};
 use super::maps::Processes;
 use super::shared::Shared;
 use crate::ids::ModuleId;
+use crate::shares::SHARES;
 use members::{Members, Use};
 use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, NO_TABLE, PROCESSES_MAX};
 use room::{Room, units_of};
@@ -194,6 +192,23 @@ impl Lists {
         let layouts: Vec<Layout> = self.lists.keys().filter(concerned).cloned().collect();
         for layout in layouts {
             self.replace(&layout, now_ns, resolve);
+        }
+    }
+
+    /// These files have no tables any more: no list that is in use has them.
+    pub fn withdraw(&mut self, files: &HashSet<ModuleId>, now_ns: u64, resolve: Resolve<'_>) {
+        self.refresh(files, now_ns, resolve);
+        let is_old = |(layout, list): (&Layout, &List)| {
+            let mut of = layout.iter().filter_map(|range| range.file);
+            (list.is_waiting && of.any(|file| files.contains(&file))).then(|| layout.clone())
+        };
+        // For some there was no room to write them anew.
+        let old: Vec<Layout> = self.lists.iter().filter_map(is_old).collect();
+        for layout in old {
+            for tgid in self.members.of(&layout).to_vec() {
+                self.unpublish(tgid, now_ns);
+                self.counts.evicted += 1;
+            }
         }
     }
 

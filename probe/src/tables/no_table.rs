@@ -15,18 +15,27 @@ pub enum NoTable {
     Unreadable,
     /// The tables of other files fill all the memory that they may have.
     NoRoom,
+    /// The tables of this user's files have their share of the memory already, and others
+    /// may want what is left.
+    OverShare,
 }
 
 impl NoTable {
     /// Every reason.
-    pub const ALL: [NoTable; 6] = [
+    pub const ALL: [NoTable; 7] = [
         NoTable::NoUnwindInfo,
         NoTable::Damaged,
         NoTable::TooLarge,
         NoTable::UnsupportedMachine,
         NoTable::Unreadable,
         NoTable::NoRoom,
+        NoTable::OverShare,
     ];
+
+    /// Whether there may be a table when there is more room.
+    pub fn is_for_want_of_room(self) -> bool {
+        matches!(self, NoTable::NoRoom | NoTable::OverShare)
+    }
 
     /// The word that scripts see.
     pub fn label(self) -> &'static str {
@@ -37,6 +46,7 @@ impl NoTable {
             NoTable::UnsupportedMachine => "unsupported_machine",
             NoTable::Unreadable => "unreadable",
             NoTable::NoRoom => "no_room",
+            NoTable::OverShare => "over_share",
         }
     }
 
@@ -49,6 +59,7 @@ impl NoTable {
             NoTable::UnsupportedMachine => "The file is for a machine that is not supported.",
             NoTable::Unreadable => "The file could not be read.",
             NoTable::NoRoom => "The memory for unwind tables is full.",
+            NoTable::OverShare => "Files of its owner take their share of the memory for tables.",
         }
     }
 }
@@ -63,7 +74,7 @@ mod tests {
         labels.sort_unstable();
         labels.dedup();
         assert_eq!(labels.len(), NoTable::ALL.len());
-        assert_eq!(NoTable::NoRoom as usize + 1, NoTable::ALL.len());
+        assert_eq!(NoTable::OverShare as usize + 1, NoTable::ALL.len());
         assert!(
             NoTable::ALL
                 .iter()

@@ -126,6 +126,18 @@ impl Pool {
         all - self.free.free() - self.resting_words
     }
 
+    /// Words that there can be in all.
+    pub fn words(&self) -> u64 {
+        (0..self.chunks.len())
+            .map(|index| u64::from(usable(index).1))
+            .sum()
+    }
+
+    /// Words that are free, or will be after their rest, or when one more chunk is made.
+    pub fn available_words(&self) -> u64 {
+        self.words() - self.used_words()
+    }
+
     /// How many chunks were ever made.
     pub fn made(&self) -> u64 {
         self.made

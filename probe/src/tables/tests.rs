@@ -31,6 +31,15 @@ fn content(path: impl AsRef<Path>) -> Content {
     }
 }
 
+fn job(file: ModuleId, content: Content, hotness: u64) -> Job {
+    Job {
+        file,
+        content,
+        hotness,
+        user: 0,
+    }
+}
+
 /// Polls until something is ready.
 fn wait(tables: &mut Tables, now_ns: u64) -> Vec<ModuleId> {
     let began = Instant::now();
@@ -95,7 +104,7 @@ fn a_process_gets_its_table_when_it_is_built() {
     tables.publish(1, 0, &own_layout(file), 0);
     let before = tables.list_of(1).unwrap();
     assert_eq!(tables.table_of(file), None);
-    tables.want(file, content("/proc/self/exe"), 1);
+    tables.want(job(file, content("/proc/self/exe"), 1));
     assert_eq!(wait(&mut tables, 1), [file]);
     assert!(matches!(tables.table_of(file), Some(Ok(_))));
     let after = tables.list_of(1).unwrap();
@@ -111,7 +120,7 @@ fn a_table_goes_when_nobody_maps_the_file_for_long() {
     let mut tables = in_memory();
     let file = ModuleId(5);
     tables.publish(1, 0, &own_layout(file), 0);
-    tables.want(file, content("/proc/self/exe"), 1);
+    tables.want(job(file, content("/proc/self/exe"), 1));
     wait(&mut tables, 0);
     tables.unpublish(1, 10);
     tables.sweep(20);
@@ -157,33 +166,89 @@ fn files_that_nobody_maps_make_room() {
     };
     let mut tables = Tables::new(TableMaps::in_memory(), &limits).unwrap();
     let big = table(200_000);
-    assert_eq!(tables.load(ModuleId(1), &big), Ok(()));
-    assert_eq!(tables.load(ModuleId(2), &big), Err(NoTable::NoRoom));
-    tables.files.set_none(ModuleId(2), NoTable::NoRoom);
+    assert_eq!(tables.load(ModuleId(1), 0, &big), Ok(()));
+    let small = table(50_000);
+    assert_eq!(tables.load(ModuleId(3), 7, &small), Err(NoTable::OverShare));
+    assert_eq!(tables.load(ModuleId(2), 0, &big), Err(NoTable::NoRoom));
+    tables.files.set_none(ModuleId(2), 0, NoTable::NoRoom);
+    tables.files.set_none(ModuleId(3), 7, NoTable::OverShare);
     assert_eq!(tables.stats().files_without_room, 1);
     // What `poll` does then: nobody maps the first one.
     tables.free_unused(0, 0);
     tables.sweep(REST_NS);
-    assert_eq!(
-        tables.table_of(ModuleId(2)),
-        None,
-        "it may be asked for again"
-    );
-    assert_eq!(tables.load(ModuleId(2), &big), Ok(()));
+    for file in [2, 3] {
+        let state = tables.table_of(ModuleId(file));
+        assert_eq!(state, None, "it may be asked for again");
+    }
+    assert_eq!(tables.load(ModuleId(2), 0, &big), Ok(()));
+}
+
+/// A process of a user that maps a file, from its first byte on.
+fn map(tables: &mut Tables, tgid: u32, user: u32, file: ModuleId) {
+    let range = MappedRange {
+        start: 0x10_0000,
+        end: 0x20_0000,
+        file_offset: 0,
+        file: Some(file),
+    };
+    assert!(tables.publish(tgid, user, &[range], 0));
+}
+
+#[test]
+fn a_user_who_comes_late_has_room_and_who_has_most_makes_more() {
+    let limits = Limits {
+        table_bytes: 4 << 20,
+        ..limits()
+    };
+    let mut tables = Tables::new(TableMaps::in_memory(), &limits).unwrap();
+    let (greedy, late) = (60_001, 60_002);
+    let its = table(100_000);
+    let mut files = 0;
+    while tables.load(ModuleId(files), greedy, &its) == Ok(()) {
+        map(&mut tables, files + 1, greedy, ModuleId(files));
+        files += 1;
+    }
+    let refused = tables.load(ModuleId(files), greedy, &its);
+    assert_eq!(refused, Err(NoTable::OverShare));
+    let share = tables.pool.words() / 8;
+    assert!(tables.pool.available_words() >= share);
+    let (first, last) = (ModuleId(0), ModuleId(files - 1));
+    let has_table = |tables: &Tables, file: ModuleId| {
+        let list = tables.list_of(file.0 + 1).unwrap();
+        tables.reader().find(list, 0x10_0000).unwrap().table != NO_TABLE
+    };
+    assert!(has_table(&tables, first) && has_table(&tables, last));
+    // Somebody else finds room in the eighth that was left.
+    let another = ModuleId(1000);
+    assert_eq!(tables.load(another, late, &its), Ok(()));
+    map(&mut tables, another.0 + 1, late, another);
+    // Then the newest of who has most is taken away, until there is an eighth again.
+    tables.sweep(1);
+    assert!(tables.pool.available_words() >= share);
+    assert!(has_table(&tables, first) && has_table(&tables, another));
+    assert!(!has_table(&tables, last));
+    let cut = tables.over_share();
+    assert_eq!(cut.len(), 1, "{cut:?}");
+    assert_eq!((cut[0].user, cut[0].what), (greedy, Scarce::Tables));
+    assert!(cut[0].count >= 1);
 }
 
 #[test]
 fn the_vdso_has_a_table() {
     let mut tables = in_memory();
     let image = symbolize::Vdso::image().unwrap();
-    tables.want(ModuleId(1), Content::Bytes(image.into()), 0);
+    tables.want(job(ModuleId(1), Content::Bytes(image.into()), 0));
     assert_eq!(wait(&mut tables, 0), [ModuleId(1)]);
 }
 
 #[test]
 fn why_there_is_no_table_is_known() {
     let mut tables = in_memory();
-    tables.want(ModuleId(1), Content::Bytes(b"text".as_slice().into()), 0);
+    tables.want(job(
+        ModuleId(1),
+        Content::Bytes(b"text".as_slice().into()),
+        0,
+    ));
     let began = Instant::now();
     while tables.table_of(ModuleId(1)).is_none() && began.elapsed() < Duration::from_secs(60) {
         assert!(tables.poll(0).is_empty());
@@ -214,7 +279,7 @@ fn figures() {
         let packed = began.elapsed();
         let mut tables = in_memory();
         let began = Instant::now();
-        tables.load(ModuleId(1), &table).unwrap();
+        tables.load(ModuleId(1), 0, &table).unwrap();
         let loaded = began.elapsed();
         let base = tempfile::tempdir().unwrap();
         let cache = Cache::open(base.path(), u64::MAX).unwrap();

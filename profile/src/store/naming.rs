@@ -50,17 +50,24 @@ impl Store {
     /// Up to `limit` frames that nobody asked for yet, hottest first. They
     /// count as asked from now on; each wants one [`Store::set_name`].
     pub fn frames_to_name(&mut self, limit: usize) -> Vec<FrameId> {
+        self.frames_to_name_if(limit, |_| true)
+    }
+
+    /// Those of [`Store::frames_to_name`] that may be asked for now, as `may` says of each,
+    /// hottest first. The others are left for later.
+    pub fn frames_to_name_if(
+        &mut self,
+        limit: usize,
+        mut may: impl FnMut(Frame) -> bool,
+    ) -> Vec<FrameId> {
         if self.naming.fresh.is_empty() && self.naming.again.is_empty() {
             return Vec::new();
         }
         let mut wanted = self.weigh_unasked();
-        if limit < wanted.len() {
-            wanted.select_nth_unstable(limit);
-            wanted.truncate(limit);
-        }
         wanted.sort_unstable();
-
-        let chosen: Vec<FrameId> = wanted.into_iter().map(|(_, frame)| frame).collect();
+        let is_chosen = |frame: &FrameId| self.frames.get(*frame).is_some_and(&mut may);
+        let frames = wanted.into_iter().map(|(_, frame)| frame);
+        let chosen: Vec<FrameId> = frames.filter(is_chosen).take(limit).collect();
         chosen.iter().for_each(|f| self.names.set_asked(*f));
         self.forget_what_is_asked();
         chosen
@@ -248,6 +255,7 @@ mod tests {
         let asked = store.frames_to_name(2);
         let frames: Vec<_> = asked.iter().map(|id| store.frame(*id)).collect();
         assert_eq!(frames, [Some(c), Some(b)], "leaves weigh more");
+        assert_eq!(store.frames_to_name_if(2, |_| false), []);
         assert_eq!(store.frames_to_name(2).len(), 1);
         assert_eq!(store.frames_to_name(2), []);
         assert!(store.naming.fresh.is_empty());

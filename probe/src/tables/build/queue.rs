@@ -1,32 +1,40 @@
-//! The files whose tables are wanted, hottest first, and those that are being built.
+//! The files whose tables are wanted, and those that are being built.
 
 use super::{Content, Duty};
 use crate::ids::ModuleId;
+use crate::shares::Turns;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 /// Files that wait, each with an open descriptor. A machine runs some hundred.
 const WAITING_MAX: usize = 4096;
 
 /// A file whose table is wanted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Job {
+    /// Its number.
     pub file: ModuleId,
+    /// Where its bytes come from.
     pub content: Content,
     /// Samples that would have needed it.
     pub hotness: u64,
+    /// Whose word the file is.
+    pub user: u32,
 }
 
 /// Hotter is greater; of two equals the older one is.
 type Rank = (u64, Reverse<u64>);
 
-/// The files whose tables are to be built, hottest first.
+/// The files whose tables are to be built. Of one user the hottest comes first; whose is next
+/// is told by the time that theirs took.
 #[derive(Debug, Default)]
 pub struct Queue {
-    by_rank: BTreeMap<Rank, Job>,
-    ranks: HashMap<ModuleId, Rank>,
+    by_user: HashMap<u32, BTreeMap<Rank, Job>>,
+    ranks: HashMap<ModuleId, (u32, Rank)>,
     /// From when a thread takes one until the table is taken from it.
     building: HashMap<ModuleId, Duty>,
+    turns: Turns,
     next: u64,
     is_closed: bool,
 }
@@ -34,56 +42,66 @@ pub struct Queue {
 impl Queue {
     /// Adds a file, or makes one hotter that waits already; `None` for one that
     /// is being built, but that the thread which may take its time has begun and
-    /// samples wait for now. The coldest one is returned if there are too many.
+    /// samples wait for now. If there are too many, the coldest one of the user who has
+    /// most is returned.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {
         if let Some(duty) = self.building.get(&job.file)
             && (*duty == Duty::Wanted || job.hotness < Duty::Wanted.hotness_min())
         {
             return None;
         }
-        if let Some(rank) = self.ranks.get(&job.file).copied() {
+        if let Some((_, rank)) = self.ranks.get(&job.file).copied() {
             if rank.0 < job.hotness {
-                self.by_rank.remove(&rank);
+                self.remove(job.file);
                 self.insert((job.hotness, rank.1), job);
             }
             return None;
         }
         self.next += 1;
         self.insert((job.hotness, Reverse(self.next)), job);
-        if self.by_rank.len() <= WAITING_MAX {
+        if self.ranks.len() <= WAITING_MAX {
             return None;
         }
-        let (_, coldest) = self.by_rank.pop_first()?;
-        self.ranks.remove(&coldest.file);
-        Some(coldest.file)
+        let most = self.by_user.values().max_by_key(|jobs| jobs.len())?;
+        let coldest = most.values().next()?.file;
+        self.remove(coldest);
+        Some(coldest)
     }
 
-    /// The hottest one that a thread of this duty may build.
-    pub fn pop(&mut self, duty: Duty) -> Option<Job> {
-        let mut hottest_first = self.by_rank.iter().rev();
-        let (rank, _) = hottest_first
-            .find(|(_, job)| !self.building.contains_key(&job.file) || duty == Duty::Wanted)?;
-        let rank = *rank;
-        if rank.0 < duty.hotness_min() {
-            return None;
-        }
-        let job = self.by_rank.remove(&rank)?;
-        self.ranks.remove(&job.file);
+    /// The next one that a thread of this duty may build.
+    pub fn pop(&mut self, duty: Duty, now: Instant) -> Option<Job> {
+        let may = |job: &&Job| !self.building.contains_key(&job.file) || duty == Duty::Wanted;
+        let mut hottest: Vec<(Rank, u32, ModuleId)> = { self.by_user.iter() }
+            .filter_map(|(user, jobs)| {
+                let job = jobs.values().rev().find(may)?;
+                Some((self.ranks.get(&job.file)?.1, *user, job.file))
+            })
+            .filter(|(rank, ..)| rank.0 >= duty.hotness_min())
+            .collect();
+        // Of those whose turn it could be as well.
+        hottest.sort_unstable_by_key(|(rank, ..)| Reverse(*rank));
+        let users = hottest.iter().map(|(_, user, _)| *user);
+        let user = self.turns.next(users, now)?;
+        let (_, _, file) = *hottest.iter().find(|(_, of, _)| *of == user)?;
+        let job = self.remove(file)?;
         self.building.insert(job.file, duty);
         Some(job)
+    }
+
+    /// A table of a user took so long to build.
+    pub fn took(&mut self, user: u32, time: Duration, now: Instant) {
+        self.turns.took(user, time, now);
     }
 
     /// A file's table has been taken: nobody waits for it any more.
     pub fn done(&mut self, file: ModuleId) {
         self.building.remove(&file);
-        if let Some(rank) = self.ranks.remove(&file) {
-            self.by_rank.remove(&rank);
-        }
+        self.remove(file);
     }
 
     /// How many files wait.
     pub fn len(&self) -> usize {
-        self.by_rank.len()
+        self.ranks.len()
     }
 
     /// Nothing more will be built.
@@ -97,8 +115,18 @@ impl Queue {
     }
 
     fn insert(&mut self, rank: Rank, job: Job) {
-        self.ranks.insert(job.file, rank);
-        self.by_rank.insert(rank, job);
+        self.ranks.insert(job.file, (job.user, rank));
+        { self.by_user.entry(job.user).or_default() }.insert(rank, job);
+    }
+
+    fn remove(&mut self, file: ModuleId) -> Option<Job> {
+        let (user, rank) = self.ranks.remove(&file)?;
+        let jobs = self.by_user.get_mut(&user)?;
+        let job = jobs.remove(&rank);
+        if jobs.is_empty() {
+            self.by_user.remove(&user);
+        }
+        job
     }
 }
 
@@ -111,11 +139,16 @@ mod tests {
             file: ModuleId(file),
             content: Content::Bytes([].into()),
             hotness,
+            user: 0,
         })
     }
 
+    fn pop(queue: &mut Queue, duty: Duty) -> Option<Job> {
+        queue.pop(duty, Instant::now())
+    }
+
     fn drain(mut queue: Queue) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop(Duty::Any).map(|job| job.file.0)).collect()
+        std::iter::from_fn(|| pop(&mut queue, Duty::Any).map(|job| job.file.0)).collect()
     }
 
     #[test]
@@ -141,7 +174,7 @@ mod tests {
     fn a_file_that_is_built_is_not_built_again() {
         let mut queue = Queue::default();
         push(&mut queue, 1, 1);
-        let job = queue.pop(Duty::Wanted).unwrap();
+        let job = pop(&mut queue, Duty::Wanted).unwrap();
         push(&mut queue, 1, 2);
         assert_eq!(queue.len(), 0);
         queue.done(job.file);
@@ -154,14 +187,14 @@ mod tests {
         let mut queue = Queue::default();
         push(&mut queue, 1, 0);
         push(&mut queue, 2, 0);
-        assert!(queue.pop(Duty::Wanted).is_none());
-        assert_eq!(queue.pop(Duty::Any).unwrap().file, ModuleId(1));
+        assert!(pop(&mut queue, Duty::Wanted).is_none());
+        assert_eq!(pop(&mut queue, Duty::Any).unwrap().file, ModuleId(1));
         push(&mut queue, 1, 0);
         assert_eq!(queue.len(), 1);
         push(&mut queue, 1, 1);
-        assert_eq!(queue.pop(Duty::Any).unwrap().file, ModuleId(2));
-        assert!(queue.pop(Duty::Any).is_none());
-        assert_eq!(queue.pop(Duty::Wanted).unwrap().file, ModuleId(1));
+        assert_eq!(pop(&mut queue, Duty::Any).unwrap().file, ModuleId(2));
+        assert!(pop(&mut queue, Duty::Any).is_none());
+        assert_eq!(pop(&mut queue, Duty::Wanted).unwrap().file, ModuleId(1));
         push(&mut queue, 1, 5);
         assert_eq!(queue.len(), 0);
     }
@@ -170,7 +203,7 @@ mod tests {
     fn the_first_of_two_tables_is_enough() {
         let mut queue = Queue::default();
         push(&mut queue, 1, 0);
-        queue.pop(Duty::Any).unwrap();
+        pop(&mut queue, Duty::Any).unwrap();
         push(&mut queue, 1, 1);
         queue.done(ModuleId(1));
         assert_eq!(queue.len(), 0);
@@ -185,5 +218,46 @@ mod tests {
         assert_eq!(push(&mut queue, 9999, 5000), Some(ModuleId(0)));
         assert_eq!(push(&mut queue, 0, 0), Some(ModuleId(0)));
         assert_eq!(queue.len(), WAITING_MAX);
+    }
+
+    #[test]
+    fn who_took_long_waits_for_others_however_hot_theirs_are() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for (file, user, hotness) in [(1, 7, 900), (2, 7, 800), (3, 8, 1), (4, 8, 2)] {
+            let job = Job {
+                file: ModuleId(file),
+                content: Content::Bytes([].into()),
+                hotness,
+                user,
+            };
+            assert_eq!(queue.push(job), None);
+        }
+        let next = |queue: &mut Queue| queue.pop(Duty::Wanted, now).unwrap().file.0;
+        assert_eq!(next(&mut queue), 1, "the hottest");
+        queue.took(7, Duration::from_millis(100), now);
+        assert_eq!(next(&mut queue), 4);
+        queue.took(8, Duration::from_millis(10), now);
+        assert_eq!(next(&mut queue), 3);
+        assert_eq!(next(&mut queue), 2);
+    }
+
+    #[test]
+    fn who_fills_the_queue_gives_up_their_own() {
+        let mut queue = Queue::default();
+        let push = |queue: &mut Queue, file, user| {
+            queue.push(Job {
+                file: ModuleId(file),
+                content: Content::Bytes([].into()),
+                hotness: u64::from(file),
+                user,
+            })
+        };
+        assert_eq!(push(&mut queue, 0, 8), None);
+        for file in 1..WAITING_MAX as u32 {
+            assert_eq!(push(&mut queue, file, 7), None);
+        }
+        assert_eq!(push(&mut queue, 9_999, 7), Some(ModuleId(1)));
+        assert_eq!(push(&mut queue, 9_998, 8), Some(ModuleId(2)));
     }
 }

@@ -17,6 +17,15 @@ fn own() -> Content {
     file("/proc/self/exe")
 }
 
+fn want(builder: &Builder, file: ModuleId, content: Content, hotness: u64) -> Option<ModuleId> {
+    builder.want(Job {
+        file,
+        content,
+        hotness,
+        user: 0,
+    })
+}
+
 fn wait(builder: &Builder) -> Built {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(60) {
@@ -35,7 +44,7 @@ fn bytes(bytes: &[u8]) -> Content {
 #[test]
 fn our_own_table() {
     let builder = Builder::start(None).unwrap();
-    assert_eq!(builder.want(ModuleId(7), own(), 1), None);
+    assert_eq!(want(&builder, ModuleId(7), own(), 1), None);
     let built = wait(&builder);
     assert_eq!(built.file, ModuleId(7));
     assert!(built.table.unwrap().rows() > 10_000);
@@ -47,7 +56,7 @@ fn why_there_is_none() {
     let mut arm = std::fs::read("/proc/self/exe").unwrap();
     arm[18] = 183;
     let reason = |content| {
-        builder.want(ModuleId(1), content, 0);
+        want(&builder, ModuleId(1), content, 0);
         wait(&builder).table.unwrap_err()
     };
     assert_eq!(reason(bytes(b"#!/bin/sh\n")), NoTable::Damaged);
@@ -66,7 +75,7 @@ fn the_second_time_it_is_in_the_cache() {
     let built = |file| {
         let cache = Cache::open(base.path(), BYTES_MAX).unwrap();
         let builder = Builder::start(Some(cache)).unwrap();
-        builder.want(file, own(), 0);
+        want(&builder, file, own(), 0);
         let table = wait(&builder).table.unwrap();
         (builder, table)
     };
@@ -91,7 +100,7 @@ fn the_second_time_it_is_in_the_cache() {
 fn tables_that_nobody_takes_hold_up_the_work() {
     let builder = Builder::start(None).unwrap();
     for file in 0..20 {
-        builder.want(ModuleId(file), bytes(b"nothing"), 0);
+        want(&builder, ModuleId(file), bytes(b"nothing"), 0);
     }
     std::thread::sleep(Duration::from_millis(200));
     assert!(builder.waiting() >= 20 - 3 * THREADS.len());

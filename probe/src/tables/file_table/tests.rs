@@ -35,8 +35,8 @@ fn load(table: &FileTable) -> (Loaded, Reader) {
     let mut pool = Pool::new(maps.chunks, 64 << 20);
     let mut dictionary = Dictionary::new(maps.rules.clone(), maps.extended.clone());
     let before = build(&[(0x1000, 8), (0x1010, 3)]).unwrap();
-    before.load(&mut pool, &mut dictionary).unwrap();
-    let loaded = table.load(&mut pool, &mut dictionary).unwrap();
+    before.load(&mut pool, &mut dictionary, 0).unwrap();
+    let loaded = table.load(&mut pool, &mut dictionary, 0).unwrap();
     let reader = Reader::new(
         pool.chunks().clone(),
         maps.rules,
@@ -139,7 +139,7 @@ fn a_full_pool_is_left_as_it_was() {
     assert!(
         build(&rows)
             .unwrap()
-            .load(&mut pool, &mut dictionary)
+            .load(&mut pool, &mut dictionary, 0)
             .is_none()
     );
     let all = (1 << 18) - 1;

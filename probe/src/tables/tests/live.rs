@@ -86,7 +86,7 @@ fn what_was_written_is_in_the_maps() {
     let mut tables = Tables::new(TableMaps::of_bpf(maps.ours).unwrap(), &limits()).unwrap();
     let file = ModuleId(3);
     tables.publish(1, 0, &own_layout(file), 0);
-    tables.want(file, content("/proc/self/exe"), 0);
+    tables.want(job(file, content("/proc/self/exe"), 0));
     wait(&mut tables, 0);
     check_own_rules(&tables, 1);
 

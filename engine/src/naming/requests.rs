@@ -1,0 +1,134 @@
+//! The requests that wait for the naming workers. Work for a file is counted as that of the
+//! user whose word the file is, so that nobody's files keep the names of others away.
+
+use super::Request;
+use probe::shares::FairQueue;
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Requests that wait; what the model asks for at once is bounded, so that it never gets
+/// there.
+const WAITING_MAX: usize = 1 << 20;
+
+/// Whose files are read by all workers at once, if they are the only ones that wait: root's.
+const TRUSTED: u32 = 0;
+
+/// The queue, shared by all workers.
+#[derive(Debug)]
+pub struct Requests {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: FairQueue<Request>,
+    /// For how many workers each user's files are work now.
+    busy: HashMap<u32, usize>,
+    is_closed: bool,
+}
+
+impl Requests {
+    pub fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                waiting: FairQueue::new(WAITING_MAX),
+                busy: HashMap::new(),
+                is_closed: false,
+            }),
+            wake: Condvar::new(),
+        }
+    }
+
+    pub fn add(&self, request: Request) {
+        // What is not taken stays pending.
+        self.state().waiting.push(request.module.user, request);
+        self.wake.notify_one();
+    }
+
+    /// The workers end when they next look.
+    pub fn close(&self) {
+        self.state().is_closed = true;
+        self.wake.notify_all();
+    }
+
+    /// Waits for a request; `None` at the end.
+    pub fn next(&self) -> Option<Request> {
+        let mut state = self.state();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            let State { waiting, busy, .. } = &mut *state;
+            // One worker is left for others.
+            let may = |user| user == TRUSTED || !busy.contains_key(&user);
+            if let Some((user, request)) = waiting.pop(may, Instant::now()) {
+                *busy.entry(user).or_default() += 1;
+                return Some(request);
+            }
+            let waited = self.wake.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A worker has done what it took for a user, in so much time.
+    pub fn done(&self, user: u32, time: Duration) {
+        let mut state = self.state();
+        if let Some(workers) = state.busy.get_mut(&user) {
+            *workers -= 1;
+            if *workers == 0 {
+                state.busy.remove(&user);
+            }
+        }
+        state.waiting.took(user, time, Instant::now());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naming::NamedModule;
+    use probe::{Module, ModuleId, ModuleKind};
+    use std::sync::Arc;
+
+    fn request(user: u32) -> Request {
+        let module = Module {
+            id: ModuleId(user),
+            kind: ModuleKind::Vsyscall,
+            user,
+        };
+        Request {
+            module: Arc::new(NamedModule::new(&module)),
+            frames: Vec::new(),
+            again: false,
+        }
+    }
+
+    #[test]
+    fn files_of_one_user_keep_one_worker_busy_and_the_slow_come_last() {
+        let requests = Requests::new();
+        let next = || requests.next().map(|request| request.module.user);
+        for user in [7, 7, 7, 8, 8] {
+            requests.add(request(user));
+        }
+        // Two workers at once.
+        assert_eq!([next(), next()], [Some(7), Some(8)]);
+        requests.done(7, Duration::from_secs(1));
+        requests.done(8, Duration::from_millis(1));
+        assert_eq!([next(), next()], [Some(8), Some(7)]);
+        // The first one done, nobody but the same user is left.
+        requests.done(7, Duration::from_secs(1));
+        assert_eq!(next(), Some(7));
+        for _ in 0..2 {
+            requests.add(request(TRUSTED));
+        }
+        assert_eq!([next(), next()], [Some(TRUSTED); 2]);
+        requests.close();
+        assert_eq!(next(), None);
+    }
+}
