@@ -201,6 +201,7 @@ impl Source for BpfSource {
 
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
         let scanning = self.timeline.meet_some();
+        let wait = self.timeline.next_turn(wait);
         self.wait(if scanning { Duration::ZERO } else { wait })?;
         let settled_ns = self.drain();
         let mut batch = Batch::default();

@@ -78,9 +78,20 @@ pub fn of_user() -> Files {
     }
 }
 
+/// The same for work that is done aside: samples wait for its answers, and not for long.
+pub(crate) fn for_those_aside() -> Files {
+    with_patience(PATIENCE_OF_SAMPLER)
+}
+
 /// The same for a thread that is waited for.
 pub(crate) fn for_sampler() -> Files {
-    with_patience(PATIENCE_OF_SAMPLER)
+    match POOL.get() {
+        Some(pool) => {
+            let handle = Handle::new(pool.clone(), PATIENCE_OF_SAMPLER);
+            Files::by(Arc::new(handle.fair(PATIENCE_OF_SAMPLER)))
+        }
+        None => Files::default(),
+    }
 }
 
 /// What has not answered, in sentences.

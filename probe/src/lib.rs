@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+mod aside;
 pub mod bpf;
 mod bpf_call;
 mod bpf_programs;
@@ -59,6 +60,7 @@ mod targets;
 mod thread_names;
 mod time;
 mod timeline;
+mod titles;
 mod unwinding;
 
 pub use bpf::{BpfSource, Config};

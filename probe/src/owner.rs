@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
-use symbolize::sanitize;
+use symbolize::{Files, sanitize};
 
 /// A line a hierarchy, each with a path: far less than this.
 const CGROUP_BYTES_MAX: u64 = 64 << 10;
@@ -31,7 +31,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Of a process that is there; what cannot be read stays as it was.
+    /// Of a process that is there; what cannot be read stays as it was. The command line is
+    /// not read: that may wait for the process.
     pub fn update(&mut self, pid: u32) {
         let mut text = Vec::new();
         let file = File::open(format!("/proc/{pid}/cgroup"));
@@ -47,8 +48,6 @@ impl Owner {
             self.uid = Some(folder.uid());
         }
         self.real_uid = real_uid(pid).or(self.real_uid);
-        // What cannot be read stays as it was.
-        _ = self.update_title(pid);
         if let Some((parent, ticks)) = fs::read(format!("/proc/{pid}/stat"))
             .ok()
             .and_then(|stat| parent_and_start(&stat))
@@ -57,20 +56,13 @@ impl Owner {
             self.started_unix_ms = boot_unix_ms().map(|boot| boot + ticks as i64 * TICK_MS);
         }
     }
+}
 
-    /// Reads the command line again: programs such as postgres write into it what they do.
-    /// Whether it is another one now.
-    pub fn update_title(&mut self, pid: u32) -> io::Result<bool> {
-        let bytes = crate::files::of_targets().command_line(pid)?;
-        let Some(words) = words(&bytes) else {
-            return Ok(false);
-        };
-        let is_new = self.command_line.as_deref() != Some(&*words);
-        if is_new {
-            self.command_line = Some(words.into());
-        }
-        Ok(is_new)
-    }
+/// The command line of a process, as words; `None` if it has none. Programs such as postgres
+/// write into it what they do.
+pub fn command_line(pid: u32, files: &Files) -> io::Result<Option<Arc<str>>> {
+    let bytes = files.command_line(pid)?;
+    Ok(words(&bytes).map(Arc::from))
 }
 
 /// The arguments, each ended by a zero byte, with blanks between them.

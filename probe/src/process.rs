@@ -4,12 +4,15 @@
 use crate::ids::ProcessId;
 use crate::mappings::{Backing, MAPPINGS_MAX, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
-use crate::owner::Owner;
+use crate::owner::{Owner, real_uid};
 use crate::proc_maps;
 use crate::sample::ProcessInfo;
+use crate::shares::NOBODY;
 use crate::sideband::record::{Event, Identity, Map, What};
+use crate::titles::{Title, Titles};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use symbolize::sanitize;
 
 /// How long a process is remembered after its exit: its last samples may still
@@ -26,14 +29,17 @@ const RESCAN_CUT_NS: u64 = 30_000_000_000;
 /// mappings that are kept of it, and more than any program that we know has.
 const FILES_MAX: usize = MAPPINGS_MAX / 8;
 
+/// How long a turn of the sampler may spend on reading the mappings of one user's processes:
+/// they may let it wait, and have very many. What is not read now is read in the next turn.
+const SCANS: Duration = Duration::from_millis(100);
+
+/// Whose processes are always read: they could do worse.
+const ROOT: u32 = 0;
+
 /// How often the title of a process that runs is read again, and when next if that was
 /// refused or took too long.
 const TITLE_NS: u64 = 2_000_000_000;
 const TITLE_REFUSED_NS: u64 = 60_000_000_000;
-
-/// Titles that are read in one turn of the sampler, which comes twenty times a second: a read
-/// takes some 50 µs, and is done by a reader, for which the sampler waits.
-const TITLES_MAX: u32 = 4;
 
 /// All processes that are known.
 #[derive(Debug)]
@@ -42,8 +48,9 @@ pub struct ProcessTable {
     next_id: u32,
     /// What the engine has not been told yet.
     changes: Vec<ProcessInfo>,
-    /// Titles that may still be read in this turn.
-    titles_left: u32,
+    titles: Titles,
+    /// How long was spent on reading the mappings of each user's processes in this turn.
+    scans: HashMap<u32, Duration>,
     pub modules: Modules,
 }
 
@@ -75,8 +82,19 @@ impl ProcessTable {
             by_pid: HashMap::new(),
             next_id: 0,
             changes: Vec::new(),
-            titles_left: TITLES_MAX,
+            titles: Titles::read_by(crate::files::for_those_aside()),
+            scans: HashMap::new(),
             modules: Modules::new(),
+        }
+    }
+
+    /// What follows is a turn of the sampler of its own. Takes note of what was read aside.
+    pub fn begin_turn(&mut self, now_ns: u64) {
+        self.titles.begin_turn();
+        self.scans.clear();
+        self.modules.begin_turn();
+        while let Some(title) = self.titles.next() {
+            self.entitle(title, now_ns);
         }
     }
 
@@ -102,7 +120,7 @@ impl ProcessTable {
     /// read from /proc, as far as it is still there.
     pub fn at(&mut self, pid: u32, comm: &[u8], time_ns: u64, now_ns: u64) -> &mut Process {
         if !self.by_pid.contains_key(&pid) {
-            self.scan(pid, now_ns);
+            self.scan_in_turn(pid, now_ns);
         }
         let next_id = &mut self.next_id;
         let process = self
@@ -121,22 +139,13 @@ impl ProcessTable {
             process.announced = true;
             process.owner.update(pid);
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
+            self.titles.ask(process.id, pid, process.user());
             process.tell(pid, &mut self.changes);
         } else if process.title_due_ns <= now_ns
             && process.exited_ns.is_none()
-            && self.titles_left > 0
+            && self.titles.ask_again(process.id, pid, process.user())
         {
-            self.titles_left -= 1;
-            let read = process.owner.update_title(pid);
-            let patience_ns = if read.is_ok() {
-                TITLE_NS
-            } else {
-                TITLE_REFUSED_NS
-            };
-            process.title_due_ns = now_ns.saturating_add(patience_ns);
-            if read.is_ok_and(|is_new| is_new) {
-                process.tell(pid, &mut self.changes);
-            }
+            process.title_due_ns = now_ns.saturating_add(TITLE_NS);
         }
         process
     }
@@ -155,7 +164,19 @@ impl ProcessTable {
         if self.by_pid.get(&pid).is_some_and(recently) {
             return false;
         }
+        self.scan_in_turn(pid, now_ns)
+    }
+
+    /// Reads a process from /proc, unless those of its user took long enough in this turn.
+    fn scan_in_turn(&mut self, pid: u32, now_ns: u64) -> bool {
+        let user = real_uid(pid).unwrap_or(NOBODY);
+        let spent = self.scans.get(&user).copied().unwrap_or_default();
+        if user != ROOT && spent > SCANS {
+            return false;
+        }
+        let begun = Instant::now();
         self.scan(pid, now_ns);
+        *self.scans.entry(user).or_default() += begun.elapsed();
         true
     }
 
@@ -216,10 +237,8 @@ impl ProcessTable {
         self.by_pid.contains_key(&pid)
     }
 
-    /// The processes that were told of, and have changed since the last call, which ended a
-    /// turn.
+    /// The processes that were told of, and have changed since the last call.
     pub fn take_changes(&mut self) -> Vec<ProcessInfo> {
-        self.titles_left = TITLES_MAX;
         std::mem::take(&mut self.changes)
     }
 
@@ -298,8 +317,25 @@ impl ProcessTable {
             if exec {
                 process.owner.command_line = None;
                 process.owner.update(pid);
+                self.titles.ask(process.id, pid, process.user());
             }
             process.tell(pid, &mut self.changes);
+        }
+    }
+
+    /// A title has been read; that of a process that ended since is told all the same.
+    fn entitle(&mut self, title: Title, now_ns: u64) {
+        let process = self.by_pid.get_mut(&title.pid);
+        let Some(process) = process.filter(|process| process.id == title.process) else {
+            return;
+        };
+        match title.words {
+            Err(_) => process.title_due_ns = now_ns.saturating_add(TITLE_REFUSED_NS),
+            Ok(Some(words)) if process.owner.command_line.as_ref() != Some(&words) => {
+                process.owner.command_line = Some(words);
+                process.tell(title.pid, &mut self.changes);
+            }
+            Ok(_) => {}
         }
     }
 
@@ -343,7 +379,7 @@ impl ProcessTable {
 impl Process {
     /// Whom it is counted as; all that nobody could be asked about are as one user.
     pub fn user(&self) -> u32 {
-        self.owner.real_uid.unwrap_or(u32::MAX)
+        self.owner.real_uid.unwrap_or(NOBODY)
     }
 
     fn new(next_id: &mut u32, comm: &[u8]) -> Self {
@@ -392,6 +428,11 @@ fn mapping(start: u64, end: u64, file_offset: u64, backing: Backing) -> Mapping 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, channel};
+    use symbolize::files::{Proxy, Reply, Request};
+    use symbolize::{Files, Reason, RemoteFiles};
+    use test_support::wait_until;
 
     fn event(time_ns: u64, what: What) -> Event {
         Event { time_ns, what }
@@ -508,6 +549,10 @@ mod tests {
         let mut table = ProcessTable::new();
         let title = |table: &mut ProcessTable, now_ns| -> Vec<String> {
             table.at(pid, b"", now_ns, now_ns);
+            wait_until("what was asked for is read", || {
+                table.begin_turn(now_ns);
+                table.titles.outstanding() == 0
+            });
             let changes = table.take_changes().into_iter();
             changes
                 .filter_map(|told| told.owner.command_line)
@@ -530,6 +575,41 @@ mod tests {
         child.wait().expect("it ends");
         // What is known of it stays.
         assert_eq!(title(&mut table, 1 + 3 * TITLE_NS), [""; 0]);
+    }
+
+    /// Answers nothing until the test lets it.
+    #[derive(Debug)]
+    struct Silent(Mutex<Receiver<()>>);
+
+    impl Proxy for Silent {
+        fn perform(&self, _: &Request<'_>, _: RemoteFiles) -> Result<Reply, Reason> {
+            _ = self.0.lock().expect("nobody panics").recv();
+            Err(Reason::Remote)
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_holds_up_nobody() {
+        let (answer, silence) = channel();
+        let mut table = ProcessTable::new();
+        let silent = Silent(Mutex::new(silence));
+        table.titles = Titles::read_by(Files::by(Arc::new(silent)));
+        // It would wait here.
+        table.at(PID, b"a", 1, 1);
+        table.at(CHILD, b"b", 1, 1);
+        assert_eq!(table.take_changes().len(), 2);
+        assert_eq!(table.titles.outstanding(), 2);
+        drop(answer);
+        wait_until("both are given up", || {
+            table.begin_turn(2);
+            table.titles.outstanding() == 0
+        });
+        // They are left alone for a while.
+        table.at(PID, b"a", TITLE_NS + 3, TITLE_NS + 3);
+        assert_eq!(table.titles.outstanding(), 0);
+        let later = TITLE_REFUSED_NS + 3;
+        table.at(PID, b"a", later, later);
+        assert_eq!(table.titles.outstanding(), 1);
     }
 
     #[test]

@@ -9,12 +9,15 @@
 //! | module | holds |
 //! |---|---|
 //! | `process` | what is known of one process: its layout, its threads |
+//! | `reading` | what is read of files and processes, on a thread of its own |
 //! | `tids` | which thread of the kernel a thread of the interpreter is |
 //! | `codes` | the code objects of a process, each read once |
 //! | `names` | functions and lines with a number each, for the whole run |
 //! | `merge` | Python frames in the place of the interpreter's |
 //! | `maps` | the BPF maps |
-//! | `budget` | how much is read in one turn |
+//! | `budget` | how much is asked for in one turn |
+//!
+//! A sample whose code objects are still being read waits for them a little.
 
 mod budget;
 mod codes;
@@ -22,26 +25,28 @@ mod maps;
 mod merge;
 mod names;
 mod process;
+mod reading;
 mod tids;
 
+use crate::aside::Aside;
 use crate::decode::RawSample;
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
 use crate::modules::Modules;
-use crate::resolve::Located;
-use crate::sample::{Frame, Missing, Module, ModuleKind, PythonStack, PythonStats, Sample};
+use crate::sample::{
+    Frame, Missing, Module, ModuleKind, OverShare, PythonStack, PythonStats, Sample, Scarce,
+};
 use crate::sideband::record::{Event, What};
 use budget::Budget;
-use merge::{Merged, Place};
+use codes::Part;
+use merge::{Entries, Merged, Place};
 use names::Registry;
 use probe_ebpf::python::status;
-use process::{Look, Process};
-use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::OwnedFd;
+use process::Process;
+use reading::{Came, Look, Wanted};
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
-use symbolize::object::Object;
 use symbolize::python::Interpreter;
 
 pub use maps::PythonMaps;
@@ -56,7 +61,33 @@ pub struct Python {
     without: HashMap<u32, Arc<Mappings>>,
     names: Registry,
     budget: Budget,
+    /// `None` if there can be no thread for it: no frames of Python are shown then.
+    reading: Option<Aside<Wanted, Came>>,
+    /// Something was asked for since somebody wanted to know that.
+    has_asked: bool,
+    /// Users for whom too much was being read already, and how often.
+    refused: BTreeMap<u32, usize>,
     stats: PythonStats,
+}
+
+/// The Python frames of a sample, as far as they have been read.
+#[derive(Debug, Clone, Default)]
+pub struct PythonParts {
+    parts: Vec<Part>,
+    /// Why some or all are missing.
+    missing: Option<Missing>,
+    /// The process runs Python at all.
+    is_python: bool,
+}
+
+impl PythonParts {
+    /// Whether nothing of them is still to be read.
+    pub fn are_read(&self) -> bool {
+        self.parts.iter().all(|part| match part {
+            Part::Unread(_, code) => code.is_read(),
+            Part::Frame(_) | Part::GroupEnd => true,
+        })
+    }
 }
 
 impl Python {
@@ -69,13 +100,35 @@ impl Python {
             without: HashMap::new(),
             names: Registry::default(),
             budget: Budget::default(),
+            reading: reading::start(),
+            has_asked: false,
+            refused: BTreeMap::new(),
             stats: PythonStats::default(),
         }
     }
 
-    /// What follows is a turn of its own, with its own budget.
-    pub fn begin_turn(&mut self) {
+    /// What follows is a turn of its own, with its own budget. Takes note of what was read.
+    pub fn begin_turn(&mut self, now_ns: u64) {
         self.budget.begin_turn();
+        while let Some(came) = self.reading.as_ref().and_then(Aside::answer) {
+            match came {
+                Came::Interpreter(module, interpreter) => {
+                    self.interpreters.insert(module, interpreter);
+                    // Some of those may have it.
+                    self.without.clear();
+                }
+                Came::Look {
+                    pid,
+                    ticket,
+                    seen,
+                    is_there,
+                } => {
+                    if let Some(process) = self.processes.get_mut(&pid) {
+                        process.apply(&ticket, seen, is_there, &mut self.maps, now_ns);
+                    }
+                }
+            }
+        }
     }
 
     /// Looks whether a new file is an interpreter.
@@ -90,12 +143,17 @@ impl Python {
         };
         let name = path.file_name().map(|name| name.as_bytes());
         // Most files are none by their name, and are not read.
-        if name.is_none_or(|name| symbolize::python::Version::of_file_name(name).is_none()) {
+        let Some(name) =
+            name.filter(|name| symbolize::python::Version::of_file_name(name).is_some())
+        else {
             return;
-        }
-        if let Some(found) = name.and_then(|name| interpreter(file, name)) {
-            self.interpreters.insert(module.id, Arc::new(found));
-        }
+        };
+        let wanted = Wanted::Interpreter {
+            module: module.id,
+            file: file.clone(),
+            name: name.to_vec(),
+        };
+        self.ask(module.user, wanted);
     }
 
     /// Follows processes that end or become other programs.
@@ -124,25 +182,26 @@ impl Python {
         self.without.retain(|pid, _| is_known(*pid));
     }
 
-    /// What a sample says of Python frames, with their names. To be called soon after it was
-    /// taken: a code object may be freed.
+    /// What a sample of a process of a user says of Python frames. What is not known of them is asked for; to be
+    /// called soon after it was taken: a code object may be freed.
     pub fn read(
         &mut self,
         raw: &RawSample,
-        located: &Located,
+        mappings: &Arc<Mappings>,
+        user: u32,
         modules: &mut Modules,
         now_ns: u64,
-    ) -> PythonStack {
-        if located.in_exec || self.interpreters.is_empty() {
-            return PythonStack::default();
+    ) -> PythonParts {
+        if self.interpreters.is_empty() {
+            return PythonParts::default();
         }
-        self.meet_process(raw.tgid, &located.mappings);
+        self.meet_process(raw.tgid, mappings, user);
         let Some(process) = self.processes.get_mut(&raw.tgid) else {
-            return PythonStack::default();
+            return PythonParts::default();
         };
         let budget = &mut self.budget;
-        process.follow(raw, &mut self.maps, modules.way(), budget, now_ns);
-        let entries = process.resolve(raw, modules, &mut self.names, budget);
+        let look = process.follow(raw, budget, now_ns);
+        let (parts, codes) = process.parts(raw, modules, &mut self.names, budget);
         let missing = match raw.python.status {
             status::WHOLE => None,
             status::NO_PYTHON => Some(match process.lack() {
@@ -154,22 +213,47 @@ impl Python {
             // A thread that has never run Python needs no frames of it.
             _ => Some(Missing::NoThread),
         };
-        PythonStack {
-            groups: entries.groups(),
+        let user = process.user();
+        if let Some(look) = look {
+            self.ask(user, look);
+        }
+        if codes.is_some_and(|codes| !self.ask(user, codes))
+            && let Some(process) = self.processes.get_mut(&raw.tgid)
+        {
+            process.is_refused();
+        }
+        PythonParts {
+            parts,
             missing,
             is_python: true,
         }
     }
 
-    /// Puts the Python frames of a sample into its stack.
-    pub fn merge(&mut self, sample: &mut Sample, python: &PythonStack) {
+    /// Puts the Python frames of a sample into its stack. What has not been read has no name.
+    pub fn merge(&mut self, sample: &mut Sample, python: &PythonParts, modules: &mut Modules) {
+        let mut entries = Entries::default();
+        for part in &python.parts {
+            match part {
+                Part::Frame(frame) => entries.push(*frame),
+                Part::Unread(entry, code) => {
+                    let frame = code.frame(*entry, modules, &mut self.names);
+                    frame.into_iter().for_each(|frame| entries.push(frame));
+                }
+                Part::GroupEnd => entries.end_group(),
+            }
+        }
+        let python = PythonStack {
+            groups: entries.groups(),
+            missing: python.missing,
+            is_python: python.is_python,
+        };
         let place = |frame: &Frame| match self.interpreters.get(&frame.module) {
             Some(it) if it.is_evaluation(frame.address) => Place::Loop,
             Some(it) if it.is_glue(frame.address) => Place::Glue,
             Some(_) => Place::Inside,
             None => Place::Outside,
         };
-        match merge::merge(sample, python, place) {
+        match merge::merge(sample, &python, place) {
             Merged::NoPython => {}
             Merged::Whole => self.stats.whole += 1,
             Merged::Missing(why) => *self.stats.missing.entry(why).or_default() += 1,
@@ -185,8 +269,34 @@ impl Python {
         stats
     }
 
+    /// Whether something was asked for since the last call: most answers come within
+    /// milliseconds.
+    pub fn take_has_asked(&mut self) -> bool {
+        std::mem::take(&mut self.has_asked)
+    }
+
+    /// Who has asked for more than is read, and how much of it was left out.
+    pub fn over_share(&self) -> impl Iterator<Item = OverShare> + '_ {
+        self.refused.iter().map(|(user, count)| OverShare {
+            user: *user,
+            what: Scarce::Python,
+            count: *count,
+        })
+    }
+
+    /// False if too much is being read for that user.
+    fn ask(&mut self, user: u32, wanted: Wanted) -> bool {
+        let reading = self.reading.as_ref();
+        let is_asked = reading.is_some_and(|reading| reading.ask(user, wanted));
+        self.has_asked |= is_asked;
+        if !is_asked {
+            *self.refused.entry(user).or_default() += 1;
+        }
+        is_asked
+    }
+
     /// Looks whether a process that is not known has an interpreter, once for its mappings.
-    fn meet_process(&mut self, pid: u32, mappings: &Arc<Mappings>) {
+    fn meet_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32) {
         let without = self.without.get(&pid);
         let is_known = without.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if is_known || self.processes.contains_key(&pid) {
@@ -200,7 +310,7 @@ impl Python {
                     runtime,
                 };
                 self.without.remove(&pid);
-                self.processes.insert(pid, Process::new(look));
+                self.processes.insert(pid, Process::new(look, user));
             }
             None => _ = self.without.insert(pid, mappings.clone()),
         }
@@ -228,11 +338,4 @@ impl Python {
             process.withdraw(&mut self.maps);
         }
     }
-}
-
-fn interpreter(file: &Arc<OwnedFd>, name: &[u8]) -> Option<Interpreter> {
-    let file = File::from(file.try_clone().ok()?);
-    let object = Object::read(&file).ok()?;
-    // A file that is damaged is no interpreter.
-    Interpreter::find(&object, name).ok()?
 }

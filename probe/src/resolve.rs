@@ -6,7 +6,8 @@ use crate::exec::ExecCode;
 use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::{Backing, Mappings};
 use crate::process::ProcessTable;
-use crate::sample::{Ending, Frame, PythonStack, Sample};
+use crate::python::PythonParts;
+use crate::sample::{Ending, Frame, Sample};
 use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::sanitize;
@@ -26,7 +27,7 @@ pub struct Located {
     /// Its stack was not walked because its user's processes have their share.
     pub over_share: bool,
     /// Its frames of Python.
-    pub python: PythonStack,
+    pub python: PythonParts,
 }
 
 /// Turns raw samples into samples.
@@ -66,7 +67,7 @@ impl Resolver {
             mappings,
             in_exec,
             over_share: false,
-            python: PythonStack::default(),
+            python: PythonParts::default(),
         }
     }
 

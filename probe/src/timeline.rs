@@ -27,12 +27,22 @@ use crate::targets::Targets;
 use crate::thread_names::ThreadNames;
 use crate::time::now_ns;
 use crate::unwinding::Unwinding;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// How often the dead are forgotten and what is unused is freed.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// How long a sample waits for its frames of Python: a process that is busy answers within
+/// milliseconds, and one that does not want to be read may never answer.
+const UNREAD_NS: u64 = 1_000_000_000;
+
+/// Samples that wait for that; of more, the oldest go without names.
+const UNREAD_MAX: usize = 16_384;
+
+/// How soon an answer is looked for.
+const SOON: Duration = Duration::from_millis(5);
 
 /// What has been read and not been told yet, and all that is known of processes.
 pub struct Timeline {
@@ -52,6 +62,8 @@ pub struct Timeline {
     ended_threads: Vec<EndedThread>,
     /// Copies of stacks, by the CPU and time of their samples.
     stacks: HashMap<(u32, u64), StackCopy>,
+    /// Walked samples, with frames of Python that are being read.
+    unread: VecDeque<(RawSample, Located)>,
     events_lost: u64,
     unwanted: u64,
     processes_cut: usize,
@@ -76,6 +88,7 @@ impl Timeline {
             waiting_events: Vec::new(),
             ended_threads: Vec::new(),
             stacks: HashMap::new(),
+            unread: VecDeque::new(),
             events_lost: 0,
             unwanted: 0,
             processes_cut: 0,
@@ -138,13 +151,14 @@ impl Timeline {
     ///    new modules are told before it.
     /// 3. A sample that came with a copy of its stack is held until it can be walked, and
     ///    the others are given away at once. So samples leave out of order: what the
-    ///    batch is complete until is just before the oldest that is still held.
+    ///    batch is complete until is just before the oldest that is still held. Those with
+    ///    frames of Python that are being read are held as well.
     /// 4. A copy of a stack whose sample never came is dropped.
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
-        self.processes.modules.begin_turn();
+        self.processes.begin_turn(now_ns);
         if let Some(python) = &mut self.python {
-            python.begin_turn();
+            python.begin_turn(now_ns);
         }
         let (events, samples) = self.take_settled(settled_ns);
         let mut events = events.into_iter().peekable();
@@ -159,9 +173,9 @@ impl Timeline {
         }
         self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
         for (raw, located) in self.unwinding.poll(now_ns) {
-            let sample = self.finish(&raw, &located);
-            batch.samples.push(sample);
+            self.give(raw, located, batch);
         }
+        self.give_read(now_ns, batch);
         self.tell_modules(batch);
         batch.processes = self.processes.take_changes();
         // Samples that are held will come later than those around them.
@@ -169,16 +183,28 @@ impl Timeline {
             .unwinding
             .oldest_held_ns()
             .map_or(u64::MAX, |oldest| oldest - 1);
+        let unread = self.unread.iter().map(|(raw, _)| raw.time_ns);
+        let held_ns = held_ns.min(unread.min().map_or(u64::MAX, |oldest| oldest - 1));
         batch.complete_until_ns = settled_ns.min(held_ns);
         batch.targets_alive = self.targets.alive();
         batch.tables = self.unwinding.tables().stats();
         batch.over_share = self.unwinding.over_share();
+        if let Some(python) = &self.python {
+            batch.over_share.extend(python.over_share());
+        }
         batch.processes_cut = self.processes_cut;
         if let Some(python) = &self.python {
             batch.python = python.stats();
         }
         batch.walks = self.unwinding.walks().clone();
         batch.kept_walks = self.unwinding.take_kept_walks();
+    }
+
+    /// How soon the next turn is to come, at most: answers to what was asked for in this one
+    /// are used at once, so that few samples are taken without them.
+    pub fn next_turn(&mut self, wait: Duration) -> Duration {
+        let has_asked = self.python.as_mut().is_some_and(Python::take_has_asked);
+        if has_asked { wait.min(SOON) } else { wait }
     }
 
     /// Once a second it forgets the dead and frees what is unused, and says that
@@ -242,23 +268,47 @@ impl Timeline {
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
         self.unwinding
             .sampled(raw.tgid, located.user, &located.mappings, now_ns);
-        if let Some(python) = &mut self.python {
+        if let Some(python) = self.python.as_mut().filter(|_| !located.in_exec) {
             let modules = &mut self.processes.modules;
-            located.python = python.read(&raw, &located, modules, now_ns);
+            let Located { mappings, user, .. } = &located;
+            located.python = python.read(&raw, mappings, *user, modules, now_ns);
         }
         located.over_share = self.unwinding.is_over_share(raw.tgid);
         match stack {
             Some(stack) if raw.is_checked && !located.in_exec => {
                 self.unwinding.check(&raw, &located, &stack);
-                let sample = self.finish(&raw, &located);
-                batch.samples.push(sample);
+                self.give(raw, located, batch);
             }
             Some(stack) if !located.in_exec && !located.over_share => {
                 self.unwinding.hold(raw, located, stack)
             }
-            _ => {
+            _ => self.give(raw, located, batch),
+        }
+    }
+
+    /// Gives a sample away whose stack has been walked, unless frames of Python in it are
+    /// still being read.
+    fn give(&mut self, raw: RawSample, located: Located, batch: &mut Batch) {
+        if located.python.are_read() {
+            let sample = self.finish(&raw, &located);
+            batch.samples.push(sample);
+        } else {
+            self.unread.push_back((raw, located));
+        }
+    }
+
+    /// Gives away the samples whose frames of Python have been read, and those that waited
+    /// for it long enough.
+    fn give_read(&mut self, now_ns: u64, batch: &mut Batch) {
+        let mut surplus = self.unread.len().saturating_sub(UNREAD_MAX);
+        for (raw, located) in std::mem::take(&mut self.unread) {
+            let is_old = now_ns.saturating_sub(raw.time_ns) > UNREAD_NS;
+            if is_old || surplus > 0 || located.python.are_read() {
+                surplus = surplus.saturating_sub(1);
                 let sample = self.finish(&raw, &located);
                 batch.samples.push(sample);
+            } else {
+                self.unread.push_back((raw, located));
             }
         }
     }
@@ -267,7 +317,8 @@ impl Timeline {
     fn finish(&mut self, raw: &RawSample, located: &Located) -> Sample {
         let mut sample = self.resolver.resolve(raw, located, &mut self.processes);
         if let Some(python) = &mut self.python {
-            python.merge(&mut sample, &located.python);
+            let modules = &mut self.processes.modules;
+            python.merge(&mut sample, &located.python, modules);
         }
         sample
     }

@@ -200,6 +200,63 @@ fn doctor_and_symbolize_say_what_cannot_be_read() {
     assert!(scene.fuse.unanswered() > 0);
 }
 
+/// Looks like an interpreter whose state lies in a file that is never read to the end: who
+/// reads its memory waits.
+const PYTHON: &str = r"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+char _PyRuntime[1 << 20] __attribute__((aligned(4096)));
+__attribute__((noinline)) void _PyEval_EvalFrameDefault(void) {
+    for (volatile long i = 0; i < 1000000; i++);
+}
+int main(int argc, char **argv) {
+    int file = open(argv[argc - 1], O_RDONLY);
+    void *state = mmap(_PyRuntime, sizeof _PyRuntime, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0);
+    if (state != _PyRuntime) return 1;
+    // Or its end would wait for the server.
+    close(file);
+    for (;;) _PyEval_EvalFrameDefault();
+}
+";
+
+#[test]
+fn memory_that_cannot_be_read_holds_up_nobody() {
+    let Some(_machine) = machine() else { return };
+    let folder = test_support::Scratch::new();
+    let source = folder.write("python.c", PYTHON);
+    let program = folder.path().join("python3.11");
+    if compile(&source, &program, ["-O1", "-rdynamic"]).is_none() {
+        return;
+    }
+    let fuse = match Fuse::mount(vec![0; 1 << 20]) {
+        Ok(fuse) => fuse,
+        Err(why) => return skip(&why),
+    };
+    let start = |_| Process::start(Command::new(&program).arg(fuse.program()));
+    let pythons: Vec<_> = (0..2 * PROCESSES).map(start).collect();
+    for python in &pythons {
+        common::wait_for_work(python.pid(), std::time::Duration::from_millis(20));
+    }
+    fuse.hang();
+    let burn = burning(600, 1);
+    let pids = pythons.iter().chain([&burn]).map(|it| it.pid().to_string());
+    let pids = pids.collect::<Vec<_>>().join(",");
+    let args = [
+        "-b", "--format", "json", "-p", &pids, "-F", "299", "-d", "1",
+    ];
+    let reports = reports_until(
+        &mut proftop(&args),
+        "names of what can be read",
+        |reports| {
+            let is_seen = |name: &&str| self_samples(reports, name) > 20;
+            let names = [&BURN_FUNCTIONS[..2], &["_PyEval_EvalFrameDefault"]].concat();
+            names.iter().all(is_seen)
+        },
+    );
+    assert_eq!(sum(&reports, "lost"), 0);
+}
+
 /// Nothing stops it.
 struct Careless(Vec<Place>);
 

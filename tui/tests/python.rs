@@ -57,7 +57,7 @@ fn functions_have_their_shares() {
             let output = run(&mut proftop(&command));
             report = reports(&output.stdout).pop().expect("a report");
             samples = number(&report, "samples");
-            samples > 200 && total(&report, "python.<module>") * 100 > samples * 90
+            samples > 200 && total(&report, "python.burn") * 100 > samples * 90
         });
         let share = |name| total(&report, name) as f64 / samples as f64;
         let context = || format!("{}: {report:#}", python.display());

@@ -1,5 +1,6 @@
 //! How long a thread waits for answers, one after the other.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Below, a busy machine would look like a dead server.
@@ -38,9 +39,92 @@ impl Patience {
     }
 }
 
+/// An answer that comes so soon costs nothing: on a busy machine a reader may have to wait
+/// for a CPU.
+const PROMPT: Duration = Duration::from_millis(5);
+
+/// The part of the time that the processes of a user may keep somebody waiting, whether they
+/// answer in the end or not.
+const SHARE_OF_USER: u32 = 8;
+
+/// Time to wait for what may wait for processes of each user; only those have an entry for
+/// whom some of it is used up.
+#[derive(Debug)]
+pub struct PatienceByUser {
+    most: Duration,
+    used: HashMap<u32, (Duration, Instant)>,
+}
+
+impl PatienceByUser {
+    pub fn new(most: Duration) -> Self {
+        Self {
+            most,
+            used: HashMap::new(),
+        }
+    }
+
+    /// Whether somebody kept us waiting of late, so that it matters whose a process is.
+    pub fn is_strained(&self) -> bool {
+        !self.used.is_empty()
+    }
+
+    /// For the next answer that a user's process may hold up; `None` if that user is not
+    /// waited for now.
+    pub fn next(&mut self, user: u32, now: Instant) -> Option<Duration> {
+        let most = self.most;
+        self.used.retain(|_, (used, since)| {
+            let regained = now.saturating_duration_since(*since) / SHARE_OF_USER;
+            (*used, *since) = (used.saturating_sub(regained), now);
+            !used.is_zero()
+        });
+        let used = self
+            .used
+            .get(&user)
+            .map_or(Duration::ZERO, |(used, _)| *used);
+        let left = most.saturating_sub(used);
+        (left >= LEAST.min(most)).then_some(left)
+    }
+
+    /// Whether so long is more than an answer may take for nothing.
+    pub fn is_long(time: Duration) -> bool {
+        time > PROMPT
+    }
+
+    /// An answer that a user's process could hold up took so long, or did not come.
+    pub fn waited(&mut self, user: u32, time: Duration, now: Instant) {
+        let (used, _) = self.used.entry(user).or_insert((Duration::ZERO, now));
+        *used += time;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_user_is_waited_for_an_eighth_of_the_time_and_others_are_not_blamed() {
+        let mut patience = PatienceByUser::new(Duration::from_millis(700));
+        let (mut now, begin) = (Instant::now(), Instant::now());
+        let mut waited = Duration::ZERO;
+        // Answers that are slow, but come.
+        while now - begin < Duration::from_secs(80) {
+            assert_eq!(patience.next(8, now), Some(Duration::from_millis(700)));
+            let took = match patience.next(7, now) {
+                Some(time) => time.min(Duration::from_millis(90)),
+                None => Duration::ZERO,
+            };
+            if PatienceByUser::is_long(took) {
+                patience.waited(7, took, now);
+            }
+            waited += took;
+            now += took + Duration::from_millis(10);
+        }
+        assert!(waited < Duration::from_secs(11), "{waited:?}");
+        assert!(waited > Duration::from_secs(9), "{waited:?}");
+        now += Duration::from_secs(60);
+        assert!(patience.next(7, now).is_some());
+        assert!(!patience.is_strained());
+    }
 
     #[test]
     fn many_that_do_not_answer_cost_little_more_than_one() {

@@ -2,7 +2,7 @@
 
 use super::avoided::Avoided;
 use super::message::{Terms, Word, read_word, write_request};
-use super::patience::Patience;
+use super::patience::{Patience, PatienceByUser};
 use super::socket::{Inbox, send};
 use super::spawner::Spawner;
 use std::io;
@@ -49,6 +49,8 @@ struct Reader {
 pub struct Handle {
     pool: Arc<Pool>,
     patience: Mutex<Patience>,
+    /// Where no user's processes may hold up the work for others.
+    by_user: Option<Mutex<PatienceByUser>>,
     as_user: bool,
 }
 
@@ -180,8 +182,17 @@ impl Handle {
         Self {
             pool,
             patience: Mutex::new(Patience::new(patience)),
+            by_user: None,
             as_user: false,
         }
+    }
+
+    /// Where no user's processes may hold up the work for others, whether they answer in
+    /// time or not.
+    #[must_use]
+    pub fn fair(self, patience: Duration) -> Self {
+        let by_user = Some(Mutex::new(PatienceByUser::new(patience)));
+        Self { by_user, ..self }
     }
 
     /// With the rights of the invoking user.
@@ -194,23 +205,63 @@ impl Handle {
     fn patience(&self) -> MutexGuard<'_, Patience> {
         self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn by_user(&self) -> Option<MutexGuard<'_, PatienceByUser>> {
+        let by_user = self.by_user.as_ref()?;
+        Some(by_user.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How long the answer to a request may take; `None` if it is not waited for, because
+    /// of the user whose process it is about.
+    fn time_for(&self, request: &Request<'_>) -> Option<Duration> {
+        let now = Instant::now();
+        let time = self.patience().next(now);
+        let Some(mut by_user) = self.by_user().filter(|by_user| by_user.is_strained()) else {
+            return Some(time);
+        };
+        match user_of(request) {
+            Some(user) => Some(by_user.next(user, now)?.min(time)),
+            None => Some(time),
+        }
+    }
+
+    /// So long was waited for the answer to a request.
+    fn waited(&self, request: &Request<'_>, time: Duration) {
+        if let Some(mut by_user) = { self.by_user() }.filter(|_| PatienceByUser::is_long(time))
+            && let Some(user) = user_of(request)
+        {
+            by_user.waited(user, time, Instant::now());
+        }
+    }
+}
+
+/// Who started the process that a request is about, and may hold it up; `None` for root, who
+/// can do worse, and for what is about no process.
+fn user_of(request: &Request<'_>) -> Option<u32> {
+    crate::owner::real_uid(request.pid()?).filter(|user| *user != 0)
 }
 
 impl Proxy for Handle {
     fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
         // An idle reader may have been killed by somebody; a new one was not.
         for _ in 0..=IDLE_MAX {
+            let time = self.time_for(request).ok_or(Reason::Remote)?;
             let taken = self.pool.take(remote, self.as_user);
             let (mut reader, terms) = taken.map_err(|_| Reason::Remote)?;
-            let time = self.patience().next(Instant::now());
-            match reader.ask(request, &terms, time) {
+            let begun = Instant::now();
+            let answer = reader.ask(request, &terms, time);
+            self.waited(request, begun.elapsed());
+            match answer {
                 Ok((reply, was_at)) => {
                     self.pool.give_back(reader, was_at);
                     return reply;
                 }
                 Err(Failed::InTime(was_at)) => {
                     self.pool.give_up(&reader, was_at);
-                    self.patience().waited_in_vain(time);
+                    // Others are not given less time for what one user's processes took.
+                    if self.by_user.is_none() || user_of(request).is_none() {
+                        self.patience().waited_in_vain(time);
+                    }
                     return Err(Reason::Remote);
                 }
                 Err(Failed::Gone) => self.pool.give_up(&reader, None),

@@ -1,44 +1,70 @@
-//! How much of processes' memory is read in one turn: whoever makes new code without end must
-//! not keep the sampler from its rings.
+//! How much of processes' memory is asked for in one turn: it costs time of a CPU, and whoever
+//! makes new code without end must not take all of that.
 
-/// Code objects that are read in one turn: at most a tenth of a second of work. A large
+use crate::shares::may_have_more;
+use std::collections::HashMap;
+
+/// Code objects that are asked for in one turn: at most a tenth of a second of work. A large
 /// program has met its first thousand within seconds.
-const CODES_MAX: u32 = 256;
+const CODES_MAX: usize = 256;
 
 /// Processes that are looked at in one turn.
-const LOOKS_MAX: u32 = 16;
+const LOOKS_MAX: usize = 16;
 
-/// What is left of it in this turn.
-#[derive(Debug, Default)]
+/// What was asked for in this turn.
+#[derive(Debug)]
 pub struct Budget {
-    codes: u32,
-    looks: u32,
+    codes: Kind,
+    looks: Kind,
+}
+
+#[derive(Debug)]
+struct Kind {
+    max: usize,
+    all: usize,
+    by_user: HashMap<u32, usize>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            codes: Kind::new(CODES_MAX),
+            looks: Kind::new(LOOKS_MAX),
+        }
+    }
 }
 
 impl Budget {
     pub fn begin_turn(&mut self) {
-        self.codes = CODES_MAX;
-        self.looks = LOOKS_MAX;
+        *self = Self::default();
     }
 
-    /// Whether one more code object may be read.
-    pub fn take_code(&mut self) -> bool {
-        take(&mut self.codes)
+    /// Whether one more code object may be read for a user.
+    pub fn take_code(&mut self, user: u32) -> bool {
+        self.codes.take(user)
     }
 
-    /// Whether one more process may be looked at.
-    pub fn take_look(&mut self) -> bool {
-        take(&mut self.looks)
+    /// Whether one more process of a user may be looked at.
+    pub fn take_look(&mut self, user: u32) -> bool {
+        self.looks.take(user)
     }
 }
 
-fn take(left: &mut u32) -> bool {
-    match left.checked_sub(1) {
-        Some(rest) => {
-            *left = rest;
-            true
+impl Kind {
+    fn new(max: usize) -> Self {
+        Self {
+            max,
+            all: 0,
+            by_user: HashMap::new(),
         }
-        None => false,
+    }
+
+    fn take(&mut self, user: u32) -> bool {
+        let own = self.by_user.entry(user).or_default();
+        let may = may_have_more(*own, self.all, self.max);
+        *own += usize::from(may);
+        self.all += usize::from(may);
+        may
     }
 }
 
@@ -49,11 +75,12 @@ mod tests {
     #[test]
     fn a_turn_has_an_end_and_the_next_one_begins_anew() {
         let mut budget = Budget::default();
-        assert!(!budget.take_code() && !budget.take_look());
         for _ in 0..2 {
             budget.begin_turn();
-            assert_eq!((0..1000).filter(|_| budget.take_code()).count(), 256);
-            assert_eq!((0..1000).filter(|_| budget.take_look()).count(), 16);
+            assert_eq!((0..1000).filter(|_| budget.take_code(1)).count(), 224);
+            assert_eq!((0..1000).filter(|_| budget.take_code(2)).count(), 32);
+            assert_eq!((0..1000).filter(|_| budget.take_look(1)).count(), 14);
+            assert_eq!((0..1000).filter(|_| budget.take_look(2)).count(), 2);
         }
     }
 }

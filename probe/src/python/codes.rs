@@ -1,12 +1,11 @@
 //! The code objects of one process, each read once.
 
-use super::budget::Budget;
 use super::names::Registry;
 use crate::modules::Modules;
 use crate::sample::{Frame, PythonName};
 use probe_ebpf::python::{Entry, check};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use symbolize::python::{Found, Lack, Layout, Lines, Memory, module_of, read_code};
 use symbolize::{Reason, sanitize};
 
@@ -20,109 +19,169 @@ const FRAMES_MAX: usize = 1 << 18;
 /// How often a code object is tried to be read that was gone.
 const TRIES_MAX: u8 = 4;
 
-/// What was read.
-#[derive(Debug, Default)]
-pub struct Codes {
-    known: HashMap<(u64, u32), Known>,
-    frames: HashMap<Entry, Frame>,
-}
-
-#[derive(Debug, Clone)]
-enum Known {
-    Function(Arc<Function>),
-    Trampoline,
-    Gone { tries: u8, reason: Reason },
+/// A code object: what has been read of it, once that is done.
+#[derive(Debug)]
+pub struct Code {
+    /// `None` if it is the interpreter's own.
+    found: OnceLock<Result<Option<Function>, Reason>>,
+    /// How often it was tried.
+    tries: u8,
 }
 
 #[derive(Debug)]
-struct Function {
+pub struct Function {
     name: Arc<str>,
     file: Arc<str>,
     lines: Lines,
 }
 
-impl Codes {
-    /// The frame that an entry of a record is; `None` if it is the interpreter's own.
+/// A code object that is to be read. Dropped without an answer it has none in time.
+#[derive(Debug)]
+pub struct WantedCode {
+    entry: Entry,
+    code: Arc<Code>,
+}
+
+/// What one entry of a record is.
+#[derive(Debug, Clone)]
+pub enum Part {
+    Frame(Frame),
+    /// Its code object has not been read.
+    Unread(Entry, Arc<Code>),
+    GroupEnd,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Codes {
+    known: HashMap<(u64, u32), Arc<Code>>,
+    frames: HashMap<Entry, Frame>,
+}
+
+impl Code {
+    fn new(tries: u8) -> Arc<Self> {
+        let found = OnceLock::new();
+        Arc::new(Self { found, tries })
+    }
+
+    pub fn is_read(&self) -> bool {
+        self.found.get().is_some()
+    }
+
+    /// The frame of a place in it; `None` if it is the interpreter's own.
     pub fn frame(
-        &mut self,
+        &self,
         entry: Entry,
-        layout: &Layout,
-        memory: &impl Memory,
         modules: &mut Modules,
         names: &mut Registry,
-        budget: &mut Budget,
     ) -> Option<Frame> {
-        if let Some(frame) = self.frames.get(&entry) {
-            return Some(*frame);
-        }
-        match self.function(entry, layout, memory, budget) {
-            Ok(None) => None,
-            Ok(Some(function)) => {
+        match self.found.get() {
+            Some(Ok(None)) => None,
+            Some(Ok(Some(function))) => {
                 let name = PythonName {
                     function: function.name.clone(),
                     file: function.file.clone(),
                     line: function.lines.at(entry.offset()).unwrap_or(0),
                 };
-                let frame = names.frame(name, modules);
-                if self.frames.len() >= FRAMES_MAX {
-                    self.frames.clear();
-                }
-                self.frames.insert(entry, frame);
-                Some(frame)
+                Some(names.frame(name, modules))
             }
-            Err(reason) => Some(names.nameless(reason, modules)),
+            Some(Err(reason)) => Some(names.nameless(*reason, modules)),
+            None => Some(names.nameless(Reason::Remote, modules)),
         }
     }
+}
 
-    fn function(
+impl WantedCode {
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// It was read.
+    pub fn came(&self, found: Result<Option<Function>, Reason>) {
+        // Only dropping it comes later.
+        _ = self.code.found.set(found);
+    }
+}
+
+impl Drop for WantedCode {
+    fn drop(&mut self) {
+        self.came(Err(Reason::Remote));
+    }
+}
+
+impl Codes {
+    /// What an entry of a record is; `None` if it is the interpreter's own. Code that is to
+    /// be read for that is added to `wanted`.
+    pub fn part(
         &mut self,
         entry: Entry,
-        layout: &Layout,
-        memory: &impl Memory,
-        budget: &mut Budget,
-    ) -> Result<Option<Arc<Function>>, Reason> {
+        modules: &mut Modules,
+        names: &mut Registry,
+        may_read: impl FnOnce() -> bool,
+        wanted: &mut Vec<WantedCode>,
+    ) -> Option<Part> {
+        if let Some(frame) = self.frames.get(&entry) {
+            return Some(Part::Frame(*frame));
+        }
         let key = (entry.code(), entry.check());
-        let tried = match self.known.get(&key) {
-            Some(Known::Function(function)) => return Ok(Some(function.clone())),
-            Some(Known::Trampoline) => return Ok(None),
-            Some(Known::Gone { tries, reason }) if *tries >= TRIES_MAX => return Err(*reason),
-            Some(Known::Gone { tries, .. }) => *tries,
+        let tries = match self.known.get(&key) {
             None => 0,
+            Some(code) => match code.found.get() {
+                None => return Some(Part::Unread(entry, code.clone())),
+                Some(Err(_)) if code.tries < TRIES_MAX => code.tries,
+                Some(found) => {
+                    let is_named = matches!(found, Ok(Some(_)));
+                    let frame = code.frame(entry, modules, names)?;
+                    if is_named {
+                        self.remember(entry, frame);
+                    }
+                    return Some(Part::Frame(frame));
+                }
+            },
         };
-        if !budget.take_code() {
-            return Err(Reason::CodeGone);
+        if !may_read() {
+            return Some(Part::Frame(names.nameless(Reason::CodeGone, modules)));
         }
         if self.known.len() >= CODES_MAX {
             self.known.clear();
         }
-        let found = read(entry, layout, memory);
-        let known = match &found {
-            Ok(Some(function)) => Known::Function(function.clone()),
-            Ok(None) => Known::Trampoline,
-            Err(reason) => Known::Gone {
-                tries: tried + 1,
-                reason: *reason,
-            },
-        };
-        self.known.insert(key, known);
-        found
+        let code = Code::new(tries + 1);
+        self.known.insert(key, code.clone());
+        wanted.push(WantedCode {
+            entry,
+            code: code.clone(),
+        });
+        Some(Part::Unread(entry, code))
+    }
+
+    /// Those were not asked for after all: it was none of their tries.
+    pub fn forget_unread(&mut self) {
+        self.known.retain(|_, code| code.is_read());
+    }
+
+    fn remember(&mut self, entry: Entry, frame: Frame) {
+        if self.frames.len() >= FRAMES_MAX {
+            self.frames.clear();
+        }
+        self.frames.insert(entry, frame);
     }
 }
 
-fn read(
+/// Reads the code object of an entry. To be done soon after that was seen: it may be freed.
+pub fn read(
     entry: Entry,
     layout: &Layout,
     memory: &impl Memory,
-) -> Result<Option<Arc<Function>>, Reason> {
+) -> Result<Option<Function>, Reason> {
     let is_wanted = |first_line: u32, identity: &_| check(first_line, identity) == entry.check();
     match read_code(memory, entry.code(), layout, is_wanted) {
         Ok(Found::Code(code)) => {
             let name = format!("{}.{}", module_of(&code.file), code.name);
-            Ok(Some(Arc::new(Function {
+            Ok(Some(Function {
                 name: sanitize(name.as_bytes()).into(),
                 file: sanitize(code.file.as_bytes()).into(),
                 lines: code.lines,
-            })))
+            }))
         }
         Err(Lack::Unreadable(reason @ (Reason::NoPermission | Reason::Remote))) => Err(reason),
         Ok(Found::Trampoline) => Ok(None),

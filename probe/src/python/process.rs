@@ -1,39 +1,30 @@
 //! One process that runs Python: what the kernel side is told of it.
 
 use super::budget::Budget;
-use super::codes::Codes;
+use super::codes::{Codes, Part};
 use super::maps::PythonMaps;
-use super::merge::Entries;
 use super::names::Registry;
-use super::tids;
+use super::reading::{Look, Seen, Ticket, Wanted};
 use crate::decode::RawSample;
 use crate::modules::Modules;
 use probe_ebpf::python::{self, NONE, ThreadState, status, style};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use symbolize::Files;
-use symbolize::python::{Groups, Interpreter, Lack, Layout, memory_of, read_threads};
+use std::sync::{Arc, Weak};
+use symbolize::python::{Groups, Lack, Layout};
 
 /// How soon a process is looked at once more that was not ready, or has a new thread; each
 /// time that it was of no use the wait is twice as long, up to the second.
 const AGAIN_NS: u64 = 50_000_000;
 const AGAIN_MAX_NS: u64 = 5_000_000_000;
 
-/// Threads of a process that have ended, and that its interpreter still has.
-const ENDED_MAX: usize = 64;
-
-/// What is known of a process before it is looked at.
-pub struct Look {
-    pub pid: u32,
-    pub interpreter: Arc<Interpreter>,
-    /// Where its `_PyRuntime` is.
-    pub runtime: u64,
-}
-
 /// A process with an interpreter.
 pub struct Process {
     look: Look,
+    /// Whom it is counted as.
+    user: u32,
     state: State,
+    /// Held by who looks at it, for the thread of this number.
+    looking: (Weak<()>, u32),
     threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python, when its threads were read last.
     foreign: HashSet<u32>,
@@ -50,10 +41,12 @@ enum State {
 }
 
 impl Process {
-    pub fn new(look: Look) -> Self {
+    pub fn new(look: Look, user: u32) -> Self {
         Self {
             look,
+            user,
             state: State::New,
+            looking: (Weak::new(), 0),
             threads: HashMap::new(),
             foreign: HashSet::new(),
             again_ns: 0,
@@ -74,15 +67,9 @@ impl Process {
         matches!(self.state, State::Walked(_))
     }
 
-    /// A sample was taken of it: tells the kernel side what that did not know.
-    pub fn follow(
-        &mut self,
-        raw: &RawSample,
-        maps: &mut PythonMaps,
-        way: &Files,
-        budget: &mut Budget,
-        now_ns: u64,
-    ) {
+    /// A sample was taken of it: if the kernel side does not know all that it could, the
+    /// process is to be looked at.
+    pub fn follow(&mut self, raw: &RawSample, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         let is_wanted = match self.state {
             State::New => true,
             State::Lacking(Lack::UnknownVersion(_) | Lack::FreeThreaded) => false,
@@ -93,17 +80,47 @@ impl Process {
                 is_unknown || status == status::STALE
             }
         };
-        if !is_wanted || now_ns < self.again_ns || !budget.take_look() {
+        let is_under_way = self.looking.0.strong_count() > 0;
+        let is_early = now_ns < self.again_ns;
+        if !is_wanted || is_under_way || is_early || !budget.take_look(self.user) {
+            return None;
+        }
+        let ticket = Ticket::default();
+        self.looking = (Arc::downgrade(&ticket), raw.tid);
+        // If nothing comes of it.
+        self.again_ns = now_ns + AGAIN_MAX_NS;
+        let layout = match self.state {
+            State::Walked(layout) => Some(layout),
+            _ => None,
+        };
+        Some(Wanted::Look {
+            look: self.look.clone(),
+            layout,
+            ticket,
+        })
+    }
+
+    /// It was looked at: tells the kernel side what that did not know. Nothing happens if
+    /// it was another process that was looked at.
+    pub fn apply(
+        &mut self,
+        ticket: &Ticket,
+        seen: Result<Box<Seen>, Lack>,
+        is_there: bool,
+        maps: &mut PythonMaps,
+        now_ns: u64,
+    ) {
+        let (looking, tid) = &self.looking;
+        if looking.as_ptr() != Arc::as_ptr(ticket) {
             return;
         }
-        let known = self.threads.contains_key(&raw.tid);
-        match self.look_at(maps, way) {
-            Ok(layout) => self.state = State::Walked(layout),
+        let tid = *tid;
+        let known = self.threads.contains_key(&tid);
+        match seen {
+            Ok(seen) => self.walk(*seen, maps),
             Err(lack) => {
                 self.withdraw(maps);
                 // What has ended, and has no memory any more, lacks nothing.
-                let mappings = way.code_mappings(self.look.pid);
-                let is_there = mappings.is_ok_and(|lines| !lines.is_empty());
                 self.state = if is_there {
                     State::Lacking(lack)
                 } else {
@@ -111,12 +128,13 @@ impl Process {
                 };
             }
         }
-        let is_news = !known && self.threads.contains_key(&raw.tid);
+        let is_news = !known && self.threads.contains_key(&tid);
         self.wait_ns = match is_news {
             true => AGAIN_NS,
             false => (2 * self.wait_ns).min(AGAIN_MAX_NS),
         };
         self.again_ns = now_ns + self.wait_ns;
+        self.looking = (Weak::new(), 0);
     }
 
     /// Takes everything of it from the kernel side.
@@ -127,85 +145,67 @@ impl Process {
         }
     }
 
-    /// The frames of a sample by their names.
-    pub fn resolve(
+    /// The frames of a sample, and what is to be read before they have names.
+    pub fn parts(
         &mut self,
         raw: &RawSample,
         modules: &mut Modules,
         names: &mut Registry,
         budget: &mut Budget,
-    ) -> Entries {
-        let State::Walked(layout) = &self.state else {
-            return Entries::default();
+    ) -> (Vec<Part>, Option<Wanted>) {
+        let State::Walked(layout) = self.state else {
+            return (Vec::new(), None);
         };
-        let way = modules.way().clone();
-        let memory = memory_of(self.look.pid, &way);
-        let mut entries = Entries::default();
+        let (mut parts, mut wanted) = (Vec::new(), Vec::new());
         for entry in &raw.python.entries {
             if entry.is_frame() {
-                let frame = self
-                    .codes
-                    .frame(*entry, layout, &memory, modules, names, budget);
-                frame.into_iter().for_each(|frame| entries.push(frame));
+                let may_read = || budget.take_code(self.user);
+                let part = { &mut self.codes }.part(*entry, modules, names, may_read, &mut wanted);
+                parts.extend(part);
             }
             if entry.ends_group() {
-                entries.end_group();
+                parts.push(Part::GroupEnd);
             }
         }
-        entries
+        let pid = self.look.pid;
+        let is_wanted = !wanted.is_empty();
+        let wanted = is_wanted.then_some(Wanted::Codes {
+            pid,
+            layout,
+            codes: wanted,
+        });
+        (parts, wanted)
     }
 
-    fn look_at(&mut self, maps: &mut PythonMaps, way: &Files) -> Result<Layout, Lack> {
-        let Look {
-            pid,
-            interpreter,
-            runtime,
-        } = &self.look;
-        let memory = memory_of(*pid, way);
-        let layout = match self.state {
-            State::Walked(layout) => layout,
-            _ => Layout::of(interpreter.version, &memory, *runtime)?,
-        };
-        let tids = tids::of_process(*pid);
-        let threads = read_threads(&memory, *runtime, &layout, tids.len() + ENDED_MAX)?;
-        let mut found = HashMap::new();
-        for thread in &threads {
-            if let Some(tid) = tids::find(thread, &tids, *pid, way) {
-                let state = ThreadState {
-                    address: thread.state,
-                    identity: thread.tid.unwrap_or(thread.pthread),
-                };
-                found.insert(tid, state);
-            }
-        }
-        // A child that was forked by another thread's code still has its parent's numbers.
-        if let ([thread], 1, true) = (&threads[..], tids.len(), found.is_empty()) {
-            let state = ThreadState {
-                address: thread.state,
-                identity: thread.tid.unwrap_or(thread.pthread),
-            };
-            found.extend(tids.values().map(|tid| (*tid, state)));
-        }
-        if found.is_empty() {
-            return Err(Lack::Implausible("threads of Python"));
-        }
-        for tid in self.threads.keys().filter(|tid| !found.contains_key(tid)) {
+    /// Nobody had time for what was wanted.
+    pub fn is_refused(&mut self) {
+        self.codes.forget_unread();
+    }
+
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    fn walk(&mut self, seen: Seen, maps: &mut PythonMaps) {
+        let Seen {
+            layout,
+            threads,
+            foreign,
+        } = seen;
+        for tid in self.threads.keys().filter(|tid| !threads.contains_key(tid)) {
             maps.remove_thread(*tid);
         }
-        for (tid, state) in &found {
+        for (tid, state) in &threads {
             if self.threads.get(tid) != Some(state) {
                 maps.set_thread(*tid, *state);
             }
         }
-        self.foreign = tids
-            .into_values()
-            .filter(|tid| !found.contains_key(tid))
-            .collect();
-        self.threads = found;
+        self.foreign = foreign;
+        self.threads = threads;
         if !matches!(self.state, State::Walked(_)) {
             maps.add_process(self.look.pid, &for_kernel(&layout));
         }
-        Ok(layout)
+        self.state = State::Walked(layout);
     }
 }
 

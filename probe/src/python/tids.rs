@@ -3,8 +3,7 @@
 use crate::owner::inner_tid;
 use std::collections::HashMap;
 use std::fs;
-use symbolize::Files;
-use symbolize::python::{Memory as _, Thread, memory_of};
+use symbolize::python::{Memory, Thread};
 
 /// Threads of one process that are looked at.
 const TIDS_MAX: usize = 16_384;
@@ -39,13 +38,13 @@ pub fn of_process(pid: u32) -> HashMap<u64, u32> {
 }
 
 /// The kernel's tid of a thread; `None` if it is none of `tids`.
-pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, pid: u32, way: &Files) -> Option<u32> {
+pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, memory: &impl Memory) -> Option<u32> {
     if let Some(own) = thread.tid {
         return tids.get(&own).copied();
     }
     TID_IN_PTHREAD.iter().find_map(|offset| {
         let start = thread.pthread.checked_add(*offset)?;
-        let bytes = memory_of(pid, way).read(start, 4).ok()?;
+        let bytes = memory.read(start, 4).ok()?;
         let own = u32::from_le_bytes(bytes.try_into().ok()?);
         tids.get(&own.into()).copied()
     })

@@ -117,6 +117,25 @@ pub struct Reply {
 }
 
 impl Request<'_> {
+    /// The process that it is about, by number; `None` if it is about none.
+    pub fn pid(&self) -> Option<u32> {
+        match *self {
+            Request::Mapped(source) => source.pid,
+            Request::Mapping { pid, .. }
+            | Request::MappedRevision { pid, .. }
+            | Request::Program { pid }
+            | Request::Root { pid }
+            | Request::CodeMappings { pid }
+            | Request::Memory { pid, .. }
+            | Request::Environment { pid }
+            | Request::CommandLine { pid } => Some(pid),
+            Request::Beneath { .. }
+            | Request::Named { .. }
+            | Request::PerfMap { .. }
+            | Request::JitDump { .. } => None,
+        }
+    }
+
     /// Does it here and now.
     pub fn perform(&self, opening: &mut Opening<'_>) -> Result<Reply, Reason> {
         match *self {

@@ -1,0 +1,200 @@
+//! What is read of programs and of processes that run Python: aside, because a process that
+//! wants to can let a reader of its memory wait.
+
+use super::codes::{self, WantedCode};
+use super::tids;
+use crate::aside::Aside;
+use crate::ids::ModuleId;
+use probe_ebpf::python::ThreadState;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use symbolize::object::Object;
+use symbolize::python::{Interpreter, Lack, Layout, Memory, memory_of, read_threads};
+use symbolize::{Files, Reason};
+
+/// How long one piece of this work goes on reading a process that answers late.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Threads of a process that have ended, and that its interpreter still has.
+const ENDED_MAX: usize = 64;
+
+/// What is known of a process before it is looked at.
+#[derive(Debug, Clone)]
+pub struct Look {
+    pub pid: u32,
+    pub interpreter: Arc<Interpreter>,
+    /// Where its `_PyRuntime` is.
+    pub runtime: u64,
+}
+
+/// Held while something is asked for, and by the answer: when it is gone and nothing came,
+/// nothing will.
+pub type Ticket = Arc<()>;
+
+/// What is wanted of a file or a process.
+pub enum Wanted {
+    /// What interpreter a file of this name is.
+    Interpreter {
+        module: ModuleId,
+        file: Arc<OwnedFd>,
+        name: Vec<u8>,
+    },
+    /// The threads of a process, and its layout unless that is known.
+    Look {
+        look: Look,
+        layout: Option<Layout>,
+        ticket: Ticket,
+    },
+    /// Code objects of a process. The answer is in each of them.
+    Codes {
+        pid: u32,
+        layout: Layout,
+        codes: Vec<WantedCode>,
+    },
+}
+
+/// What came of it.
+pub enum Came {
+    Interpreter(ModuleId, Arc<Interpreter>),
+    Look {
+        pid: u32,
+        ticket: Ticket,
+        seen: Result<Box<Seen>, Lack>,
+        /// The process has memory: it has not ended.
+        is_there: bool,
+    },
+}
+
+/// What a process looked like.
+pub struct Seen {
+    pub layout: Layout,
+    /// Where the frames of each thread are.
+    pub threads: HashMap<u32, ThreadState>,
+    /// Threads that have never run Python.
+    pub foreign: HashSet<u32>,
+}
+
+/// Starts the thread; `None` if that is not possible.
+pub fn start() -> Option<Aside<Wanted, Came>> {
+    let way = crate::files::for_those_aside();
+    let read = move |wanted| read(wanted, &way);
+    Aside::start("python", "reading Python's structures", read).ok()
+}
+
+fn read(wanted: Wanted, way: &Files) -> Option<Came> {
+    let until = Instant::now() + LONGEST;
+    match wanted {
+        Wanted::Interpreter { module, file, name } => {
+            let found = interpreter(&file, &name)?;
+            Some(Came::Interpreter(module, Arc::new(found)))
+        }
+        Wanted::Look {
+            look,
+            layout,
+            ticket,
+        } => {
+            let memory = within(memory_of(look.pid, way), until);
+            let seen = look_at(&look, layout, &memory).map(Box::new);
+            let is_there = seen.is_ok() || {
+                let mappings = way.code_mappings(look.pid);
+                mappings.is_ok_and(|lines| !lines.is_empty())
+            };
+            Some(Came::Look {
+                pid: look.pid,
+                ticket,
+                seen,
+                is_there,
+            })
+        }
+        Wanted::Codes { pid, layout, codes } => {
+            let memory = within(memory_of(pid, way), until);
+            for code in codes {
+                let found = codes::read(code.entry(), &layout, &memory);
+                code.came(found);
+            }
+            None
+        }
+    }
+}
+
+/// Memory of a process that is not read any more from a moment on.
+fn within(memory: impl Memory, until: Instant) -> impl Memory {
+    move |address: u64, length: u32| match Instant::now() < until {
+        true => memory.read(address, length),
+        false => Err(Reason::Remote),
+    }
+}
+
+fn interpreter(file: &Arc<OwnedFd>, name: &[u8]) -> Option<Interpreter> {
+    let file = File::from(file.try_clone().ok()?);
+    let object = Object::read(&file).ok()?;
+    // A file that is damaged is no interpreter.
+    Interpreter::find(&object, name).ok()?
+}
+
+fn look_at(look: &Look, layout: Option<Layout>, memory: &impl Memory) -> Result<Seen, Lack> {
+    let Look {
+        pid,
+        interpreter,
+        runtime,
+    } = look;
+    let layout = match layout {
+        Some(layout) => layout,
+        None => Layout::of(interpreter.version, memory, *runtime)?,
+    };
+    let tids = tids::of_process(*pid);
+    let threads = read_threads(memory, *runtime, &layout, tids.len() + ENDED_MAX)?;
+    let mut found = HashMap::new();
+    for thread in &threads {
+        if let Some(tid) = tids::find(thread, &tids, memory) {
+            let state = ThreadState {
+                address: thread.state,
+                identity: thread.tid.unwrap_or(thread.pthread),
+            };
+            found.insert(tid, state);
+        }
+    }
+    // A child that was forked by another thread's code still has its parent's numbers.
+    if let ([thread], 1, true) = (&threads[..], tids.len(), found.is_empty()) {
+        let state = ThreadState {
+            address: thread.state,
+            identity: thread.tid.unwrap_or(thread.pthread),
+        };
+        found.extend(tids.values().map(|tid| (*tid, state)));
+    }
+    if found.is_empty() {
+        return Err(Lack::Implausible("threads of Python"));
+    }
+    let is_foreign = |tid: &u32| !found.contains_key(tid);
+    Ok(Seen {
+        layout,
+        foreign: tids.into_values().filter(is_foreign).collect(),
+        threads: found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn memory_is_read_until_a_moment() {
+        let reads = Cell::new(0);
+        let memory = |_: u64, length: u32| {
+            reads.set(reads.get() + 1);
+            Ok(vec![0; length as usize])
+        };
+        let now = Instant::now();
+        assert!(
+            within(&memory, now + Duration::from_secs(600))
+                .read(1, 8)
+                .is_ok()
+        );
+        assert_eq!(within(&memory, now).read(1, 8), Err(Reason::Remote));
+        assert_eq!(reads.get(), 1);
+    }
+}
