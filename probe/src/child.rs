@@ -110,7 +110,10 @@ pub fn hold_command(
 
     let spawner = std::thread::Builder::new()
         .name("command".into())
-        .spawn(move || command.spawn())
+        .spawn(move || {
+            let started = faults::catch("starting a command", || command.spawn());
+            started.unwrap_or_else(|fault| Err(io::Error::other(fault.to_string())))
+        })
         .map_err(&failed)?;
     match read_pid(&pid_read) {
         Some(pid) => Ok(HeldCommand {

@@ -9,11 +9,13 @@ use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_m
 use std::fs;
 
 /// What is done while samples are taken and reports are written.
-const OF_REPORTS: [&str; 8] = [
+const OF_REPORTS: [&str; 10] = [
     "taking samples",
     "counting samples",
     "making a report",
     "reading unwind tables",
+    "waiting for a signal",
+    "reading titles",
     "finding names",
     "finding source lines",
     "reading files of targets",
@@ -21,7 +23,8 @@ const OF_REPORTS: [&str; 8] = [
 ];
 
 /// What only the screen does.
-const OF_THE_SCREEN: [&str; 4] = [
+const OF_THE_SCREEN: [&str; 5] = [
+    "watching the terminal",
     "answering an event",
     "drawing the screen",
     "writing to the terminal",
@@ -36,7 +39,7 @@ fn a_mistake_costs_reports_one_piece_of_work() {
     let burn = burning(120, 1);
     let pid = burn.pid().to_string();
     // A cache of tables and lines would leave nothing to read.
-    for (engine, works) in [("bpf", &OF_REPORTS[..]), ("perf", &OF_REPORTS[..4])] {
+    for (engine, works) in [("bpf", &OF_REPORTS[..]), ("perf", &OF_REPORTS[..6])] {
         for work in works {
             let home = tempfile::tempdir().expect("a folder");
             let args = ["-b", "--format", "json", "-d", "1", "-n", "2", "-F", "499"];
@@ -65,7 +68,10 @@ fn a_mistake_does_not_end_the_screen() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    for work in OF_REPORTS[..6].iter().chain(&OF_THE_SCREEN) {
+    let of_reports = OF_REPORTS
+        .iter()
+        .filter(|work| **work != "waiting for a signal");
+    for work in of_reports.take(7).chain(&OF_THE_SCREEN) {
         let Some(terminal) = Terminal::open(80, 24) else {
             return;
         };
@@ -124,4 +130,39 @@ fn a_mistake_while_a_file_is_read_is_told() {
         said.contains("a mistake of its own while reading the file"),
         "{said}"
     );
+}
+
+#[test]
+fn a_mistake_while_a_command_is_started_is_told() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let mut command = proftop(&["-b", "-n", "1", "--", "true"]);
+    let output = run(command.env("PROFTOP_TEST_FAULTS", "starting a command"));
+    let said = text(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        said.contains("a mistake of its own while starting a command"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_mistake_with_files_of_the_user_is_told() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        test_support::skip("only root works for another user");
+        return;
+    }
+    let mut command = proftop(&["-b", "-n", "1", "-d", "1"]);
+    command.env("SUDO_UID", "60321").env("SUDO_GID", "60321");
+    let work = "reading or writing files of the user";
+    let output = run(command.env("PROFTOP_TEST_FAULTS", work));
+    let said = text(&output.stderr);
+    let told = format!("a mistake of its own while {work}");
+    assert!(said.contains(&told), "{said}");
+    // It went on without that file.
+    assert!(output.status.success(), "{said}");
 }

@@ -80,15 +80,16 @@ impl UserRights {
             drop_capabilities()?;
             work()
         };
+        let work = move || faults::catch("reading or writing files of the user", work);
         thread::scope(|scope| {
             let builder = thread::Builder::new().name("user files".into());
             let worker = builder.spawn_scoped(scope, work)?;
-            let failed = || {
-                Err(io::Error::other(
-                    "the thread with the user's rights panicked",
-                ))
-            };
-            worker.join().unwrap_or_else(|_| failed())
+            // Whoever wanted it done says so, as of any file that fails.
+            let failed = |what: String| Err(io::Error::other(what));
+            match worker.join() {
+                Ok(done) => done.unwrap_or_else(|fault| failed(fault.to_string())),
+                Err(_) => failed("the thread with the user's rights panicked".into()),
+            }
         })
     }
 

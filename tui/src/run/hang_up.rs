@@ -29,7 +29,18 @@ impl HangUp {
         let watch = move || {
             let (keys, screen) = (io::stdin(), io::stdout());
             let keys = keys.is_terminal().then(|| keys.as_fd());
-            wait(keys.into_iter().chain([screen.as_fd()]));
+            let mut faults_left = faults::Patience::default();
+            loop {
+                let waited = faults::catch("watching the terminal", || {
+                    wait(keys.into_iter().chain([screen.as_fd()]));
+                });
+                match faults_left.take(waited) {
+                    Ok(Some(())) => break,
+                    Ok(None) => {}
+                    // Without it the loop itself still sees most terminals go.
+                    Err(_) => return,
+                }
+            }
             thread::sleep(PATIENCE);
             if !ended.load(Ordering::SeqCst) {
                 // The same status as when the loop notices that the terminal is gone.

@@ -5,6 +5,7 @@ use super::Signals;
 
 use crate::failure::{Exit, Failure};
 use crate::output;
+use faults::Patience;
 use rustix::process::Signal as Number;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,8 +43,17 @@ impl Deadline {
         thread::Builder::new()
             .name("deadline".into())
             .spawn(move || {
-                let caught = runtime.block_on(signals.any());
-                enforce(caught, &flag);
+                let mut patience = Patience::default();
+                loop {
+                    let done = faults::catch("waiting for a signal", || {
+                        let caught = runtime.block_on(signals.any());
+                        enforce(caught, &flag);
+                    });
+                    // Without it a signal still ends the run, unless that is stuck.
+                    if !matches!(patience.take(done), Ok(None)) {
+                        return;
+                    }
+                }
             })
             .map_err(failed)?;
         Ok(Deadline { is_met })
