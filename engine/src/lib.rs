@@ -26,7 +26,7 @@ mod users;
 
 pub use naming::shown;
 pub use sampler::MakeSource;
-pub use settings::{AwaitNames, Command, Consent, Schedule, Settings};
+pub use settings::{AwaitNames, Command, Consent, Counted, Schedule, Settings};
 
 use model::Model;
 use snapshot::Snapshot;

@@ -6,6 +6,7 @@ mod modules;
 mod probing;
 mod python;
 mod sampling;
+mod waiting;
 mod workers;
 
 use crate::alike::ending;
@@ -20,13 +21,14 @@ use faults::Patience;
 use modules::Modules;
 use probe::{Batch, ProcessInfo};
 use probing::Probing;
+use profile::{Cancel, Query, Report, Store, TimeRange, View};
 use profile::{EventId, Frame, ModuleId, NewSample, ProcessDetails, ProcessId};
-use profile::{Query, Store, TimeRange};
 use sampling::Sampling;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
+use waiting::Waiting;
 use workers::Workers;
 
 /// How long the model sleeps when nothing comes in: the longest that a command
@@ -49,6 +51,8 @@ pub struct Model {
     course: Course,
     account: Account,
     probing: Probing,
+    /// `None` where waits are not followed.
+    waiting: Option<Waiting>,
     /// The snapshot that was published last.
     last: Option<Arc<Snapshot>>,
 }
@@ -58,10 +62,12 @@ impl Model {
     pub fn new(settings: Settings, wishes: Sender<Wish>, publish: Publish) -> Self {
         let probing = Probing::new(wishes.clone(), settings.reach.clone());
         let sampling = Sampling::new(&settings, wishes);
+        let mut store = Store::new(settings.limits);
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
             generation: 0,
-            store: Store::new(settings.limits),
+            waiting: Waiting::new(settings.counted, &mut store),
+            store,
             modules: Modules::default(),
             workers: Workers::start(settings.consent),
             users: Users::read(),
@@ -168,6 +174,9 @@ impl Model {
                 self.add_sample(sample);
             }
         });
+        if let Some(waiting) = &mut self.waiting {
+            waiting.add_batch(batch);
+        }
         self.account.add(batch, &mut self.users);
         self.course.advance(batch, &self.settings.scope);
     }
@@ -197,8 +206,7 @@ impl Model {
             probe::Event::Call(number) | probe::Event::SlowCall(number) => {
                 return self.probing.take_stack(number, sample, &self.modules);
             }
-            // No run asks for them yet.
-            probe::Event::Wait => return,
+            probe::Event::Wait => {}
         }
         let mut frames = Vec::with_capacity(sample.frames.len());
         for frame in &sample.frames {
@@ -223,8 +231,11 @@ impl Model {
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         let ending = how_it_ended(sample);
         self.account.note_ending(ending, stopped_in);
-        self.probing
-            .count(sample, &frames, &self.modules, self.sampling.rate_hz());
+        let rate_hz = self.sampling.rate_hz();
+        let wait = sample.wait;
+        if wait.is_none() {
+            self.probing.count(sample, &frames, &self.modules, rate_hz);
+        }
         let sample = NewSample {
             time_ns: sample.time_ns,
             cpu: sample.cpu as u16,
@@ -236,7 +247,18 @@ impl Model {
             ending,
             weight: sample.weight,
         };
-        self.store.add_sample_of(EventId::FIRST, sample);
+        match (wait, &mut self.waiting) {
+            (Some(wait), Some(waiting)) => waiting.add_wait(sample, wait, &mut self.store),
+            // Nobody asked for it.
+            (Some(_), None) => {}
+            (None, waiting) => {
+                if let Some(waiting) = waiting {
+                    let ns = 1_000_000_000 / u64::from(rate_hz.max(1));
+                    waiting.add_tick(sample, ns, &mut self.store);
+                }
+                self.store.add_sample_of(EventId::FIRST, sample);
+            }
+        }
     }
 
     /// False if nobody wants snapshots any more.
@@ -292,13 +314,14 @@ impl Model {
         self.generation += 1;
         let notes = self.notes();
         self.set_info(notes.clone());
-        let report = self.store.report(due.window, due.end_ns);
         let view = self.store.view();
-        let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         let query = Query {
             window: TimeRange::last(due.window, due.end_ns),
             ..Query::default()
         };
+        let (report, view) = self.report(&query, view, due);
+        let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
+        let waited = { self.waiting.as_ref() }.map(|waiting| waiting.waited(report.window));
         Snapshot {
             generation: self.generation,
             asked: Asked {
@@ -323,12 +346,29 @@ impl Model {
             },
             source: self.sampling.snapshot(),
             probes: self.probing.told(),
+            waited: waited.map(Arc::new),
             names: Names {
                 from: Arc::new(self.modules.names_from()),
                 loading: self.workers.loading().collect(),
                 fetching: self.workers.fetching(),
             },
         }
+    }
+
+    /// The report of a window, and the view that it is of. On a screen the view counts time
+    /// on CPUs, and has the other metrics beside; reports and recordings are of the one that
+    /// was asked for.
+    fn report(&mut self, query: &Query, view: View, due: Due) -> (Report, View) {
+        let counted = match (&self.waiting, &self.settings.schedule) {
+            (Some(waiting), Schedule::Reports { .. }) => view.of_event(waiting.event()),
+            _ => None,
+        };
+        let Some(counted) = counted else {
+            return (self.store.report(due.window, due.end_ns), view);
+        };
+        let selected = counted.select(query, &Cancel::new());
+        let report = selected.expect("nobody cancels it").report();
+        (report, counted)
     }
 
     /// Tells the store what files say of a profile beside its samples.
@@ -345,6 +385,7 @@ impl Model {
         let mut notes: Vec<String> = self.sampling.notes().collect();
         notes.extend(self.account.notes());
         notes.extend(self.workers.notes());
+        notes.extend(self.waiting.iter().flat_map(Waiting::notes));
         notes.extend(faults::seen().iter().map(ToString::to_string));
         let stats = self.store.stats();
         if stats.refused_memory > 0 {

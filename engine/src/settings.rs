@@ -19,12 +19,38 @@ pub struct Settings {
     pub cpus: Vec<u32>,
     /// Samples per second of a busy CPU.
     pub rate_hz: u32,
+    /// What reports count.
+    pub counted: Counted,
     /// The processes that were named, if any were.
     pub pids: Vec<u32>,
     /// Where probes of calls go.
     pub reach: Reach,
     /// Whether servers may be asked for debug files.
     pub consent: Consent,
+}
+
+/// What is counted. Waits are followed only where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counted {
+    /// Time on CPUs.
+    #[default]
+    OnCpu,
+    /// Time that threads waited, or were in the queue for a CPU.
+    OffCpu,
+    /// Both.
+    Wall,
+}
+
+impl Counted {
+    /// Whether waits have to be followed.
+    pub fn has_waits(self) -> bool {
+        self != Self::OnCpu
+    }
+
+    /// The place of its metric among those of a snapshot.
+    pub fn number(self) -> usize {
+        self as usize
+    }
 }
 
 /// Whether debug files may be fetched from the servers that `DEBUGINFOD_URLS` names: they

@@ -12,6 +12,7 @@ mod people;
 mod run;
 mod source;
 mod span;
+mod waited;
 
 pub use baseline::Baseline;
 pub use comparison::Comparison;
@@ -23,6 +24,7 @@ pub use people::People;
 pub use run::{Run, TargetState};
 pub use source::{Lacks, Recording, Sampler, Source};
 pub use span::Span;
+pub use waited::{Held, ThreadStates, Waited};
 
 use crate::probes::Probes;
 use profile::{Health, Query, Report, View};
@@ -58,6 +60,8 @@ pub struct Snapshot {
     pub names: Names,
     /// Probes of calls, and what they counted.
     pub probes: Arc<Probes>,
+    /// What threads did and for whom they waited; `None` where waits are not followed.
+    pub waited: Option<Arc<Waited>>,
 }
 
 /// What a report was asked for.

@@ -82,6 +82,9 @@ impl PerfSource {
             return Err(Error::NoCpu);
         }
         let mut notes = notes(offer);
+        if config.waits {
+            notes.push("time waited cannot be sampled without BPF".into());
+        }
         if let Scope::Threads(known) = &scope {
             notes.extend(latecomers(&config.target, known));
         }

@@ -11,6 +11,38 @@ pub struct Metric {
     pub unit: String,
 }
 
+impl Metric {
+    /// Time that threads were on no CPU, in nanoseconds, as this library's users take it.
+    pub fn off_cpu() -> Self {
+        Self {
+            name: "off-cpu".into(),
+            unit: NANOSECONDS.into(),
+        }
+    }
+
+    /// Time on CPUs and on none, in nanoseconds.
+    pub fn wall() -> Self {
+        Self {
+            name: "wall".into(),
+            unit: NANOSECONDS.into(),
+        }
+    }
+
+    /// Whether waiting is in it.
+    pub fn is_waiting(&self) -> bool {
+        *self == Self::off_cpu() || *self == Self::wall()
+    }
+
+    /// How much of it makes a second of a thread; 0 if a rate tells that, or nothing does:
+    /// what other tools count in nanoseconds may be anything.
+    pub fn per_second(&self) -> u32 {
+        if self.is_waiting() { 1_000_000_000 } else { 0 }
+    }
+}
+
+/// The unit of times.
+const NANOSECONDS: &str = "nanoseconds";
+
 impl Default for Metric {
     /// Ticks of a clock on the CPUs.
     fn default() -> Self {

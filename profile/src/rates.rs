@@ -150,8 +150,9 @@ pub(crate) struct Evidence<'a> {
 enum Unlike<'a> {
     /// They were taken at several rates.
     Rates(&'a Weighing),
-    /// Each stands for as many events as there were since the one before. (What is
-    /// counted in other units was put together from samples that nobody knows.)
+    /// Each stands for as many events as there were since the one before, or for as long as
+    /// a thread waited. (What is counted in other units was put together from samples that
+    /// nobody knows.)
     Events,
 }
 
@@ -159,6 +160,7 @@ impl<'a> Evidence<'a> {
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
         let unlike = match (&*metric.unit, weighing.stretches.is_empty()) {
             ("events", _) => Some(Unlike::Events),
+            _ if metric.is_waiting() => Some(Unlike::Events),
             (_, false) => Some(Unlike::Rates(weighing)),
             (_, true) => None,
         };

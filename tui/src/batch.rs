@@ -18,7 +18,7 @@ mod text;
 
 use crate::choices::Format;
 use engine::snapshot::{Snapshot, TargetState};
-use profile::FunctionRow;
+use profile::{FunctionRow, Metric, View};
 
 /// What a report is made from.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +49,20 @@ impl BatchReport<'_> {
             Format::Json => json::render(self),
             Format::Md => markdown::render(self),
         }
+    }
+
+    /// What is counted, as `--metric` calls it.
+    fn metric_word(&self) -> &str {
+        match self.snapshot.view.as_ref().map(View::info) {
+            Some(info) if info.metric != Metric::default() => &info.metric.name,
+            _ => "on-cpu",
+        }
+    }
+
+    /// Whether weights are nanoseconds, and no samples.
+    fn counts_time(&self) -> bool {
+        let view = self.snapshot.view.as_ref();
+        view.is_some_and(|view| view.info().metric.per_second() > 0)
     }
 
     /// Returns the functions to show, and the others.

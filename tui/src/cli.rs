@@ -65,6 +65,7 @@ pub struct Config {
 pub struct SampleConfig {
     pub engine: EngineChoice,
     pub rate_hz: u32,
+    pub counted: engine::Counted,
     /// How many user frames of a stack are walked at most.
     pub depth_max: u32,
     pub keep: Duration,

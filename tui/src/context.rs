@@ -42,8 +42,17 @@ impl<'a> Context<'a> {
 
     /// Whether samples can be turned into time.
     pub fn has_time(&self) -> bool {
-        let report = &self.shown.report;
-        report.rate_hz > 0 && report.window.seconds() > 0.0
+        self.per_second() > 0 && self.shown.report.window.seconds() > 0.0
+    }
+
+    /// How much of what is counted makes a second of a CPU, or of a thread that waits; 0 if
+    /// that is not known.
+    pub fn per_second(&self) -> u32 {
+        let view = self.shown.view.as_ref();
+        match view.map(|view| view.info().metric.per_second()) {
+            Some(ns @ 1..) => ns,
+            _ => self.shown.report.rate_hz,
+        }
     }
 
     /// Returns the comparison with the baseline, if it is shown in place of the functions.

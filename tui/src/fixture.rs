@@ -74,6 +74,7 @@ pub fn postgres() -> Snapshot {
     functions[12].name_state = RowName::Pending;
     Snapshot {
         metrics: Arc::default(),
+        waited: None,
         view: None,
         asked: Asked::default(),
         comparison: Comparison::default(),

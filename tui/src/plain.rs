@@ -125,7 +125,7 @@ fn app(options: ScreenOptions) -> App {
     options.begin.restore(&mut app);
     // Lists open their view themselves.
     app.view = ViewId::Functions;
-    app.begin_with(options.filter, None);
+    app.begin_with(options.filter, options.metric, None);
     // Shown by `diff`.
     app.knobs.baseline = options.baseline.map(Arc::new);
     if let Some(what) = options.complaint {

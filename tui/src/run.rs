@@ -66,6 +66,8 @@ pub struct ScreenOptions {
     /// The view, order, unit and layout at the start.
     pub begin: Kept,
     pub filter: Filter,
+    /// What is counted, by number, until another metric is chosen.
+    pub metric: usize,
     /// What to compare with from the start.
     pub baseline: Option<Baseline>,
     pub keymap: Keymap,
@@ -118,7 +120,7 @@ pub async fn run(
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     options.begin.restore(&mut app);
-    app.begin_with(options.filter, options.baseline);
+    app.begin_with(options.filter, options.metric, options.baseline);
     app.keymap = options.keymap;
     app.freeze_after(options.freeze_after);
     app.terminal.is_remote = std::env::var_os("SSH_CONNECTION").is_some();

@@ -1,6 +1,7 @@
 //! The workers that find names: what they are asked, and what becomes of the answers.
 
 use super::modules::Modules;
+use super::waiting::Waiting;
 use crate::debuginfod::Fetching;
 use crate::naming::{Line, NamedModule, Naming};
 use crate::settings::Consent;
@@ -103,6 +104,7 @@ impl Workers {
             all += usize::from(may);
             may
         });
+        let wanted = Waiting::name(wanted, store);
         let asked = questions(wanted, store, modules);
         self.naming.ask(asked.into_iter());
     }

@@ -317,7 +317,9 @@ impl App {
             }
             (_, Some(other)) => return Err(format!("{} is still being read", other.name)),
             (Some(_), None) => "this file counts nothing else",
-            (None, None) => "live, ticks of the CPU clock are counted; files may count more",
+            (None, None) => {
+                "time on CPUs is counted; start with --metric off-cpu to count waiting, too"
+            }
         };
         Err(why_only.into())
     }
@@ -343,7 +345,8 @@ impl App {
     }
 
     /// Sets what the command line asked for as if it had been typed: Backspace undoes it.
-    pub fn begin_with(&mut self, filter: Filter, baseline: Option<Baseline>) {
+    pub fn begin_with(&mut self, filter: Filter, metric: usize, baseline: Option<Baseline>) {
+        self.knobs.metric = metric;
         if !filter.is_empty() {
             drop(self.apply(Order::Filter(filter)));
         }

@@ -1,7 +1,8 @@
 //! Snapshots for the tests of this folder.
 
 use super::BatchReport;
-use engine::snapshot::{Run, Snapshot, Source, TargetState};
+use engine::snapshot::{Held, Run, Snapshot, Source, TargetState, ThreadStates, Waited};
+use probe::WaitState;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, ProcessId,
     ProcessRow, Report, RowName, ThreadRow, Window,
@@ -86,6 +87,7 @@ impl Fixture {
                     engine: Some(probe::EngineKind::Bpf),
                     ..Source::default()
                 },
+                waited: Some(Arc::new(waited())),
                 ..Snapshot::default()
             },
         }
@@ -116,6 +118,11 @@ impl Fixture {
     }
 
     /// Removes all samples.
+    /// Sets how many samples were taken.
+    pub(super) fn samples(&mut self, samples: u64) {
+        Arc::make_mut(&mut self.snapshot.report).samples = samples;
+    }
+
     pub(super) fn clear(&mut self) {
         self.snapshot.report = Arc::default();
     }
@@ -138,6 +145,35 @@ pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> Functi
         self_samples: own,
         total_samples: total,
         trend: Default::default(),
+    }
+}
+
+/// One thread waits for a lock, and another, which has no sample, for a disk.
+fn waited() -> Waited {
+    let thread = |tid, state: WaitState| {
+        let mut ns = [0; WaitState::ALL.len()];
+        ns[WaitState::Run.number()] = 1_000_000_000;
+        ns[state.number()] = 9_000_000_000;
+        ThreadStates {
+            pid: 4121,
+            tid,
+            comm: "postgres".into(),
+            ns,
+            state,
+            state_since_ns: 0,
+            has_ended: false,
+        }
+    };
+    Waited {
+        threads: vec![thread(4121, WaitState::Lock), thread(4199, WaitState::Disk)],
+        holders: vec![Held {
+            waiter: 4121,
+            holder: 4121,
+            holder_thread: 4199,
+            state: WaitState::Lock,
+            ns: 9_000_000_000,
+            waits: 3,
+        }],
     }
 }
 

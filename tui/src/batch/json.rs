@@ -2,8 +2,8 @@
 //! every field; a test here holds the two together.
 
 use super::BatchReport;
-use engine::snapshot::TargetState;
-use probe::EngineKind;
+use engine::snapshot::{TargetState, ThreadStates, Waited};
+use probe::{EngineKind, WaitState};
 use profile::{FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ struct Object<'a> {
     window_s: f64,
     rate_hz: u32,
     engine: &'static str,
+    metric: &'a str,
     samples: u64,
     lost: u64,
     samples_run: u64,
@@ -55,6 +56,7 @@ struct Object<'a> {
     functions: Vec<Function<'a>>,
     processes: Vec<Process<'a>>,
     threads: Vec<Thread<'a>>,
+    holders: Vec<Holder>,
 }
 
 #[derive(Serialize)]
@@ -91,6 +93,8 @@ struct Function<'a> {
     #[serde(rename = "self")]
     self_samples: u64,
     total: u64,
+    self_ns: Option<u64>,
+    total_ns: Option<u64>,
     err_pp: f64,
     trend: [u32; TREND_LEN],
     file: Option<&'a str>,
@@ -107,6 +111,7 @@ struct Process<'a> {
     top_function: Option<&'a str>,
     exited: bool,
     trend: [u32; TREND_LEN],
+    states: Option<States>,
 }
 
 #[derive(Serialize)]
@@ -118,6 +123,21 @@ struct Thread<'a> {
     kernel_samples: u64,
     top_function: Option<&'a str>,
     trend: [u32; TREND_LEN],
+    states: Option<States>,
+}
+
+/// Nanoseconds in each state, by its word.
+type States = BTreeMap<&'static str, u64>;
+
+#[derive(Serialize)]
+struct Holder {
+    waiter: u32,
+    holder: u32,
+    holder_thread: u32,
+    kind: &'static str,
+    state: &'static str,
+    ns: u64,
+    waits: u64,
 }
 
 impl<'a> Object<'a> {
@@ -126,6 +146,7 @@ impl<'a> Object<'a> {
         let (report, health) = (&snapshot.report, &snapshot.health);
         let host = &*snapshot.source.host;
         let lacks = &report.completeness;
+        let waited = snapshot.waited.as_deref();
         let (shown, _) = batch.split();
         let endings = lacks.endings.iter();
         let unnamed = lacks.unnamed.iter();
@@ -146,6 +167,7 @@ impl<'a> Object<'a> {
             window_s: report.window.seconds(),
             rate_hz: report.rate_hz,
             engine: snapshot.source.engine.map_or("", EngineKind::label),
+            metric: batch.metric_word(),
             samples: report.samples,
             lost: health.lost,
             samples_run: health.taken_run,
@@ -165,14 +187,19 @@ impl<'a> Object<'a> {
             stops_run: health.stops.iter().map(stop).collect(),
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),
-            functions: shown.iter().map(|f| function(f, report)).collect(),
-            processes: report.processes.iter().map(process).collect(),
-            threads: report.threads.iter().map(thread).collect(),
+            functions: shown.iter().map(|f| function(f, batch)).collect(),
+            processes: { report.processes.iter() }
+                .map(|row| process(row, waited))
+                .collect(),
+            threads: threads(report, waited),
+            holders: waited.map_or(Vec::new(), holders),
         }
     }
 }
 
-fn function<'a>(row: &'a FunctionRow, report: &Report) -> Function<'a> {
+fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
+    let report = &batch.snapshot.report;
+    let ns = |weight: u64| batch.counts_time().then_some(weight);
     Function {
         name: &row.name,
         module: &row.module,
@@ -186,6 +213,8 @@ fn function<'a>(row: &'a FunctionRow, report: &Report) -> Function<'a> {
         },
         self_samples: row.self_samples,
         total: row.total_samples,
+        self_ns: ns(row.self_samples),
+        total_ns: ns(row.total_samples),
         err_pp: report.band_points(row.self_samples, report.samples),
         trend: row.trend,
         file: row.file.as_deref(),
@@ -193,7 +222,9 @@ fn function<'a>(row: &'a FunctionRow, report: &Report) -> Function<'a> {
     }
 }
 
-fn process(row: &ProcessRow) -> Process<'_> {
+fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
+    let own =
+        |waited: &Waited| states({ waited.threads.iter() }.filter(|thread| thread.pid == row.pid));
     Process {
         pid: row.pid,
         comm: &row.comm,
@@ -203,7 +234,55 @@ fn process(row: &ProcessRow) -> Process<'_> {
         top_function: row.top_function.as_deref(),
         exited: row.exited,
         trend: row.trend,
+        states: waited.map(own),
     }
+}
+
+/// Those that have samples, then those of which only their states are known.
+fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>> {
+    let mut by_tid: BTreeMap<u32, &ThreadStates> = { waited.into_iter() }
+        .flat_map(|waited| &waited.threads)
+        .map(|thread| (thread.tid, thread))
+        .collect();
+    let sampled = report.threads.iter().map(|row| Thread {
+        states: by_tid.remove(&row.tid).map(|own| states([own].into_iter())),
+        ..thread(row)
+    });
+    let mut threads: Vec<Thread<'_>> = sampled.collect();
+    threads.extend(by_tid.into_values().map(|own| Thread {
+        pid: own.pid,
+        tid: own.tid,
+        comm: &own.comm,
+        samples: 0,
+        kernel_samples: 0,
+        top_function: None,
+        trend: [0; TREND_LEN],
+        states: Some(states([own].into_iter())),
+    }));
+    threads
+}
+
+fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
+    let mut sums: States = WaitState::ALL.map(|state| (state.word(), 0)).into();
+    for thread in threads {
+        for (state, ns) in WaitState::ALL.into_iter().zip(thread.ns) {
+            *sums.entry(state.word()).or_default() += ns;
+        }
+    }
+    sums
+}
+
+fn holders(waited: &Waited) -> Vec<Holder> {
+    let held = waited.holders.iter().map(|held| Holder {
+        waiter: held.waiter,
+        holder: held.holder,
+        holder_thread: held.holder_thread,
+        kind: "waker",
+        state: held.state.word(),
+        ns: held.ns,
+        waits: held.waits,
+    });
+    held.collect()
 }
 
 fn thread(row: &ThreadRow) -> Thread<'_> {
@@ -215,6 +294,7 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
         kernel_samples: row.kernel_samples,
         top_function: row.top_function.as_deref(),
         trend: row.trend,
+        states: None,
     }
 }
 
@@ -264,6 +344,7 @@ mod tests {
         match value {
             // Their keys are words of the data, listed apart.
             Value::Object(_) if at == "endings" || at == "unnamed" => {}
+            Value::Object(_) if at.ends_with(".states") => {}
             Value::Object(fields) => {
                 for (key, value) in fields {
                     let dot = if at.is_empty() { "" } else { "." };
@@ -320,6 +401,20 @@ mod tests {
         assert_eq!(functions[0]["file"], Value::Null);
         assert_eq!(json["processes"][0]["pid"], 4121);
         assert_eq!(json["threads"][0]["comm"], "postgres");
+    }
+
+    #[test]
+    fn what_threads_waited_for_is_there() {
+        let json = parse(&Fixture::postgres(), None);
+        assert_eq!(json["metric"], "on-cpu");
+        assert_eq!(json["functions"][0]["self_ns"], Value::Null);
+        let threads = json["threads"].as_array().expect("a list");
+        assert_eq!(threads[0]["states"]["lock"], 9_000_000_000u64);
+        assert_eq!(json["processes"][0]["states"]["lock"], 9_000_000_000u64);
+        // One of which there is no sample.
+        let last = threads.last().expect("threads");
+        assert_eq!((&last["tid"], &last["samples"]), (&4199.into(), &0.into()));
+        assert_eq!(json["holders"][0]["holder_thread"], 4199);
     }
 
     #[test]

@@ -104,6 +104,11 @@ fn title(report: &BatchReport<'_>) -> String {
     if !snapshot.source.host.name.is_empty() {
         title += &format!(" on {}", quoted(&snapshot.source.host.name));
     }
+    if report.counts_time() {
+        let ms = samples as f64 / 1e6;
+        title += &format!(": {ms:.1} ms of {} in {seconds:.1} s", report.metric_word());
+        return title;
+    }
     title += &format!(": {} in {seconds:.1} s", units::counted(samples, "sample"));
     let rate_hz = snapshot.report.rate_hz;
     if rate_hz > 0 && seconds > 0.0 {

@@ -40,8 +40,12 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut out = String::new();
     head(report, &mut out).expect("a string takes everything");
     let (shown, rest) = report.split();
-    let mut table = vec![HEADS.map(str::to_string)];
-    table.extend(shown.iter().map(|row| cells(row, &report.snapshot.report)));
+    let mut heads = HEADS.map(str::to_string);
+    if report.counts_time() {
+        heads[3] = "MS".into();
+    }
+    let mut table = vec![heads];
+    table.extend(shown.iter().map(|row| cells(row, report)));
     if !rest.is_empty() {
         table.push(more(rest, &report.snapshot.report));
     }
@@ -78,7 +82,11 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     writeln!(out)?;
 
     let lacks = &report.completeness;
-    write!(out, "# samples {} lost {}", report.samples, health.lost)?;
+    match batch.counts_time() {
+        true => write!(out, "# {} {} ms", batch.metric_word(), ms(report.samples))?,
+        false => write!(out, "# samples {}", report.samples)?,
+    }
+    write!(out, " lost {}", health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
     write!(out, " symbols {}", part(lacks.named, lacks.frames))?;
     if lacks.pending > 0 {
@@ -103,7 +111,8 @@ fn part(count: u64, all: u64) -> String {
     }
 }
 
-fn cells(row: &FunctionRow, report: &Report) -> Cells {
+fn cells(row: &FunctionRow, batch: &BatchReport<'_>) -> Cells {
+    let report = &batch.snapshot.report;
     let samples = report.samples;
     let digits = report.percent_digits(samples);
     // The smallest band that can be written: ±0 would claim certainty.
@@ -113,10 +122,18 @@ fn cells(row: &FunctionRow, report: &Report) -> Cells {
         format!("{:.digits$}", percent(row.self_samples, samples)),
         format!("{band:.digits$}"),
         format!("{:.digits$}", percent(row.total_samples, samples)),
-        row.self_samples.to_string(),
+        match batch.counts_time() {
+            true => ms(row.self_samples),
+            false => row.self_samples.to_string(),
+        },
         or_dash(&names::short(&row.name)),
         or_dash(names::module(&row.module)),
     ]
+}
+
+/// Milliseconds of nanoseconds.
+fn ms(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1e6)
 }
 
 /// Returns the row that sums up the functions that are not listed, so that the first column
@@ -252,10 +269,9 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
     #[test]
     fn digits_follow_the_samples() {
         for (samples, expected) in [(10, "  50"), (10_000, " 50.0"), (200_000, "50.00")] {
-            let report = Report {
-                samples,
-                ..Report::default()
-            };
+            let mut fixture = Fixture::postgres();
+            fixture.samples(samples);
+            let report = fixture.batch(None);
             let row = cells(&function("f", "m", samples / 2, samples), &report);
             assert_eq!(format!("{:>5}", row[0]), format!("{expected:>5}"));
             assert_ne!(row[1].trim_matches(['0', '.']), "", "never ±0");

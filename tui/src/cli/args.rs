@@ -4,7 +4,7 @@
 use crate::code::source_map::Mapping;
 
 use super::help;
-use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
+use crate::choices::{Color, EngineChoice, Format, MetricChoice, Sort, Theme};
 use crate::knobs::Unit;
 use crate::values;
 use crate::view_id::ViewId;
@@ -163,6 +163,9 @@ pub struct SampleArgs {
     /// Samples per second on each busy CPU, 1 to 10000 [default: 99]
     #[arg(short = 'F', long = "rate", value_name = "HZ", value_parser = values::rate, help_heading = "Sampling")]
     pub rate: Option<u32>,
+    /// What is counted [default: on-cpu]
+    #[arg(long, value_enum, value_name = "METRIC", help_heading = "Sampling")]
+    pub metric: Option<MetricChoice>,
     /// How samples are taken [default: auto]
     #[arg(long, value_enum, help_heading = "Sampling")]
     pub engine: Option<EngineChoice>,

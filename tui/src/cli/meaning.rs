@@ -272,6 +272,7 @@ fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     SampleConfig {
         engine: engine.unwrap_or(EngineChoice::Auto),
         rate_hz: rate_hz.unwrap_or(probe::features::RATE_DEFAULT),
+        counted: words.metric.map(Into::into).unwrap_or_default(),
         depth_max: depth_max.unwrap_or(DEPTH_DEFAULT),
         keep: RECORD_KEEP,
         memory_bytes_max: RECORD_MEMORY,

@@ -49,6 +49,7 @@ pub fn start(
         scope: target.words.clone(),
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
+        counted: config.sample.counted,
         pids: target.pids.clone(),
         reach: reach(&target),
         consent,
@@ -92,6 +93,7 @@ fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> Ma
         rate_hz: config.sample.rate_hz,
         max_depth: config.sample.depth_max,
         calls,
+        waits: config.sample.counted.has_waits(),
         ..probe::Config::default()
     };
     Box::new(move || {

@@ -26,7 +26,8 @@ const LINE_BYTES_MAX: usize = 4096;
 
 /// Runs the live screen, or the dialog of `--plain`, until the user leaves it.
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
-    let options = screen_options(&config.look, window(config))?;
+    let mut options = screen_options(&config.look, window(config))?;
+    options.metric = config.sample.counted.number();
     runtime()?.block_on(screen(config, subject, options))
 }
 
@@ -288,6 +289,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
         mouse: look.mouse,
         begin: configured(look),
         filter: look.filter.clone(),
+        metric: 0,
         baseline,
         keymap: look.keymap.clone(),
         complaint: first.map(|what| match look.complaints.len() {

@@ -465,7 +465,11 @@ fn counted(app: &App) -> Segment {
                 "count" | "" => &metric.name,
                 unit => unit,
             };
-            let all = format!("{samples} {}", text::cut_middle(&text::clean(unit), 20));
+            let all = match metric.per_second() {
+                0 => format!("{samples} {}", text::cut_middle(&text::clean(unit), 20)),
+                // Too many digits for a time.
+                _ => format!("{} ms", units::count(count / 1_000_000)),
+            };
             (all.clone(), all.clone(), all)
         }
     };

@@ -161,7 +161,7 @@ impl Scale {
             unit: cx.unit(),
             base,
             digits: cx.shown.report.percent_digits(base),
-            rate_hz: cx.shown.report.rate_hz,
+            rate_hz: cx.per_second(),
             seconds: cx.shown.report.window.seconds(),
             machine_cpus: cx.shown.source.host.cpus,
         }

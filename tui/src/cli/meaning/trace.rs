@@ -34,6 +34,7 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
     }
     let arguments = SampleArgs {
         rate: None,
+        metric: None,
         engine: Some(EngineChoice::Bpf),
         max_depth: None,
     };

@@ -111,7 +111,7 @@ fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> 
     let mut hand = Hand::new(width, height);
     let then = tree_of_build(0, build_id).view;
     let baseline = Baseline::of_file(then.expect("it has one"));
-    hand.app.begin_with(Filter::default(), Some(baseline));
+    hand.app.begin_with(Filter::default(), 0, Some(baseline));
     hand.keys("=").show(tree_step(step)).keys(".....");
     hand.keys(&format!("/{name}\n\u{1b}a="));
     assert_eq!(hand.app.view, ViewId::Code);

@@ -692,5 +692,5 @@ fn the_metric_is_a_knob_like_any_other() {
 fn what_counts_one_thing_says_so() {
     let mut hand = Hand::new(80, 24);
     hand.show(tree_step(0)).keys("c");
-    assert!(hand.frame().contains("ticks of the CPU clock are counted"));
+    assert!(hand.frame().contains("start with --metric off-cpu"));
 }

@@ -1,0 +1,398 @@
+//! Waits in the model: two more metrics, and what each thread did in a window.
+
+use crate::settings::Counted;
+use crate::snapshot::{Held, ThreadStates, Waited};
+use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
+use profile::{EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store, Window};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The module of the frames that say what was waited for. No module of a program has this
+/// number: they count from 0.
+const MODULE: ModuleId = ModuleId(u32::MAX);
+
+/// How many readings of a thread's sums are kept, one a second: windows of reports are
+/// shorter.
+const READINGS_MAX: usize = 130;
+
+/// Pairs of a waiting thread and its waker that are kept; beyond, those that waited least
+/// are dropped.
+const HOLDERS_MAX: usize = 4096;
+
+/// What was counted of waits.
+pub struct Waiting {
+    off_cpu: EventId,
+    wall: EventId,
+    counted: Counted,
+    threads: BTreeMap<u32, Course>,
+    /// Time, and what stacks say that was waited then for whom.
+    held: VecDeque<(u64, Held)>,
+    counters: WaitCounters,
+    /// Waited time that stacks stand for, in the whole run.
+    sampled_ns: u64,
+}
+
+/// The sums of a thread as time went on.
+struct Course {
+    newest: ThreadTotals,
+    /// Time, and nanoseconds in each state by then.
+    readings: VecDeque<(u64, [u64; WaitState::ALL.len()])>,
+}
+
+impl Waiting {
+    /// `None` if nothing is to be counted of waits.
+    pub fn new(counted: Counted, store: &mut Store) -> Option<Self> {
+        if !counted.has_waits() {
+            return None;
+        }
+        // In the order of `Counted`.
+        let off_cpu = store.add_event(Metric::off_cpu())?;
+        let wall = store.add_event(Metric::wall())?;
+        store.add_module(MODULE, "[waiting]", "[waiting]");
+        Some(Self {
+            off_cpu,
+            wall,
+            counted,
+            threads: BTreeMap::new(),
+            held: VecDeque::new(),
+            counters: WaitCounters::default(),
+            sampled_ns: 0,
+        })
+    }
+
+    /// The event that reports count.
+    pub fn event(&self) -> EventId {
+        match self.counted {
+            Counted::OnCpu => EventId::FIRST,
+            Counted::OffCpu => self.off_cpu,
+            Counted::Wall => self.wall,
+        }
+    }
+
+    /// Counts a tick of the clock, which stands for so many nanoseconds.
+    pub fn add_tick(&self, sample: NewSample<'_>, ns: u64, store: &mut Store) {
+        let weight = sample.weight.saturating_mul(ns);
+        store.add_sample_of(self.wall, NewSample { weight, ..sample });
+    }
+
+    /// Counts a wait, with a frame on top that says for what it was.
+    pub fn add_wait(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
+        if !store.has_module(MODULE) {
+            store.add_module(MODULE, "[waiting]", "[waiting]");
+        }
+        self.sampled_ns = self.sampled_ns.saturating_add(wait.weight_ns());
+        for (state, ns) in wait.parts() {
+            let mut frames = Vec::with_capacity(sample.frames.len() + 1);
+            frames.push(Frame {
+                module: MODULE,
+                address: state.number() as u64,
+                kind: FrameKind::Kernel,
+            });
+            frames.extend(sample.frames);
+            let sample = NewSample {
+                frames: &frames,
+                kernel_frames: sample.kernel_frames + 1,
+                weight: ns,
+                ..sample
+            };
+            store.add_sample_of(self.off_cpu, sample);
+            store.add_sample_of(self.wall, sample);
+        }
+        let waker = wait.waker.filter(|_| has_waker(wait.state));
+        if let Some((pid, tid)) = waker {
+            let held = Held {
+                waiter: sample.tid,
+                holder: pid,
+                holder_thread: tid,
+                state: wait.state,
+                ns: wait.waited_ns,
+                waits: 1,
+            };
+            self.held.push_back((sample.time_ns, held));
+        }
+    }
+
+    /// Names the frames that say what was waited for, and gives the others back.
+    pub fn name(frames: Vec<profile::FrameId>, store: &mut Store) -> Vec<profile::FrameId> {
+        let state_of = |store: &Store, id| {
+            let frame = store.frame(id)?;
+            (frame.module == MODULE).then(|| WaitState::of_number(frame.address))?
+        };
+        let mut others = Vec::with_capacity(frames.len());
+        for id in frames {
+            match state_of(store, id) {
+                Some(state) => {
+                    let name = format!("[waiting: {}]", state.word());
+                    store.set_name(id, NameState::Named(name.into()));
+                }
+                None => others.push(id),
+            }
+        }
+        others
+    }
+
+    /// Takes what is new of threads.
+    pub fn add_batch(&mut self, batch: &Batch) {
+        self.counters = batch.waits;
+        for totals in &batch.threads {
+            let course = self.threads.entry(totals.tid);
+            let course = course.or_insert_with(|| Course::begin(totals));
+            if course.newest.since_ns != totals.since_ns {
+                // Another thread has its number.
+                *course = Course::begin(totals);
+            }
+            course.go_on(totals);
+        }
+        if !batch.threads.is_empty() {
+            self.forget_the_old(batch.complete_until_ns);
+        }
+    }
+
+    fn forget_the_old(&mut self, now_ns: u64) {
+        let oldest_ns = now_ns.saturating_sub(READINGS_MAX as u64 * 1_000_000_000);
+        self.threads
+            .retain(|_, course| !course.newest.has_ended || course.newest.until_ns >= oldest_ns);
+        self.held.retain(|(time_ns, _)| *time_ns >= oldest_ns);
+        if self.held.len() > 16 * HOLDERS_MAX {
+            let surplus = self.held.len() - 16 * HOLDERS_MAX;
+            self.held.drain(..surplus);
+        }
+    }
+
+    /// What threads did in a window, and for whom they waited. Sums are read once a second:
+    /// those that are nearest are taken.
+    pub fn waited(&self, window: Window) -> Waited {
+        let threads = { self.threads.values() }.filter_map(|course| course.between(window));
+        let mut pairs = BTreeMap::new();
+        let held = { self.held.iter() }
+            .filter(|(time_ns, _)| *time_ns > window.start_ns && *time_ns <= window.end_ns);
+        for (_, held) in held {
+            let key = (held.waiter, held.holder_thread, held.state);
+            let sum = pairs.entry(key).or_insert(Held {
+                ns: 0,
+                waits: 0,
+                ..*held
+            });
+            sum.ns += held.ns;
+            sum.waits += held.waits;
+        }
+        let mut holders: Vec<Held> = pairs.into_values().collect();
+        holders.sort_by_key(|held| std::cmp::Reverse(held.ns));
+        holders.truncate(HOLDERS_MAX);
+        Waited {
+            threads: threads.collect(),
+            holders,
+        }
+    }
+
+    /// Sentences: what could not be had, and why.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let counters = &self.counters;
+        let all_ns = self.sampled_ns.saturating_add(counters.without_stack_ns());
+        let share = |ns: u64| 100.0 * ns as f64 / all_ns.max(1) as f64;
+        let lost = |(waits, ns): (u64, u64), why: &str| {
+            let share = share(ns);
+            (waits > 0)
+                .then(|| format!("{waits} waits, {share:.1}% of the time, lack stacks: {why}"))
+        };
+        let no_room = counters.no_room > 0;
+        let no_room = no_room.then(|| {
+            format!(
+                "{} threads are not followed: there is no room for more",
+                counters.no_room
+            )
+        });
+        let ends = counters.ends_lost > 0;
+        let ends =
+            ends.then(|| format!("the last sums of {} threads were lost", counters.ends_lost));
+        [
+            lost(counters.lost, "the ring buffer was full"),
+            lost(counters.over_rate, "there were too many in a second"),
+            lost(
+                counters.missed,
+                "the thread was gone before it could be taken",
+            ),
+            no_room,
+            ends,
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Whether a thread ends such waits, and no timer or device: of those the waker is whoever
+/// their interrupt found running.
+fn has_waker(state: WaitState) -> bool {
+    match state {
+        WaitState::Lock | WaitState::Net | WaitState::Stopped | WaitState::Other => true,
+        WaitState::Run
+        | WaitState::Queue
+        | WaitState::Disk
+        | WaitState::Sleep
+        | WaitState::Fault => false,
+    }
+}
+
+impl Course {
+    /// A thread has done nothing when it begins.
+    fn begin(totals: &ThreadTotals) -> Self {
+        Self {
+            newest: totals.clone(),
+            readings: [(totals.since_ns, [0; WaitState::ALL.len()])].into(),
+        }
+    }
+
+    fn go_on(&mut self, totals: &ThreadTotals) {
+        self.newest = totals.clone();
+        self.readings.push_back((totals.until_ns, totals.ns));
+        if self.readings.len() > READINGS_MAX {
+            self.readings.pop_front();
+        }
+    }
+
+    /// `None` if nothing is known of it in that window.
+    fn between(&self, window: Window) -> Option<ThreadStates> {
+        let at = |time_ns: u64| {
+            let readings = self.readings.iter();
+            readings.min_by_key(|(its, _)| its.abs_diff(time_ns))
+        };
+        let (end_ns, end) = at(window.end_ns)?;
+        if self.newest.has_ended && *end_ns <= window.start_ns {
+            return None;
+        }
+        let (_, start) = at(window.start_ns)?;
+        let mut ns = [0; WaitState::ALL.len()];
+        for (sum, (end, start)) in ns.iter_mut().zip(end.iter().zip(start)) {
+            *sum = end.saturating_sub(*start);
+        }
+        Some(ThreadStates {
+            pid: self.newest.pid,
+            tid: self.newest.tid,
+            comm: self.newest.comm.clone(),
+            ns,
+            state: self.newest.state,
+            state_since_ns: self.newest.state_since_ns,
+            has_ended: self.newest.has_ended,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(since_ns: u64, until_ns: u64, has_ended: bool) -> ThreadTotals {
+        let mut ns = [0; WaitState::ALL.len()];
+        // It runs a tenth of the time, and sleeps.
+        let lived = until_ns - since_ns;
+        ns[WaitState::Run.number()] = lived / 10;
+        ns[WaitState::Sleep.number()] = lived - lived / 10;
+        ThreadTotals {
+            pid: 1,
+            tid: 7,
+            comm: "sleeper".into(),
+            since_ns,
+            until_ns,
+            has_ended,
+            state: WaitState::Sleep,
+            state_since_ns: until_ns,
+            ns,
+            times: ns,
+        }
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn window(start: u64, end: u64) -> Window {
+        Window {
+            start_ns: start * SECOND,
+            end_ns: end * SECOND,
+        }
+    }
+
+    #[test]
+    fn a_window_holds_what_was_done_in_it() {
+        let mut store = Store::new(profile::Limits::default());
+        assert!(Waiting::new(Counted::OnCpu, &mut store).is_none());
+        let mut waiting = Waiting::new(Counted::OffCpu, &mut store).unwrap();
+        for second in 101..=110 {
+            waiting.add_batch(&Batch {
+                threads: vec![totals(100 * SECOND, second * SECOND, false)],
+                ..Batch::default()
+            });
+        }
+        let done = |waiting: &Waiting, start, end| {
+            let waited = waiting.waited(window(start, end));
+            let own = waited.threads.first().map(|thread| thread.ns);
+            own.map(|ns| {
+                [WaitState::Run, WaitState::Sleep].map(|state| ns[state.number()] / 1_000_000)
+            })
+        };
+        assert_eq!(done(&waiting, 100, 110), Some([1000, 9000]));
+        assert_eq!(done(&waiting, 104, 106), Some([200, 1800]));
+        // The window begins before the thread.
+        assert_eq!(done(&waiting, 90, 102), Some([200, 1800]));
+        // Another thread gets the number, and ends.
+        waiting.add_batch(&Batch {
+            threads: vec![totals(111 * SECOND, 112 * SECOND, true)],
+            ..Batch::default()
+        });
+        assert_eq!(done(&waiting, 104, 112), Some([100, 900]));
+        assert_eq!(done(&waiting, 112, 114), None);
+    }
+
+    #[test]
+    fn a_wait_counts_in_both_metrics_under_what_it_was_for() {
+        let mut store = Store::new(profile::Limits::default());
+        let mut waiting = Waiting::new(Counted::Wall, &mut store).unwrap();
+        store.add_module(ModuleId(1), "program", "/bin/program");
+        store.add_process(profile::ProcessId(1), 1, "program");
+        let main = Frame {
+            module: ModuleId(1),
+            address: 4096,
+            kind: FrameKind::User,
+        };
+        let sample = NewSample {
+            time_ns: 5 * SECOND,
+            cpu: 0,
+            process: profile::ProcessId(1),
+            tid: 7,
+            comm: "program",
+            frames: &[main],
+            kernel_frames: 0,
+            ending: profile::Ending::Root,
+            weight: 1,
+        };
+        let wait = RawWait {
+            state: WaitState::Lock,
+            waited_ns: 30,
+            queued_ns: 10,
+            away_ns: 40,
+            waker: Some((1, 8)),
+        };
+        waiting.add_wait(sample, wait, &mut store);
+        waiting.add_tick(sample, 60, &mut store);
+        let wanted = store.frames_to_name(100);
+        let others = Waiting::name(wanted, &mut store);
+        assert_eq!(others.len(), 1, "the program's own");
+        let view = store.view();
+        let report = |event| {
+            let view = view.of_event(event).unwrap();
+            let query = profile::Query::default();
+            let selected = view.select(&query, &profile::Cancel::new());
+            selected.unwrap().report()
+        };
+        let off = report(waiting.off_cpu);
+        let own: BTreeMap<_, _> = { off.functions.iter() }
+            .filter(|row| row.self_samples > 0)
+            .map(|row| (&*row.name, row.self_samples))
+            .collect();
+        let expected = [("[waiting: lock]", 30), ("[waiting: queue]", 10)];
+        assert_eq!(own, expected.into());
+        assert_eq!((off.samples, report(waiting.wall).samples), (40, 100));
+        assert_eq!(waiting.event(), waiting.wall);
+        let waited = waiting.waited(window(0, 10));
+        let held = waited.holders[0];
+        assert_eq!((held.waiter, held.holder_thread, held.ns), (7, 8, 30));
+        assert_eq!(waiting.waited(window(6, 10)).holders, []);
+    }
+}
