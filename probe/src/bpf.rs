@@ -200,7 +200,7 @@ impl Source for BpfSource {
     }
 
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
-        let scanning = self.timeline.meet_some();
+        let scanning = self.timeline.read_some_processes();
         let wait = self.timeline.next_turn(wait);
         self.wait(if scanning { Duration::ZERO } else { wait })?;
         let settled_ns = self.drain();

@@ -132,7 +132,7 @@ impl Python {
     }
 
     /// Looks whether a new file is an interpreter.
-    pub fn meet(&mut self, module: &Module) {
+    pub fn add_module(&mut self, module: &Module) {
         let ModuleKind::File {
             path,
             file: Some(file),
@@ -195,7 +195,7 @@ impl Python {
         if self.interpreters.is_empty() {
             return PythonParts::default();
         }
-        self.meet_process(raw.tgid, mappings, user);
+        self.add_process(raw.tgid, mappings, user);
         let Some(process) = self.processes.get_mut(&raw.tgid) else {
             return PythonParts::default();
         };
@@ -296,7 +296,7 @@ impl Python {
     }
 
     /// Looks whether a process that is not known has an interpreter, once for its mappings.
-    fn meet_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32) {
+    fn add_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32) {
         let without = self.without.get(&pid);
         let is_known = without.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if is_known || self.processes.contains_key(&pid) {

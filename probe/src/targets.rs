@@ -112,7 +112,7 @@ impl Targets {
     /// Forgets targets whose end was not told: it came before we listened, or
     /// the record was lost. Their last samples may still be on their way, so it
     /// takes two looks. To be called about once a second.
-    pub fn bury_the_missing(&mut self) {
+    pub fn remove_missing(&mut self) {
         let is_missing = |id: &&u32| !Path::new(&format!("/proc/{id}")).exists();
         let missing: HashSet<u32> = self
             .pids
@@ -304,9 +304,9 @@ mod tests {
             pids: vec![std::process::id(), u32::MAX],
             ..Target::default()
         });
-        targets.bury_the_missing();
+        targets.remove_missing();
         assert_eq!(targets.alive(), Some(2));
-        targets.bury_the_missing();
+        targets.remove_missing();
         assert_eq!(targets.alive(), Some(1), "we live");
     }
 }

@@ -113,7 +113,7 @@ impl Timeline {
 
     /// Reads some of the processes that were there before us. True as long as
     /// there are more.
-    pub fn meet_some(&mut self) -> bool {
+    pub fn read_some_processes(&mut self) -> bool {
         self.startup
             .step(&mut self.processes, &mut self.targets, now_ns())
     }
@@ -176,7 +176,7 @@ impl Timeline {
             self.give(raw, located, batch);
         }
         self.give_read(now_ns, batch);
-        self.tell_modules(batch);
+        self.report_modules(batch);
         batch.processes = self.processes.take_changes();
         // Samples that are held will come later than those around them.
         let held_ns = self
@@ -218,7 +218,7 @@ impl Timeline {
             // By now all that starts is told of.
             self.targets.adopt_children();
         }
-        self.targets.bury_the_missing();
+        self.targets.remove_missing();
         self.processes.sweep(now_ns());
         self.processes_cut = self.processes.cut();
         self.unwinding.sweep(now_ns());
@@ -264,7 +264,7 @@ impl Timeline {
             return;
         }
         let mut located = self.resolver.locate(&raw, &mut self.processes, now_ns);
-        self.tell_modules(batch);
+        self.report_modules(batch);
         self.unwinding.cut_outdated(&mut raw, &located.mappings);
         self.unwinding
             .sampled(raw.tgid, located.user, &located.mappings, now_ns);
@@ -324,11 +324,11 @@ impl Timeline {
     }
 
     /// Tells of new modules; their tables are built from now on.
-    fn tell_modules(&mut self, batch: &mut Batch) {
+    fn report_modules(&mut self, batch: &mut Batch) {
         for module in self.processes.modules.take_fresh() {
-            self.unwinding.meet(&module);
+            self.unwinding.add_module(&module);
             if let Some(python) = &mut self.python {
-                python.meet(&module);
+                python.add_module(&module);
             }
             batch.modules.push(module);
         }

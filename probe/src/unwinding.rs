@@ -150,7 +150,7 @@ impl Unwinding {
 
     /// A file has been seen mapped: its table is built when nothing hotter
     /// waits, so that most processes find theirs in place.
-    pub fn meet(&mut self, module: &Module) {
+    pub fn add_module(&mut self, module: &Module) {
         let content = match &module.kind {
             ModuleKind::File {
                 file: Some(file),

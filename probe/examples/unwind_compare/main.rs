@@ -79,7 +79,7 @@ fn record(
     while Instant::now() < end && walks.len() < WALKS_MAX {
         let batch = source.poll(Duration::from_millis(50))?;
         for module in &batch.modules {
-            modules.meet(module);
+            modules.add(module);
         }
         walks.extend(batch.kept_walks);
         if batch.targets_alive == Some(0) {

@@ -34,7 +34,7 @@ struct Known {
 }
 
 impl Modules {
-    pub fn meet(&mut self, module: &probe::Module) {
+    pub fn add(&mut self, module: &probe::Module) {
         if let ModuleKind::File {
             file: Some(file),
             path,

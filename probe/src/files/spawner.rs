@@ -65,7 +65,7 @@ pub fn start() -> io::Result<Spawner> {
             begin(&theirs, parent)?;
             // It can be relied upon from here on.
             send(&theirs, b"ready", &[])?;
-            obey(&theirs);
+            apply(&theirs);
             Ok(())
         }),
     }
@@ -120,7 +120,7 @@ struct Readers {
 
 /// Runs until the other end says that it is over, or is closed. An order is the pid of a
 /// reader to kill, or [`SPAWN`] or [`END`].
-fn obey(orders: &UnixStream) {
+fn apply(orders: &UnixStream) {
     let (mut inbox, mut readers) = (Inbox::default(), Readers::default());
     loop {
         let wake = (!readers.killed.is_empty()).then(|| Instant::now() + REAP);
