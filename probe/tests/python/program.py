@@ -28,11 +28,11 @@ def spin():
         name = getattr(code, "co_qualname", code.co_name)
         frames.append([name, code.co_filename, frame.f_lineno])
         frame = frame.f_back
-    start = clock()
-    end = start + NANOSECONDS
-    while clock() < end: pass  # noqa: the loop is on one line
+    start = 0  # is set on the loop's line: who is preempted before it is not there yet
+    end = clock() + NANOSECONDS
+    while (now := clock()) < end: start = start or now  # noqa: the loop is on one line
     frames[0][2] = spin.__code__.co_firstlineno + 10
-    RESULTS.append((threading.get_native_id(), start, end, frames))
+    RESULTS.append((threading.get_native_id(), start or end, end, frames))
 
 
 def descend(path):
