@@ -33,6 +33,9 @@ pub mod state {
     pub const OTHER: u32 = 8;
     /// How many there are.
     pub const COUNT: usize = 9;
+    /// A power of two above them: a mask keeps any number below it. The verifier of Linux
+    /// 6.1 cannot follow the comparison that a compiler makes of a check of bounds.
+    pub const SLOTS: usize = 16;
 }
 
 /// What the kernel knows of a thread when it takes it from its CPU.
@@ -82,11 +85,13 @@ pub fn state_of(leaving: Leaving) -> u32 {
     if leaving.is_in_iowait {
         return state::DISK;
     }
-    let call = leaving.call as usize;
-    if leaving.is_compat || call >= CALLS.len() {
+    // Read before the check, as the mask is what the verifier of Linux 6.1 can follow.
+    // SAFETY: the mask keeps the number inside the table, whose length is a power of two.
+    let states =
+        unsafe { core::ptr::read_volatile(&CALLS[leaving.call as usize & (CALLS_END - 1)]) };
+    if leaving.is_compat || leaving.call >= CALLS_END as i64 {
         return state::OTHER;
     }
-    let states = CALLS[call];
     let state = if leaving.task_state & task::UNINTERRUPTIBLE != 0 {
         states >> 4
     } else {
@@ -182,6 +187,8 @@ pub struct Thread {
     pub ns: [u64; state::COUNT],
     /// How often it was in each.
     pub times: [u64; state::COUNT],
+    /// Unused: a number below [`state::SLOTS`] stays inside of the structure.
+    pub room: [u64; state::SLOTS - state::COUNT],
 }
 
 impl Thread {
@@ -197,10 +204,11 @@ impl Thread {
         comm: [0; COMM_LEN],
         ns: [0; state::COUNT],
         times: [0; state::COUNT],
+        room: [0; state::SLOTS - state::COUNT],
     };
 }
 
-const _: () = assert!(size_of::<Thread>() == 56 + 2 * 8 * state::COUNT);
+const _: () = assert!(size_of::<Thread>() == 56 + 8 * (state::COUNT + state::SLOTS));
 
 /// What user space asks for, and may change at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -383,15 +383,13 @@ fn end(thread: *const Thread, tid: u32, now_ns: u64) {
 /// Adds to one of the sums of a thread.
 #[inline(always)]
 fn add(thread: &mut Thread, state: u32, ns: u64) {
-    let state = state as usize;
-    if state >= state::COUNT {
-        return;
-    }
-    // SAFETY: the number was just checked.
+    let slot = state as usize & (state::SLOTS - 1);
+    // SAFETY: the mask keeps the number inside of the structure, which has room behind its
+    // last array; no state has such a number.
     unsafe {
-        let sum = (&raw mut thread.ns as *mut u64).add(state);
+        let sum = (&raw mut thread.ns as *mut u64).add(slot);
         *sum = (*sum).wrapping_add(ns);
-        let times = (&raw mut thread.times as *mut u64).add(state);
+        let times = (&raw mut thread.times as *mut u64).add(slot);
         *times = (*times).wrapping_add((ns != 0) as u64);
     }
 }

@@ -170,9 +170,9 @@ pub(super) fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     for (bytes, word) in thread.comm.chunks_exact_mut(8).zip(comm) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
-    let (ns, times) = sums.split_at(state::COUNT);
+    let (ns, behind) = sums.split_at(state::COUNT);
     thread.ns.copy_from_slice(ns);
-    thread.times.copy_from_slice(times);
+    thread.times.copy_from_slice(&behind[..state::COUNT]);
     thread
 }
 
