@@ -1,7 +1,7 @@
 //! What is counted, in words.
 
 use crate::context::Context;
-use crate::words::text;
+use crate::words::{text, units};
 use profile::Metric;
 
 /// What is counted: time on CPUs, or as the file calls it.
@@ -16,4 +16,34 @@ pub fn metric(cx: &Context<'_>) -> String {
 pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
     let metric = &cx.shown.view.as_ref()?.info().metric;
     (*metric != Metric::default()).then_some(metric)
+}
+
+/// Returns how much is counted: `3,277 smp`, or `12.4s` and `52,428,800 bytes` where it is
+/// not samples that count.
+pub fn amount(cx: &Context<'_>, count: u64) -> String {
+    let Some(metric) = metric_told(cx) else {
+        return format!("{} smp", units::count(count));
+    };
+    match metric.per_second() {
+        0 => {
+            let unit = match &*metric.unit {
+                "count" | "" => &metric.name,
+                unit => unit,
+            };
+            let unit = text::clean(unit);
+            format!("{} {}", units::count(count), text::cut_middle(&unit, 20))
+        }
+        per_second => {
+            let ns = u128::from(count) * 1_000_000_000 / u128::from(per_second);
+            units::nanoseconds(u64::try_from(ns).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// Like [`amount`], but samples are a number alone: for a text that has named them already.
+pub fn bare_amount(cx: &Context<'_>, count: u64) -> String {
+    match metric_told(cx) {
+        None => units::count(count),
+        Some(_) => amount(cx, count),
+    }
 }

@@ -8,6 +8,7 @@ use crate::views::tree::{Stretch, runs};
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
 use crate::words::keys::{and, hint};
+use crate::words::metric::{amount, bare_amount};
 use crate::words::units::Scale;
 use crate::words::{names, text, units};
 use profile::Role;
@@ -180,7 +181,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
             format!("{}% of this time", percent(bar.samples)),
             format!("{}% of the rest", units::percent(before, sides.a.samples)),
-            format!("{} smp", units::count(bar.samples)),
+            amount(cx, bar.samples),
         ],
         (Some(sides), Some(before)) => vec![
             format!(
@@ -193,11 +194,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
                     "% of scope"
                 },
             ),
-            format!(
-                "{} -> {} smp",
-                units::count(before),
-                units::count(bar.samples)
-            ),
+            format!("{} -> {}", bare_amount(cx, before), amount(cx, bar.samples)),
         ],
         _ => {
             let share = format!(
@@ -205,7 +202,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
                 percent(bar.samples),
                 units::band_text(&cx.shown.report, bar.samples, base)
             );
-            let samples = format!("{} smp", units::count(bar.samples));
+            let samples = amount(cx, bar.samples);
             let beside = Scale::new(cx, base).beside(bar.samples);
             [share, samples].into_iter().chain(beside).collect()
         }

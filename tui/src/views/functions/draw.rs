@@ -10,6 +10,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
+use crate::words::metric::{amount, bare_amount};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{names, source, text, units};
@@ -287,10 +288,10 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
     let base = cx.shown.report.samples;
     let (own, total) = (function.self_samples, function.total_samples);
     let mut parts = vec![format!(
-        "{} smp self {} pp / {} total {} pp",
-        units::count(own),
+        "{} self {} pp / {} total {} pp",
+        amount(cx, own),
         units::band_text(&cx.shown.report, own, base),
-        units::count(total),
+        bare_amount(cx, total),
         units::band_text(&cx.shown.report, total, base)
     )];
     match function.name_state {

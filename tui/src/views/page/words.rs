@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
+use crate::words::metric::amount;
 use crate::words::units::Scale;
 use crate::words::{names, source, text, units};
 use profile::query::{FunctionPage, NeighbourKind};
@@ -86,7 +87,7 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
             let samples = neighbour.samples;
             let share = units::share(&cx.shown.report, samples, all);
             let band = units::band_text(&cx.shown.report, samples, all);
-            let number = format!("{} smp = {share}% of it {band} pp", units::count(samples));
+            let number = format!("{} = {share}% of it {band} pp", amount(cx, samples));
             let function = match neighbour.kind {
                 NeighbourKind::Function(id) => page.named(id),
                 _ => None,
@@ -96,17 +97,17 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
         PageRow::Function => {
             let own = found.function.self_samples;
             let band = units::band_text(&cx.shown.report, all, answer.samples);
-            let total = format!("{} smp = {} {band} pp", units::count(all), of_scope(all));
+            let total = format!("{} = {} {band} pp", amount(cx, all), of_scope(all));
             let own = format!(
-                "self {} smp = {}% of it",
-                units::count(own),
+                "self {} = {}% of it",
+                amount(cx, own),
                 units::share(&cx.shown.report, own, all)
             );
             (vec![total, own], Some(&answer.function))
         }
         PageRow::MoreCallers(count, samples, _) | PageRow::MoreCallees(count, samples, _) => {
             let count = units::counted(*count as u64, "function");
-            let number = format!("{count}, {} smp together", units::count(*samples));
+            let number = format!("{count}, {} together", amount(cx, *samples));
             (vec![number, of_scope(*samples)], None)
         }
         _ => return String::new(),

@@ -5,6 +5,7 @@ use crate::context::{Context, DetailRoom};
 use crate::lists::table::Table;
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
+use crate::words::metric;
 use crate::words::units;
 
 use crate::knobs::Unit;
@@ -220,8 +221,8 @@ fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
     let mut parts = vec![
         format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
         format!(
-            "{} smp = {}% of scope {} pp",
-            units::count(process.samples),
+            "{} = {}% of scope {} pp",
+            metric::amount(cx, process.samples),
             units::share(&cx.shown.report, process.samples, base),
             units::band_text(&cx.shown.report, process.samples, base),
         ),

@@ -3,6 +3,7 @@
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
+use crate::words::metric;
 use crate::words::units;
 
 use crate::lists::table::{Item as _, Line, Table};
@@ -178,13 +179,13 @@ impl Layout {
 fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let base = cx.shown.report.samples;
     format!(
-        "{}[{}] of {}   {} smp = {}% of scope {} pp   {} in the kernel",
+        "{}[{}] of {}   {} = {}% of scope {} pp   {} in the kernel",
         thread.comm,
         thread.tid,
         thread.pid,
-        units::count(thread.samples),
+        metric::amount(cx, thread.samples),
         units::share(&cx.shown.report, thread.samples, base),
         units::band_text(&cx.shown.report, thread.samples, base),
-        units::count(thread.kernel_samples)
+        metric::bare_amount(cx, thread.kernel_samples)
     )
 }

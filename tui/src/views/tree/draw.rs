@@ -7,6 +7,7 @@ use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
+use crate::words::metric::{amount, bare_amount};
 use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
@@ -378,9 +379,9 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
             false => "% of scope",
         };
         return format!(
-            "{} -> {} smp = {:.1} -> {:.1}{unit}",
-            units::count(before),
-            units::count(row.samples),
+            "{} -> {} = {:.1} -> {:.1}{unit}",
+            bare_amount(cx, before),
+            amount(cx, row.samples),
             sides.amount(&sides.a, before),
             sides.amount(&sides.b, row.samples),
         );
@@ -390,9 +391,9 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
         false => String::new(),
     };
     format!(
-        "{gone}{}% of scope = {} smp {} pp",
+        "{gone}{}% of scope = {} {} pp",
         units::share(report, row.samples, base),
-        units::count(row.samples),
+        amount(cx, row.samples),
         units::band_text(report, row.samples, base)
     )
 }
