@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{proftop, reports_until, shared_machine};
+use common::{machine, proftop, reports_until};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -154,9 +154,10 @@ fn start_below(root: &Path) -> Option<Process> {
     start(&["chroot", root.to_str().unwrap(), "/opt/work"])
 }
 
+// One at a time: copies of one program are one by their build-id, whoever runs them.
 #[test]
 fn debug_files_below_the_root_of_a_process() {
-    let Some(_machine) = shared_machine() else {
+    let Some(_machine) = machine() else {
         return;
     };
     let Some(container) = Container::new() else {
@@ -187,7 +188,7 @@ fn debug_files_below_the_root_of_a_process() {
 /// The process decides where links lead, and we may read more than it may.
 #[test]
 fn links_that_lead_out_of_the_root_stay_inside() {
-    let Some(_machine) = shared_machine() else {
+    let Some(_machine) = machine() else {
         return;
     };
     let Some(container) = Container::new() else {
@@ -222,7 +223,7 @@ fn links_that_lead_out_of_the_root_stay_inside() {
 /// As systemd's services and most containers have them.
 #[test]
 fn a_mount_that_only_the_process_has() {
-    let Some(_machine) = shared_machine() else {
+    let Some(_machine) = machine() else {
         return;
     };
     let Some(container) = Container::new() else {
