@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{list, number, proftop, reports_until, shared_machine};
+use common::{list, machine, number, proftop, reports_until};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -213,7 +213,7 @@ impl Seen {
 
 #[test]
 fn seen_together() {
-    let Some(_machine) = shared_machine() else {
+    let Some(_machine) = machine() else {
         return;
     };
     for forger_is_first in [true, false] {
@@ -236,7 +236,7 @@ fn seen_together() {
 
 #[test]
 fn seen_one_run_after_the_other() {
-    let Some(_machine) = shared_machine() else {
+    let Some(_machine) = machine() else {
         return;
     };
     for forger_is_first in [true, false] {
