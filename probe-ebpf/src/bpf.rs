@@ -8,12 +8,15 @@
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
-//! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`), where a thread is that has been
-//! caught by a probe (`probed`), the lists of processes (`processes`, with programs of its
-//! own), and all maps (`maps`).
+//! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
+//! by `finish`), where a thread is that has been caught by a probe (`probed`), the lists of
+//! processes (`processes`, with programs of its own), the time (`clock`), and all maps
+//! (`maps`).
 
 mod call;
+mod clock;
 mod filter;
+mod finish;
 mod maps;
 mod probed;
 mod processes;

@@ -4,6 +4,7 @@
 //! clock, may come in between on the same CPU. So everything is added atomically, and
 //! the room for a stack is taken and given back.
 
+use super::clock::now_ns;
 use super::filter::is_target;
 use super::maps::{CALL_ORDERS, CALL_SCRATCH, CALL_STARTS, CALL_TALLIES};
 use super::walk::{mappings_of, walk};
@@ -219,10 +220,4 @@ fn take_stack(regs: *mut pt_regs, tally: *mut Tally, event: u8, probe: u32) -> u
         swap(&raw mut (*room).busy, 0);
     }
     0
-}
-
-#[inline(always)]
-fn now_ns() -> u64 {
-    // SAFETY: a helper without arguments.
-    unsafe { helpers::bpf_ktime_get_ns() }
 }

@@ -309,9 +309,15 @@ pub static WAIT_IOWAIT_BIT: Global<u32> = Global::new(0xfeed_0014);
 /// Adds to a counter of this CPU.
 #[inline(always)]
 pub fn count(slot: u32, amount: u64) {
-    if let Some(value) = COUNTERS.get_ptr_mut(slot) {
-        // SAFETY: a per-CPU value, and programs on one CPU do not interrupt
-        // each other: the clock's interrupt runs with interrupts off.
+    count_in(&COUNTERS, slot, amount);
+}
+
+/// Adds to one of several counters of this CPU.
+#[inline(always)]
+pub fn count_in<const SLOTS: usize>(counters: &PerCpuArray<u64, SLOTS>, slot: u32, amount: u64) {
+    if let Some(value) = counters.get_ptr_mut(slot) {
+        // SAFETY: a per-CPU value, and programs on one CPU do not interrupt each other: the
+        // clock and the scheduler run them with interrupts off.
         unsafe { *value = (*value).wrapping_add(amount) };
     }
 }

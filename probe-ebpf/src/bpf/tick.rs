@@ -1,13 +1,15 @@
 //! The event *tick*: the sampling clock of a CPU finds a task running.
 
+use super::clock::now_ns;
 use super::filter::is_target;
+use super::finish::walk_and_send;
 use super::maps::{SCRATCH, count};
-use super::{python, raw, record, registers, stacks};
+use super::{record, registers, stacks};
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::perf_event;
 use aya_ebpf::programs::PerfEventContext;
-use probe_ebpf::record::{event, record_kind};
+use probe_ebpf::record::event;
 use probe_ebpf::settings::counter;
 
 /// One tick of the sampling clock on one CPU.
@@ -46,22 +48,12 @@ fn take(ctx: &PerfEventContext) {
         stacks::kernel(ctx.as_ptr(), scratch);
         registers::at_entry(scratch);
     }
-    stacks::user(scratch);
-    python::frames(scratch);
-    if record::submit(scratch) == 0 {
-        count(counter::TAKEN, 1);
-    } else {
-        count(counter::LOST, 1);
-    }
-    // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    if unsafe { (*scratch).header.kind } != record_kind::WALKED {
-        raw::ship();
-    }
+    walk_and_send(scratch, |is_sent| {
+        if is_sent {
+            count(counter::TAKEN, 1);
+        } else {
+            count(counter::LOST, 1);
+        }
+    });
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
-}
-
-#[inline(always)]
-fn now_ns() -> u64 {
-    // SAFETY: a helper without arguments.
-    unsafe { helpers::bpf_ktime_get_ns() }
 }

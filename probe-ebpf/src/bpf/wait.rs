@@ -16,19 +16,21 @@
 //!
 //! All of these programs run with interrupts off, as the clock's does, and share its room.
 
+use super::clock::now_ns;
 use super::filter::is_target;
+use super::finish::walk_and_send;
 use super::maps::{
     NUDGES_0, NUDGES_1, NUDGES_2, NUDGES_3, Nudges, PENDING_WAIT, PendingWait, SCRATCH, Scratch,
     THREADS, WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
-    WAIT_PID_OFFSET, WAIT_TGID_OFFSET,
+    WAIT_PID_OFFSET, WAIT_TGID_OFFSET, count_in,
 };
-use super::{python, raw, record, registers, stacks};
+use super::{record, registers};
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use core::ffi::c_void;
-use probe_ebpf::record::{event, record_kind};
+use probe_ebpf::record::event;
 use probe_ebpf::waits::{
     Leaving, TASK_DEAD, THREAD_WORDS, Thread, WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, state,
     state_of,
@@ -300,18 +302,14 @@ fn take(pending: *mut PendingWait, tid: u32) {
     record::begin(scratch, event::WAIT, time_ns, id);
     begin_frames(scratch, pending);
     registers::at_entry(scratch);
-    stacks::user(scratch);
-    python::frames(scratch);
-    if record::submit(scratch) == 0 {
-        count(counter::TAKEN, 1);
-    } else {
-        count(counter::LOST, 1);
-        count(counter::LOST_NS, stands_for(pending));
-    }
-    // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    if unsafe { (*scratch).header.kind } != record_kind::WALKED {
-        raw::ship();
-    }
+    walk_and_send(scratch, |is_sent| {
+        if is_sent {
+            count(counter::TAKEN, 1);
+        } else {
+            count(counter::LOST, 1);
+            count(counter::LOST_NS, stands_for(pending));
+        }
+    });
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
 }
 
@@ -412,14 +410,5 @@ fn field<T: Copy>(task: *const u8, offset: u32) -> T {
 
 #[inline(always)]
 fn count(slot: u32, amount: u64) {
-    if let Some(value) = WAIT_COUNTERS.get_ptr_mut(slot) {
-        // SAFETY: a per-CPU value, and these programs run with interrupts off.
-        unsafe { *value = (*value).wrapping_add(amount) };
-    }
-}
-
-#[inline(always)]
-fn now_ns() -> u64 {
-    // SAFETY: a helper without arguments.
-    unsafe { helpers::bpf_ktime_get_ns() }
+    count_in(&WAIT_COUNTERS, slot, amount);
 }
