@@ -6,7 +6,7 @@ use crate::knobs::Window;
 use crate::views::PaneId;
 use crate::widgets::theme::Theme;
 use crate::words::fit::{Segment, fit};
-use crate::words::metric::{metric, metric_told};
+use crate::words::metric::{metric, metric_told, number_of};
 use crate::words::{text, units};
 use engine::snapshot::{Snapshot, Span, TargetState};
 use probe::EngineKind;
@@ -461,12 +461,8 @@ fn counted(app: &App) -> Segment {
             format!("{samples} smp"),
         ),
         Some(metric) => {
-            let unit = match &*metric.unit {
-                "count" | "" => &metric.name,
-                unit => unit,
-            };
             let all = match metric.per_second() {
-                0 => format!("{samples} {}", text::cut_middle(&text::clean(unit), 20)),
+                0 => number_of(metric, count),
                 // Too many digits for a time.
                 _ => format!("{} ms", units::count(count / 1_000_000)),
             };

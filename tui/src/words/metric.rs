@@ -25,19 +25,22 @@ pub fn amount(cx: &Context<'_>, count: u64) -> String {
         return format!("{} smp", units::count(count));
     };
     match metric.per_second() {
-        0 => {
-            let unit = match &*metric.unit {
-                "count" | "" => &metric.name,
-                unit => unit,
-            };
-            let unit = text::clean(unit);
-            format!("{} {}", units::count(count), text::cut_middle(&unit, 20))
-        }
+        0 => number_of(metric, count),
         per_second => {
             let ns = u128::from(count) * 1_000_000_000 / u128::from(per_second);
             units::nanoseconds(u64::try_from(ns).unwrap_or(u64::MAX))
         }
     }
+}
+
+/// Returns a count with its unit, such as `52,428,800 bytes`.
+pub fn number_of(metric: &Metric, count: u64) -> String {
+    let unit = match &*metric.unit {
+        "count" | "" => &metric.name,
+        unit => unit,
+    };
+    let unit = text::clean(unit);
+    format!("{} {}", units::count(count), text::cut_middle(&unit, 20))
 }
 
 /// Like [`amount`], but samples are a number alone: for a text that has named them already.
