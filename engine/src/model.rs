@@ -81,7 +81,9 @@ impl Model {
         }
     }
 
-    /// Runs until nobody wants more snapshots, or `stop` is set.
+    /// Runs the loop of the model thread. Returns when `stop` is set, when the receivers of
+    /// snapshots are gone, when all reports are made, or when making them panics again and
+    /// again.
     pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
         let mut patience = Patience::default();
         while !stop.load(Ordering::Relaxed) {
@@ -113,8 +115,8 @@ impl Model {
         }
     }
 
-    /// Does what was asked for, and publishes what is due. False if nobody wants more
-    /// snapshots, or all reports are made.
+    /// Handles the commands that came, and publishes the snapshot that is due. Returns false
+    /// if the receivers of snapshots are gone, or if all reports are made.
     fn take_turn(&mut self, commands: &Receiver<Command>) -> bool {
         commands
             .try_iter()
@@ -167,7 +169,8 @@ impl Model {
         for process in &batch.processes {
             self.add_process(process);
         }
-        // A mistake costs what is left of these samples: modules and processes are told
+        // A panic loses the samples of this batch that were not counted yet, and nothing
+        // more. Modules and processes are added outside of it: a batch tells each of them only
         // once, and later samples need them.
         _ = faults::catch("counting samples", || {
             for sample in &batch.samples {

@@ -14,9 +14,12 @@ const MODULE: ModuleId = ModuleId(u32::MAX);
 /// shorter.
 const READINGS_MAX: usize = 130;
 
-/// Pairs of a waiting thread and its waker that are kept; beyond, those that waited least
-/// are dropped.
+/// Pairs of a waiting thread and its waker that a report has; beyond, those that waited
+/// least are left out.
 const HOLDERS_MAX: usize = 4096;
+
+/// Waits with a known waker that are kept; beyond, the oldest are dropped.
+const HELD_MAX: usize = 16 * HOLDERS_MAX;
 
 /// What was counted of waits.
 pub struct Waiting {
@@ -47,7 +50,6 @@ impl Waiting {
         // In the order of `Counted`.
         let off_cpu = store.add_event(Metric::off_cpu())?;
         let wall = store.add_event(Metric::wall())?;
-        store.add_module(MODULE, "[waiting]", "[waiting]");
         Some(Self {
             off_cpu,
             wall,
@@ -68,7 +70,8 @@ impl Waiting {
         }
     }
 
-    /// Counts a tick of the clock, which stands for so many nanoseconds.
+    /// Counts a tick of the clock as running time in the metric *wall*; a tick stands for
+    /// `ns` nanoseconds.
     pub fn add_tick(&self, sample: NewSample<'_>, ns: u64, store: &mut Store) {
         let weight = sample.weight.saturating_mul(ns);
         store.add_sample_of(self.wall, NewSample { weight, ..sample });
@@ -76,6 +79,7 @@ impl Waiting {
 
     /// Counts a wait, with a frame on top that says for what it was.
     pub fn add_wait(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
+        // It leaves the store with its last frame.
         if !store.has_module(MODULE) {
             store.add_module(MODULE, "[waiting]", "[waiting]");
         }
@@ -111,8 +115,11 @@ impl Waiting {
         }
     }
 
-    /// Names the frames that say what was waited for, and gives the others back.
+    /// Names those of `frames` that say what was waited for, and returns the others.
     pub fn name(frames: Vec<profile::FrameId>, store: &mut Store) -> Vec<profile::FrameId> {
+        if !store.has_module(MODULE) {
+            return frames;
+        }
         let state_of = |store: &Store, id| {
             let frame = store.frame(id)?;
             (frame.module == MODULE).then(|| WaitState::of_number(frame.address))?
@@ -152,10 +159,8 @@ impl Waiting {
         self.threads
             .retain(|_, course| !course.newest.has_ended || course.newest.until_ns >= oldest_ns);
         self.held.retain(|(time_ns, _)| *time_ns >= oldest_ns);
-        if self.held.len() > 16 * HOLDERS_MAX {
-            let surplus = self.held.len() - 16 * HOLDERS_MAX;
-            self.held.drain(..surplus);
-        }
+        let surplus = self.held.len().saturating_sub(HELD_MAX);
+        self.held.drain(..surplus);
     }
 
     /// What threads did in a window, and for whom they waited. Sums are read once a second:
@@ -219,8 +224,9 @@ impl Waiting {
     }
 }
 
-/// Whether a thread ends such waits, and no timer or device: of those the waker is whoever
-/// their interrupt found running.
+/// Whether waits in this state are ended by another thread. A timer or a device ends the
+/// others by an interrupt, and the thread that the kernel names as the waker is the one that
+/// the interrupt found running.
 fn has_waker(state: WaitState) -> bool {
     match state {
         WaitState::Lock | WaitState::Net | WaitState::Stopped | WaitState::Other => true,

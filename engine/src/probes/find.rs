@@ -344,9 +344,10 @@ pub(super) fn throws(module: &Module) -> bool {
     is_cpp || (module.is_program && module.symbols.has_exceptions())
 }
 
-/// How the end of calls into a file may be seen. Whoever throws through a replaced return
-/// address ends the program: so none is replaced in files that say what to do when an
-/// exception passes, nor in libraries that lie between such files.
+/// Returns by which means the ends of calls into a file may be seen. An exception that is
+/// thrown through a replaced return address ends the program: so no return address is
+/// replaced in files that say what to do when an exception passes, nor in libraries that lie
+/// between such files.
 fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     if !search.returns {
         Ends::Unseen

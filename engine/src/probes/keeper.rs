@@ -44,10 +44,11 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// How often probes are judged by what they cost.
 const JUDGED_EVERY: Duration = Duration::from_millis(250);
 
-/// How often what was counted is told, besides each change.
+/// How often the keeper sends the model what probes have counted. It also does so at once
+/// when a probe is placed, changed or taken away.
 const TOLD_EVERY: Duration = Duration::from_millis(1000);
 
-/// The first numbers of a probe are told so soon after it was placed.
+/// The time from placing a probe until its counts are read for the first time.
 const FIRST_LOOK: Duration = Duration::from_millis(60);
 
 /// Probes that are listed, those that are gone included.
@@ -490,7 +491,8 @@ impl Desk {
         self.has_names || self.entries.iter().any(changes)
     }
 
-    /// The first numbers of a probe are told as soon as there are some.
+    /// Reads the counts of probes that were just placed, and sends them to the model as soon
+    /// as there are some.
     fn look_at_new(&mut self) {
         let Have::Calls(calls, _) = &mut self.calls else {
             return;
