@@ -103,11 +103,7 @@ pub fn postgres() -> Snapshot {
             own_cpu_percent: 0.8,
             own_rss_bytes: 84 << 20,
             table_bytes: 7 << 20,
-            stops: vec![profile::Stop {
-                cause: profile::Ending::ReadFault,
-                module: "libjitx.so".into(),
-                samples: 17,
-            }],
+            stops: stops(),
             notes: vec!["no hardware counters in this VM: cpu-clock is used, +-1 tick".into()],
             ..Health::default()
         },
@@ -119,13 +115,7 @@ pub fn postgres() -> Snapshot {
             ..Run::default()
         },
         source: Source {
-            host: Arc::new(Host {
-                name: "db-01".into(),
-                kernel: "6.18.44".into(),
-                arch: "x86-64".into(),
-                cpus: 16,
-                sampled_cpus: Vec::new(),
-            }),
+            host: Arc::new(host()),
             rate_hz: 99,
             engine: Some(probe::EngineKind::Bpf),
             sampler: Some(Arc::new(Sampler {
@@ -395,4 +385,24 @@ fn threads() -> Vec<ThreadRow> {
             trend: [(samples / 10) as u32; TREND_LEN],
         };
     rows.into_iter().map(thread).collect()
+}
+
+/// The machine of all fixtures.
+pub fn host() -> Host {
+    Host {
+        name: "db-01".into(),
+        kernel: "6.18.44".into(),
+        arch: "x86-64".into(),
+        cpus: 16,
+        sampled_cpus: Vec::new(),
+    }
+}
+
+/// Stacks that ended early, all in one module.
+pub fn stops() -> Vec<profile::Stop> {
+    vec![profile::Stop {
+        cause: profile::Ending::ReadFault,
+        module: "libjitx.so".into(),
+        samples: 17,
+    }]
 }

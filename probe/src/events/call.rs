@@ -128,7 +128,7 @@ impl Calls {
         scope: &Scope,
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
-        let go = if function.is_go { site::GO } else { 0 };
+        let go = go_flag(function);
         let (_, ends) = self.maps.programs();
         let file = &function.file;
         match &function.ends {
@@ -157,7 +157,7 @@ impl Calls {
         scope: &Scope,
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
-        let go = if function.is_go { site::GO } else { 0 };
+        let go = go_flag(function);
         let (begins, _) = self.maps.programs();
         let at = &function.entry;
         let branch = if at.unless_taken {
@@ -202,4 +202,9 @@ impl Calls {
     pub fn measure_cost(&mut self) -> Result<Cost, AttachError> {
         cost::measure(self)
     }
+}
+
+/// Tells the BPF programs that a site is of Go, whose goroutines move from thread to thread.
+fn go_flag(function: &FunctionPlan) -> u64 {
+    if function.is_go { site::GO } else { 0 }
 }

@@ -1,6 +1,7 @@
 //! Snapshots for the tests of this folder.
 
 use super::BatchReport;
+use crate::fixture;
 use engine::snapshot::{Held, Run, Snapshot, Source, TargetState, ThreadStates, Waited};
 use probe::WaitState;
 use profile::{
@@ -61,11 +62,7 @@ impl Fixture {
                     own_cpu_percent: 0.8,
                     own_rss_bytes: 34 << 20,
                     table_bytes: 7 << 20,
-                    stops: vec![profile::Stop {
-                        cause: profile::Ending::ReadFault,
-                        module: "libjitx.so".into(),
-                        samples: 17,
-                    }],
+                    stops: fixture::stops(),
                     ..Health::default()
                 },
                 run: Run {
@@ -76,13 +73,7 @@ impl Fixture {
                     ..Run::default()
                 },
                 source: Source {
-                    host: Arc::new(Host {
-                        name: "db-01".into(),
-                        kernel: "6.18.44".into(),
-                        arch: "x86-64".into(),
-                        cpus: 16,
-                        sampled_cpus: Vec::new(),
-                    }),
+                    host: Arc::new(fixture::host()),
                     rate_hz: 99,
                     engine: Some(probe::EngineKind::Bpf),
                     ..Source::default()
