@@ -15,9 +15,10 @@ use crate::privilege::{Identity, InvokingUser};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
@@ -82,6 +83,11 @@ pub fn hold_command(
     streams: Streams,
 ) -> Result<HeldCommand, StartError> {
     let name = program.to_string_lossy().into_owned();
+    // Exec would say the same, but only when everything else is set up and, say, a file for
+    // the samples has been replaced.
+    if !is_found(&program) {
+        return Err(StartError::NotFound { program: name });
+    }
     let failed = |source: io::Error| StartError::Failed {
         program: name.clone(),
         source,
@@ -128,6 +134,22 @@ pub fn hold_command(
             Err(source) => Err(failed(source)),
         },
     }
+}
+
+/// Whether there is a file that exec would try for this program.
+fn is_found(program: &OsStr) -> bool {
+    // Whatever else keeps us from a look is for exec to tell.
+    let is_there = |path: &Path| match path.metadata() {
+        Ok(found) => !found.is_dir(),
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    };
+    if program.as_encoded_bytes().contains(&b'/') {
+        // A folder is no program either, but exec has the better sentence for it.
+        return Path::new(program).is_dir() || is_there(Path::new(program));
+    }
+    // What the C library searches where the variable is missing.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&path).any(|folder| is_there(&folder.join(program)))
 }
 
 /// A child that waits for [`HeldCommand::release`].

@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use symbolize::kernel::BpfKernel as _;
-use test_support::{Process, skip, wait_for, wait_until};
+use test_support::{Process, Scratch, skip, wait_for, wait_until};
 
 #[test]
 fn the_commands_own_status_is_passed_on() {
@@ -46,6 +46,19 @@ fn a_command_that_does_not_start_ends_as_env_does() {
         assert!(stderr.contains(words), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
+}
+
+#[test]
+fn a_command_that_does_not_start_costs_no_recording() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let kept = scratch.write("kept.pft", "an earlier recording");
+    let mut record = proftop(&["record", "--force", "-o"]);
+    let output = run(record.arg(&kept).args(["--", "no-such-command-here"]));
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(fs::read(&kept).unwrap(), b"an earlier recording");
 }
 
 #[test]

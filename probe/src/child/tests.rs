@@ -4,8 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 fn hold(argv: &[&str], user: Option<&InvokingUser>) -> HeldCommand {
+    try_hold(argv, user).unwrap()
+}
+
+fn try_hold(argv: &[&str], user: Option<&InvokingUser>) -> Result<HeldCommand, StartError> {
     let args = argv[1..].iter().map(OsString::from).collect();
-    hold_command(argv[0].into(), args, user, Streams::Captured).unwrap()
+    hold_command(argv[0].into(), args, user, Streams::Captured)
 }
 
 /// Standard output and exit code of a command that ran to its end.
@@ -18,7 +22,8 @@ fn run(argv: &[&str], user: Option<&InvokingUser>) -> (String, u8) {
 }
 
 fn start_error(argv: &[&str]) -> StartError {
-    hold(argv, None).release().unwrap_err()
+    let started = try_hold(argv, None).and_then(HeldCommand::release);
+    started.unwrap_err()
 }
 
 fn nobody() -> Option<InvokingUser> {
