@@ -443,12 +443,21 @@ impl WriteDialog {
         self.name_anew(before);
     }
 
+    /// Returns the proposed name without its ending. It says what is in the file.
+    fn stem(&self) -> &str {
+        match self.subject() {
+            _ if self.options.manner.hides_names => &self.stem.anonymous,
+            Subject::All => &self.stem.all,
+            Subject::Shown | Subject::Screen => &self.stem.shown,
+        }
+    }
+
     /// Gives the file the ending of the chosen format. A name that was typed keeps all but
     /// the ending of the format `before`.
     fn name_anew(&mut self, before: &str) {
         let stem = match self.is_typed {
             true => self.file.text().strip_suffix(before),
-            false => Some(self.stem.text(self.options.manner.hides_names)),
+            false => Some(self.stem()),
         };
         if let Some(stem) = stem {
             let name = format!("{stem}{}", self.kind().ending());
@@ -457,12 +466,14 @@ impl WriteDialog {
     }
 }
 
-/// The name that is proposed for a file, without its ending.
+/// Names that are proposed for a file, without their ending.
 #[derive(Debug)]
 struct Stem {
-    /// `proftop-db-01-postgres-20261120T140312Z`
-    whole: String,
-    /// The name of the file without machine and scope.
+    /// `proftop-db-01-postgres-20261120T140312Z`, for what is shown.
+    shown: String,
+    /// The same with the words for all that is sampled, for all that is kept.
+    all: String,
+    /// Without machine and scope, for files that hide names.
     anonymous: String,
 }
 
@@ -487,16 +498,15 @@ impl Stem {
             let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
             parts.join("-")
         };
+        let host = &*shown.source.host.name;
+        let sampled = match &*shown.run.scope {
+            "" => "system",
+            sampled => sampled,
+        };
         Stem {
-            whole: join(&["proftop", &shown.source.host.name, scope, &time]),
+            shown: join(&["proftop", host, scope, &time]),
+            all: join(&["proftop", host, sampled, &time]),
             anonymous: join(&["proftop", &time]),
-        }
-    }
-
-    fn text(&self, is_anonymous: bool) -> &str {
-        match is_anonymous {
-            true => &self.anonymous,
-            false => &self.whole,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Hand;
 use crate::app::mode::Mode;
 use crate::app::{App, Effect, Event, Written};
-use crate::dialogs::write::{Content, Manner, Room, WriteJob};
+use crate::dialogs::write::{Content, Manner, Room, WriteDialog, WriteJob};
 use crate::fixture::{postgres, tree_step};
 use crate::run::writing;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -416,6 +416,29 @@ fn what_is_hidden_is_in_no_file() {
         assert_eq!(text.contains("command-1;"), hides);
         assert!(text.contains("heap_hot_search_buffer"));
     }
+}
+
+#[test]
+fn the_proposed_name_says_what_is_in_the_file() {
+    let mut hand = hand(80, 24);
+    hand.app.mode = Mode::Write(WriteDialog::new(
+        &postgres(),
+        "reader[7]",
+        Manner::default(),
+    ));
+    let name = |hand: &Hand| match &hand.app.mode {
+        Mode::Write(dialog) => dialog.file.text().to_owned(),
+        mode => panic!("{mode:?}"),
+    };
+    // A .pft holds all that is kept, whatever the screen is narrowed to.
+    let whole = name(&hand);
+    assert!(
+        whole.contains("-postgres_4121") && whole.ends_with(".pft"),
+        "{whole}"
+    );
+    hand.code(KeyCode::Down);
+    let shown = name(&hand);
+    assert!(shown.contains("-reader_7"), "{shown}");
 }
 
 #[test]
