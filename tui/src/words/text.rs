@@ -53,14 +53,22 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     if room <= 1 {
         return Cow::Owned("…".repeat(room));
     }
-    let last = text[telling_part(&text)..].width();
+    // One `…` is enough: this cut's also stands for what the end had left out already.
+    let text = match text.strip_suffix('…') {
+        Some(rest) => rest.trim_end_matches('.'),
+        None => &text,
+    };
+    if width(text) < room {
+        return Cow::Owned(format!("{text}…"));
+    }
+    let last = text[telling_part(text)..].width();
     let tail = if last + 1 < room * 3 / 4 && last < text.width() {
         last
     } else {
         room / 3
     };
     let head = room - 1 - tail;
-    Cow::Owned(format!("{}…{}", first(&text, head), end(&text, tail)))
+    Cow::Owned(format!("{}…{}", first(text, head), end(text, tail)))
 }
 
 /// Returns the text without its first cells, beginning with `…`.
@@ -186,6 +194,11 @@ mod tests {
         let name = "core::ptr::drop_in_place<a::b::C>";
         assert_eq!(cut_middle(name, 32), "core::ptr…drop_in_place<a::b::C>");
         assert_eq!(cut_middle("/usr/lib/x86_64/libc.so.6", 1), "…");
+        assert_eq!(cut_middle("finish_task_switch.…", 17), "finish_task…witch");
+        assert_eq!(
+            cut_middle("finish_task_switch.…", 19),
+            "finish_task_switch…"
+        );
         assert_eq!(cut_end("abcdef", 4), "abc…");
         assert_eq!(short_name("alloc::vec::Vec<T>::push", 6), "push");
         assert_eq!(short_name("list_encode.isra.0", 6), "list_…");
