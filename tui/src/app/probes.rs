@@ -13,7 +13,8 @@ use engine::probes::expression::Expression;
 use engine::probes::{Place, ProbeOrder, Sampled, Stage, Which, Whose};
 use engine::snapshot::TargetState;
 use probe::EngineKind;
-use profile::{FrameKind, FunctionId, Role, RowName};
+use profile::{FrameKind, Function, FunctionId, Role, RowName};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl App {
@@ -32,6 +33,26 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    /// Whether a probe can be placed on the selected function, as far as it can be told
+    /// without a look at its file.
+    pub fn can_probe_here(&self) -> bool {
+        let pane = self.pane_here();
+        let function = self
+            .views
+            .get(pane)
+            .function_for_code(&self.context_of(pane));
+        let Some(function) = function else {
+            return false;
+        };
+        // A function whose samples are all gone is refused with these words when a probe is
+        // asked for.
+        let is_never = self.shown.view.as_ref().is_some_and(|view| {
+            let function = view.function(view.function_of(function));
+            view.frame(function.id).is_some() && unprobed(&function).is_some()
+        });
+        self.may_probe().is_ok() && !is_never
     }
 
     /// Opens the line in which a value is typed.
@@ -96,24 +117,8 @@ impl App {
         };
         let function = view.function(view.function_of(function));
         let name = &function.name;
-        let refused = |why: String| Err(Notice::Refused(format!("no probe on {name}: {why}")));
-        if function.role != Role::Function {
-            return refused("it is no function: it stands for what is missing".into());
-        }
-        match function.kind {
-            FrameKind::Kernel => {
-                return refused("it is in the kernel; only programs are probed".into());
-            }
-            FrameKind::Jit => {
-                return refused("its code is made at run time".into());
-            }
-            FrameKind::Python => {
-                return refused("Python runs it: it has no instructions of its own".into());
-            }
-            FrameKind::User if function.module.starts_with('[') => {
-                return refused(format!("its code is in no file ({})", function.module));
-            }
-            FrameKind::User => {}
+        if let Some(why) = unprobed(&function) {
+            return Err(Notice::Refused(format!("no probe on {name}: {why}")));
         }
         let Some(frame) = view.frame(function.id) else {
             return Err(Notice::RowGone);
@@ -235,5 +240,21 @@ impl App {
         let list = self.shown.probes.list.iter();
         let is_sought = |stage: &Stage| *stage == Stage::Sought;
         { list }.any(|probe| is_sought(&probe.stage) || probe.seen.is_none())
+    }
+}
+
+/// Returns why a function of this kind is never probed.
+fn unprobed(function: &Function) -> Option<Cow<'static, str>> {
+    if function.role != Role::Function {
+        return Some("it is no function: it stands for what is missing".into());
+    }
+    match function.kind {
+        FrameKind::Kernel => Some("it is in the kernel; only programs are probed".into()),
+        FrameKind::Jit => Some("its code is made at run time".into()),
+        FrameKind::Python => Some("Python runs it: it has no instructions of its own".into()),
+        FrameKind::User if function.module.starts_with('[') => {
+            Some(format!("its code is in no file ({})", function.module).into())
+        }
+        FrameKind::User => None,
     }
 }

@@ -34,6 +34,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let here = view.selected_function(cx);
     let has_page = here.as_ref().is_some_and(|it| it.id.is_some());
     let has_function = has_page && here.is_some_and(|it| it.named.is_some());
+    let can_probe = app.can_probe_here();
     let mut hints: Vec<&Binding> = app
         .keymap
         .of(app.focus())
@@ -41,6 +42,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         .filter(|binding| app.difference_here().is_none() || works_in_difference(binding.action))
         .filter(|binding| has_function || !needs_function(binding.action))
         .filter(|binding| has_page || !needs_page(binding.action))
+        .filter(|binding| binding.action != Action::Probe || can_probe)
         .filter(|binding| view.offers(cx, binding.action))
         .collect();
     let needed = |hints: &[&Binding]| -> usize {
@@ -65,7 +67,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
 fn needs_function(action: Action) -> bool {
     use crate::action::FilterAction::{Exclude, Focus};
     let is_filter = matches!(action, Action::Filter(Focus | Exclude));
-    is_filter || matches!(action, Action::Code | Action::Probe)
+    is_filter || action == Action::Code
 }
 
 /// Whether it shows what calls the selected row: ends of stacks have callers too.
