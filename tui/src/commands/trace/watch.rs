@@ -95,10 +95,7 @@ impl<'c> Watch<'c> {
     /// not run yet, or else in the target's processes.
     pub fn place(&mut self, reach: &Reach) -> Result<(), Failure> {
         let modules = match &reach.program {
-            Some(program) => {
-                let module = modules::of_program(program, &self.symbolizer);
-                module.into_iter().collect()
-            }
+            Some(_) => self.program_of(reach).into_iter().collect(),
             None => self.modules_of(&reach.processes()),
         };
         self.place_in(&modules, reach)
@@ -110,8 +107,18 @@ impl<'c> Watch<'c> {
         if self.missing.is_empty() {
             return Ok(());
         }
-        let modules = self.modules_of(&reach.processes());
+        let mut modules = self.modules_of(&reach.processes());
+        // A command that has ended, or is in exec, has mapped nothing. What is said of a
+        // function that was not found is still said of its program.
+        if !modules.iter().any(|module| module.is_program) {
+            modules.extend(self.program_of(reach));
+        }
         self.place_in(&modules, reach)
+    }
+
+    fn program_of(&self, reach: &Reach) -> Option<Module> {
+        let program = reach.program.as_ref()?;
+        modules::of_program(program, &self.symbolizer).ok()
     }
 
     fn modules_of(&self, pids: &[u32]) -> Vec<Module> {
