@@ -4,8 +4,8 @@
 mod common;
 
 use common::dialog::Dialog;
-use common::machine;
 use common::postgres::Postgres;
+use common::shared_machine;
 use common::traced::can_trace;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -151,7 +151,7 @@ const JAVA: &str = include_str!("programs/Worker.java");
 
 #[test]
 fn on_go() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(program) = common::traced::Program::compile("worker.go", GO, &["-ldflags=-s -w"])
@@ -173,7 +173,7 @@ fn on_go() {
 
 #[test]
 fn on_node() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let scratch = Scratch::new();
@@ -195,7 +195,7 @@ fn on_node() {
 
 #[test]
 fn on_java() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let scratch = Scratch::new();
@@ -223,7 +223,7 @@ fn on_java() {
 
 #[test]
 fn on_postgresql() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(database) = Postgres::start_idle() else {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::traced::{Program, can_trace, own_count, probe, top, trace};
-use common::{machine, proftop, run, text};
+use common::{machine, proftop, run, shared_machine, text};
 use serde_json::Value;
 use std::process::Command;
 use test_support::Process;
@@ -72,7 +72,7 @@ int main(void) {
 
 #[test]
 fn counts_are_those_of_the_program() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
@@ -107,7 +107,7 @@ fn counts_are_those_of_the_program() {
 
 #[test]
 fn values_are_those_of_the_program() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
@@ -190,7 +190,7 @@ fn times_are_those_of_the_program() {
 
 #[test]
 fn stacks_are_whole_while_returns_are_watched() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
@@ -224,7 +224,7 @@ int main(void) { for (long n = 0; n < 100; n++) { first(n); if (n % 4 == 0) seco
 
 #[test]
 fn a_line_is_counted_wherever_the_compiler_has_put_it() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(program) = Program::compile("lines.c", LINES, &["-O1", "-g"]) else {
@@ -289,7 +289,7 @@ func main() {
 
 #[test]
 fn go_is_counted_and_timed_while_its_stacks_move() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(program) = Program::compile("main.go", GO, &["-ldflags=-s -w"]) else {
@@ -343,7 +343,7 @@ int main() {
 
 #[test]
 fn overloads_templates_and_exceptions_of_cpp() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(program) = Program::compile("traced.cpp", CPP, &["-O1"]) else {
@@ -371,7 +371,7 @@ fn overloads_templates_and_exceptions_of_cpp() {
 
 #[test]
 fn what_cannot_be_probed_says_why() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let pid = std::process::id().to_string();

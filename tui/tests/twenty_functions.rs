@@ -4,8 +4,8 @@
 mod common;
 
 use common::dialog::Dialog;
-use common::machine;
 use common::postgres::Postgres;
+use common::shared_machine;
 use common::traced::{Program, can_trace, trace};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn compare(program: &Program, names: &[&str]) {
 
 #[test]
 fn of_cpp_with_templates_and_exceptions() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let source = include_str!("programs/twenty.cpp");
@@ -97,7 +97,7 @@ fn of_cpp_with_templates_and_exceptions() {
 
 #[test]
 fn of_rust_with_traits_and_panics() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let source = include_str!("programs/twenty.rs");
@@ -132,7 +132,7 @@ fn of_rust_with_traits_and_panics() {
 
 #[test]
 fn of_a_stripped_web_server_in_go() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let source = include_str!("programs/twenty.go");
@@ -191,7 +191,7 @@ const OF_A_QUERY: [&str; 20] = [
 
 #[test]
 fn of_postgresql_under_pgbench() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let Some(database) = Postgres::start_idle() else {
