@@ -85,10 +85,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the word in place of a number for a row without samples. With a filter it is
-    /// "hidden", because without it there may be some.
+    /// Returns the word in place of a number for a row without samples. With a filter or in a
+    /// part of the whole it is "hidden", because without that there may be some.
     pub fn absent(&self) -> &'static str {
-        match self.knobs.filter.is_empty() {
+        match self.knobs.filter.is_empty() && self.knobs.scope.is_empty() {
             true => "gone",
             false => "hidden",
         }

@@ -53,8 +53,16 @@ pub enum Notice {
     NoCause,
     /// Only this part of the machine is sampled: there is nothing else to go back to.
     OnlySampled(Arc<str>),
-    /// The baseline was set; it has this many samples.
-    Baseline(u64),
+    /// The baseline was set.
+    Baseline {
+        samples: u64,
+        /// Whether there was one before, which a step back brings again.
+        is_another: bool,
+    },
+    /// Nothing but this counts already.
+    OnlyThis(Arc<str>),
+    /// A baseline without samples compares with nothing.
+    NothingToCompare,
     NoBaseline,
     NotInDifference,
     /// Why there is no other metric to switch to.
@@ -69,7 +77,11 @@ pub enum Notice {
         /// What it does.
         what: &'static str,
         views: String,
+        /// Views in which it does something else. Empty if there are none.
+        also: String,
     },
+    /// No action has this key.
+    NoSuchKey,
     /// The action needs a row that has samples, and the selected one has none any more.
     RowGone,
     /// Runs of frames are shown one by one, or each as one.

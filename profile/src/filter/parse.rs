@@ -146,6 +146,13 @@ impl<'a> Reader<'a> {
     fn check_unknown_key(&self, at: usize) -> Result<(), FilterError> {
         let rest = self.rest();
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+        // No function is called so, and other tools write it like this.
+        if let Some((key, value)) = word.split_once('=')
+            && KEYS.iter().chain(&ACTIONS).any(|known| *known == key)
+        {
+            let message = format!("`{key}` is followed by a colon: {key}:{value}");
+            return Err(self.error(at + key.len(), message));
+        }
         let Some((key, after)) = word.split_once([':', '~']) else {
             return Ok(());
         };
@@ -320,6 +327,7 @@ mod tests {
     fn errors_point_at_the_place() {
         for (text, column, part) in [
             ("main comn:x", 6, "unknown key `comn`"),
+            ("main comm=x", 10, "`comm` is followed by a colon: comm:x"),
             ("fn~(", 4, "unclosed group"),
             ("cpu:0-3,x", 9, "`x` is no number"),
             ("ä cpu:3-1", 7, "`3-1`"),

@@ -46,7 +46,7 @@ impl App {
     pub fn apply(&mut self, order: Order) -> Result<Applied, Notice> {
         match order {
             Order::Process(pid) => self.narrow_to_process(pid),
-            Order::Narrow(narrowing) => Ok(self.narrow_to(narrowing)),
+            Order::Narrow(narrowing) => self.narrow_to(narrowing),
             Order::Window(window) => self.use_window(window),
             Order::Mark => self.mark_now(),
             Order::Filter(filter) => {
@@ -119,8 +119,12 @@ impl App {
     }
 
     /// Counts only a part of the processes or threads, and opens the functions. Both
-    /// together are one step in the history.
-    fn narrow_to(&mut self, narrowing: Narrowing) -> Applied {
+    /// together are one step in the history. The error says that nothing else counts anyway.
+    fn narrow_to(&mut self, narrowing: Narrowing) -> Result<Applied, Notice> {
+        let last = self.knobs.scope.last();
+        if last.is_some_and(|last| last.part == narrowing.part) {
+            return Err(Notice::OnlyThis(narrowing.words));
+        }
         let said = Notice::Only(narrowing.words.clone());
         self.remember();
         let before = self.knobs.clone();
@@ -128,7 +132,7 @@ impl App {
         self.unmark_all();
         self.open(ViewId::Functions);
         self.after_turning(&before);
-        said.into()
+        Ok(said.into())
     }
 
     fn use_window(&mut self, window: Window) -> Result<Applied, Notice> {
@@ -161,14 +165,30 @@ impl App {
     /// Keeps what is shown as the baseline for comparisons.
     fn compare_with_this(&mut self) -> Result<Applied, Notice> {
         let view = self.shown.view.clone().ok_or(Notice::NothingToWrite)?;
+        if self.shown.report.samples == 0 {
+            return Err(Notice::NothingToCompare);
+        }
         self.asking.baselines += 1;
         let query = self.shown.asked.query.clone();
         let start_ns = self.shown.report.window.start_ns;
         let baseline = Baseline::shown(self.asking.baselines, view, query, start_ns);
+        let baseline = Some(Arc::new(baseline));
+        if self.knobs.baseline.is_some() {
+            self.turn(|knobs| knobs.baseline = baseline);
+            return Ok(Notice::Baseline {
+                samples: self.shown.report.samples,
+                is_another: true,
+            }
+            .into());
+        }
         let before = self.knobs.clone();
-        self.knobs.baseline = Some(Arc::new(baseline));
+        self.knobs.baseline = baseline;
         self.after_turning(&before);
-        Ok(Notice::Baseline(self.shown.report.samples).into())
+        Ok(Notice::Baseline {
+            samples: self.shown.report.samples,
+            is_another: false,
+        }
+        .into())
     }
 
     /// Selects the function of this name, or else the one with most samples whose name

@@ -2,7 +2,6 @@
 //! the output scroll, everything else is an action.
 
 use super::{Action, App, Effect};
-use crate::action::Binding;
 use crate::app::mode::{Detail, FilterPrompt, Mode};
 use crate::context::DetailRoom;
 use crate::dialogs::help;
@@ -394,26 +393,35 @@ fn scroll(app: &mut App, motion: Motion) {
 }
 
 impl App {
-    /// Says where a key works that does nothing in this view.
+    /// Says where a key works that does nothing in this view. A key may mean different
+    /// things in different views: the one with most views is told, of the others the views.
     fn say_where_it_works(&mut self, key: KeyEvent) {
-        let has_key = |binding: &&Binding| binding.keys.iter().any(|each| each.is(key));
-        let mut told = self.keymap.all().iter().filter(has_key);
-        let Some(first) = told.find(|binding| !binding.help.is_empty()) else {
+        let mut label = None;
+        let mut meanings: Vec<(&'static str, Vec<ViewId>)> = Vec::new();
+        for binding in self.keymap.all().iter().filter(|it| !it.help.is_empty()) {
+            let Some(found) = binding.keys.iter().find(|each| each.is(key)) else {
+                continue;
+            };
+            label.get_or_insert_with(|| found.label(true));
+            let all = ViewId::ALL.into_iter().chain([ViewId::Page]);
+            let views = all.filter(|view| binding.scope.holds(*view));
+            match meanings.iter_mut().find(|(help, _)| *help == binding.help) {
+                Some((_, known)) => known.extend(views),
+                None => meanings.push((binding.help, views.collect())),
+            }
+        }
+        // Of several with as many views the first one in the table.
+        meanings.sort_by_key(|(_, views)| std::cmp::Reverse(views.len()));
+        let Some(((what, views), others)) = meanings.split_first() else {
+            self.detail = Detail::Notice(Notice::NoSuchKey);
             return;
         };
-        let all = ViewId::ALL.into_iter().chain([ViewId::Page]);
-        let views = all.filter(|view| first.scope.holds(*view));
-        let name = |view: ViewId| match view {
-            // It has no tab.
-            ViewId::Page => "page",
-            view => view.short_name(),
-        };
-        let views: Vec<&str> = views.map(name).collect();
-        let label = first.keys.iter().find(|each| each.is(key));
+        let others = others.iter().flat_map(|(_, views)| views);
         self.detail = Detail::Notice(Notice::WorksElsewhere {
-            key: label.map_or_else(String::new, |key| key.label(true)),
-            what: first.help,
-            views: views.join(", "),
+            key: label.unwrap_or_default(),
+            what,
+            views: view_names(views),
+            also: view_names(others),
         });
     }
 
@@ -448,4 +456,18 @@ impl App {
             }
         }
     }
+}
+
+/// Returns the names of views as their tabs have them, in the order of the tabs.
+fn view_names<'a>(views: impl IntoIterator<Item = &'a ViewId>) -> String {
+    let wanted: Vec<ViewId> = views.into_iter().copied().collect();
+    let all = ViewId::ALL.into_iter().chain([ViewId::Page]);
+    let names = all
+        .filter(|view| wanted.contains(view))
+        .map(|view| match view {
+            // It has no tab.
+            ViewId::Page => "page",
+            view => view.short_name(),
+        });
+    names.collect::<Vec<_>>().join(", ")
 }

@@ -2,7 +2,7 @@
 
 use super::undo;
 use super::{App, Effect};
-use crate::action::FilterAction;
+use crate::action::{self, FilterAction};
 use crate::app::history::Place;
 use crate::app::mode::Detail;
 use crate::context::Context;
@@ -109,8 +109,14 @@ impl App {
         let here = self.place();
         let place = self.history.back(here.clone()).ok_or(Notice::NoBack)?;
         let undone = undo::words(&here.knobs, &place.knobs);
+        // A view by its number is no step of its own: it is left with the step before it.
+        let left = (place.view != here.view).then(|| place.view.name());
         self.go_to(place);
-        Ok(undone.map(Notice::Undone))
+        let words = undone.map(|what| match left {
+            Some(view) => format!("{what}, and back in {view}"),
+            None => what,
+        });
+        Ok(words.map(Notice::Undone))
     }
 
     /// Goes one step forward; the error says that there is none.
@@ -125,8 +131,11 @@ impl App {
 
     fn go_to(&mut self, place: Place) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
-        // The baseline stays: the user chose it, and no step back takes it away.
-        self.knobs.baseline.clone_from(&before.baseline);
+        // No step back takes the baseline away: the user chose it. But the step that put
+        // another in its place brings the one before back.
+        if self.knobs.baseline.is_none() {
+            self.knobs.baseline.clone_from(&before.baseline);
+        }
         for (pane, place) in &place.panes {
             self.views.get_mut(*pane).return_to(&**place);
         }
@@ -231,6 +240,14 @@ impl App {
 
     /// Narrows the scope to the selected process or thread, or to those that are marked.
     pub(super) fn narrow(&mut self) -> Vec<Effect> {
+        let pane = self.pane_here();
+        let view = self.views.get(pane);
+        if view.narrowing(&self.context_of(pane)).is_some()
+            && !view.offers(&self.context_of(pane), action::Action::Narrow)
+        {
+            self.detail = Detail::Notice(Notice::RowGone);
+            return Vec::new();
+        }
         match self.narrowing() {
             Some(narrowing) => self.apply_for_key(Order::Narrow(narrowing)),
             None => {

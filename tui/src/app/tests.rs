@@ -3,14 +3,14 @@
 use super::{App, Effect, Event};
 use crate::choices::Theme;
 use crate::code::Syntax;
-use crate::fixture::postgres;
+use crate::fixture::{postgres, tree_step};
 use crate::geometry::Size;
-use crate::knobs::{Unit, Window};
+use crate::knobs::{Narrowing, Part, Unit, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::view_id::ViewId;
 use engine::snapshot::{Span, TargetState};
-use profile::Filter;
+use profile::{Filter, ProcessId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +69,73 @@ fn what_needs_a_baseline_says_so() {
     // A made-up snapshot comes from no store: there is nothing to compare with.
     let (reply, _) = order(&mut app, Order::Baseline);
     assert_eq!(reply, Err(Notice::NothingToWrite));
+}
+
+/// The words of one step back.
+fn undone(app: &mut App) -> String {
+    match order(app, Order::Back) {
+        (Ok(Some(Notice::Undone(what))), _) => what,
+        (reply, _) => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn a_baseline_that_replaced_another_can_be_undone() {
+    let mut app = app();
+    app.update(Event::Snapshot(Arc::new(tree_step(0))), Duration::ZERO);
+    let is_another = |reply: Result<Option<Notice>, Notice>| match reply {
+        Ok(Some(Notice::Baseline { is_another, .. })) => is_another,
+        reply => panic!("{reply:?}"),
+    };
+    assert!(!is_another(order(&mut app, Order::Baseline).0));
+    let first = app.knobs.baseline.clone();
+    _ = order(&mut app, Order::Difference(true));
+    assert!(is_another(order(&mut app, Order::Baseline).0));
+    assert!(app.knobs.baseline != first);
+    let what = undone(&mut app);
+    assert!(what.contains("A is the one before"), "{what}");
+    assert!(app.knobs.baseline == first);
+    // The first one stays when what was done with it is undone.
+    assert_eq!(undone(&mut app), "showing what differs");
+    assert!(app.knobs.baseline == first);
+}
+
+#[test]
+fn nothing_is_no_baseline() {
+    let mut app = app();
+    let mut empty = tree_step(0);
+    Arc::make_mut(&mut empty.report).samples = 0;
+    app.update(Event::Snapshot(Arc::new(empty)), Duration::ZERO);
+    let (reply, _) = order(&mut app, Order::Baseline);
+    assert_eq!(reply, Err(Notice::NothingToCompare));
+}
+
+#[test]
+fn narrowing_to_the_same_again_is_no_step() {
+    let mut app = app();
+    let narrowing = |pid: u32, words: &str| Narrowing {
+        part: Part::Processes(vec![ProcessId(pid)]),
+        words: words.into(),
+    };
+    let (reply, _) = order(&mut app, Order::Narrow(narrowing(1, "writer[7]")));
+    assert!(matches!(reply, Ok(Some(Notice::Only(_)))), "{reply:?}");
+    let (reply, _) = order(&mut app, Order::Narrow(narrowing(1, "writer[7]")));
+    assert!(matches!(reply, Err(Notice::OnlyThis(_))), "{reply:?}");
+    assert_eq!(app.knobs.scope.len(), 1);
+}
+
+#[test]
+fn each_step_back_names_what_it_undoes() {
+    let mut app = app();
+    for text in ["focus:fn:aa", "focus:fn:aa !fn:bb", "focus:fn:aa"] {
+        _ = order(&mut app, Order::Filter(text.parse().unwrap()));
+    }
+    _ = order(&mut app, Order::Unit(Some(Unit::Samples)));
+    _ = order(&mut app, Order::View(ViewId::Tree));
+    assert_eq!(undone(&mut app), "unit, and back in Functions");
+    assert_eq!(undone(&mut app), "taking !fn:bb out of the filter");
+    assert_eq!(undone(&mut app), "filter !fn:bb");
+    assert_eq!(undone(&mut app), "filter focus:fn:aa");
 }
 
 #[test]

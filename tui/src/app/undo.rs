@@ -2,6 +2,8 @@
 
 use crate::knobs::Knobs;
 use crate::words::units;
+use profile::Filter;
+use profile::filter::Clause;
 
 /// Returns what going back from `here` to `there` undoes, such as `filter comm:postgres`.
 /// None if the same samples count: that another view opens can be seen.
@@ -12,10 +14,7 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
         undone.push(left.map_or_else(|| "the whole".into(), |words| format!("only {words}")));
     }
     if here.filter != there.filter {
-        undone.push(match here.filter.to_string().as_str() {
-            "" => "no filter".to_owned(),
-            filter => format!("filter {filter}"),
-        });
+        undone.push(filter(&here.filter, &there.filter));
     }
     if here.window != there.window {
         undone.push(units::window(here.window));
@@ -27,7 +26,34 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
         undone.push("unit".into());
     }
     if here.shows_difference != there.shows_difference {
-        undone.push("difference".into());
+        let words = match here.shows_difference {
+            true => "showing what differs",
+            false => "hiding what differs",
+        };
+        undone.push(words.into());
+    }
+    if let (Some(here), Some(there)) = (&here.baseline, &there.baseline)
+        && here != there
+    {
+        undone.push("the new baseline: A is the one before".into());
     }
     (!undone.is_empty()).then(|| undone.join(", "))
+}
+
+/// Returns the part of a filter that goes with a step back, or else what it brings back.
+fn filter(here: &Filter, there: &Filter) -> String {
+    let (now, before) = (here.clauses(), there.clauses());
+    let only_in = |one: &[Clause], other: &[Clause]| {
+        let clauses = one.iter().filter(|clause| !other.contains(clause));
+        clauses
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let (new, gone) = (only_in(now, before), only_in(before, now));
+    match (new.is_empty(), gone.is_empty()) {
+        (false, true) => format!("filter {new}"),
+        (true, false) => format!("taking {gone} out of the filter"),
+        _ => format!("filter {here}"),
+    }
 }

@@ -87,7 +87,13 @@ pub fn say(app: &App, notice: &Notice) -> String {
             samples,
             position,
         } => {
-            let found = footer::found(app, *rows, *samples);
+            // The rows may be others by now.
+            let (rows, samples) = match app.find() {
+                Some(now) => (now.rows, now.samples),
+                None => (*rows, *samples),
+            };
+            let position = position.filter(|at| *at <= rows);
+            let found = footer::found(app, rows, samples);
             let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
             let found = format!("/{pattern}/ {found}{position}");
             let keys = [Action::FindNext, Action::FindPrevious];
@@ -95,6 +101,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::Refused(why) => why.clone(),
         Notice::Only(words) => undoable(cx, &format!("only {words} counts now")),
+        Notice::OnlyThis(words) => format!("nothing but {words} is counted already"),
         Notice::WindowSet => undoable(cx, "the window is set"),
         Notice::FilterSet => undoable(cx, "the filter is set"),
         Notice::Undone(what) => {
@@ -161,10 +168,19 @@ pub fn say(app: &App, notice: &Notice) -> String {
             format!("no more files are written: {files} so far")
         }
         Notice::NothingToWrite => "no samples have come yet".into(),
-        Notice::Baseline(samples) => {
+        Notice::Baseline {
+            samples,
+            is_another,
+        } => {
             let are = format!("{} are the baseline, A", units::counted(*samples, "sample"));
-            let differs = hint(cx, Action::Difference, "what differs from them");
-            and(&are, "; ", [differs])
+            let next = match is_another {
+                true => hint(cx, Action::Back, "the one before"),
+                false => hint(cx, Action::Difference, "what differs from them"),
+            };
+            and(&are, "; ", [next])
+        }
+        Notice::NothingToCompare => {
+            "no samples are shown: nothing can be compared with that".into()
         }
         Notice::NotInDifference => {
             let back = key(cx, Action::Difference);
@@ -192,9 +208,22 @@ pub fn say(app: &App, notice: &Notice) -> String {
             "this file does not say when a sample was taken: it has one window".into()
         }
         Notice::NoNow => "no new samples come in: a window cannot begin now".into(),
-        Notice::WorksElsewhere { key, what, views } => {
+        Notice::WorksElsewhere {
+            key,
+            what,
+            views,
+            also,
+        } => {
             // The most important part comes first, as a narrow screen cuts the end.
-            format!("{key} works in {views}: {what}")
+            let works = format!("{key} works in {views}: {what}");
+            match also.is_empty() {
+                true => works,
+                false => format!("{works}; also in {also}"),
+            }
+        }
+        Notice::NoSuchKey => {
+            let keys = [hint(cx, Action::Help, "the keys of this view")];
+            and("this key does nothing", ": ", keys)
         }
         Notice::RowGone => "this row has no samples now: select one that has".into(),
         Notice::Runs(true) => "every frame has a row of its own".into(),

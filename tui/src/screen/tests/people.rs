@@ -74,6 +74,41 @@ fn processes_stand_below_those_that_started_them() {
 }
 
 #[test]
+fn a_key_with_several_meanings_tells_all_views() {
+    for (view, key, said) in [
+        (
+            '4',
+            'a',
+            "a works in Func, Tree, Flame, Code, Probes, page: its source",
+        ),
+        (
+            '8',
+            'l',
+            "l works in Func, Code, page: count and time its calls; also in Tree, Fla",
+        ),
+        (
+            '1',
+            'p',
+            "p works in Tree, Flame, Code: the function's page",
+        ),
+        (
+            '1',
+            'v',
+            "v works in Proc, Thread: mark, to narrow to several; also in Time, Prob",
+        ),
+        ('1', 'z', "this key does nothing"),
+    ] {
+        let mut hand = Hand::new(80, 24);
+        hand.show(tree_step(0))
+            .wait(2_000)
+            .code(KeyCode::Char(view));
+        hand.code(KeyCode::Char(key));
+        let frame = hand.frame();
+        assert!(frame.contains(said), "{view} {key}: {frame}");
+    }
+}
+
+#[test]
 fn a_key_that_does_nothing_here_says_where_it_works_on_a_narrow_screen() {
     let keymap = Keymap::default();
     let mut told = 0;

@@ -272,6 +272,8 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
     let text = match cx.shown.run.target {
         TargetState::Starting => "starting…",
         TargetState::Running if cx.shown.source.recording.is_some() => "reading…",
+        // The line above says what keeps none.
+        TargetState::Running if cx.shown.health.taken_run > 0 => "no samples",
         TargetState::Running => "waiting for the first samples…",
         TargetState::Recorded | TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
     };

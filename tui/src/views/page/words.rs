@@ -160,8 +160,9 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
             };
             let of = units::counted(answer.samples, "sample");
             let seconds = cx.shown.report.window.seconds();
+            let scope = cx.scope_words();
             return Some(format!(
-                "{base}, of {of} in the last {seconds:.1} s; {rest}"
+                "{base}, of {of} in {scope}, last {seconds:.1} s; {rest}"
             ));
         }
     };

@@ -154,23 +154,12 @@ fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
     if rate_hz == 0 || metric_told(cx).is_some() {
         return None;
     }
-    let host = &cx.shown.source.host;
     let (cpus, words) = match time.by() {
         HeatBy::Cpus => (1, "this CPU".into()),
         HeatBy::Threads => (1, "one CPU".into()),
         HeatBy::Parts => {
-            let all = match host.sampled_cpus.len() {
-                0 => host.cpus as usize,
-                some => some,
-            };
-            let threads = cx.shown.report.threads.len();
-            let is_narrowed = !cx.knobs.scope.is_empty();
-            let cpus = if is_narrowed {
-                all.min(threads.max(1))
-            } else {
-                all
-            };
-            (cpus, units::counted(cpus as u64, "CPU"))
+            let cpus = words::cpus_of_scope(cx);
+            (cpus, units::counted(cpus, "CPU"))
         }
     };
     let seconds = time.row_ns() as f64 / SECOND_NS as f64;
@@ -327,7 +316,7 @@ impl Painter<'_> {
             let own = trend::blocks(&self.sums(own), most);
             line(1, "#", &own, self.theme.trend());
         }
-        line(2, "scale", &self.legend(room), Style::new());
+        line(2, "scale", &self.legend(most, room), Style::new());
     }
 
     fn sums(&self, map: &HeatMap) -> Vec<u32> {
@@ -338,7 +327,9 @@ impl Painter<'_> {
         self.seconds.clone().map(sum).collect()
     }
 
-    fn legend(&self, room: usize) -> String {
+    /// Says what the shades stand for, and how much the highest bar of the totals is. `total`
+    /// is the number of samples of the second that has most.
+    fn legend(&self, total: u32, room: usize) -> String {
         let shades = self.shades();
         let unit = words::in_unit(self.time, self.cx, self.time.row_ns());
         let ranges: String = match self.scale {
@@ -363,14 +354,22 @@ impl Painter<'_> {
             Some((_, words)) => format!("{} 100% of {words}", shades[3]),
             None => format!("{} more in {span}", shades[3]),
         };
-        let legend = format!("{ranges}{most}");
-        let left = room.saturating_sub(text::width(&legend) + 10);
-        match &self.answer.own {
-            Some((_, name)) if left > 3 => {
-                format!("{legend}  # half: {}", text::cut_middle(name, left))
+        let second = words::in_unit(self.time, self.cx, SECOND_NS);
+        let total = match second.beside(total.into()) {
+            Some(words) => format!("; total: █ {words}"),
+            None => format!("; total: █ {} a second", units::count(total.into())),
+        };
+        let mut legend = format!("{ranges}{most}");
+        if let Some((_, name)) = &self.answer.own {
+            let left = room.saturating_sub(text::width(&legend) + 10);
+            if left > 3 {
+                legend = format!("{legend}  # half: {}", text::cut_middle(name, left));
             }
-            _ => legend,
         }
+        if text::width(&legend) + text::width(&total) <= room {
+            legend += &total;
+        }
+        legend
     }
 }
 

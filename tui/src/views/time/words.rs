@@ -135,6 +135,16 @@ fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
     format!("{of_day}.{:03} {zone}", ms.rem_euclid(1_000))
 }
 
+/// Returns how many CPUs the scope can keep busy: as many as it has threads, and no more than
+/// are sampled.
+pub fn cpus_of_scope(cx: &Context<'_>) -> u64 {
+    let all = u64::from(cx.shown.source.host.cpus_sampled());
+    match cx.knobs.scope.is_empty() {
+        true => all,
+        false => all.min((cx.shown.report.threads.len() as u64).max(1)),
+    }
+}
+
 /// Explains the number of the selected cell in one sentence; None without an answer.
 pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let (answer, spot) = (time.answer()?, time.selected()?);
@@ -142,10 +152,12 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let column = (spot.second - map.first_second) as usize;
     let rate = map.rate_hz;
     let host = &cx.shown.source.host;
-    let of_all = u64::from(host.cpus_sampled());
-    let all_busy = match host.sampled_cpus.is_empty() {
-        true => "all CPUs were busy",
-        false => "all CPUs that are sampled were busy",
+    let of_all = cpus_of_scope(cx);
+    let all_busy = match (of_all < u64::from(host.cpus_sampled()), of_all) {
+        (true, 1) => "its thread ran all the time",
+        (true, _) => "its threads ran all the time",
+        (false, _) if host.sampled_cpus.is_empty() => "all CPUs were busy",
+        (false, _) => "all CPUs that are sampled were busy",
     };
     let (whose, cpus) = match people(time, spot) {
         None => (String::new(), Some((of_all, all_busy))),
