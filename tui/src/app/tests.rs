@@ -111,6 +111,18 @@ fn nothing_is_no_baseline() {
 }
 
 #[test]
+fn code_of_a_process_is_that_of_its_hottest_function() {
+    let mut app = app();
+    _ = order(&mut app, Order::View(ViewId::Processes));
+    let top = app.shown.report.processes[0].top_function.clone();
+    let functions = &app.shown.report.functions;
+    let id = functions.iter().find(|row| Some(&row.name) == top.as_ref());
+    let id = id.map(|row| row.id).expect("it is a row of the functions");
+    _ = order(&mut app, Order::View(ViewId::Code));
+    assert_eq!(app.views.code.function(), Some(id));
+}
+
+#[test]
 fn narrowing_to_the_same_again_is_no_step() {
     let mut app = app();
     let narrowing = |pid: u32, words: &str| Narrowing {

@@ -10,6 +10,7 @@ use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
+use profile::FunctionId;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub trait Person: Item {
 
     /// Its name and number: `postgres[4121]`.
     fn who(&self) -> String;
+
+    /// The name of the function in which it has most samples. None if it has none.
+    fn top_function(&self) -> Option<&str>;
 }
 
 impl<I: Person> View for Table<I> {
@@ -57,6 +61,14 @@ impl<I: Person> View for Table<I> {
 
     fn selected_name(&self, cx: &Context<'_>) -> Option<String> {
         self.selected_name(&cx.shown.report)
+    }
+
+    /// The function that the row names as its hottest.
+    fn function_for_code(&self, cx: &Context<'_>) -> Option<FunctionId> {
+        let selected = self.selected(&cx.shown.report)?;
+        let top = selected.row.top_function()?;
+        let mut functions = cx.shown.report.functions.iter();
+        functions.find(|row| *row.name == *top).map(|row| row.id)
     }
 
     fn sort(&mut self, cx: &Context<'_>, order: Sort) {

@@ -32,6 +32,10 @@ impl Person for ProcessRow {
     fn who(&self) -> String {
         format!("{}[{}]", self.comm, self.pid)
     }
+
+    fn top_function(&self) -> Option<&str> {
+        self.top_function.as_deref()
+    }
 }
 
 impl Item for ProcessRow {

@@ -29,6 +29,10 @@ impl Person for ThreadRow {
     fn who(&self) -> String {
         format!("{}[{}]", self.comm, self.tid)
     }
+
+    fn top_function(&self) -> Option<&str> {
+        self.top_function.as_deref()
+    }
 }
 
 impl Item for ThreadRow {

@@ -54,7 +54,7 @@ fn code_at_every_size() {
     code(80, 24, "strcoll").looks_like("code-without-source-80x24");
     let mut none = Hand::new(80, 24);
     none.show(tree_step(0))
-        .keys("47")
+        .keys("87")
         .looks_like("code-of-nothing-80x24");
 }
 

@@ -129,7 +129,7 @@ fn notices_name_them() {
 #[test]
 fn views_name_them() {
     let mut other = Other::new(100, 40, tree_step(0));
-    other.act("view-processes view-code");
+    other.act("view-health view-code");
     other.reads("in {view-functions}, {view-tree} or {view-flame}, and press {code} there");
     other
         .act("view-functions code")
