@@ -76,6 +76,14 @@ fn demangle_within(
         let symbol = match BorrowedSymbol::new_with_options(stem.as_bytes(), &parse) {
             Ok(symbol) => symbol,
             Err(Error::TooMuchRecursion) => return Err(TooDeep),
+            // Without the type of what is returned, which is the part not understood.
+            Err(_) if is_of_std(stem) => {
+                match BorrowedSymbol::with_tail_and_options(stem.as_bytes(), &parse) {
+                    Ok((symbol, _)) => symbol,
+                    Err(Error::TooMuchRecursion) => return Err(TooDeep),
+                    Err(_) => return Ok(None),
+                }
+            }
             Err(_) => return Ok(None),
         };
         let mut out = Writer(Capped::default());
@@ -86,6 +94,13 @@ fn demangle_within(
         }
     });
     demangled.unwrap_or(Ok(None))
+}
+
+/// Whether the name holds an expression about a template of `std` (`XsrSt6__and_I…E5value`),
+/// as GCC writes the types that `enable_if` chooses; `cpp_demangle` knows them of no other
+/// namespace than one that is spelled out.
+fn is_of_std(stem: &str) -> bool {
+    stem.contains("XsrSt")
 }
 
 /// Whether the name has too many of the constructs that the demangler may try

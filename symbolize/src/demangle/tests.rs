@@ -30,6 +30,16 @@ fn each_scheme() {
 }
 
 #[test]
+fn types_that_enable_if_chooses_cost_the_types_only() {
+    check(
+        "_ZSt4swapI3RecENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EE\
+         St21is_move_constructibleIS5_ESt18is_move_assignableIS5_EEE5valueEvE4typeERS5_SF_",
+        "std::swap<Rec>",
+        "std::swap<Rec>",
+    );
+}
+
+#[test]
 fn suffixes_are_put_back() {
     check("_Z1fi.part.0.cold", "f.part.0.cold", "f(int).part.0.cold");
     check("_Z1fi@plt", "f@plt", "f(int)@plt");
