@@ -78,11 +78,19 @@ impl Role {
 }
 
 /// What a module is called on a screen: a library without its version,
-/// `libpython3.11` of `libpython3.11.so.1.0`.
+/// `libpython3.11` of `libpython3.11.so.1.0`, and without the hash that Rust's build adds,
+/// `librustc_driver` of `librustc_driver-6108105cd7e839cf.so`.
 pub fn short_module(name: &str) -> &str {
+    let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let is_library = |version: &str| match version {
         "" => name.starts_with("lib"),
-        _ => version.bytes().all(|b| b.is_ascii_digit() || b == b'.'),
+        // As in `libLLVM.so.22.1-rust-1.95.0-stable`: who built it.
+        _ if name.starts_with("lib") => {
+            let (numbers, builder) = version.split_once('-').unwrap_or((version, ""));
+            let is_word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+            numbers.len() > 1 && is_digits(numbers) && builder.bytes().all(is_word)
+        }
+        _ => is_digits(version),
     };
     let end = match name.find(".cpython-") {
         Some(end) if name.ends_with(".so") => end,
@@ -91,7 +99,19 @@ pub fn short_module(name: &str) -> &str {
             _ => return name,
         },
     };
-    if end == 0 { name } else { &name[..end] }
+    match end {
+        0 => name,
+        _ => without_hash(&name[..end]),
+    }
+}
+
+/// A library's name without `-6108105cd7e839cf`.
+fn without_hash(name: &str) -> &str {
+    let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    match name.rsplit_once('-') {
+        Some((before, hash)) if is_hash(hash) && before.len() > "lib".len() => before,
+        _ => name,
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +125,11 @@ mod tests {
             ("libc.so.6", "libc"),
             ("ld-linux-x86-64.so.2", "ld-linux-x86-64"),
             ("_json.cpython-311-x86_64-linux-gnu.so", "_json"),
+            ("libLLVM.so.22.1-rust-1.95.0-stable", "libLLVM"),
+            ("librustc_driver-6108105cd7e839cf.so", "librustc_driver"),
+            ("libstd-0123456789abcdef.so", "libstd"),
+            ("lib-0123456789abcdef.so", "lib-0123456789abcdef"),
+            ("libx.so-old", "libx.so-old"),
             ("[kernel]", "[kernel]"),
             ("python3.11", "python3.11"),
             ("a.sort", "a.sort"),
