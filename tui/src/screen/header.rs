@@ -7,7 +7,7 @@ use crate::views::PaneId;
 use crate::widgets::theme::Theme;
 use crate::words::fit::{Segment, fit};
 use crate::words::metric::{metric, metric_told, number_of};
-use crate::words::{text, units};
+use crate::words::{names, text, units};
 use engine::snapshot::{Snapshot, Span, TargetState};
 use probe::EngineKind;
 use profile::Completeness;
@@ -261,7 +261,7 @@ fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     let words = |(crumb, words): (Crumb, Arc<str>)| match crumb {
         Crumb::Function => (
             crumb,
-            text::cut_middle(&text::clean(&words), 40).into_owned(),
+            text::cut_middle(&names::short(&words), 40).into_owned(),
         ),
         _ => (crumb, text::clean(&words).into_owned()),
     };

@@ -1,6 +1,7 @@
 //! Names of functions and modules as they stand in rows: what matters of them. The
 //! whole name is on the detail line, in what is copied and in every file.
 
+use crate::words::text;
 use profile::Ending;
 pub use profile::short_module as module;
 use std::borrow::Cow;
@@ -67,6 +68,15 @@ pub fn short(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// At most this many cells of a sentence are a name: about a third of a narrow screen.
+const CELLS_IN_A_SENTENCE: usize = 28;
+
+/// The short name, cut in the middle where it is long, for a sentence that has more to say
+/// than the name.
+pub fn brief(name: &str) -> String {
+    text::cut_middle(&short(name), CELLS_IN_A_SENTENCE).into_owned()
+}
+
 /// Whether [`short`] leaves something out that the detail line has.
 pub fn is_folded(name: &str) -> bool {
     !is_stop(name) && short(name) != name
@@ -119,12 +129,15 @@ fn fold(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut at = 0;
     let mut copied = 0;
+    // Its sign ends here, which is no letter of a name.
+    let mut operator = None;
     while at < bytes.len() {
         if let Some(end) = operator_end(name, at) {
-            at = end;
+            (at, operator) = (end, Some(end));
             continue;
         }
-        if bytes[at] == b'<' && follows_a_name(&out, &name[copied..at]) {
+        let follows = || operator == Some(at) || follows_a_name(&out, &name[copied..at]);
+        if bytes[at] == b'<' && follows() {
             let Some(end) = closing(bytes, at) else {
                 break;
             };
@@ -142,10 +155,12 @@ fn fold(name: &str) -> String {
     out
 }
 
-/// Where an operator of C++ that looks like brackets ends, if one begins here.
+/// Where the sign of an operator of C++ ends, if one begins here.
 fn operator_end(name: &str, at: usize) -> Option<usize> {
-    const OPERATORS: [&str; 11] = [
-        "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
+    const OPERATORS: [&str; 40] = [
+        "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">", "()", "[]", "==", "!=",
+        "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "&=", "|=", "&&", "||", "+", "-", "*", "/",
+        "%", "^", "&", "|", "~", "!", "=", ",", "\"\"",
     ];
     let is_inside_a_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let word = name.as_bytes()[at..].starts_with(b"operator");
@@ -264,6 +279,22 @@ mod tests {
             ),
             ("ns::A<int>::operator->", "ns::A<…>::operator->"),
             ("operator<=><int, int>", "operator<=><…>"),
+            (
+                "__gnu_cxx::operator-<int*, std::vector<int, std::allocator<int> > >",
+                "__gnu_cxx::operator-<…>",
+            ),
+            (
+                "std::operator==<char, std::char_traits<char> >",
+                "std::operator==<…>",
+            ),
+            (
+                "ns::A<int>::operator[]<int, long>",
+                "ns::A<…>::operator[]<…>",
+            ),
+            (
+                "sort_them(int*)::{lambda(auto:1, auto:2)#1}::operator()<int, int>",
+                "sort_them(int*)::{lambda(auto:1, auto:2)#1}::operator()<…>",
+            ),
             ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),
             ("core::fmt::hello", "core::fmt::hello"),
             ("Foo.<init>", "Foo.<init>"),
@@ -292,9 +323,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn in_a_sentence_a_name_takes_a_third_of_the_line() {
+        assert_eq!(brief("memcpy"), "memcpy");
+        let long = "std::__introsort_loop<Row*, long, __ops::_Iter_comp_iter<By> >";
+        assert_eq!(brief(long), "std::__introsort_loop<…>");
+        let cut = brief("a_name_of_c_that_is_longer_than_a_third_of_the_line");
+        assert_eq!(text::width(&cut), CELLS_IN_A_SENTENCE, "{cut}");
+        let whose = brief("sort_them(int*)::{lambda(int, int)#1}::operator()");
+        assert!(whose.starts_with("sort_them"), "{whose}");
+    }
+
     proptest! {
         #[test]
-        fn any_name_gets_one_that_is_not_longer(name in "\\PC{0,40}|[a-z<>:.*/ =-]{0,40}|(operator|a)[<>= -]{0,6}[a-z<>]{0,20}") {
+        fn any_name_gets_one_that_is_not_longer(name in "\\PC{0,40}|[a-z<>:.*/ =-]{0,40}|(operator|a)[<>=+() -]{0,6}[a-z<>]{0,20}") {
             // A suffix of two letters is not there: the mark is never longer.
             prop_assert!(short(&name).chars().count() <= name.chars().count());
         }

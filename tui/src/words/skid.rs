@@ -1,11 +1,12 @@
 //! *Skid*: a timer cannot interrupt while interrupts are off, so that its clock counts what
 //! ran meanwhile where they come on again.
 
+use crate::words::names;
 use profile::{FrameKind, FunctionRow};
 
 /// How functions of the kernel begin that let interrupts in again, or behind which they
 /// come on.
-const LET_IN: [&str; 8] = [
+const LET_IN: [&str; 11] = [
     "_raw_spin_unlock_irq",
     "_raw_read_unlock_irq",
     "_raw_write_unlock_irq",
@@ -14,6 +15,11 @@ const LET_IN: [&str; 8] = [
     "__do_softirq",
     "handle_softirqs",
     "pv_native_irq_enable",
+    // On the way back to a program: what is left to do there, as the work of a breakpoint,
+    // is done with interrupts on. They were off since the exception.
+    "irqentry_exit_to_user_mode",
+    "exit_to_user_mode_loop",
+    "exit_to_user_mode_prepare",
 ];
 
 /// Whether samples on top of a function may be those of work that was done before.
@@ -29,6 +35,7 @@ pub fn explain(samples: &str, name: &str, key: Option<&str>) -> String {
         Some(key) => format!("; {key} shows its callers, whose work that is"),
         None => "; it is its callers' work".into(),
     };
+    let name = names::brief(name);
     format!(
         "{samples} in {name}: interrupts come on again here, and the clock counts what \
          ran while they were off{callers}"
@@ -51,6 +58,10 @@ mod tests {
         assert!(is_likely(&row));
         row.name = "finish_task_switch.isra.0".into();
         assert!(is_likely(&row));
+        row.name = "irqentry_exit_to_user_mode".into();
+        assert!(is_likely(&row));
+        row.name = "syscall_exit_to_user_mode".into();
+        assert!(!is_likely(&row), "it does not let them in by itself");
         row.name = "copy_user_generic".into();
         assert!(!is_likely(&row));
     }

@@ -104,17 +104,23 @@ pub fn short_name(text: &str, room: usize) -> String {
 }
 
 /// Returns where the last part of a name begins that distinguishes a function from others.
-/// `{closure#0}` and `<…>` do not alone, so that the part before is taken as well.
+/// `{closure#0}`, `<…>` and `operator()` do not alone, so that the part before is taken as
+/// well.
 fn telling_part(text: &str) -> usize {
     let mut end = text.len();
     loop {
         let start = last_part(&text[..end]);
         let before = text[..start].trim_end_matches(':').len();
-        if before == 0 || before == start || !text[start..].starts_with(['<', '{']) {
+        if before == 0 || before == start || !tells_nothing(&text[start..]) {
             return start;
         }
         end = before;
     }
+}
+
+/// Whether a part of a name needs the one before it to say whose it is.
+fn tells_nothing(part: &str) -> bool {
+    part.starts_with(['<', '{']) || part.starts_with("operator()")
 }
 
 /// Where the last part of a name or path begins. Separators inside brackets

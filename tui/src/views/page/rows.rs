@@ -2,6 +2,7 @@
 //! are rows of their own; the others are one row, until it is opened.
 
 use super::{Before, Neighbours, PageAnswer, Place};
+use crate::words::names;
 use profile::FunctionId;
 use profile::query::{Neighbour, NeighbourKind};
 use unicode_width::UnicodeWidthStr;
@@ -186,7 +187,7 @@ fn stack_lines(answer: &PageAnswer, width: usize) -> Vec<String> {
             continue;
         };
         let arrow = if at + 1 < heaviest.len() { " ›" } else { "" };
-        let word = format!("{}{arrow}", function.name);
+        let word = format!("{}{arrow}", names::short(&function.name));
         let last = lines.last_mut().expect("there is always a last line");
         if last.is_empty() {
             last.push_str(&word);
