@@ -18,11 +18,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The share of the changes called sure that may be chance.
-const FALSE_RATE: f64 = 0.05;
+pub const FALSE_RATE: f64 = 0.05;
 
 /// With fewer samples on both sides together nothing is sure: the test needs
 /// counts that are nearly normal.
-const SAMPLES_MIN: f64 = 10.0;
+pub const SAMPLES_MIN: f64 = 10.0;
 
 /// Two selections compared.
 #[derive(Debug, Clone)]
@@ -35,8 +35,8 @@ pub struct Diff {
     pub rows: Vec<DiffRow>,
     /// What is tested is how much time each takes, and not which share.
     tests_time: bool,
-    /// What is less likely than that by chance is called sure.
-    sure_up_to: Option<f64>,
+    /// What the correction makes of the chances that were tested.
+    corrected: Corrected,
     /// Functions that were told to be the same by the build-id of their module.
     pub same_by_build_id: usize,
     /// Functions that were told to be the same by the name of their module.
@@ -222,7 +222,7 @@ impl Diff {
         }
         let is_tested =
             |row: &DiffRow| is_enough(side_a.counted(row.a_self), side_b.counted(row.b_self));
-        let sure_up_to = mark_sure(&mut rows, is_tested);
+        let corrected = mark_sure(&mut rows, is_tested);
         let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
         rows.sort_by(|x, y| {
             let by_change = change(y).abs().total_cmp(&change(x).abs());
@@ -234,7 +234,7 @@ impl Diff {
             b: side_b,
             rows,
             tests_time: false,
-            sure_up_to,
+            corrected,
             same_by_build_id: same[0],
             same_by_module: same[1],
         }
@@ -265,7 +265,7 @@ impl Diff {
             }
             let is_tested =
                 |row: &DiffRow| is_enough(sides.a.counted(row.a_self), sides.b.counted(row.b_self));
-            self.sure_up_to = mark_sure(&mut self.rows, is_tested);
+            self.corrected = mark_sure(&mut self.rows, is_tested);
         }
         let change = |row: &DiffRow| sides.change(row.a_self, row.b_self).abs();
         self.rows.sort_by(|x, y| change(y).total_cmp(&change(x)));
@@ -274,9 +274,21 @@ impl Diff {
     /// Whether so many samples of A against so many of B, of whatever, are as sure
     /// a change as that of a function that is called so.
     pub fn is_sure(&self, a: u64, b: u64) -> bool {
-        let chance = self.chance(a, b);
-        is_enough(self.a.counted(a), self.b.counted(b))
-            && self.sure_up_to.is_some_and(|limit| chance <= limit)
+        self.corrected_chance(a, b)
+            .is_some_and(|corrected| corrected <= FALSE_RATE)
+    }
+
+    /// The chance of such a difference, corrected for how many functions were tested at
+    /// once: what is at most [`FALSE_RATE`] is called sure. `None` if there are too few
+    /// samples to test.
+    pub fn corrected_chance(&self, a: u64, b: u64) -> Option<f64> {
+        let is_tested = is_enough(self.a.counted(a), self.b.counted(b));
+        is_tested.then(|| self.corrected.of(self.chance(a, b)))
+    }
+
+    /// How many functions had enough samples to be tested.
+    pub fn tested(&self) -> usize {
+        self.corrected.0.len()
     }
 
     /// How likely such a difference is by chance alone.
@@ -382,24 +394,43 @@ fn chance_of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64)) -> f64 {
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
-/// Benjamini and Hochberg: with the chances in rising order, all up to the last
-/// one that is at most `rank / tests * rate`. Gives that one.
-fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Option<f64> {
-    let mut chances: Vec<f64> = rows
-        .iter()
-        .filter(|r| tested(r))
-        .map(|r| r.chance)
-        .collect();
-    chances.sort_by(f64::total_cmp);
-    let tests = chances.len() as f64;
-    let passes =
-        |(rank, chance): &(usize, &f64)| **chance <= (*rank + 1) as f64 / tests * FALSE_RATE;
-    let limit = chances.iter().enumerate().rev().find(passes);
-    let limit = limit.map(|(_, chance)| *chance);
-    for row in rows {
-        row.sure = limit.is_some_and(|limit| row.chance <= limit) && tested(row);
+/// The chances that were tested, in rising order, each with what Benjamini and Hochberg's
+/// correction makes of it: the smallest rate of false findings at which it is one.
+#[derive(Debug, Clone, Default)]
+struct Corrected(Vec<(f64, f64)>);
+
+impl Corrected {
+    fn new(mut chances: Vec<f64>) -> Self {
+        chances.sort_by(f64::total_cmp);
+        let tests = chances.len() as f64;
+        let mut least = 1.0_f64;
+        let mut corrected: Vec<(f64, f64)> = (1..)
+            .zip(chances)
+            .map(|(rank, chance)| (chance, chance * tests / f64::from(rank)))
+            .collect();
+        for (_, corrected) in corrected.iter_mut().rev() {
+            least = least.min(*corrected);
+            *corrected = least;
+        }
+        Self(corrected)
     }
-    limit
+
+    /// What is made of a chance; one that was not tested counts as the next larger that
+    /// was.
+    fn of(&self, chance: f64) -> f64 {
+        let at = self.0.partition_point(|(tested, _)| *tested < chance);
+        self.0.get(at).map_or(1.0, |(_, corrected)| *corrected)
+    }
+}
+
+/// Marks the rows whose corrected chance is small enough.
+fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Corrected {
+    let chances = rows.iter().filter(|row| tested(row));
+    let corrected = Corrected::new(chances.map(|row| row.chance).collect());
+    for row in rows {
+        row.sure = tested(row) && corrected.of(row.chance) <= FALSE_RATE;
+    }
+    corrected
 }
 
 /// The complementary error function, to 1.2e-7 of itself: W. J. Cody's idea in
@@ -451,6 +482,19 @@ mod tests {
         assert_eq!(chance_of_rates((100.0, 990.0), (100.0, 990.0)), 1.0);
         assert_eq!(chance_of_rates((4.0, 990.0), (5.0, 990.0)), 1.0, "too few");
         assert_eq!(chance_of_rates((40.0, 0.0), (50.0, 990.0)), 1.0);
+    }
+
+    #[test]
+    fn a_corrected_chance_counts_what_was_tested() {
+        let corrected = Corrected::new(vec![0.04, 0.5, 0.001, 0.03]);
+        let of = |chance| (corrected.of(chance) * 1e6).round() / 1e6;
+        assert_eq!(of(0.001), 0.004);
+        // That of a smaller chance is never larger.
+        assert_eq!([of(0.03), of(0.04)], [0.053333, 0.053333]);
+        assert_eq!(of(0.5), 0.5);
+        // What was not tested itself is as sure as the next that was.
+        assert_eq!([of(0.002), of(0.9)], [0.053333, 1.0]);
+        assert_eq!(Corrected::default().of(0.001), 1.0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What differs from a baseline, in words.
 
-use crate::words::units;
-use profile::diff::Diff;
+use crate::words::{names, units};
+use profile::diff::{Diff, FALSE_RATE, SAMPLES_MIN};
 
 /// `A 3,277 smp (10 s)`, for the header.
 pub fn baseline(diff: &Diff) -> String {
@@ -12,31 +12,56 @@ pub fn baseline(diff: &Diff) -> String {
     )
 }
 
-/// Returns a sentence about how a change of the number of samples was judged.
+/// Returns a sentence about how a change of the number of samples was judged: by the chance
+/// that is left after it was corrected, as that decides.
 pub fn judgement(name: &str, (before, now): (u64, u64), diff: &Diff) -> String {
-    let words = match diff.is_sure(before, now) {
-        true => "surely a change",
-        false => "could be chance",
-    };
-    let p = diff.chance(before, now);
-    let tests = diff.rows.len();
+    let name = names::brief(name);
     let sides = diff.sides();
-    if diff.tests_time() {
-        return format!(
-            "{name}: {:.1} ms/s in A ({} smp in {:.1} s), {:.1} in B ({} smp in {:.1} s); {words}: p = {p:.1e} by the test of two rates, corrected for {tests} functions",
+    let numbers = match diff.tests_time() {
+        true => format!(
+            "{:.1} ms/s in A ({} smp in {:.1} s), {:.1} in B ({} smp in {:.1} s)",
             sides.amount(&diff.a, before),
             units::count(before),
             diff.a.seconds,
             sides.amount(&diff.b, now),
             units::count(now),
             diff.b.seconds,
+        ),
+        false => format!(
+            "{} of {} samples in A, {} of {} in B",
+            units::count(before),
+            units::count(diff.a.samples),
+            units::count(now),
+            units::count(diff.b.samples),
+        ),
+    };
+    let Some(corrected) = diff.corrected_chance(before, now) else {
+        return format!(
+            "{name}: {numbers}; could be chance: fewer than {SAMPLES_MIN} samples are not tested"
         );
-    }
+    };
+    let test = match diff.tests_time() {
+        true => "two rates",
+        false => "two proportions",
+    };
+    let words = match corrected <= FALSE_RATE {
+        true => "surely a change",
+        false => "could be chance",
+    };
     format!(
-        "{name}: {} of {} samples in A, {} of {} in B; {words}: p = {p:.1e} by the test of two proportions, corrected for {tests} functions",
-        units::count(before),
-        units::count(diff.a.samples),
-        units::count(now),
-        units::count(diff.b.samples),
+        "{name}: {numbers}; {words}: {} corrected for the {} compared (up to {FALSE_RATE} is \
+         sure), {} alone, by the test of {test}",
+        p(corrected),
+        units::counted(diff.tested() as u64, "function"),
+        p(diff.chance(before, now)),
     )
+}
+
+/// `p = 0.032`, and small ones as `p = 8.8e-72`.
+fn p(chance: f64) -> String {
+    match chance {
+        small if small < 0.001 => format!("p = {small:.1e}"),
+        some if some < 0.095 => format!("p = {some:.3}"),
+        _ => format!("p = {chance:.2}"),
+    }
 }
