@@ -189,7 +189,7 @@ fn advise(
     match code.reason {
         Reason::Stripped | Reason::NotCovered => match owner {
             Some(owner) => of_package(code, owner, distribution, means),
-            None => of_nobody(code),
+            None => of_nobody(code, means),
         },
         Reason::Jit | Reason::JitNotCovered => made_at_run_time(code),
         Reason::NoPermission | Reason::KernelHidden if !means.is_root && !means.is_under_sudo => {
@@ -214,6 +214,14 @@ fn of_package(
     means: &Means,
 ) -> Advice {
     let symbols = owner.symbols();
+    if let Some(client) = lacking_client(code, owner.manager, distribution, means) {
+        return Advice {
+            package: Some(format!("{} {}", owner.package, owner.version)),
+            symbols: Some(symbols),
+            command: Some(means.install(&client)),
+            note: CLIENT_IS_MISSING.into(),
+        };
+    }
     let install = means.install(&match owner.manager {
         Manager::Dpkg => format!("apt install {symbols}"),
         Manager::Apk => format!("apk add {symbols}"),
@@ -232,14 +240,13 @@ fn of_package(
             let note = format!("Or install {symbols}. The server learns which builds run here.");
             (again, note)
         }
-        Some(server) if is_apart => {
-            let note = format!(
-                "From the archive of debug symbols; or install debuginfod and set \
-                 DEBUGINFOD_URLS={server}."
-            );
-            (install, note)
+        _ if is_apart => {
+            let (command, from) = from_archive(install, distribution, means);
+            let or = server
+                .filter(|_| fetches.is_some())
+                .map(|server| format!("; or install debuginfod and set DEBUGINFOD_URLS={server}"));
+            (command, format!("{from}{}.", or.unwrap_or_default()))
         }
-        _ if is_apart => (install, "From the archive of debug symbols.".into()),
         _ => (install, "Then start proftop again.".into()),
     };
     Advice {
@@ -250,9 +257,60 @@ fn of_package(
     }
 }
 
+/// The command that installs a package from the archive of debug symbols, with those before
+/// it that make the archive known to apt, and where the package comes from.
+fn from_archive(
+    install: String,
+    distribution: Option<&Distribution>,
+    means: &Means,
+) -> (String, &'static str) {
+    const FROM: &str = "From the archive of debug symbols";
+    let is_known = distribution.is_some_and(Distribution::has_debug_archive);
+    if is_known {
+        return (install, FROM);
+    }
+    let Some((archive, keys)) = distribution.and_then(Distribution::debug_archive) else {
+        return (
+            install,
+            "From the archive of debug symbols, which apt has to know first",
+        );
+    };
+    let tee = means.install("tee /etc/apt/sources.list.d/debug.list");
+    let update = means.install("apt update");
+    let keys = keys.map(|keys| format!("{} && ", means.install(&format!("apt install {keys}"))));
+    let keys = keys.unwrap_or_default();
+    (
+        format!("{keys}echo '{archive}' | {tee} && {update} && {install}"),
+        "From the archive of debug symbols, which apt does not know yet",
+    )
+}
+
+const CLIENT_IS_MISSING: &str =
+    "DEBUGINFOD_URLS is set, but no server is asked: debuginfod-find is not installed.";
+
+/// How to install what asks servers, where servers are named and it is missing.
+fn lacking_client(
+    code: &Code,
+    manager: Manager,
+    distribution: Option<&Distribution>,
+    means: &Means,
+) -> Option<String> {
+    if !means.has_servers || means.has_client || !code.has_build_id {
+        return None;
+    }
+    let is_suse = distribution.is_some_and(|it| it.is_like("suse"));
+    match manager {
+        Manager::Dpkg => Some("apt install debuginfod".into()),
+        Manager::Rpm if is_suse => Some("zypper install debuginfod-client".into()),
+        Manager::Rpm => Some("dnf install elfutils-debuginfod-client".into()),
+        Manager::Apk => None,
+    }
+}
+
 /// A file that no package has: only who built it has its symbols.
-fn of_nobody(code: &Code) -> Advice {
+fn of_nobody(code: &Code, means: &Means) -> Advice {
     let note = match code.reason {
+        _ if means.has_servers && !means.has_client && code.has_build_id => CLIENT_IS_MISSING,
         Reason::NotCovered => Reason::NotCovered.remedy(),
         _ => "No package has this file: build it without `-s` and do not run `strip` on it.",
     };
@@ -360,7 +418,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("etc")).unwrap();
         let release = directory.path().join("etc/os-release");
-        std::fs::write(release, format!("ID={distribution}\n")).unwrap();
+        std::fs::write(release, format!("ID={}\n", distribution.replace(' ', "\n"))).unwrap();
         let root = std::fs::File::open(directory.path()).unwrap().into();
         let files = Files::from(symbolize::RemoteFiles::Skip);
         let distribution = Distribution::below(&root, &files).unwrap();
@@ -394,6 +452,31 @@ mod tests {
         assert_eq!(command("libssl3", "debian", false), without);
         let installed = "sudo dnf debuginfo-install openssl-libs";
         assert_eq!(command("openssl-libs", "fedora", false), installed);
+        // Where apt does not know the archive of debug symbols, it is told of it first.
+        assert_eq!(
+            command("libssl3", "debian VERSION_CODENAME=bookworm", false),
+            "echo 'deb http://deb.debian.org/debian-debug/ bookworm-debug main' \
+             | sudo tee /etc/apt/sources.list.d/debug.list && sudo apt update \
+             && sudo apt install libssl3-dbgsym"
+        );
+        assert!(
+            command(
+                "libssl3",
+                "ubuntu ID_LIKE=debian VERSION_CODENAME=noble",
+                false
+            )
+            .starts_with("sudo apt install ubuntu-dbgsym-keyring && echo 'deb http://ddebs.")
+        );
+        let deaf = Means {
+            has_servers: true,
+            ..means(false)
+        };
+        let advice = of("libssl3", "debian", &deaf);
+        assert_eq!(
+            advice.command.as_deref(),
+            Some("sudo apt install debuginfod")
+        );
+        assert!(advice.note.contains("debuginfod-find"), "{}", advice.note);
         let silent = Means {
             has_servers: true,
             ..means(true)
