@@ -3,7 +3,7 @@
 
 use crate::action::{Action, Keymap};
 use crate::knobs::{Knobs, Unit};
-use crate::view_id::ViewId;
+use crate::view_id::{Feature, ViewId};
 use engine::snapshot::Snapshot;
 use profile::diff::Diff;
 use std::sync::Arc;
@@ -29,8 +29,12 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// Returns the unit of the open view, in which what is beside it counts as well. It is
-    /// the usual unit if the one that was asked for needs a time that is not known.
+    /// the usual unit if the one that was asked for needs a time that is not known, and
+    /// that of the differences beside which the numbers stand.
     pub fn unit(&self) -> Unit {
+        if let Some(unit) = self.unit_of_difference() {
+            return unit;
+        }
         let usual = Unit::usual(self.open);
         let asked = self.knobs.unit.unwrap_or(usual);
         if asked.needs_time() && self.shown.report.samples > 0 && !self.has_time() {
@@ -38,6 +42,16 @@ impl<'a> Context<'a> {
         } else {
             asked
         }
+    }
+
+    /// Returns the unit of a comparison with the baseline, if the open view shows one: time
+    /// for each second, as the two sides may be of different length, or shares where time is
+    /// not known.
+    pub fn unit_of_difference(&self) -> Option<Unit> {
+        let is_shown = self.knobs.shows_difference && self.open.has(Feature::Compares);
+        let diff = self.shown.comparison.functions.as_deref();
+        let has_time = diff.filter(|_| is_shown)?.sides().have_time();
+        Some(if has_time { Unit::CpuMs } else { Unit::Share })
     }
 
     /// Whether samples can be turned into time.

@@ -61,28 +61,30 @@ pub enum Feature {
     Calls,
     /// Cells to the left and to the right.
     Map,
+    /// Columns for what differs from a baseline.
+    Compares,
 }
 
 // The views are in the order of their tabs. The place of one without a tab does not matter.
 views! {
     Functions { tab: Functions, short: "Func", name: "Functions", word: "functions",
-        row: "function", rows: "functions", has: [Names Sums Columns Functions] }
+        row: "function", rows: "functions", has: [Names Sums Columns Functions Compares] }
     Tree { tab: Tree, short: "Tree", name: "Call tree", word: "tree",
-        row: "open row", rows: "open rows", has: [Names Functions Calls] }
+        row: "open row", rows: "open rows", has: [Names Functions Calls Compares] }
     Flame { tab: Flame, short: "Flame", name: "Flame graph", word: "flame",
-        row: "frame here", rows: "frames here", has: [Names Sums Functions Calls Map] }
+        row: "frame here", rows: "frames here", has: [Names Sums Functions Calls Map Compares] }
     /// Of one function; it has no tab.
     Page { tab: Functions, short: "Func", name: "Function", word: "function",
-        row: "row here", rows: "rows here", has: [Names Functions] }
+        row: "row here", rows: "rows here", has: [Names Functions Compares] }
     Processes { tab: Processes, short: "Proc", name: "Processes", word: "processes",
-        row: "process", rows: "processes", has: [Names Sums Columns People] }
+        row: "process", rows: "processes", has: [Names Sums Columns People Compares] }
     Threads { tab: Threads, short: "Thread", name: "Threads", word: "threads",
-        row: "thread", rows: "threads", has: [Names Sums Columns People] }
+        row: "thread", rows: "threads", has: [Names Sums Columns People Compares] }
     Time { tab: Time, short: "Time", name: "Time", word: "time",
         row: "second", rows: "seconds", has: [Sums Map] }
     /// Of one function.
     Code { tab: Code, short: "Code", name: "Code", word: "code",
-        row: "row here", rows: "rows here", has: [Names Functions] }
+        row: "row here", rows: "rows here", has: [Names Functions Compares] }
     Health { tab: Health, short: "Health", name: "Health", word: "health",
         row: "line", rows: "lines", has: [Sums] }
     Probes { tab: Probes, short: "Probes", name: "Probes", word: "probes",

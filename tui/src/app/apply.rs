@@ -1,6 +1,7 @@
 //! Orders are checked and carried out here, from wherever they come.
 
 use super::{App, DrawCost, Effect};
+use crate::action::Action;
 use crate::app::mode::{Detail, Mode};
 use crate::code::Syntax;
 use crate::dialogs::write::{FileKind, Manner};
@@ -9,6 +10,7 @@ use crate::lists::table::Item as _;
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::view_id::ViewId;
+use crate::words::keys::{and, hint};
 use engine::snapshot::{Baseline, TargetState};
 use profile::FunctionRow;
 use std::path::Path;
@@ -154,6 +156,15 @@ impl App {
     }
 
     fn count_in(&mut self, unit: Option<Unit>) -> Result<Applied, Notice> {
+        let cx = self.context();
+        if let Some(fixed) = cx.unit_of_difference() {
+            let leave = hint(&cx, Action::Difference, "leave it");
+            let why = format!(
+                "a difference is in {}, as A and B may differ in length",
+                fixed.words()
+            );
+            return Err(Notice::Refused(and(&why, "; ", [leave])));
+        }
         if unit.is_some_and(Unit::needs_time) && !self.context().has_time() {
             let why = "without a rate and a time there are only percent and samples";
             return Err(Notice::Refused(why.into()));

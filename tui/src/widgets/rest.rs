@@ -1,8 +1,9 @@
 //! The *rest*: rows that do not fit on the screen, summed up in one row, so that a column
 //! always adds up.
 
+use crate::knobs::Unit;
 use crate::lists::table::{Item, Table};
-use crate::words::units;
+use crate::words::units::{self, Scale};
 use profile::Report;
 
 /// Samples of the rows on the screen and of all.
@@ -15,9 +16,6 @@ pub struct Rest {
     pub samples_max: u64,
     /// The fewest that a shown row has.
     pub shown_min: u64,
-    /// What the percentages are of, and their digits.
-    pub base: u64,
-    pub digits: usize,
 }
 
 impl Rest {
@@ -39,32 +37,50 @@ impl Rest {
             samples,
             samples_max,
             shown_min: here.map(|line| line.row.samples()).min().unwrap_or(0),
-            base: report.samples,
-            digits: report.percent_digits(report.samples),
         })
     }
 
-    /// Returns the text of the row, such as `404 more, each below 1.2% = 35.2% self`.
-    pub fn sentence(&self, unit: &str) -> String {
-        let share = |part| units::percent_to(self.digits, part, self.base);
-        let sum = share(self.samples);
+    /// Returns the text of the row, such as `404 more, each below 1.2% = 35.2% self`, in the
+    /// unit of the column above it.
+    pub fn sentence(&self, scale: &Scale, what: &str) -> String {
+        let amount = |samples| match scale.unit {
+            Unit::Samples => format!("{} smp", scale.labelled(samples)),
+            _ => scale.labelled(samples),
+        };
+        let sum = match self.samples {
+            0 if scale.unit == Unit::Share => "0%".into(),
+            samples => amount(samples),
+        };
+        let sum = format!("{sum} {what}");
+        let sum = sum.trim_end();
         if self.above > 0 {
             return format!(
-                "{} above + {} below = {sum}% {unit}",
+                "{} above + {} below = {sum}",
                 units::count(self.above as u64),
                 units::count(self.below as u64)
             );
         }
         let more = units::count(self.below as u64);
         if self.samples == 0 {
-            format!("{more} more = 0% {unit}")
+            format!("{more} more = {sum}")
         } else if self.samples_max < self.shown_min {
-            let limit = share(self.shown_min);
-            format!("{more} more, each below {limit}% = {sum}% {unit}")
+            let limit = amount(self.shown_min);
+            format!("{more} more, each below {limit} = {sum}")
         } else {
-            let limit = share(self.samples_max);
-            format!("{more} more, each at most {limit}% = {sum}% {unit}")
+            let limit = amount(self.samples_max);
+            format!("{more} more, each at most {limit} = {sum}")
         }
+    }
+
+    /// Does what [`Self::sentence`] does, for processes and threads: shares are those of
+    /// samples, as the column above counts CPUs unless the user chose otherwise.
+    pub fn of_people(&self, scale: &Scale) -> String {
+        let what = match scale.unit {
+            Unit::Share => "of samples",
+            Unit::Machine => "of the machine",
+            _ => "",
+        };
+        self.sentence(scale, what)
     }
 }
 
@@ -74,28 +90,33 @@ mod tests {
 
     #[test]
     fn it_says_no_more_than_it_knows() {
+        let scale = |unit| Scale::of(unit, 3_277, 1);
         let mut rest = Rest {
             below: 404,
             samples: 1_154,
             samples_max: 38,
             shown_min: 39,
-            base: 3_277,
-            digits: 1,
             ..Rest::default()
         };
         assert_eq!(
-            rest.sentence("self"),
+            rest.sentence(&scale(Unit::Share), "self"),
             "404 more, each below 1.2% = 35.2% self"
         );
         rest.samples_max = 39;
         assert_eq!(
-            rest.sentence("self"),
+            rest.sentence(&scale(Unit::Share), "self"),
             "404 more, each at most 1.2% = 35.2% self"
         );
         rest.above = 3;
-        assert_eq!(rest.sentence("self"), "3 above + 404 below = 35.2% self");
+        assert_eq!(
+            rest.sentence(&scale(Unit::Share), "self"),
+            "3 above + 404 below = 35.2% self"
+        );
         rest.above = 0;
         rest.samples = 0;
-        assert_eq!(rest.sentence("self"), "404 more = 0% self");
+        assert_eq!(
+            rest.sentence(&scale(Unit::Share), "self"),
+            "404 more = 0% self"
+        );
     }
 }

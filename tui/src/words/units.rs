@@ -167,6 +167,19 @@ impl Scale {
         }
     }
 
+    /// Numbers in a unit, where nothing else is known.
+    #[cfg(test)]
+    pub fn of(unit: Unit, base: u64, digits: usize) -> Self {
+        Scale {
+            unit,
+            base,
+            digits,
+            rate_hz: 0,
+            seconds: 0.0,
+            machine_cpus: 0,
+        }
+    }
+
     /// The number, at most six cells wide.
     pub fn text(&self, samples: u64) -> String {
         let cpus = cpus(samples, self.rate_hz, self.seconds);

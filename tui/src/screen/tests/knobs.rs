@@ -389,6 +389,23 @@ fn trees_of_the_same_samples_do_not_differ() {
 }
 
 #[test]
+fn all_numbers_beside_a_difference_are_in_its_unit() {
+    let mut hand = hand(100, 30);
+    hand.keys("%%b=");
+    for view in ["1", "2", "4", "5"] {
+        hand.keys(view);
+        assert!(line(&hand, 1).contains("unit CPU-ms/s"), "{}", hand.frame());
+        // Another one would say nothing of what is on the screen.
+        hand.keys("%");
+        let frame = hand.frame();
+        assert!(frame.contains("a difference is in CPU-ms/s"), "{frame}");
+        assert!(!frame.contains("SMP") && !frame.contains("CPUS"), "{frame}");
+    }
+    hand.keys("=1");
+    assert!(line(&hand, 1).contains("unit samples"), "{}", hand.frame());
+}
+
+#[test]
 fn the_same_samples_do_not_differ() {
     let mut hand = hand(80, 24);
     hand.keys("=");

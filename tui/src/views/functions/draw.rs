@@ -107,7 +107,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         line.y += 1;
     }
     if let Some(rest) = Rest::of(functions, report) {
-        let text = rest.sentence("self");
+        let text = rest.sentence(&scale, "self");
         let x = body.x + layout.name_x;
         let room = usize::from(body.right() - x);
         frame

@@ -64,7 +64,8 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     if processes.len() == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
-    let rest = Rest::of(processes, report).map(|rest| rest.sentence("of samples"));
+    let rest =
+        Rest::of(processes, report).map(|rest| rest.of_people(&Scale::new(cx, report.samples)));
     let people = cx.shown.comparison.people.as_ref();
     let gone = people.and_then(|people| compared::gone(&people.processes.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();

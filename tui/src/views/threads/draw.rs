@@ -4,7 +4,7 @@ use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::metric;
-use crate::words::units;
+use crate::words::units::{self, Scale};
 
 use crate::lists::table::{Item as _, Line, Table};
 use crate::views::processes::draw::{amount, head, kernel_percent};
@@ -63,7 +63,8 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     if threads.len() == 0 {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
-    let rest = Rest::of(threads, report).map(|rest| rest.sentence("of samples"));
+    let rest =
+        Rest::of(threads, report).map(|rest| rest.of_people(&Scale::new(cx, report.samples)));
     let people = cx.shown.comparison.people.as_ref().filter(|_| has_process);
     let gone = people.and_then(|people| compared::gone(&people.threads.gone, &people.sides));
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
