@@ -2,6 +2,7 @@
 
 use probe::EngineKind;
 use profile::{Host, NoName, Report, RowName};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ impl Sampler {
 pub struct Recording {
     /// The file's name, or `standard input`; clean.
     pub name: Arc<str>,
+    /// How it was opened, to type it again; empty where there is no file.
+    pub path: PathBuf,
     /// What is missing of it because it ends in the middle or is damaged: a
     /// sentence.
     pub broken: Option<Arc<str>>,

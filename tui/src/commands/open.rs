@@ -134,12 +134,26 @@ fn say_goodbye(last: &Snapshot) {
 /// The snapshot that is shown before anything is known of the file.
 fn waiting(path: &Path) -> Snapshot {
     let view = Store::new(profile::Limits::default()).view();
-    let recording = recorded::recording(&short_name(path), &view, Lacks::default(), None);
+    let recording = recorded::recording(
+        &short_name(path),
+        typed(path),
+        &view,
+        Lacks::default(),
+        None,
+    );
     let mut snapshot = Snapshot::default();
     snapshot.asked.window = Span::All;
     snapshot.run.target = TargetState::Running;
     snapshot.source.recording = Some(recording);
     snapshot
+}
+
+/// The path, where it is one of a file.
+fn typed(path: &Path) -> &Path {
+    match input::is_stdin(path) {
+        true => Path::new(""),
+        false => path,
+    }
 }
 
 /// The last part of the path: the header has no room for more.
@@ -293,8 +307,13 @@ impl Reading {
     fn show(&mut self, view: &View, notes: &[String], lacks: Lacks, end: Option<Option<&str>>) {
         let selection = view.select(&Query::default(), &Cancel::new());
         let selection = selection.expect("nobody cancels it");
-        let recording =
-            recorded::recording(&short_name(&self.path), view, lacks, end.unwrap_or(None));
+        let recording = recorded::recording(
+            &short_name(&self.path),
+            typed(&self.path),
+            view,
+            lacks,
+            end.unwrap_or(None),
+        );
         self.generation += 1;
         let is_over = end.is_some();
         self.publish.send_replace(Arc::new(Snapshot {
@@ -334,7 +353,8 @@ pub fn demo_snapshot() -> Snapshot {
     };
     let selection = opened.view.select(&Query::default(), &Cancel::new());
     let selection = selection.expect("nobody cancels it");
-    let recording = recorded::recording("demo.pft", &opened.view, opened.lacks, None);
+    let recording =
+        recorded::recording("demo.pft", Path::new(""), &opened.view, opened.lacks, None);
     let (view, notes) = (&opened.view, &opened.notes);
     Snapshot {
         generation: 1,

@@ -2,6 +2,7 @@
 
 use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState};
 use profile::{Health, Selection, View};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -57,10 +58,17 @@ pub fn snapshot(
     }
 }
 
-/// Returns what the header shows of a file.
-pub fn recording(name: &str, view: &View, lacks: Lacks, broken: Option<&str>) -> Recording {
+/// Returns what the header shows of a file; `path` is empty where there is none.
+pub fn recording(
+    name: &str,
+    path: &Path,
+    view: &View,
+    lacks: Lacks,
+    broken: Option<&str>,
+) -> Recording {
     Recording {
         name: name.into(),
+        path: path.into(),
         broken: broken.map(Into::into),
         taken: taken(view, SystemTime::now()),
         lacks,

@@ -140,7 +140,17 @@ impl Found {
             ));
         }
         told.extend(self.doubt());
+        told.extend(self.next_step());
         told
+    }
+
+    /// Returns what to do next if no name was found.
+    fn next_step(&self) -> Option<String> {
+        (self.named == 0 && self.frames > 0).then(|| {
+            "next: type this on the machine it was taken on, or give `--debug-dir` with a folder \
+             that has these files, or debug files of them"
+                .into()
+        })
     }
 
     /// Returns a sentence if names may be wrong, because files were not compared by
@@ -150,5 +160,22 @@ impl Found {
         (self.unverified > 0).then(|| {
             format!("the recording has no build-id of {files}: names come from what is here under their paths")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_was_found_the_next_step_is_told() {
+        let mut found = Found {
+            frames: 12,
+            ..Found::default()
+        };
+        let last = found.told().pop().unwrap_or_default();
+        assert!(last.contains("--debug-dir"), "{last}");
+        found.named = 1;
+        assert_eq!(found.told().len(), 1);
     }
 }

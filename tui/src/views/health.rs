@@ -22,7 +22,9 @@ use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::{Ending, ModuleId, NoName};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a line is about. The selection is kept as a topic, so that it stays through new
 /// snapshots.
@@ -90,7 +92,12 @@ pub struct Health {
     /// The cause whose modules are shown below it.
     opened: Option<NoName>,
     desk: Desk<CauseWanted, CauseAnswer>,
+    /// The last snapshots that were asked about the open cause, and their times.
+    asked_at: VecDeque<(u64, Duration)>,
 }
+
+/// An answer may wait until the keys rest, while others are asked for.
+const ASKED_MAX: usize = 8;
 
 impl Health {
     /// Takes the lines of a new snapshot. The selected line stays selected; if it is gone, a
@@ -118,9 +125,14 @@ impl Health {
         if let Some(at) = lines.iter().position(is_open) {
             let below = causes::lines(self.answer());
             // The modules were counted a moment ago: the line above them shows what was counted
-            // then, so that they add up to it.
+            // then, so that they add up to it, and when that was, as the others go on.
             if let Some(answer) = self.answer() {
-                lines[at].value = answer.value();
+                let line = &mut lines[at];
+                line.value = answer.value();
+                let is_live = snapshot.source.recording.is_none();
+                if let Some(time) = self.counted_at(answer).filter(|_| is_live) {
+                    line.text = format!("at {}: {}", units::clock(time), line.text);
+                }
             }
             lines.splice(at + 1..at + 1, below);
         }
@@ -132,6 +144,13 @@ impl Health {
     fn answer(&self) -> Option<&CauseAnswer> {
         let shown = self.desk.shown()?;
         Some(&**shown).filter(|shown| Some(shown.key.what.reason) == self.opened)
+    }
+
+    /// The time of the snapshot that an answer is about, by the clock of the header.
+    fn counted_at(&self, answer: &CauseAnswer) -> Option<Duration> {
+        let mut asked = self.asked_at.iter();
+        let (_, time) = asked.find(|(generation, _)| *generation == answer.key.generation)?;
+        Some(*time)
     }
 
     /// Opens the selected cause, or closes the one whose lines are selected; elsewhere
@@ -191,9 +210,15 @@ impl Health {
                 .source
                 .recording
                 .as_ref()
-                .map(|file| Arc::clone(&file.name)),
+                .map(|file| file.path.clone()),
         };
-        self.desk.ask(snapshot, wanted)
+        let ask = self.desk.ask(snapshot, wanted)?;
+        if self.asked_at.len() == ASKED_MAX {
+            self.asked_at.pop_front();
+        }
+        let asked = (snapshot.generation, snapshot.run.elapsed);
+        self.asked_at.push_back(asked);
+        Some(ask)
     }
 
     /// Takes an answer. It is shown at once if `is_calm`, or if the modules of the open cause
@@ -366,7 +391,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Taken,
             label: "taken".into(),
             value: Value::Share(taken, taken + lost),
-            text: "the base of every percentage".into(),
+            text: "the base of shares in other views".into(),
             explain: "These samples are in the window and are counted in every view.".into(),
         },
         Finding {
@@ -433,7 +458,10 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Whole,
             label: "whole".into(),
             value: Value::Share(completeness.whole, stacks),
-            text: "reached the thread's start".into(),
+            text: format!(
+                "of {}, to the thread's start",
+                units::counted(stacks, "stack")
+            ),
             explain: format!("Whole: {}.", Ending::Root.explain()),
         },
     ];
@@ -464,10 +492,11 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
+    let of_all = format!("of {}", units::counted(frames, "frame"));
     let (text, explain) = match names_from(snapshot) {
-        from if from.is_empty() => (String::new(), "These frames have a function name.".into()),
+        from if from.is_empty() => (of_all, "These frames have a function name.".into()),
         from => (
-            from.clone(),
+            format!("{of_all}: {from}"),
             format!("With a name; of the samples on top of stacks: {from}."),
         ),
     };

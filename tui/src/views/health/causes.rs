@@ -9,8 +9,7 @@ use crate::failure::rights::quote;
 use crate::words::text;
 use profile::query::Nameless;
 use profile::{Cancel, FrameKind, NoName};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 /// At most this many modules are listed: the rest has little weight.
 const MODULES_MAX: usize = 12;
@@ -22,9 +21,9 @@ const NAME_CELLS: usize = 14;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CauseWanted {
     pub reason: NoName,
-    /// The recording that the samples are from; None if they are taken now. The processes of a
-    /// recording are not those that run now.
-    pub recording: Option<Arc<str>>,
+    /// The path of the recording that the samples are from, empty if it came through a pipe;
+    /// None if they are taken now. The processes of a recording are not those that run now.
+    pub recording: Option<PathBuf>,
 }
 
 /// The modules of a cause.
@@ -92,10 +91,21 @@ fn advise(found: &[Nameless], library: &mut dyn Library) -> Vec<Advice> {
 }
 
 /// Names of a recording are looked up with the files of the machine it is of.
-fn of_recording(file: &str) -> Advice {
+fn of_recording(file: &Path) -> Advice {
+    const WHERE: &str = "on the machine it was taken on, or with `--debug-dir` and a folder \
+                         that has its files";
+    if file.as_os_str().is_empty() {
+        return Advice {
+            note: format!("Keep it in a file, and type `proftop resolve FILE` {WHERE}."),
+            ..Advice::default()
+        };
+    }
     Advice {
-        command: Some(format!("proftop resolve {}", quote(file))),
-        note: "On the machine it was taken on, or with DEBUGINFOD_URLS set.".into(),
+        command: Some(format!(
+            "proftop resolve {}",
+            quote(&file.to_string_lossy())
+        )),
+        note: format!("Type it {WHERE}."),
         ..Advice::default()
     }
 }
