@@ -68,6 +68,7 @@ pub mod parts;
 mod probes;
 /// How samples are taken.
 mod sampling;
+pub use sampling::{FETCH, NEVER};
 pub mod state;
 pub mod tabs;
 /// Keys of the call tree and the flame graph.

@@ -1,7 +1,7 @@
 //! What a key does depends on the mode: the find line takes text, the help and
 //! the output scroll, everything else is an action.
 
-use super::{Action, App, Effect};
+use super::{Action, App, Effect, FETCH, NEVER};
 use crate::app::mode::{Detail, FilterPrompt, Mode};
 use crate::context::DetailRoom;
 use crate::dialogs::help;
@@ -36,13 +36,13 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     // undone does not count, so that Esc can undo several steps in a row.
     let is_open = !matches!(said, Detail::Row | Detail::Notice(Notice::Undone(_)));
     let is_closed_first = is_open && app.find().is_none();
+    let is_question = matches!(said, Detail::Notice(Notice::MayFetch { .. }));
     if key.code == KeyCode::Esc && is_closed_first && matches!(app.mode, Mode::Browse) {
+        app.fetching.is_put_away |= is_question;
         return Vec::new();
     }
-    if let Detail::Notice(Notice::MayFetch { .. }) = said
-        && let KeyCode::Char(answer @ ('y' | 'n')) = key.code
-    {
-        return app.apply_for_key(Order::Fetch(answer == 'y'));
+    if is_question && let KeyCode::Char(answer @ (FETCH | NEVER)) = key.code {
+        return app.apply_for_key(Order::Fetch(answer == FETCH));
     }
     match app.mode {
         Mode::Find(_) => type_find(app, key),

@@ -15,8 +15,13 @@ use std::sync::Arc;
 pub struct FetchConsent {
     /// The answer; None if the user gave none in this run.
     pub answer: Option<bool>,
-    has_asked: bool,
+    /// The user wants to be asked no more in this run.
+    pub(super) is_put_away: bool,
 }
+
+/// The keys that answer: consent is kept, so that no view has another use for them.
+pub const FETCH: char = 'F';
+pub const NEVER: char = 'X';
 
 impl App {
     /// Opens the dialog about sampling, or says why there is none: in a recording nothing
@@ -84,18 +89,18 @@ impl App {
         })
     }
 
-    /// Asks once whether debug files may be fetched, when no other word is in the way.
+    /// Asks whether debug files may be fetched, when no other word is in the way: again with
+    /// each snapshot, until there is an answer or the question is put away.
     pub(super) fn ask_to_fetch(&mut self) {
         let Some(state) = &self.base.names.fetching else {
             return;
         };
         if let Some(file) = &state.asks_for
             && self.fetching.answer.is_none()
-            && !self.fetching.has_asked
+            && !self.fetching.is_put_away
             && self.detail == Detail::Row
             && matches!(self.mode, Mode::Browse)
         {
-            self.fetching.has_asked = true;
             self.detail = Detail::Notice(Notice::MayFetch {
                 file: Arc::clone(file),
                 servers: Arc::clone(&state.servers),

@@ -4,7 +4,7 @@
 use super::footer;
 use crate::action::Action;
 use crate::app::mode::Detail;
-use crate::app::{App, DrawCost};
+use crate::app::{App, DrawCost, FETCH, NEVER};
 use crate::context::{Context, DetailRoom};
 use crate::failure::without_numbers;
 use crate::geometry::Geometry;
@@ -14,7 +14,9 @@ use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, hints, key};
 use crate::words::{text, units};
 use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::widgets::{Clear, Widget as _};
 use std::time::Duration;
 
 /// Returns what the frame before this one cost, as a sentence.
@@ -63,16 +65,47 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     } else {
         text
     };
-    // An explanation that is too long covers the line of keys, which comes back with the
-    // next key.
-    let lines = match (&app.detail, geometry.keys) {
-        (Detail::Explain, Some(_)) => text::wrap(&text, width),
+    let lines = match &app.detail {
+        Detail::Explain | Detail::Notice(Notice::MayFetch { .. }) => text::wrap(&text, width),
         _ => vec![text],
     };
-    for (y, line) in (geometry.detail..).zip(lines.iter().take(2)) {
-        let blank = " ".repeat(width);
-        let buffer = frame.buffer_mut();
-        buffer.set_stringn(0, y, blank, width, Style::new());
+    // An explanation that is too long covers the line of keys, which comes back with the
+    // next key. A question stays, and the keys with it.
+    let last = match (&app.detail, geometry.keys) {
+        (Detail::Explain, Some(keys)) if lines.len() > 1 => keys,
+        _ => geometry.detail,
+    };
+    render_lines(lines, last, geometry, theme, frame);
+}
+
+/// Draws lines that end on the line `last`, over as much of the body as they need. Half of
+/// it is left, and what does not fit then is marked.
+fn render_lines(
+    mut lines: Vec<String>,
+    last: u16,
+    geometry: Geometry,
+    theme: &Theme,
+    frame: &mut Frame,
+) {
+    let width = usize::from(geometry.width);
+    let most = usize::from(last + 1 - geometry.detail + geometry.body_height / 2);
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(line) = lines.last_mut() {
+            line.push_str(" …");
+        }
+    }
+    let first = last + 1 - lines.len() as u16;
+    let buffer = frame.buffer_mut();
+    // Two lines of an explanation have the room of detail and keys; above more a rule says
+    // where they begin.
+    if first < geometry.detail && last > geometry.detail {
+        let rule = Rect::new(0, first - 1, geometry.width, 1);
+        Clear.render(rule, buffer);
+        buffer.set_stringn(0, rule.y, "─".repeat(width), width, theme.dim());
+    }
+    for (y, line) in (first..).zip(&lines) {
+        Clear.render(Rect::new(0, y, geometry.width, 1), buffer);
         buffer.set_stringn(0, y, text::cut_end(line, width), width, Style::new());
     }
 }
@@ -193,8 +226,12 @@ pub fn say(app: &App, notice: &Notice) -> String {
             and("nothing to compare with yet", ": ", [makes])
         }
         Notice::MayFetch { file, servers } => {
-            let server = server(servers);
-            format!("fetch names of {file} from {server}? y: yes  n: no   it learns what runs here")
+            let (file, server) = (text::cut_middle(file, 24), server(servers));
+            let server = text::cut_middle(&server, 40);
+            format!(
+                "fetch names of {file} from {server}? It learns what runs here. \
+                 {FETCH}: fetch, {NEVER}: never, Esc: not now"
+            )
         }
         Notice::Fetches(true) => "debug files are fetched, and names come with them".into(),
         Notice::Fetches(false) => {
@@ -300,6 +337,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
 fn undoable(cx: &Context<'_>, done: &str) -> String {
     and(done, "; ", [hint(cx, Action::Back, "undo")])
 }
+
 /// `debuginfod.debian.net and 1 more`, of URLs with blanks between them.
 fn server(urls: &str) -> String {
     let mut urls = urls.split_whitespace();

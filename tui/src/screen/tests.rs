@@ -9,7 +9,7 @@ use crate::lists::table::Item;
 use crate::view_id::ViewId;
 use crate::widgets::theme::{Charset, Ground, Palette, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::snapshot::{FetchState, Snapshot, Span, TargetState};
+use engine::snapshot::{FetchState, Recording, Snapshot, Span, TargetState};
 use profile::{Cancel, FrameId};
 use std::path::Path;
 use std::sync::Arc;
@@ -226,9 +226,40 @@ fn a_cause_for_missing_names_opens() {
     hand.keys("y");
     let copied = Effect::Copy("sudo apt install libc6-dbg".into());
     assert!(hand.effects.contains(&copied), "{:?}", hand.effects);
+    // Another sample has come since the modules were counted: it says when that was.
+    let mut later = tree_of_stripped_libc();
+    later.generation += 1;
+    later.run.elapsed += Duration::from_secs(2);
+    hand.show(later);
+    let frame = hand.frame();
+    assert!(
+        frame.contains("00:03:14") && frame.contains("at 00:03:12: "),
+        "{frame}"
+    );
     hand.code(KeyCode::Esc).code(KeyCode::Esc);
     assert!(!hand.frame().contains("apt install"), "{}", hand.frame());
     assert_eq!(hand.app.view, ViewId::Health);
+}
+
+#[test]
+fn names_of_a_recording_are_looked_up_where_it_was_opened() {
+    let recorded = |path: &str| {
+        let mut snapshot = tree_of_stripped_libc();
+        snapshot.source.recording = Some(Recording {
+            name: "all.pft".into(),
+            path: path.into(),
+            ..Recording::default()
+        });
+        let mut hand = Hand::new(120, 24);
+        hand.show(snapshot).wait(2_000).keys("8\n").wait(2_000);
+        hand.frame()
+    };
+    let frame = recorded("/srv/a b/all.pft");
+    let command = "type: proftop resolve '/srv/a b/all.pft'";
+    assert!(frame.contains(command), "{frame}");
+    // What came through a pipe is in no file.
+    let frame = recorded("");
+    assert!(frame.contains("proftop resolve FILE"), "{frame}");
 }
 
 #[test]
@@ -244,18 +275,37 @@ fn the_first_debug_file_is_asked_for() {
     let mut hand = Hand::new(80, 24);
     hand.show(asking());
     let frame = hand.frame();
-    let line = "fetch names of libc.so.6 from debuginfod.debian.net? y: yes  n: no";
-    assert!(frame.contains(line), "{frame}");
-    hand.keys("y");
+    // All that is given away is said at 80 columns.
+    let words = frame
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let line = "fetch names of libc.so.6 from debuginfod.debian.net? It learns what runs here. \
+                F: fetch, X: never, Esc: not now";
+    assert!(words.contains(line), "{frame}");
+    // A key that means something else gives no consent, and the question comes back when
+    // what it opened is closed.
+    for keys in ["8y", "ny", "i", "?", "4"] {
+        hand.keys(keys).code(KeyCode::Esc).show(asking());
+        assert_eq!(hand.app.fetching.answer, None, "{keys}");
+        hand.keys("1").show(asking());
+        assert!(
+            hand.frame().contains("F: fetch"),
+            "{keys}: {}",
+            hand.frame()
+        );
+    }
+    hand.keys("F");
     assert!(
         hand.effects.contains(&Effect::Fetch(true)),
         "{:?}",
         hand.effects
     );
     assert_eq!(hand.app.fetching.answer, Some(true));
-    // Any other key is no answer, and it is not asked again.
+    // Put away, it is not asked again.
     let mut hand = Hand::new(80, 24);
-    hand.show(asking()).keys("j").show(asking());
+    hand.show(asking()).code(KeyCode::Esc).show(asking());
     assert!(!hand.frame().contains("fetch names"), "{}", hand.frame());
     assert_eq!(hand.app.fetching.answer, None);
     hand.keys(":debuginfod off\n");
@@ -349,6 +399,13 @@ fn a_vanished_row_stays_until_it_is_left() {
     let mut without = postgres();
     Arc::make_mut(&mut without.report).functions.remove(4);
     hand.show(without.clone()).looks_like("gone");
+    // Its numbers are no part of what is counted now.
+    hand.keys("i");
+    let frame = hand.frame();
+    assert!(
+        frame.contains("has no samples in") && frame.contains("last seen it had"),
+        "{frame}"
+    );
     assert_eq!(hand.selected(), held);
     assert_eq!(hand.app.views.functions.table.selected_line(), line);
     hand.wait(2_000).show(without).keys("j");

@@ -132,7 +132,11 @@ impl<I: Person> View for Table<I> {
     }
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
-        let row = self.selected(&cx.shown.report)?.row;
-        Some(explain::cpus(cx, row.samples(), &row.who()))
+        let line = self.selected(&cx.shown.report)?;
+        let (samples, who) = (line.row.samples(), line.row.who());
+        Some(match line.gone {
+            true => explain::gone(cx, samples, &who),
+            false => explain::cpus(cx, samples, &who),
+        })
     }
 }

@@ -16,6 +16,15 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     )
 }
 
+/// Explains the row of a process or thread that has no samples any more.
+pub fn gone(cx: &Context<'_>, samples: u64, who: &str) -> String {
+    format!(
+        "{who} has no samples in {}; when it was last seen it had {}",
+        base_words(cx),
+        units::count(samples)
+    )
+}
+
 /// Returns what shares refer to, such as `system, last 10.0 s`.
 pub fn base_words(cx: &Context<'_>) -> String {
     let seconds = cx.shown.report.window.seconds();

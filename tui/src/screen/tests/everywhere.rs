@@ -5,6 +5,7 @@ use super::knobs::recorded;
 use super::*;
 use crate::fixture::{probed, tree_of_rates, tree_step};
 use crate::widgets::theme::ThemeChoice;
+use crate::words::text;
 use engine::snapshot::{Lacks, Loading};
 use profile::Host;
 
@@ -262,6 +263,31 @@ fn every_view_in_every_state_keeps_the_rules() {
             for ((width, height), theme) in SIZES {
                 hand.event(Event::Resize(Size { width, height }));
                 rules::frame(&hand.app, &theme);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_explanation_is_shown_whole() {
+    for state in states() {
+        for view in VIEWS {
+            let mut hand = open(view, &state);
+            for row in 0..12 {
+                hand.keys("i");
+                let pane = hand.app.pane_here();
+                let cx = hand.app.context_of(pane);
+                let explained = hand.app.views.get(pane).explain(&cx);
+                let frame = hand.frame();
+                for line in text::wrap(&explained.unwrap_or_default(), 80) {
+                    let line = line.trim_end();
+                    let name = state.name;
+                    assert!(
+                        frame.contains(line),
+                        "{name}, {view:?}, {row}: {line}\n{frame}"
+                    );
+                }
+                hand.keys("j");
             }
         }
     }

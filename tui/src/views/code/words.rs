@@ -306,7 +306,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
 /// Explains the number of the selected row in one sentence; None if no row is selected.
 pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     let (answer, row) = (code.answer()?, code.selected()?);
-    let function = &answer.function.name;
+    let function = &names::brief(&answer.function.name);
     let all = units::counted(answer.samples(), "sample");
     let base = match answer.code.inlined_samples {
         0 => format!("{all} with {function} on top of the stack"),
@@ -322,7 +322,7 @@ pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
         return Some(format!(
             "{} that had {} on the stack, called from this line of {function}; each counts once",
             units::counted(*samples, "sample"),
-            name(answer, *callee)
+            names::brief(&name(answer, *callee))
         ));
     }
     let samples = row.samples();

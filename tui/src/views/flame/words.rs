@@ -255,7 +255,7 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
         };
         return Some(format!(
             "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
-            name(bar, cx),
+            names::brief(&name(bar, cx)),
             units::share(&cx.shown.report, bar.samples, base(flame)),
             units::count(bar.samples),
             units::count(base(flame)),

@@ -113,7 +113,10 @@ impl View for Functions {
         if let Some(diff) = cx.difference() {
             return Some(difference::draw::explain(&self.difference, diff));
         }
-        let row = self.table.selected(&cx.shown.report)?.row;
-        Some(words::of_function(cx, row, self.table.column()))
+        let line = self.table.selected(&cx.shown.report)?;
+        Some(match line.gone {
+            true => words::of_gone(cx, line.row),
+            false => words::of_function(cx, line.row, self.table.column()),
+        })
     }
 }

@@ -5,8 +5,25 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::words::explain::base_words;
 use crate::words::keys::key;
-use crate::words::{skid, units};
+use crate::words::{names, skid, units};
 use profile::FunctionRow;
+
+/// Explains the row of a function that has no samples any more: its numbers are those of an
+/// earlier window, and no part of what is counted now.
+pub fn of_gone(cx: &Context<'_>, row: &FunctionRow) -> String {
+    let why = match cx.knobs.filter.is_empty() {
+        true => "no samples in",
+        false => "no samples that the filter keeps in",
+    };
+    format!(
+        "{} has {why} {}; when it was last seen it had {} on top of the stack and {} anywhere \
+         on it",
+        names::brief(&row.name),
+        base_words(cx),
+        units::counted(row.self_samples, "sample"),
+        units::count(row.total_samples),
+    )
+}
 
 /// Explains a function's number in a column.
 pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) -> String {
@@ -27,7 +44,7 @@ pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) 
         "{}% = {} with {} {where_} / {} in {}{recursion}; 95% band {} pp",
         units::share(&cx.shown.report, samples, base),
         units::counted(samples, "sample"),
-        row.name,
+        names::brief(&row.name),
         units::counted(base, "sample"),
         base_words(cx),
         units::band_text(&cx.shown.report, samples, base)

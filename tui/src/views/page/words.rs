@@ -145,7 +145,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
 pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
-    let name = &answer.function.name;
+    let name = &names::brief(&answer.function.name);
     let all = units::counted(found.function.total_samples, "sample");
     let base = format!("{all} with {name} on the stack");
     let (is_caller, kind, samples) = match page.selected()? {
@@ -166,14 +166,13 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
             ));
         }
     };
-    let name = &answer.function.name;
     let number = share_of(
         &cx.shown.report,
         samples,
         found.function.total_samples,
         name,
     );
-    let other = neighbour(kind, page);
+    let other = names::brief(&neighbour(kind, page));
     Some(explain_neighbour(&number, kind, &other, is_caller))
 }
 
