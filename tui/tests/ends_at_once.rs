@@ -8,6 +8,7 @@ use common::pty::Pty;
 use common::wait_for_work;
 use common::{PROFTOP, number, proftop, reports, run, shared_machine, start_sampling, text};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -35,25 +36,37 @@ fn a_signal_ends_reports_with_the_last_one_written() {
     };
     let burn = common::burning(600, 1);
     for signal in SIGNALS {
-        let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
-        let mut process = Process::start(command.stdout(Stdio::piped()));
-        let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
-        let mut bytes = Vec::new();
-        stdout.read_until(b'\n', &mut bytes).expect("a report");
-        // Something to tell of the next three seconds, and not all of it.
-        wait_for_work(burn.pid(), Duration::from_millis(500));
-        process.signal(signal);
-        let rest = std::thread::spawn(move || {
-            stdout.read_to_end(&mut bytes).expect("read");
-            bytes
-        });
-        let status = ended(&mut process);
-        assert!(status.success(), "{status}");
-        let bytes = rest.join().expect("read");
-        let reports = reports(&bytes);
+        // On a machine that is busy with other things the second that the end may take can
+        // be over before the last report is made. That is said by the status.
+        let reports = (0..5).find_map(|_| reports_until(signal, burn.pid()));
+        let reports = reports.unwrap_or_else(|| panic!("{signal:?}: always too late"));
         assert!(reports.len() > 1, "{signal:?}: the last one is missing");
         assert!(number(&reports[0], "samples") > 0);
     }
+}
+
+/// The reports up to a signal that comes within the second one. None if the time for an
+/// orderly end was over.
+fn reports_until(signal: Signal, busy: u32) -> Option<Vec<Value>> {
+    let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
+    let mut process = Process::start(command.stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
+    let mut bytes = Vec::new();
+    stdout.read_until(b'\n', &mut bytes).expect("a report");
+    // Something to tell of the next three seconds, and not all of it.
+    wait_for_work(busy, Duration::from_millis(500));
+    process.signal(signal);
+    let rest = std::thread::spawn(move || {
+        stdout.read_to_end(&mut bytes).expect("read");
+        bytes
+    });
+    let status = ended(&mut process);
+    let bytes = rest.join().expect("read");
+    if status.code() == Some(128 + signal.as_raw()) {
+        return None;
+    }
+    assert!(status.success(), "{status}");
+    Some(reports(&bytes))
 }
 
 #[test]
@@ -61,18 +74,25 @@ fn a_signal_ends_a_recording_that_is_whole() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let _burn = common::burning(60, 1);
+    let _burn = common::burning(600, 1);
     let folder = tempfile::tempdir().expect("a folder");
     for signal in SIGNALS {
         let file = folder.path().join(format!("{}.pft", signal.as_raw()));
         let path = file.to_str().expect("UTF-8");
-        let mut process = Process::start(&mut proftop(&["record", "-F", "499", "-o", path]));
-        wait_until("samples are written", || {
-            fs::metadata(&file).is_ok_and(|file| file.len() > 2_000)
+        // As above: on a busy machine the time for an orderly end can be over.
+        let is_in_time = (0..5).any(|_| {
+            let _ = fs::remove_file(&file);
+            let mut process = Process::start(&mut proftop(&["record", "-F", "499", "-o", path]));
+            wait_until("samples are written", || {
+                fs::metadata(&file).is_ok_and(|file| file.len() > 2_000)
+            });
+            process.signal(signal);
+            let status = ended(&mut process);
+            let is_late = status.code() == Some(128 + signal.as_raw());
+            assert!(status.success() || is_late, "{status}");
+            !is_late
         });
-        process.signal(signal);
-        let status = ended(&mut process);
-        assert!(status.success(), "{status}");
+        assert!(is_in_time, "{signal:?}: always too late");
         let output = run(&mut proftop(&["report", path]));
         assert!(output.status.success());
         let said = text(&output.stderr);
