@@ -112,7 +112,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         let room = usize::from(body.right() - x);
         frame
             .buffer_mut()
-            .set_stringn(x, line.y, text, room, theme.dim());
+            .set_stringn(x, line.y, text::cut_end(&text, room), room, theme.dim());
         line.y += 1;
     }
     let free = Rect {

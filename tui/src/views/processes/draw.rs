@@ -108,8 +108,10 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
             }
         }
     }
-    // The column that says that a process has ended, or is proftop itself.
-    columns.push(Column::left("S", 1, None));
+    // The column that says that a process has ended, or is proftop itself. Its head would
+    // touch the mark of the order.
+    let state = if is_narrow { "" } else { "S" };
+    columns.push(Column::left(state, 1, None));
     let room = table::rest(&columns, width).saturating_sub(2);
     let group = if width >= WIDTH_WITH_GROUP { 20 } else { 0 };
     let top = match is_narrow {

@@ -91,6 +91,9 @@ fn head_at(
 /// From this width on there is room for more than CPUs and function.
 const WIDTH_WITH_MORE: u16 = 54;
 
+/// From this width on there is room for whole names: the kernel's have up to 15 bytes.
+const WIDTH_WITH_NAME: u16 = 50;
+
 /// The columns that a terminal of some width has room for.
 struct Layout {
     columns: Vec<Column<ThreadColumn>>,
@@ -110,7 +113,8 @@ impl Layout {
             columns.push(Column::right("PID", 8, Some(Pid)));
         }
         let name = columns.len();
-        columns.push(Column::left("NAME", 16, Some(Name)));
+        let name_width = if width < WIDTH_WITH_NAME { 8 } else { 16 };
+        columns.push(Column::left("NAME", name_width, Some(Name)));
         columns.push(Column::right(head(cx), 6, Some(Cpus)));
         let compared = compared::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
