@@ -113,7 +113,8 @@ impl Layout {
             columns.push(Column::right("PID", 8, Some(Pid)));
         }
         let name = columns.len();
-        let name_width = if width < WIDTH_WITH_NAME { 8 } else { 16 };
+        let is_narrow = has_process && width < WIDTH_WITH_NAME;
+        let name_width = if is_narrow { 8 } else { 16 };
         columns.push(Column::left("NAME", name_width, Some(Name)));
         columns.push(Column::right(head(cx), 6, Some(Cpus)));
         let compared = compared::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
