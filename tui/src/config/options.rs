@@ -66,7 +66,7 @@ pub const OPTIONS: &[Choice] = &[
         section: "view",
         key: "start",
         default: "\"functions\"",
-        help: "the view that opens: functions, tree, flame, processes, threads, time, code, health",
+        help: "the view that opens: functions, tree, flame, processes, threads, time, health, probes",
         read: |settings, text| put(&mut settings.start, values::view(text)),
         show: |settings| settings.start.map(|view| format!("\"{}\"", view.word())),
     },
@@ -160,4 +160,24 @@ fn quoted<T: ValueEnum>(value: T) -> Option<String> {
 
 fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "true or false".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view_id::ViewId;
+
+    #[test]
+    fn the_views_that_are_listed_are_those_that_can_open() {
+        let option = OPTIONS.iter().find(|option| option.key == "start");
+        let (_, listed) = option.unwrap().help.split_once(": ").unwrap();
+        let listed: Vec<&str> = listed.split(", ").collect();
+        for word in &listed {
+            assert!(values::view(word).is_ok(), "{word}");
+        }
+        let can_open = |view: &ViewId| values::view(view.word()).is_ok();
+        for view in ViewId::ALL.into_iter().filter(can_open) {
+            assert!(listed.contains(&view.word()), "{}", view.word());
+        }
+    }
 }

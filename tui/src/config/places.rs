@@ -86,6 +86,9 @@ impl Place {
         match files.read(&self.path, BYTES_MAX) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err("cannot be read: it is no text (UTF-8)".into())
+            }
             Err(error) => {
                 let why = error.to_string();
                 Err(format!("cannot be read: {}", without_numbers(&why)))
@@ -165,7 +168,10 @@ mod tests {
         std::fs::write(&path, " ".repeat(BYTES_MAX as usize + 1)).unwrap();
         assert!(place.read().unwrap_err().contains("more than"));
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(place.read().is_err());
+        assert_eq!(
+            place.read(),
+            Err("cannot be read: it is no text (UTF-8)".into())
+        );
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
         assert!(place.read().unwrap_err().contains("not a regular file"));

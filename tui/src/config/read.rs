@@ -27,11 +27,16 @@ pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
         Ok(table) => reader.sections(table.get_ref()),
         Err(error) => {
             let at = error.span().unwrap_or(0..0);
-            reader.complain(at, &format!("not TOML: {}", error.message()));
+            // The parser's own words are for who knows how it works.
+            reader.complain(at, NOT_TOML);
         }
     }
     reader.complaints
 }
+
+/// What is said where a file cannot be read on, and nothing of it is used.
+const NOT_TOML: &str = "not TOML: a line is [section], or key = value, and a text stands in \
+                        quotes, as in name = \"dark\"";
 
 struct Reader<'a> {
     text: &'a str,
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert_eq!(complaints.len(), 1);
         assert!(
-            complaints[0].starts_with("c.toml:1:6: not TOML: "),
+            complaints[0].starts_with("c.toml:1:6: not TOML: a line is [section], or key = value"),
             "{complaints:?}"
         );
     }

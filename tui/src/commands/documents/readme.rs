@@ -63,12 +63,15 @@ fn page(keymap: &Keymap) -> String {
     }
     let mut text = String::from(INTRODUCTION);
     for scope in scopes {
+        let here = keymap.all().iter();
+        let told = here.filter(|binding| binding.scope == scope && !binding.help.is_empty());
+        let rows: String = told.map(row).collect();
+        if rows.is_empty() {
+            continue;
+        }
         let _ = writeln!(text, "\n## {}\n", heading(scope));
         text += "| keys | what they do | name |\n| --- | --- | --- |\n";
-        let here = keymap.all().iter();
-        for binding in here.filter(|binding| binding.scope == scope && !binding.help.is_empty()) {
-            text += &row(binding);
-        }
+        text += &rows;
     }
     text
 }
