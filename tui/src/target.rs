@@ -158,6 +158,20 @@ pub fn process_name(pid: u32) -> Result<String, Failure> {
     Ok(process.name)
 }
 
+/// Returns in words why it cannot be read which files a process has mapped.
+pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!("no process {pid}"),
+        std::io::ErrorKind::PermissionDenied => {
+            format!("which code process {pid} has is not ours to see")
+        }
+        _ => format!("it cannot be seen which code process {pid} has: {error}"),
+    }
+}
+
+/// What lets us see the code of processes of others.
+pub const SEES_CODE: &str = "run as root, or give proftop cap_sys_ptrace";
+
 fn find_thread(tid: u32) -> Result<String, Failure> {
     match read_status(tid) {
         Some(thread) => Ok(format!("{}[{tid}]", thread.name)),

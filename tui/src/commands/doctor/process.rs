@@ -8,11 +8,12 @@ use super::elf::{ElfFacts, Symbols, inspect_elf};
 use crate::advice::{Advice, Adviser, Code, Means};
 use crate::failure::Failure;
 use crate::failure::rights::Invocation;
-use crate::target::process_name;
+use crate::target::{SEES_CODE, process_name, unseen_code};
 use maps::{CodeMapping, read_code_mappings};
 use probe::features::Finding;
 use python::PythonFacts;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub struct ProcessFacts {
     pub comm: String,
     /// `None` for kernel threads, zombies, and where we may not look.
     pub exe: Option<PathBuf>,
+    /// Whether it is only we who may not see it.
+    pub exe_is_hidden: bool,
     pub is_64_bit: Option<bool>,
     pub shares_pid_namespace: Option<bool>,
     pub shares_mount_namespace: Option<bool>,
@@ -98,7 +101,9 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         process: Some((pid, comm.clone())),
     };
     let jit_advice = adviser.advise(&[runtime]).pop().unwrap_or_default();
-    let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let exe = fs::read_link(format!("/proc/{pid}/exe"));
+    let exe_is_hidden =
+        { exe.as_ref() }.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let exe_facts = way.open_program(pid).ok();
     // A process names its perf map by the pid that it sees itself.
@@ -110,7 +115,8 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
         is_64_bit: exe_facts
             .and_then(|file| inspect_elf(&file, &FileSource::new(&link)).ok())
             .map(|facts| facts.is_64_bit),
-        exe,
+        exe: exe.ok(),
+        exe_is_hidden,
         shares_pid_namespace: shares_namespace(pid, "pid"),
         shares_mount_namespace: shares_namespace(pid, "mnt"),
         jit_advice,
@@ -121,7 +127,7 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
             .then(|| perf_map.into()),
         modules: match mappings {
             Ok(_) => Ok(modules),
-            Err(error) => Err(format!("failed to read `/proc/{pid}/maps`: {error}")),
+            Err(error) => Err(unseen_code(pid, &error)),
         },
     })
 }
@@ -158,7 +164,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
                 "process-maps",
                 format!("{error}: its functions have no names"),
             )
-            .fix("run as root, or give proftop cap_sys_ptrace"),
+            .fix(SEES_CODE),
         ),
         Ok(modules) => findings.extend(modules.iter().map(judge_module)),
     }
@@ -167,7 +173,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     findings.push(Finding::ok(
         "process-samples",
         format!(
-            "no samples were taken: how many frames lack names is told by proftop -p {}, key 8",
+            "proftop -p {}, key 8, samples it and tells how many frames lack names",
             facts.pid
         ),
     ));
@@ -185,9 +191,14 @@ fn judge_identity(facts: &ProcessFacts) -> Finding {
             ),
         ),
         (Some(exe), _) => Finding::ok("process", format!("{name}, {}", show(exe))),
+        (None, _) if facts.exe_is_hidden => Finding::warn(
+            "process",
+            format!("{name}, whose program is not ours to see"),
+        )
+        .fix(SEES_CODE),
         (None, _) => Finding::ok(
             "process",
-            format!("{name}, without a program file: kernel thread, zombie or not ours to see"),
+            format!("{name}, without a program file: a kernel thread or a zombie"),
         ),
     }
 }

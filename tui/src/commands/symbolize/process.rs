@@ -2,6 +2,7 @@
 
 use super::modules::Modules;
 use crate::failure::Failure;
+use crate::target::{SEES_CODE, process_name, unseen_code};
 use probe::proc_maps;
 use probe::proc_maps::MapsLine;
 use symbolize::resolver::Resolved;
@@ -17,7 +18,14 @@ impl Process {
     /// Reads which files a process has mapped now. An error if it has ended or we may not
     /// look.
     pub fn read(pid: u32) -> Result<Process, Failure> {
-        let failed = |error| Failure::failed(format!("failed to read `/proc/{pid}/maps`: {error}"));
+        process_name(pid)?;
+        let failed = |error: std::io::Error| {
+            let failure = Failure::failed(unseen_code(pid, &error));
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => failure.detail(SEES_CODE),
+                _ => failure,
+            }
+        };
         let mut mappings = proc_maps::read(pid, &probe::files::of_targets()).map_err(failed)?;
         mappings.retain(|line| line.file().is_some());
         Ok(Process { pid, mappings })

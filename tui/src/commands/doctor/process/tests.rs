@@ -161,6 +161,7 @@ fn kernel_threads_have_no_program() {
         pid: 2,
         comm: "kthreadd".into(),
         exe: None,
+        exe_is_hidden: false,
         is_64_bit: None,
         shares_pid_namespace: None,
         shares_mount_namespace: Some(false),
@@ -181,4 +182,12 @@ fn kernel_threads_have_no_program() {
             ("process-samples", Level::Ok)
         ]
     );
+    // Of a program that only we may not see it is not said that there is none.
+    let hidden = ProcessFacts {
+        exe_is_hidden: true,
+        ..facts
+    };
+    let finding = judge_identity(&hidden);
+    assert_eq!(finding.level, Level::Warn);
+    assert!(finding.what.contains("not ours to see"), "{}", finding.what);
 }
