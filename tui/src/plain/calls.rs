@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::page::{PageAnswer, SECONDS, words};
-use crate::words::{source, units};
+use crate::words::{names, source, units};
 use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 
@@ -73,11 +73,11 @@ fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut
     let percent = |samples| units::share(report, samples, page.samples);
     let mut line = format!(
         "{of} {}: {}% total = {}, {}% self  {}",
-        function.name,
+        names::short(&function.name),
         percent(function.total_samples),
         units::counted(function.total_samples, "sample"),
         percent(function.self_samples),
-        function.module
+        names::module(&function.module)
     );
     if let Some(place) = source::source(function.file.as_deref(), function.line) {
         line += &format!("  {place}");
@@ -101,8 +101,8 @@ fn neighbours(
         let name = words::neighbour_of(row.kind, function);
         let share = units::share(report, row.samples, all);
         let samples = units::count(row.samples);
-        let module = function.map_or("", |function| &function.module);
-        let text = format!("{share}% = {samples}  {name}  {module}");
+        let module = function.map_or("", |function| names::module(&function.module));
+        let text = format!("{share}% = {samples}  {}  {module}", names::short(&name));
         let text = text.trim_end();
         match function {
             Some(function) => {
@@ -155,7 +155,8 @@ fn heaviest((page, report): Asked<'_>, found: &FunctionPage, answer: &mut Answer
     }
     for id in &found.heaviest[skipped..] {
         if let Some(function) = page.functions.get(id) {
-            let text = format!("{}  {}", function.name, function.module);
+            let (name, module) = (&function.name, &function.module);
+            let text = format!("{}  {}", names::short(name), names::module(module));
             let why = "a frame of the stack that most of its samples have";
             answer.row(Target::Function(*id), &text, why);
         }

@@ -4,7 +4,7 @@ use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
 use crate::values;
 use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
-use crate::words::units;
+use crate::words::{names, units};
 use profile::Report;
 
 /// Rows that are listed: those with most samples, in the order of the code.
@@ -82,7 +82,7 @@ fn title(found: &CodeAnswer, answer: &mut Answer) {
         samples => format!(" and {} inlined", units::count(samples)),
     };
     let instructions = units::counted(found.body.instructions() as u64, "instruction");
-    let name = &found.function.name;
+    let name = names::short(&found.function.name);
     answer.say(format!(
         "code of {name}: {own} self{inlined}, {instructions}, {source}"
     ));

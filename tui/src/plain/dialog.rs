@@ -6,7 +6,7 @@ use crate::action::Keymap;
 use crate::lists::find::Find;
 use crate::screen::state_line;
 use crate::widgets::ascii;
-use crate::words::text;
+use crate::words::{names, text};
 use profile::{FunctionId, FunctionRow};
 use std::mem::{Discriminant, discriminant};
 
@@ -113,7 +113,7 @@ impl Dialog {
     }
 
     /// Returns the function of exactly this name, or else the only one whose name contains
-    /// the words.
+    /// the words, or is shown like them in lists.
     fn named(&self, words: &str) -> Result<FunctionId, Trouble> {
         let functions = &self.session.app.shown.report.functions;
         let exact = functions.iter().find(|row| *row.name == *words);
@@ -124,7 +124,7 @@ impl Dialog {
         let find = find.map_err(|error| Trouble::say(error.message))?;
         let near: Vec<&FunctionRow> = functions
             .iter()
-            .filter(|row| find.matches(&row.name))
+            .filter(|row| find.matches(&row.name) || *names::short(&row.name) == *words)
             .collect();
         match &near[..] {
             [] => Err(Trouble::say(format!(

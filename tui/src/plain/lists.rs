@@ -12,7 +12,7 @@ use crate::views::functions;
 use crate::views::functions::FunctionColumn;
 use crate::words::compared::judgement;
 use crate::words::units::Scale;
-use crate::words::{explain, units};
+use crate::words::{explain, names, units};
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
 
@@ -58,8 +58,8 @@ fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
         "{} self{band}, {} total  {}  {}",
         scaled(scale, row.self_samples),
         scaled(scale, row.total_samples),
-        row.name,
-        row.module
+        names::short(&row.name),
+        names::module(&row.module)
     );
     let explain =
         functions::words::of_function(&app.context(), row, app.views.functions.table.column());
@@ -269,8 +269,8 @@ pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) 
             sides.amount(&diff.a, row.a_self),
             sides.amount(&diff.b, row.b_self),
             if row.sure { "sure" } else { "could be chance" },
-            row.name,
-            row.module,
+            names::short(&row.name),
+            names::module(&row.module),
             came_or_went(row)
         );
         let target = dialog.function_target(&row.name, &row.module);

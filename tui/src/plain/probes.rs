@@ -6,7 +6,7 @@ use super::knobs::apply;
 use crate::app::App;
 use crate::order::{Kind, Order, ProbeChoice, Probed};
 use crate::views::probes::words;
-use crate::words::units;
+use crate::words::{names, units};
 use engine::probes::{Latency, Probe, Seen, Stage};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         Some(probe) => sentence(format!(
             "probe {} is on {}, for {}; probes tells what it counts",
             probe.number,
-            probe.name,
+            names::short(&probe.name),
             words::left(probe)
         )),
         None => Err(Trouble::say("it was not placed in time")),
@@ -96,7 +96,8 @@ pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 /// Returns the row of a probe, such as `probe 2  burn  work  52s left, 1,204 calls/s`.
 fn line(probe: &Probe) -> String {
-    let mut line = format!("probe {}  {}  {}", probe.number, probe.name, probe.module);
+    let (name, module) = (names::short(&probe.name), names::module(&probe.module));
+    let mut line = format!("probe {}  {name}  {module}", probe.number);
     if let Stage::InPlace { .. } = &probe.stage {
         line += &format!("  {} left", words::left(probe));
     }

@@ -10,13 +10,14 @@ use crate::notice::Notice;
 use crate::order::Order;
 use crate::screen::detail;
 use crate::views::code::{CodeAnswer, CodeWanted};
+use crate::views::health::{CauseAnswer, CauseWanted};
 use crate::views::page::PageAnswer;
 use crate::views::time::{TimeAnswer, TimeWanted};
 use crate::views::tree::{TreeAnswer, TreeWanted};
 use engine::Command;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::query::HeatBy;
-use profile::{Cancel, FunctionId};
+use profile::{Cancel, FunctionId, NoName};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -200,6 +201,15 @@ impl Session {
         let library = &mut *self.sources.library;
         let answer = CodeAnswer::new(ask, library, &self.cancel);
         answer.ok_or(Trouble::Stopped)
+    }
+
+    /// Asks for the modules with frames that have no names for this reason, and for what
+    /// would give them some. An error if there are no samples yet, or after ^C.
+    pub fn cause(&mut self, reason: NoName) -> Result<CauseAnswer, Trouble> {
+        let wanted = CauseWanted::of(reason, &self.app.shown);
+        let ask = self.ask::<_, CauseAnswer>(wanted)?;
+        let library = &mut *self.sources.library;
+        CauseAnswer::new(&ask, library, &self.cancel).ok_or(Trouble::Stopped)
     }
 
     /// Returns what tells long work that the user has stopped this answer.

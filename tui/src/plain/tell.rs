@@ -5,9 +5,10 @@ use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
 use crate::screen::state_line;
 use crate::values;
-use crate::views::health::{Topic, draw as health_view, findings};
+use crate::views::health::{Topic, Value, cause_lines, draw as health_view, findings};
 use crate::words::{cpus, units};
 use engine::snapshot::{Span, TargetState};
+use profile::NoName;
 use std::time::Duration;
 
 /// How many lines of the command's output are printed unless a count is typed.
@@ -33,8 +34,33 @@ pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
                 answer.row(Target::Words, &words.join(" "), finding.explain);
             }
         }
+        if let Topic::Unnamed(reason) = finding.topic {
+            modules(dialog, reason, &mut answer)?;
+        }
     }
     Ok(answer)
+}
+
+/// Lists the modules that frames without names for this reason are in, and what to type.
+fn modules(dialog: &mut Dialog, reason: NoName, answer: &mut Answer) -> Result<(), Trouble> {
+    let found = dialog.session.cause(reason)?;
+    for line in cause_lines(Some(&found)) {
+        let number = match line.value {
+            Value::Share(part, all) => {
+                let share = units::completeness(part, all);
+                format!("{} {share}% ", units::count(part))
+            }
+            _ => String::new(),
+        };
+        let words = match line.topic {
+            // The label has no room for the whole name.
+            Topic::CauseModule(_) => line.explain.trim_end_matches('.').to_owned(),
+            _ => format!("{} {}", line.label.trim(), line.text),
+        };
+        let text = format!("  {number}{}", words.trim());
+        answer.row(Target::Words, &text, line.explain);
+    }
+    Ok(())
 }
 
 /// Runs `status`: prints what is sampled, in which order functions are listed, and the

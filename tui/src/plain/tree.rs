@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::tree::{TreeAnswer, TreeWanted};
-use crate::words::units;
+use crate::words::{names, units};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
 use profile::{Report, Role};
 
@@ -117,6 +117,7 @@ fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> 
         Direction::BottomUp => "callers under what was on top",
     };
     let name = tree.name(start.kind);
+    let name = names::short(&name);
     let samples = units::counted(start.samples, "sample");
     let frames = units::counted(depth as u64, "frame");
     match total {
@@ -194,13 +195,15 @@ impl Printer<'_> {
             }
             kind => (self.tree.name(kind), "".into(), None),
         };
+        let (name, module) = (names::short(&name), names::module(&module));
+        let first = self.tree.name(first.kind);
         let name = match frames {
             0 | 1 => name.to_string(),
-            2 => format!("{} > {name}", self.tree.name(first.kind)),
+            2 => format!("{} > {name}", names::short(&first)),
             _ => {
-                let first = self.tree.name(first.kind);
                 format!(
-                    "{first} > {} > {name}",
+                    "{} > {} > {name}",
+                    names::short(&first),
                     units::counted(frames as u64 - 2, "frame")
                 )
             }

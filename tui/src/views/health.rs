@@ -9,7 +9,7 @@ pub mod draw;
 mod modules;
 mod view;
 
-pub use causes::{CauseAnswer, CauseWanted};
+pub use causes::{CauseAnswer, CauseWanted, lines as cause_lines};
 pub use modules::{ModuleRow, modules};
 
 use crate::desk::{Ask, Desk};
@@ -204,14 +204,7 @@ impl Health {
     /// Returns the question about the open cause; None if none is open, or if it is asked or
     /// answered already.
     pub fn question(&mut self, snapshot: &Snapshot) -> Option<Ask<CauseWanted>> {
-        let wanted = CauseWanted {
-            reason: self.opened?,
-            recording: snapshot
-                .source
-                .recording
-                .as_ref()
-                .map(|file| file.path.clone()),
-        };
+        let wanted = CauseWanted::of(self.opened?, snapshot);
         let ask = self.desk.ask(snapshot, wanted)?;
         if self.asked_at.len() == ASKED_MAX {
             self.asked_at.pop_front();

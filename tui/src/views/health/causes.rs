@@ -7,6 +7,7 @@ use crate::code::Library;
 use crate::desk::{Answer, Answerable, Ask, Key, Lane};
 use crate::failure::rights::quote;
 use crate::words::text;
+use engine::snapshot::Snapshot;
 use profile::query::Nameless;
 use profile::{Cancel, FrameKind, NoName};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,17 @@ pub struct CauseWanted {
     /// The path of the recording that the samples are from, empty if it came through a pipe;
     /// None if they are taken now. The processes of a recording are not those that run now.
     pub recording: Option<PathBuf>,
+}
+
+impl CauseWanted {
+    /// Asks for the modules with frames that have no names for this reason.
+    pub fn of(reason: NoName, snapshot: &Snapshot) -> Self {
+        let recording = snapshot.source.recording.as_ref();
+        CauseWanted {
+            reason,
+            recording: recording.map(|file| file.path.clone()),
+        }
+    }
 }
 
 /// The modules of a cause.
@@ -51,7 +63,7 @@ impl CauseAnswer {
     }
 
     /// `None` if it was cancelled.
-    fn new(ask: &Ask<CauseWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
+    pub fn new(ask: &Ask<CauseWanted>, library: &mut dyn Library, cancel: &Cancel) -> Option<Self> {
         let CauseWanted { reason, recording } = &ask.key.what;
         let selection = ask.select(cancel)?;
         let mut found = selection.nameless(cancel).ok()?;
