@@ -174,6 +174,19 @@ impl Format {
         }
     }
 
+    /// Whether its files are bytes that no terminal shows, and not text.
+    pub fn is_bytes(self) -> bool {
+        match self {
+            Format::Pft | Format::Pprof => true,
+            Format::Folded
+            | Format::Speedscope
+            | Format::Firefox
+            | Format::Trace
+            | Format::Html
+            | Format::Svg => false,
+        }
+    }
+
     /// Whether it tells which build of each file it was.
     pub fn has_build_ids(self) -> bool {
         match self {
@@ -297,7 +310,7 @@ pub enum FormatError {
     #[error("it is empty")]
     Empty,
     /// The first bytes are of no format that is read.
-    #[error("not a profile that proftop reads")]
+    #[error("it is no profile that proftop reads")]
     Unknown,
     /// A later version of `.pft`: the file's, and the newest that is read.
     #[error("made by a newer proftop: version {0} of the format, this one reads up to {1}")]

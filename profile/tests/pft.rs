@@ -466,8 +466,15 @@ python;main;inner_[j] 7
 ruby;[no stack] 2
 ";
     assert_eq!(String::from_utf8(again).unwrap(), expected);
-    for bad in ["a;b", "a;b x", "a 9007199254740993"] {
-        assert!(folded::read(bad.as_bytes(), limits()).is_err(), "{bad}");
+    let refused = folded::read("a 9007199254740993".as_bytes(), limits());
+    assert!(matches!(refused, Err(FormatError::TooLarge(_))));
+    for bad in ["a;b", "a;b x"] {
+        let refused = folded::read(bad.as_bytes(), limits());
+        assert!(matches!(refused, Err(FormatError::Unknown)), "{bad}");
+        // Behind a line that was read it is a damaged file.
+        let later = format!("a;b 5\n{bad}");
+        let refused = folded::read(later.as_bytes(), limits());
+        assert!(matches!(refused, Err(FormatError::Damaged(_))), "{bad}");
     }
 }
 

@@ -52,8 +52,37 @@ fn a_report_from_a_pipe_needs_no_rights() {
         (code, sum(&reports(out.as_bytes()), "samples")),
         (Some(0), 60)
     );
-    let none = ["report", "-", "--filter", "nothing"];
-    assert_eq!(piped(&mut proftop(&none), FOLDED.as_bytes()).0, Some(5));
+    for which in ["--filter", "--peek"] {
+        let none = ["report", "-", which, "nothing"];
+        assert_eq!(piped(&mut proftop(&none), FOLDED.as_bytes()).0, Some(5));
+    }
+    let (code, _, error) = piped(&mut proftop(&["report", "-"]), b"a text of some words\n");
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("it is no profile that proftop reads"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_tree_shows_who_calls_whom() {
+    const CHAINED: &str = "t;start;a1;a2;a3;main;sort<one<two>>;less 50\nt;start;other 50\n";
+    let (_, out, _) = piped(&mut proftop(&["report", "-", "--tree"]), CHAINED.as_bytes());
+    let indent = |name: &str| {
+        let line = out.lines().find(|line| line.trim_end().ends_with(name));
+        let line = line.unwrap_or_else(|| panic!("{name} is not in {out}"));
+        line.rfind("  ").unwrap_or_default()
+    };
+    // Siblings stand below each other, and what is called stands further in.
+    assert!(indent("start") > indent(" t"), "{out}");
+    assert_eq!(indent("other"), indent("less"), "{out}");
+    assert!(indent("other") > indent("start"), "{out}");
+    let short = "t;main;sort<one<two>> 30\n";
+    for words in [["--tree"].as_slice(), &["--peek", "main"]] {
+        let mut command = proftop(&["report", "-"]);
+        let (_, out, _) = piped(command.args(words), short.as_bytes());
+        assert!(out.contains("sort<…>"), "{words:?}: {out}");
+    }
 }
 
 #[test]
@@ -80,7 +109,7 @@ fn formats_change_and_come_back() {
     fs::write(&file, &fs::read(&file).unwrap()[..40]).unwrap();
     let cut = run(&mut proftop(&["report", name]));
     assert_eq!(cut.status.code(), Some(5));
-    assert!(text(&cut.stdout).contains("cut off inside a block"));
+    assert!(text(&cut.stdout).contains("cut off before its first samples"));
     let (code, _, error) = piped(&mut proftop(&["report", "-"]), b"\x7fELF\n");
     assert_eq!(code, Some(1));
     assert!(error.contains("cannot read standard input"), "{error}");

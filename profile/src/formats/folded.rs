@@ -88,6 +88,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
     let mut weight_sum = 0u64;
     store.add_module(ModuleId(0), "", "");
     let mut number = 0u64;
+    let mut has_begun = false;
     loop {
         let mut bytes = Vec::new();
         let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
@@ -100,13 +101,18 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let damaged = |what: &str| FormatError::Damaged(format!("line {number}: {what}"));
+        // Any text is read as this. What does not even begin like it is something else.
+        let damaged = |what: &str| match has_begun {
+            true => FormatError::Damaged(format!("line {number}: {what}")),
+            false => FormatError::Unknown,
+        };
         let (stack, count) = line
             .rsplit_once(' ')
             .ok_or_else(|| damaged("it has no count"))?;
         let weight: u64 = count
             .parse()
             .map_err(|_| damaged("its last word is no count"))?;
+        has_begun = true;
         weight_sum = weight_sum.saturating_add(weight);
         if weight_sum > WEIGHT_MAX {
             return Err(FormatError::TooLarge("its counts add up to more than 2^53"));

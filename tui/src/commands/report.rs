@@ -23,6 +23,7 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     };
     let selection = opened.view.select(&query, &Cancel::new());
     let selection = selection.expect("nobody cancels it");
+    let mut is_found = true;
     let text = match &config.shape {
         ReportShape::Functions {
             rows_max,
@@ -31,12 +32,15 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
         } => functions(&opened, &selection, *rows_max, *format, *tokens_max),
         ReportShape::Tree => head(&opened, &selection) + &tree::render(&selection),
         ReportShape::Peek(pattern) => {
-            head(&opened, &selection) + &peek::render(&selection, pattern)
+            let peeked = peek::render(&selection, pattern);
+            is_found = peeked.is_some();
+            head(&opened, &selection) + peeked.as_deref().unwrap_or("# no function matches\n")
         }
     };
     super::print(&text)?;
     Ok(match selection.samples() {
         0 => Exit::NoSamples,
+        _ if !is_found => Exit::NoSamples,
         _ => Exit::Done,
     })
 }

@@ -125,8 +125,11 @@ impl<R: Read> Reader<R> {
                 Ok(false)
             }
             Next::Cut => {
-                self.problem =
-                    Some("the recording was cut off inside a block: the rest is whole".into());
+                let what = match self.blocks {
+                    0 => "the recording was cut off before its first samples",
+                    _ => "the recording was cut off inside a block: the rest is whole",
+                };
+                self.problem = Some(what.into());
                 Ok(false)
             }
         });

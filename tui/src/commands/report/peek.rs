@@ -11,8 +11,9 @@ const FUNCTIONS_MAX: usize = 50;
 /// How many callers, and how many callees, are printed of each.
 const NEIGHBOURS_MAX: usize = 20;
 
-/// Returns callers and callees of each function whose name matches the pattern.
-pub fn render(selection: &Selection, pattern: &Regex) -> String {
+/// Returns callers and callees of each function whose name matches the pattern. None if
+/// there is none.
+pub fn render(selection: &Selection, pattern: &Regex) -> Option<String> {
     let functions = selection.functions();
     let matching = functions.iter().filter(|row| pattern.is_match(&row.name));
     let mut out = String::new();
@@ -28,11 +29,11 @@ pub fn render(selection: &Selection, pattern: &Regex) -> String {
         }
     }
     match found {
-        0 => "# no function matches\n".to_string(),
+        0 => None,
         _ if found > FUNCTIONS_MAX => {
-            out + &format!("# {} more functions match\n", found - FUNCTIONS_MAX)
+            Some(out + &format!("# {} more functions match\n", found - FUNCTIONS_MAX))
         }
-        _ => out,
+        _ => Some(out),
     }
 }
 
@@ -47,7 +48,8 @@ fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::f
     neighbours(out, view, &page.callers, all, "caller")?;
     let (own, total) = (row.self_samples, row.total_samples);
     let share = percent(total, selection.samples());
-    write!(out, "{share:5.1}% {total:6}  {}  {}", row.name, row.module)?;
+    let (name, module) = (names::short(&row.name), names::module(&row.module));
+    write!(out, "{share:5.1}% {total:6}  {name}  {module}")?;
     write!(out, "   self {own}")?;
     if let Some(file) = &row.file {
         write!(out, "   {file}:{}", row.line)?;
@@ -66,7 +68,7 @@ fn neighbours(
     let shown = rows.len().min(NEIGHBOURS_MAX);
     for row in &rows[..shown] {
         let name = match row.kind {
-            NeighbourKind::Function(id) => view.function(id).name.to_string(),
+            NeighbourKind::Function(id) => names::short(&view.function(id).name).into_owned(),
             NeighbourKind::Root => "(no caller: the thread begins here)".into(),
             NeighbourKind::Stopped(ending) => names::stopped(ending),
             NeighbourKind::Own => "(self)".into(),

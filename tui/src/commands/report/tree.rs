@@ -35,13 +35,11 @@ impl Printer<'_> {
         let children = self.tree.children(node);
         let share = |samples| percent(samples, self.samples);
         let shown = children.partition_point(|child| share(child.samples) >= SHARE_MIN);
-        // A chain of single callees is not indented further.
-        let is_chain = children.len() == 1 && node.own == 0;
         for child in &children[..shown] {
             let (name, end) = self.run(child);
             self.line(end.samples, end.own, depth, &name);
             if depth < DEPTH_MAX {
-                self.children(&end, if is_chain { depth } else { depth + 1 });
+                self.children(&end, depth + 1);
             }
         }
         let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
