@@ -67,7 +67,8 @@ pub enum Source {
     StandardInput,
 }
 
-/// Runs the dialog until the user leaves it, or a signal ends it.
+/// Runs the dialog until the user leaves it, or a signal ends it. The error is the whole
+/// sentence for the user.
 pub async fn run(
     feed: watch::Receiver<Arc<Snapshot>>,
     control: mpsc::UnboundedSender<Command>,
@@ -101,7 +102,7 @@ pub async fn run(
     let mut left = left;
     let exit = loop {
         tokio::select! {
-            left = &mut left => break left.unwrap_or(Exit::TerminalLost),
+            left = &mut left => break left.unwrap_or(Ok(Exit::TerminalLost))?,
             () = reader.gone() => break Exit::TerminalLost,
             _ = terminate.recv() => break number(SignalKind::terminate()),
             _ = hangup.recv() => break number(SignalKind::hangup()),
@@ -135,14 +136,14 @@ fn app(options: ScreenOptions) -> App {
 }
 
 /// Reads and answers lines until the end of input, or until nobody reads the answers.
-fn converse(mut dialog: Dialog, mut input: Input) -> Exit {
+fn converse(mut dialog: Dialog, mut input: Input) -> io::Result<Exit> {
     let is_asked = input.is_terminal() && io::stdout().is_terminal();
-    if is_asked && say(&dialog.greet(), &Cancel::new()).is_err() {
-        return Exit::TerminalLost;
+    if is_asked && let Err(error) = say(&dialog.greet(), &Cancel::new()) {
+        return unsaid(error);
     }
     while !dialog.is_over {
-        if is_asked && prompt().is_err() {
-            return Exit::TerminalLost;
+        if is_asked && let Err(error) = prompt() {
+            return unsaid(error);
         }
         let lines = match input.read() {
             Ok(Line::Text(line)) => faults::catch("answering a line", || dialog.answer(&line))
@@ -152,19 +153,30 @@ fn converse(mut dialog: Dialog, mut input: Input) -> Exit {
                 if is_asked {
                     let _ = writeln!(io::stdout());
                 }
-                return Exit::Quit;
+                return Ok(Exit::Quit);
             }
-            Err(_) => return Exit::TerminalLost,
+            Err(_) => return Ok(Exit::TerminalLost),
         };
         // A long one is stopped while it is written, too.
         let cancel = dialog.session.interrupt.begin();
         let said = say(&lines, &cancel);
         dialog.session.end();
-        if said.is_err() {
-            return Exit::TerminalLost;
+        if let Err(error) = said {
+            return unsaid(error);
         }
     }
-    Exit::Quit
+    Ok(Exit::Quit)
+}
+
+/// Returns how the dialog ends when an answer cannot be written. It is no failure if nobody
+/// reads it: a pipe was closed (EPIPE), or a terminal has gone (EIO).
+fn unsaid(error: io::Error) -> io::Result<Exit> {
+    match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::PIPE | rustix::io::Errno::IO) => Ok(Exit::TerminalLost),
+        _ => Err(io::Error::other(format!(
+            "failed to write to standard output: {error}"
+        ))),
+    }
 }
 
 fn prompt() -> io::Result<()> {

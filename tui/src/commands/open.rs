@@ -100,12 +100,18 @@ async fn screen(
     };
     let screen = async {
         match config.look.plain {
-            true => plain::run(feed, control, options, source).await,
-            false => run::run(feed, control, options).await,
+            true => {
+                let ended = plain::run(feed, control, options, source).await;
+                ended.map_err(|error| Failure::failed(error.to_string()))
+            }
+            false => {
+                let ended = run::run(feed, control, options).await;
+                ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))
+            }
         }
     };
     let ended = tokio::select! {
-        ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))?,
+        ended = screen => ended?,
         Ok(failure) = failed => return Err(failure),
     };
     top::remember(&config.look, &target, began, ended.kept);

@@ -139,12 +139,18 @@ async fn screen(
     let is_plain = config.look.plain;
     let screen = async {
         match is_plain {
-            true => plain::run(feed, control, options, plain::Source::Live).await,
-            false => run::run(feed, control, options).await,
+            true => {
+                let ended = plain::run(feed, control, options, plain::Source::Live).await;
+                ended.map_err(|error| Failure::failed(error.to_string()))
+            }
+            false => {
+                let ended = run::run(feed, control, options).await;
+                ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))
+            }
         }
     };
     let ended = tokio::select! {
-        ended = screen => ended.map_err(|error| Failure::failed(format!("the screen failed: {error}"))),
+        ended = screen => ended,
         Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
     };
     drop(stop);
