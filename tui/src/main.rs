@@ -1,6 +1,8 @@
 //! proftop: top for code.
 
 #![forbid(unsafe_code)]
+// They panic where nothing can be written: see `stderr`, and `commands::print`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod action;
 mod advice;
@@ -30,6 +32,7 @@ mod plain;
 mod reader;
 mod run;
 mod screen;
+mod stderr;
 mod target;
 mod terminal;
 mod trace;
@@ -59,12 +62,12 @@ fn main() -> ExitCode {
     probe::files::end_readers();
     probe::call::leave_to_exit();
     for fault in faults::seen() {
-        eprintln!("proftop: {}", fault.report());
+        stderr::say(format_args!("{}", fault.report()));
     }
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            eprint!("{failure}");
+            stderr::write(&failure);
             failure.exit.into()
         }
     }

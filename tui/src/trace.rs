@@ -1,5 +1,6 @@
 //! With `PROFTOP_TRACE_START=1` proftop prints at the end how long its start took.
 
+use crate::stderr;
 use engine::snapshot::Snapshot;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -50,10 +51,10 @@ impl StartTrace {
         ] {
             if let Some(when) = when {
                 let took = when.duration_since(*start);
-                eprintln!(
-                    "proftop: first {what} after {:.1} ms",
+                stderr::say(format_args!(
+                    "first {what} after {:.1} ms",
                     took.as_secs_f64() * 1e3
-                );
+                ));
             }
         }
     }
