@@ -34,4 +34,4 @@ pub use shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     Word,
 };
-pub use wanted::{Wanted, split};
+pub use wanted::{Wanted, What, split};

@@ -380,11 +380,18 @@ fn what_cannot_be_probed_says_why() {
         ("vfs_read", "function of the kernel"),
         ("_start", "starts the process"),
         ("nothing!malloc", "no file `nothing`"),
+        ("*", "which is no regular expression"),
+        ("_*", "64 can be probed at a time"),
         ("no_such_file.c:12", "no code that is mapped was made of"),
     ] {
         let output = run(&mut proftop(&["trace", function, "-p", &pid, "-d", "1s"]));
         let said = text(&output.stderr);
         assert!(said.contains(sentence), "{function}: {said}");
         assert_ne!(output.status.code(), Some(0), "{function}");
+        // What is said of single functions would hide it.
+        assert!(
+            said.starts_with("proftop: ") && said.lines().count() <= 3,
+            "{said}"
+        );
     }
 }

@@ -14,6 +14,7 @@ pub struct Wanted {
     pub what: What,
 }
 
+/// Which functions of a file are meant.
 #[derive(Debug, Clone)]
 pub enum What {
     /// A name, else a pattern, if it can be one.

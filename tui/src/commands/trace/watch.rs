@@ -2,8 +2,10 @@
 
 use crate::cli::TraceConfig;
 use crate::failure::{Exit, Failure};
+use crate::stderr;
+use crate::values;
 use engine::probes::modules::{self, Module};
-use engine::probes::{Found, Guard, Limits, Reach, Search, TooMuch, Wanted, find};
+use engine::probes::{Found, Guard, Limits, Reach, Search, TooMuch, Wanted, What, find};
 use probe::call::{Calls, Cost, Reading, Texts};
 use probe::call_orders::{Orders, PROBES_MAX, order};
 use std::time::Duration;
@@ -139,18 +141,19 @@ impl<'c> Watch<'c> {
                     continue;
                 }
             };
-            for refused in &refused {
-                let (name, module) = (&refused.name, &refused.module);
-                let why = refused.reason.explain();
-                eprintln!("proftop: no probe on {name} ({module}): {why}");
-            }
             let room = PROBES_MAX - self.probes.len();
             if found.len() > room {
                 let text = &wanted.text;
                 let many = found.len();
                 return Err(Failure::usage(format!(
                     "`{text}` fits {many} functions; {PROBES_MAX} can be probed at a time"
-                )));
+                ))
+                .detail(IS_REGULAR));
+            }
+            for refused in &refused {
+                let (name, module) = (&refused.name, &refused.module);
+                let why = refused.reason.explain();
+                stderr::say(format_args!("no probe on {name} ({module}): {why}"));
             }
             for found in found {
                 self.place_one(found, reach)?;
@@ -244,10 +247,10 @@ impl<'c> Watch<'c> {
                 self.calls.remove(probe.number);
                 let why = too_much.explain(self.limits);
                 let why = format!("{why} ({})", option(too_much));
-                eprintln!(
-                    "proftop: the probe on {} was taken away: {why}",
+                stderr::say(format_args!(
+                    "the probe on {} was taken away: {why}",
                     probe.found.name
-                );
+                ));
                 probe.removed = Some(why);
                 continue;
             }
@@ -293,6 +296,10 @@ fn option(too_much: TooMuch) -> &'static str {
     }
 }
 
+/// What helps who wrote a pattern of file names.
+const IS_REGULAR: &str = "functions are given by name or regular expression: those whose names \
+                          begin with work_ are '^work_'";
+
 fn not_found(missing: &Missing) -> Failure {
     let text = &missing.wanted.text;
     if let Some(why) = &missing.why {
@@ -308,6 +315,12 @@ fn not_found(missing: &Missing) -> Failure {
             Exit::NotPossible,
             format!("{text} is a function of the kernel: {why}"),
         );
+    }
+    if let What::Name(name, None) = &missing.wanted.what
+        && values::regex(name).is_err()
+    {
+        let what = format!("no function is called `{text}`, which is no regular expression");
+        return Failure::failed(what).detail(IS_REGULAR);
     }
     Failure::failed(format!(
         "no function is called `{text}` in the code that is mapped"

@@ -23,6 +23,16 @@ pub fn render(probes: &[Report<'_>], time: Duration, config: &TraceConfig) -> St
     text
 }
 
+/// Returns a number with its noun, and no marks of thousands, as scripts may read it.
+fn number_of(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+fn were(number: u64) -> &'static str {
+    if number == 1 { "was" } else { "were" }
+}
+
 fn write_probe(
     text: &mut String,
     report: &Report<'_>,
@@ -40,8 +50,8 @@ fn write_probe(
     let per_second = reading.calls as f64 / seconds;
     writeln!(
         text,
-        "  {} calls in {seconds:.1} s, {per_second:.1}/s; a hit costs {} ({} instruction), {:.2} % of a CPU",
-        reading.calls,
+        "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {} ({} instruction), {:.2} % of a CPU",
+        number_of(reading.calls, "call"),
         nanoseconds(probe.cost_ns),
         report.class().label(),
         per_second * probe.cost_ns as f64 / 1e7,
@@ -61,8 +71,8 @@ fn write_probe(
     if reading.others > 0 {
         writeln!(
             text,
-            "  {} calls by others, which are no target",
-            reading.others
+            "  {} by others, which are no target",
+            number_of(reading.others, "call")
         )?;
     }
     if config.is_timed && !found.sees_ends {
@@ -92,7 +102,11 @@ fn write_probe(
         }
     }
     if reading.values_lost > 0 {
-        writeln!(text, "  {} values found no room", reading.values_lost)?;
+        writeln!(
+            text,
+            "  {} found no room",
+            number_of(reading.values_lost, "value")
+        )?;
     }
     write_callers(text, report, config)
 }
@@ -121,10 +135,17 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         )?;
     }
     if report.unreturned() > 0 {
-        writeln!(text, "  {} have not returned", report.unreturned())?;
+        let unreturned = report.unreturned();
+        let have = if unreturned == 1 { "has" } else { "have" };
+        writeln!(text, "  {unreturned} {have} not returned")?;
     }
     if reading.short > 0 {
-        writeln!(text, "  {} were shorter than --min", reading.short)?;
+        writeln!(
+            text,
+            "  {} {} shorter than --min",
+            reading.short,
+            were(reading.short)
+        )?;
     }
     let most = reading.buckets().map(|bucket| bucket.2).max().unwrap_or(1);
     for (low, high, calls) in reading.buckets() {
@@ -140,7 +161,7 @@ fn write_callers(text: &mut String, report: &Report<'_>, config: &TraceConfig) -
         return Ok(());
     }
     let reading = &report.probe.reading;
-    write!(text, "  {} stacks", reading.stacks)?;
+    write!(text, "  {}", number_of(reading.stacks, "stack"))?;
     if reading.stacks_lost > 0 {
         write!(text, ", {} could not be taken", reading.stacks_lost)?;
     }
