@@ -27,6 +27,7 @@ pub use open::demo_snapshot;
 use crate::cli::{CommandLine, Config, Mode, Request};
 use crate::config::Complaint;
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use crate::target::Target;
 use probe::child::{HeldCommand, Streams, hold_command};
 use probe::features;
@@ -75,7 +76,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
 /// still be read when the screen is left.
 fn complain(complaints: &[Complaint]) {
     for complaint in complaints {
-        eprintln!("proftop: {complaint}");
+        stderr::say(complaint);
     }
 }
 
@@ -100,6 +101,7 @@ pub fn prepare(config: &Config) -> Result<Subject, Failure> {
         asked.pids = vec![std::process::id()];
     }
     let sampler = Sampler::choose(config.sample.engine, &asked)?;
+    sampler.check_counted(config.sample.counted)?;
     let Some(command) = &config.command else {
         return Ok(Subject {
             target,

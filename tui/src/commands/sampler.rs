@@ -5,6 +5,7 @@ use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
 use crate::target::{Target, processes_of};
+use engine::Counted;
 use engine::probes::Reach;
 use probe::privilege::Rights;
 use probe::{BpfSource, PerfSource, Source, features};
@@ -44,6 +45,27 @@ impl Sampler {
                 },
             },
         }
+    }
+
+    /// Returns an error if time waited is to be counted, which perf's samples do not tell:
+    /// the numbers would be 0 and look like an answer.
+    pub fn check_counted(&self, counted: Counted) -> Result<(), Failure> {
+        let Self::Perf(why) = self else {
+            return Ok(());
+        };
+        if !counted.has_waits() {
+            return Ok(());
+        }
+        let failure = Failure::new(
+            Exit::NotPossible,
+            "cannot count the time that threads wait: only BPF sees it",
+        );
+        Err(match why {
+            Some(why) => failure
+                .detail(why)
+                .remedy(format!("sudo {}", Invocation::current()), "this run"),
+            None => failure.detail("--engine perf was asked for: leave it out"),
+        })
     }
 
     /// Begins to sample. The error is the whole sentence for the user.
@@ -149,5 +171,28 @@ pub fn reach(target: &Target) -> Reach {
         pids,
         children,
         program: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_perf_cannot_count_is_refused() {
+        for why in [None, Some("sampling by perf, not BPF: uid 1000".to_owned())] {
+            let sampler = Sampler::Perf(why);
+            assert!(sampler.check_counted(Counted::OnCpu).is_ok());
+            for counted in [Counted::OffCpu, Counted::Wall] {
+                let failure = sampler.check_counted(counted).unwrap_err();
+                assert_eq!(failure.exit, Exit::NotPossible);
+                let text = failure.to_string();
+                assert!(
+                    text.contains("sudo") || text.contains("leave it out"),
+                    "{text}"
+                );
+            }
+        }
+        assert!(Sampler::BpfElsePerf.check_counted(Counted::Wall).is_ok());
     }
 }
