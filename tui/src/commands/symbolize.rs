@@ -27,6 +27,7 @@ mod tables;
 
 use crate::cli::{SymbolFormat, SymbolizeConfig, SymbolizeTask};
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use format::Style;
 use modules::Modules;
 use process::Process;
@@ -96,13 +97,33 @@ impl Place {
     }
 }
 
+/// Standard output, whose errors are told from those of what is read meanwhile.
+struct Answers<W>(W);
+
+/// An error of writing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unwritten(io::Error);
+
+impl<W: Write> Write for Answers<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes);
+        written.map_err(|error| io::Error::new(error.kind(), Unwritten(error)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        flushed.map_err(|error| io::Error::new(error.kind(), Unwritten(error)))
+    }
+}
+
 fn answer(
     place: &Place,
     modules: Modules,
     style: Style,
     addresses: &[String],
 ) -> Result<Exit, Failure> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Answers(io::stdout().lock()));
     let written = match addresses.is_empty() {
         false => addresses
             .iter()
@@ -112,13 +133,17 @@ fn answer(
     let written = written.and_then(|()| out.flush());
     drop(out);
     for sentence in modules.missed() {
-        eprintln!("proftop: {sentence}");
+        stderr::say(sentence);
     }
     match written {
         // A reader that has had enough is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
-            "failed to symbolize standard input: {error}"
-        ))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let is_ours = { error.get_ref() }.is_some_and(|error| error.is::<Unwritten>());
+            Err(Failure::failed(match is_ours {
+                true => format!("failed to write to standard output: {error}"),
+                false => format!("failed to symbolize standard input: {error}"),
+            }))
+        }
         _ => Ok(Exit::Done),
     }
 }

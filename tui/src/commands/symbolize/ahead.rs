@@ -3,6 +3,7 @@
 use super::modules;
 use super::tables::SUFFIX;
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use crate::user_files::UserFiles;
 use std::path::Path;
 use symbolize::{OpenError, Resolver};
@@ -25,7 +26,7 @@ pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failu
                 super::super::print(&line)?;
             }
             Err(why) => {
-                eprintln!("proftop: cannot resolve `{}`: {why}", file.display());
+                stderr::say(format_args!("cannot resolve `{}`: {why}", file.display()));
                 exit = Exit::Failed;
             }
         }

@@ -1,6 +1,7 @@
 //! Debug files from debuginfod servers, for those who name servers in
 //! `DEBUGINFOD_URLS`.
 
+use crate::stderr;
 use engine::debuginfod::client::{self, Limits};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -34,8 +35,12 @@ pub fn debug_file(object: &Object, path: &Path) {
         return;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    eprintln!("proftop: asking debuginfod for the debug file of `{name}`");
+    stderr::say(format_args!(
+        "asking debuginfod for the debug file of `{name}`"
+    ));
     if let Err(why) = client::fetch(&id, LIMITS, &AtomicBool::new(false)) {
-        eprintln!("proftop: no debug file of `{name}` from debuginfod: {why}");
+        stderr::say(format_args!(
+            "no debug file of `{name}` from debuginfod: {why}"
+        ));
     }
 }
