@@ -10,6 +10,7 @@ use crate::choices::Operand;
 use crate::cli::DiffConfig;
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use live::Live;
 use profile::diff::{Diff, DiffRow};
 use profile::{Cancel, Query, Selection};
@@ -30,8 +31,10 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         (a.join().expect("reading does not panic"), b)
     });
     let (a, b) = (a?, b?);
-    for note in a.notes.iter().chain(&b.notes) {
-        eprintln!("proftop: {note}");
+    for (operand, opened) in [(&config.a, &a), (&config.b, &b)] {
+        let name = operand_name(operand);
+        let notes = opened.notes.iter();
+        notes.for_each(|note| stderr::say(format_args!("{name}: {note}")));
     }
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
@@ -50,12 +53,19 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         None => Ok(Exit::Done),
         Some(row) => {
             let points = points(&diff, row);
-            eprintln!(
-                "proftop: {} takes {points:.1} percentage points more of all samples; the limit is {limit}",
+            stderr::say(format_args!(
+                "{} takes {points:.1} percentage points more of all samples; the limit is {limit}",
                 row.name
-            );
+            ));
             Ok(Exit::Exceeded)
         }
+    }
+}
+
+fn operand_name(operand: &Operand) -> String {
+    match operand {
+        Operand::File(path) => input::name(path),
+        Operand::Live(live) => format!("pid {}", live.pid),
     }
 }
 

@@ -59,6 +59,12 @@ impl Invocation {
     /// Returns this run with one more option, which is put before `-- COMMAND`.
     pub fn with_option(&self, option: &str) -> String {
         let Invocation { program, args } = self;
+        // Behind `--` it would be a command.
+        if let Some(before) = args.strip_suffix("--")
+            && (before.is_empty() || before.ends_with(' '))
+        {
+            return format!("{program} {before}{option}");
+        }
         match args
             .split_once("-- ")
             .filter(|(before, _)| before.is_empty() || before.ends_with(' '))
@@ -240,6 +246,16 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
         assert_eq!(invocation("/usr/bin/proftop", &[]).program, "proftop");
         let home = invocation("/home/ann/.cargo/bin/proftop", &[]);
         assert_eq!(home.program, "/home/ann/.cargo/bin/proftop");
+    }
+
+    #[test]
+    fn an_option_is_no_part_of_the_command() {
+        let run = |args: &[&str]| invocation("/usr/bin/proftop", args).with_option("-f");
+        assert_eq!(run(&["record"]), "proftop record -f");
+        assert_eq!(run(&["-b", "--", "make"]), "proftop -b -f -- make");
+        assert_eq!(run(&["--", "a", "--", "b"]), "proftop -f -- a -- b");
+        assert_eq!(run(&["--"]), "proftop -f");
+        assert_eq!(run(&["-b", "--"]), "proftop -b -f");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A side of the comparison that is recorded now: `record` with its pipe to us,
 //! so that what it needs, says and fails with is what it always does.
 
-use crate::choices::LiveOperand;
+use crate::choices::{EngineChoice, LiveOperand};
 use crate::commands::open_file;
 use crate::commands::open_file::Opened;
+use crate::commands::sampler::{Sampler, probe_target};
 use crate::failure::{Exit, Failure};
+use crate::target::{Target, TargetSpec};
 use std::process::{Child, Command, Stdio};
 
 /// A recording that a child process is making. Dropping it ends the child.
@@ -14,9 +16,10 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts to record the process for the given time. An error if we cannot be started
-    /// again.
+    /// Starts to record the process for the given time. An error if it cannot be sampled,
+    /// or we cannot be started again.
     pub fn start(operand: &LiveOperand) -> Result<Live, Failure> {
+        check(operand.pid)?;
         let words = format!("pid {}", operand.pid);
         let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
         let duration = format!("{}s", operand.duration.as_secs());
@@ -52,6 +55,17 @@ impl Live {
             Failure::failed(format!("cannot read the recording of {words}: {error}"))
         })
     }
+}
+
+/// Returns why a process cannot be recorded, as far as that is known before. The recording
+/// would say it as well, but with its own command line in place of the one that was typed.
+fn check(pid: u32) -> Result<(), Failure> {
+    let spec = TargetSpec {
+        pids: vec![pid],
+        ..TargetSpec::default()
+    };
+    let target = Target::resolve(&spec)?;
+    Sampler::choose(EngineChoice::Auto, &probe_target(&target)).map(drop)
 }
 
 impl Drop for Live {

@@ -1,6 +1,7 @@
 //! A difference as text. Where both sides know time, what changed is how much time each
 //! function takes in a second, and that is tested; else it is its share of all samples.
 
+use crate::words::{names, units};
 use profile::diff::{Diff, DiffRow, Side};
 use std::fmt::Write as _;
 
@@ -14,10 +15,12 @@ pub fn render(diff: &Diff, rows_max: usize) -> String {
 
 fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
     let side = |side: &Side| {
-        format!(
-            "{} samples, {:.1} s at {} Hz",
-            side.samples, side.seconds, side.rate_hz
-        )
+        let samples = units::counted(side.samples, "sample");
+        let rate = match side.rate_hz {
+            0 => String::new(),
+            rate => format!(" at {rate} Hz"),
+        };
+        format!("{samples}, {:.1} s{rate}", side.seconds)
     };
     writeln!(out, "# A {}", side(&diff.a))?;
     writeln!(out, "# B {}", side(&diff.b))?;
@@ -82,7 +85,7 @@ fn write_row(diff: &Diff, row: &DiffRow, out: &mut String) -> std::fmt::Result {
         sides.amount(&diff.b, row.b_self),
         other(&diff.a, row.a_self),
         other(&diff.b, row.b_self),
-        row.name,
-        row.module,
+        names::short(&row.name),
+        names::module(&row.module),
     )
 }
